@@ -1,0 +1,53 @@
+/* main.c - finds the command and runs it. */
+#include "cli.h"
+
+#include <string.h>
+
+#define COMMAND(name) extern const struct cli_command cli_##name;
+#include "commands.def"
+#undef COMMAND
+
+const struct cli_command *const cli_commands[] = {
+#define COMMAND(name) &cli_##name,
+#include "commands.def"
+#undef COMMAND
+};
+const size_t cli_command_count = WF_COUNT(cli_commands);
+
+static void print_help(FILE *file)
+{
+    fprintf(file, "weft moves tensors between distributed layouts on any hardware.\n\n"
+                  "usage: weft COMMAND [options]\n\n");
+    for (size_t i = 0; i < cli_command_count; i++)
+        fprintf(file, "  %-14s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+    fprintf(file, "\n`weft COMMAND --help` shows a command's options and an example.\n");
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[WF_COUNT(cli_commands)];
+    int nearest;
+
+    for (size_t i = 0; i < cli_command_count; i++)
+        names[i] = cli_commands[i]->name;
+    nearest = wf_nearest(name, names, cli_command_count);
+    fprintf(stderr, "weft: there is no command \"%s\"", name);
+    if (nearest >= 0) fprintf(stderr, "; did you mean \"%s\"?", names[nearest]);
+    fprintf(stderr, "\n`weft --help` lists the commands.\n");
+    return CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "--help";
+
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help(argc > 1 ? stdout : stderr);
+        return argc > 1 ? CLI_OK : CLI_USAGE;
+    }
+    if (strcmp(name, "--version") == 0) name = "version";
+    for (size_t i = 0; i < cli_command_count; i++)
+        if (strcmp(name, cli_commands[i]->name) == 0)
+            return cli_commands[i]->run(cli_commands[i], argc - 1, argv + 1);
+    return unknown_command(name);
+}

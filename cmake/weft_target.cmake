@@ -1,0 +1,33 @@
+# How every target of weft is compiled: warnings, sanitizers, coverage.
+
+function(weft_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla
+    $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>
+    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+  if(WEFT_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(WEFT_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
+      -fno-sanitize-recover=all)
+    target_link_options(${target} PRIVATE -fsanitize=${WEFT_SANITIZE})
+  endif()
+  if(WEFT_COVERAGE)
+    target_compile_options(${target} PRIVATE --coverage)
+    target_link_options(${target} PRIVATE --coverage)
+  endif()
+endfunction()
+
+# A plugin: libweft_plugin_NAME.so beside libweft, exporting its entry and nothing else.
+function(weft_add_plugin name)
+  add_library(weft_plugin_${name} MODULE ${ARGN})
+  weft_compile_options(weft_plugin_${name})
+  target_include_directories(weft_plugin_${name} PRIVATE ${PROJECT_SOURCE_DIR}/core/include/weft)
+  target_link_options(weft_plugin_${name} PRIVATE
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/plugins/plugin.map)
+  set_target_properties(weft_plugin_${name} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${WEFT_PLUGIN_OUTPUT_DIRECTORY}
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/plugin.map)
+  install(TARGETS weft_plugin_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
+endfunction()

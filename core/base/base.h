@@ -1,0 +1,175 @@
+/* base.h - what every module stands on: failing, memory, text, JSON, hashing, scanning, logging.
+ * It knows no tensor and no device. */
+#ifndef WEFT_BASE_BASE_H
+#define WEFT_BASE_BASE_H
+
+#include "weft/weft_plugin.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WF_NODISCARD             __attribute__((warn_unused_result))
+#define WF_PRINTF(position, first) __attribute__((format(printf, position, first)))
+#define WF_COUNT(array)          (sizeof(array) / sizeof((array)[0]))
+
+/* Does a size-first TABLE, which may be shorter than ours, reach as far as FIELD? */
+#define WF_HAS(table, field)                                                                       \
+    ((table)->struct_size >= offsetof(__typeof__(*(table)), field) + sizeof((table)->field) &&     \
+     (table)->field != NULL)
+
+/* Return a failure upward.  Only where nothing is owned yet. */
+#define WF_TRY(expression)                                                                         \
+    do {                                                                                           \
+        weft_status wf_try_status = (expression);                                                  \
+        if (wf_try_status != WEFT_OK) return wf_try_status;                                        \
+    } while (0)
+
+/* ---- status.c: failing ---- */
+
+/* Describe a failure of this thread, replacing the last one, and return STATUS. */
+weft_status wf_fail(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
+
+/* The same with the vendor library's name and code kept beside the text. */
+void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const char *text);
+
+/* Put "CONTEXT: " before this thread's last failure text and return its status. */
+weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
+
+/* WEFT_ERR_NO_MEMORY with the byte count in the text. */
+weft_status wf_fail_memory(size_t bytes);
+
+/* ---- log.c: telling ---- */
+
+enum wf_log_level { WF_ERROR, WF_WARNING, WF_NOTICE, WF_INFO, WF_DEBUG };
+
+/* One line to the sink, if LEVEL is at or below the limit (default WF_NOTICE). */
+void wf_log(int level, const char *format, ...) WF_PRINTF(2, 3);
+void wf_log_set_level(int level);
+int wf_log_level(void);
+
+/* Prefix for the lines of this process or thread-rank, such as "rank 3"; NULL for none.  Copied. */
+void wf_log_set_prefix(const char *prefix);
+
+/* ---- mem.c: checked memory with failure injection ---- */
+
+/* As malloc and friends, but counted, and failing where a test says so.  Zero bytes give a valid
+ * pointer.  The caller frees with wf_free. */
+void *wf_alloc(size_t bytes) WF_NODISCARD;
+void *wf_calloc(size_t count, size_t bytes) WF_NODISCARD;
+void *wf_realloc(void *pointer, size_t bytes) WF_NODISCARD;
+void wf_free(void *pointer);
+char *wf_strdup(const char *text) WF_NODISCARD;
+char *wf_strndup(const char *text, size_t length) WF_NODISCARD;
+
+/* For tests: let the N-th allocation of this thread from now on fail (0: none), count those made
+ * by this thread since the last call, and count the process's live blocks. */
+void wf_mem_fail_at(uint64_t n);
+uint64_t wf_mem_made(void);
+int64_t wf_mem_live(void);
+
+/* ---- math.c: arithmetic that cannot wrap ---- */
+
+bool wf_mul_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
+bool wf_add_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
+static inline int64_t wf_min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t wf_max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- hash.c ---- */
+
+/* The same on every machine: it feeds digests that ranks compare. */
+uint64_t wf_hash(uint64_t seed, const void *data, size_t bytes);
+static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
+{
+    uint64_t h = (seed ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ (h >> 29);
+}
+
+/* ---- text.c: a growing string ---- */
+
+/* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
+ * need no checks; wf_text_take and wf_text_status report it once, at the end. */
+struct wf_text {
+    char *data;
+    size_t length, capacity;
+    bool failed;
+};
+
+void wf_text_add(struct wf_text *text, const char *format, ...) WF_PRINTF(2, 3);
+void wf_text_addv(struct wf_text *text, const char *format, va_list args);
+void wf_text_append(struct wf_text *text, const char *bytes, size_t length);
+void wf_text_char(struct wf_text *text, char c);
+void wf_text_bytes(struct wf_text *text, uint64_t bytes);      /* "6.0 MiB" */
+void wf_text_time(struct wf_text *text, uint64_t nanoseconds); /* "12.3 us" */
+void wf_text_free(struct wf_text *text);
+weft_status wf_text_status(const struct wf_text *text) WF_NODISCARD;
+/* The string, never NULL on success, to be freed by the caller; TEXT is empty again. */
+weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
+
+/* ---- json.c: writing JSON into a text ---- */
+
+/* Zero-initialise with `out` set.  Keys are given as NULL inside arrays and for the top value. */
+struct wf_json {
+    struct wf_text *out;
+    uint32_t depth;
+    uint64_t has_member; /* bit per depth: a comma is due */
+};
+
+void wf_json_begin(struct wf_json *json, const char *key, char bracket);       /* '{' or '[' */
+void wf_json_end(struct wf_json *json, char bracket);                          /* '}' or ']' */
+void wf_json_string(struct wf_json *json, const char *key, const char *value); /* NULL: null */
+void wf_json_int(struct wf_json *json, const char *key, int64_t value);
+void wf_json_uint(struct wf_json *json, const char *key, uint64_t value);
+void wf_json_real(struct wf_json *json, const char *key, double value); /* not finite: null */
+void wf_json_bool(struct wf_json *json, const char *key, bool value);
+void wf_json_null(struct wf_json *json, const char *key);
+
+/* ---- scan.c: reading small grammars, with positions for error messages ---- */
+
+struct wf_scan {
+    const char *text;
+    size_t at; /* offset of the next byte; error messages count from 1 */
+};
+
+char wf_scan_peek(const struct wf_scan *scan);             /* '\0' at the end */
+void wf_scan_space(struct wf_scan *scan);                  /* skip blanks */
+bool wf_scan_char(struct wf_scan *scan, char c);           /* take C if it is next */
+bool wf_scan_word(struct wf_scan *scan, const char *word); /* take WORD if it is next */
+bool wf_scan_end(const struct wf_scan *scan);
+/* Take [A-Za-z_][A-Za-z0-9_]*; false if none is next. */
+bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length);
+/* Take decimal digits.  Errors: no digit here, or beyond 2^63 - 1; WHAT names the thing wanted. */
+weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out) WF_NODISCARD;
+/* WEFT_ERR_PARSE: `mesh "2xx4", position 3: expected ...`.  KIND names the grammar. */
+weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
+    WF_PRINTF(3, 4);
+
+/* ---- nearest.c ---- */
+
+/* Index of the NAMES entry fewest edits away from NAME, or -1 if none is near enough to suggest. */
+int wf_nearest(const char *name, const char *const *names, size_t count);
+
+/* ---- dtype.c: names and sizes of the ABI's vocabulary ---- */
+
+const char *wf_dtype_name(uint32_t dtype);           /* "f32"; NULL if unknown */
+size_t wf_dtype_bytes(uint32_t dtype);               /* 0 if unknown */
+const char *wf_reduction_name(uint32_t reduction);   /* "sum"; NULL if unknown */
+const char *wf_collective_name(uint32_t collective); /* "all_reduce"; NULL if unknown */
+bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
+bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
+bool wf_collective_reduces(uint32_t collective);
+/* Is REDUCTION defined on DTYPE at all (weft_plugin.h says where not)? */
+bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
+
+/* ---- clock.c ---- */
+
+uint64_t wf_now_ns(void); /* monotonic */
+
+#endif

@@ -1,0 +1,79 @@
+/* mem.c - memory that is counted, and that fails where a test wants it to. */
+#include "base.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_llong live;
+static _Thread_local uint64_t made, fail_at;
+
+void wf_mem_fail_at(uint64_t n)
+{
+    made = 0;
+    fail_at = n;
+}
+
+uint64_t wf_mem_made(void)
+{
+    return made;
+}
+
+int64_t wf_mem_live(void)
+{
+    return atomic_load_explicit(&live, memory_order_relaxed);
+}
+
+static bool may_allocate(void)
+{
+    return ++made != fail_at;
+}
+
+static void *counted(void *pointer)
+{
+    if (pointer != NULL) atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    return pointer;
+}
+
+void *wf_alloc(size_t bytes)
+{
+    return may_allocate() ? counted(malloc(bytes != 0 ? bytes : 1)) : NULL;
+}
+
+void *wf_calloc(size_t count, size_t bytes)
+{
+    if (!may_allocate()) return NULL;
+    return counted(count != 0 && bytes != 0 ? calloc(count, bytes) : calloc(1, 1));
+}
+
+void *wf_realloc(void *pointer, size_t bytes)
+{
+    void *moved;
+
+    if (pointer == NULL) return wf_alloc(bytes);
+    if (!may_allocate()) return NULL;
+    moved = realloc(pointer, bytes != 0 ? bytes : 1);
+    return moved;
+}
+
+void wf_free(void *pointer)
+{
+    if (pointer == NULL) return;
+    atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    free(pointer);
+}
+
+char *wf_strndup(const char *text, size_t length)
+{
+    char *copy = wf_alloc(length + 1);
+
+    if (copy == NULL) return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *wf_strdup(const char *text)
+{
+    return wf_strndup(text, strlen(text));
+}

@@ -1,0 +1,93 @@
+/* scan.c - reading small grammars by hand, never losing the position. */
+#include "base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+char wf_scan_peek(const struct wf_scan *scan)
+{
+    return scan->text[scan->at];
+}
+
+void wf_scan_space(struct wf_scan *scan)
+{
+    while (wf_scan_peek(scan) == ' ' || wf_scan_peek(scan) == '\t')
+        scan->at++;
+}
+
+bool wf_scan_char(struct wf_scan *scan, char c)
+{
+    if (wf_scan_peek(scan) != c || c == '\0') return false;
+    scan->at++;
+    return true;
+}
+
+bool wf_scan_word(struct wf_scan *scan, const char *word)
+{
+    size_t length = strlen(word);
+
+    if (strncmp(scan->text + scan->at, word, length) != 0) return false;
+    scan->at += length;
+    return true;
+}
+
+bool wf_scan_end(const struct wf_scan *scan)
+{
+    return wf_scan_peek(scan) == '\0';
+}
+
+bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length)
+{
+    size_t first = scan->at;
+
+    if (!is_letter(wf_scan_peek(scan))) return false;
+    while (is_letter(wf_scan_peek(scan)) || is_digit(wf_scan_peek(scan)))
+        scan->at++;
+    *start = scan->text + first;
+    *length = scan->at - first;
+    return true;
+}
+
+weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out)
+{
+    struct wf_scan start = *scan;
+    int64_t value = 0;
+
+    if (!is_digit(wf_scan_peek(scan))) return wf_scan_fail(scan, NULL, "expected %s", what);
+    for (; is_digit(wf_scan_peek(scan)); scan->at++)
+        if (!wf_mul_i64(value, 10, &value) || !wf_add_i64(value, wf_scan_peek(scan) - '0', &value))
+            return wf_scan_fail(&start, NULL, "%s is larger than 2^63 - 1", what);
+    *out = value;
+    return WEFT_OK;
+}
+
+weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
+{
+    char reason[512];
+    char found[32];
+    va_list args;
+    char next = wf_scan_peek(scan);
+
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    if (next == '\0')
+        snprintf(found, sizeof found, "the end");
+    else if ((unsigned char)next < 0x20 || (unsigned char)next >= 0x7f)
+        snprintf(found, sizeof found, "byte 0x%02x", (unsigned char)next);
+    else
+        snprintf(found, sizeof found, "'%c'", next);
+    return wf_fail(WEFT_ERR_PARSE, "%s%s\"%.200s\", position %zu: %s, found %s",
+                   kind != NULL ? kind : "", kind != NULL ? " " : "", scan->text, scan->at + 1,
+                   reason, found);
+}

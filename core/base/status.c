@@ -1,0 +1,103 @@
+/* status.c - names of statuses, and what the calling thread's last failure had to say. */
+#include "base.h"
+
+#include "weft/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifndef WEFT_VERSION_STRING
+#error "the build defines WEFT_VERSION_STRING"
+#endif
+
+static _Thread_local struct {
+    char text[2048];
+    char vendor[32];
+    int64_t code;
+} last;
+
+static const struct {
+    weft_status status;
+    const char *name, *text;
+} statuses[] = {
+#define ROW(name, value, text) {value, #name, text},
+    WEFT_STATUS_LIST(ROW)
+#undef ROW
+};
+
+const char *weft_status_name(weft_status status)
+{
+    for (size_t i = 0; i < WF_COUNT(statuses); i++)
+        if (statuses[i].status == status) return statuses[i].name;
+    return "unknown";
+}
+
+const char *weft_status_text(weft_status status)
+{
+    for (size_t i = 0; i < WF_COUNT(statuses); i++)
+        if (statuses[i].status == status) return statuses[i].text;
+    return "unknown";
+}
+
+const char *weft_last_error(void)
+{
+    return last.text;
+}
+
+const char *weft_last_error_vendor(int64_t *code)
+{
+    if (code != NULL) *code = last.code;
+    return last.vendor[0] != '\0' ? last.vendor : NULL;
+}
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION_STRING;
+}
+
+static void describe(const char *vendor, int64_t code, const char *text)
+{
+    /* TEXT may be last.text itself. */
+    memmove(last.text, text, strnlen(text, sizeof last.text - 1) + 1);
+    last.text[sizeof last.text - 1] = '\0';
+    snprintf(last.vendor, sizeof last.vendor, "%s", vendor != NULL ? vendor : "");
+    last.code = vendor != NULL ? code : 0;
+}
+
+weft_status wf_fail(weft_status status, const char *format, ...)
+{
+    char text[sizeof last.text];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    describe(NULL, 0, text);
+    return status;
+}
+
+void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const char *text)
+{
+    describe(vendor, code, text != NULL ? text : weft_status_text(status));
+}
+
+weft_status wf_fail_context(weft_status status, const char *format, ...)
+{
+    char text[sizeof last.text];
+    va_list args;
+    int used;
+
+    va_start(args, format);
+    used = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (used < 0) used = 0;
+    if ((size_t)used < sizeof text)
+        snprintf(text + used, sizeof text - (size_t)used, ": %s", last.text);
+    snprintf(last.text, sizeof last.text, "%s", text);
+    return status;
+}
+
+weft_status wf_fail_memory(size_t bytes)
+{
+    return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: %zu bytes wanted", bytes);
+}

@@ -1,0 +1,112 @@
+/* text.c - a string that grows as things print themselves into it. */
+#include "base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool reserve(struct wf_text *text, size_t more)
+{
+    size_t capacity = text->capacity != 0 ? text->capacity : 64;
+    char *grown;
+
+    if (text->failed) return false;
+    if (text->length + more + 1 <= text->capacity) return true;
+    while (capacity < text->length + more + 1)
+        capacity *= 2;
+    grown = wf_realloc(text->data, capacity);
+    if (grown == NULL) {
+        text->failed = true;
+        return false;
+    }
+    text->data = grown;
+    text->capacity = capacity;
+    return true;
+}
+
+void wf_text_append(struct wf_text *text, const char *bytes, size_t length)
+{
+    if (!reserve(text, length)) return;
+    if (length > 0) memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = '\0';
+}
+
+void wf_text_char(struct wf_text *text, char c)
+{
+    wf_text_append(text, &c, 1);
+}
+
+void wf_text_addv(struct wf_text *text, const char *format, va_list args)
+{
+    va_list again;
+    int length;
+
+    va_copy(again, args);
+    length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (length < 0 || !reserve(text, (size_t)length)) return;
+    vsnprintf(text->data + text->length, (size_t)length + 1, format, args);
+    text->length += (size_t)length;
+}
+
+void wf_text_add(struct wf_text *text, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    wf_text_addv(text, format, args);
+    va_end(args);
+}
+
+void wf_text_bytes(struct wf_text *text, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes / 1024;
+    size_t unit = 0;
+
+    if (bytes < 1024) {
+        wf_text_add(text, "%llu B", (unsigned long long)bytes);
+        return;
+    }
+    for (; value >= 1023.95 && unit + 1 < WF_COUNT(units); unit++)
+        value /= 1024;
+    wf_text_add(text, "%.1f %s", value, units[unit]);
+}
+
+void wf_text_time(struct wf_text *text, uint64_t nanoseconds)
+{
+    if (nanoseconds < 1000)
+        wf_text_add(text, "%llu ns", (unsigned long long)nanoseconds);
+    else if (nanoseconds < 1000000)
+        wf_text_add(text, "%.1f us", (double)nanoseconds / 1e3);
+    else if (nanoseconds < 1000000000)
+        wf_text_add(text, "%.1f ms", (double)nanoseconds / 1e6);
+    else
+        wf_text_add(text, "%.1f s", (double)nanoseconds / 1e9);
+}
+
+void wf_text_free(struct wf_text *text)
+{
+    wf_free(text->data);
+    *text = (struct wf_text){0};
+}
+
+weft_status wf_text_status(const struct wf_text *text)
+{
+    return text->failed ? wf_fail_memory(text->capacity) : WEFT_OK;
+}
+
+weft_status wf_text_take(struct wf_text *text, char **out)
+{
+    weft_status status;
+
+    wf_text_append(text, "", 0);
+    status = wf_text_status(text);
+    if (status != WEFT_OK) {
+        wf_text_free(text);
+        return status;
+    }
+    *out = text->data;
+    *text = (struct wf_text){0};
+    return WEFT_OK;
+}

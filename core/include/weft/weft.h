@@ -1,0 +1,8 @@
+/* weft.h - all of weft's public interface, in data-flow order. */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include "status.h"
+#include "backend.h"
+
+#endif

@@ -1,0 +1,62 @@
+#include "base/base.h"
+#include "support/suite.h"
+
+START_TEST(printing_grows_the_text)
+{
+    struct wf_text text = {0};
+    char *out;
+
+    for (int i = 0; i < 1000; i++)
+        wf_text_add(&text, "%d,", i % 10);
+    ck_assert_int_eq(wf_text_take(&text, &out), WEFT_OK);
+    ck_assert_uint_eq(strlen(out), 2000);
+    ck_assert_ptr_null(text.data);
+    wf_free(out);
+}
+END_TEST
+
+START_TEST(an_empty_text_is_an_empty_string)
+{
+    struct wf_text text = {0};
+    char *out;
+
+    ck_assert_int_eq(wf_text_take(&text, &out), WEFT_OK);
+    ck_assert_str_eq(out, "");
+    wf_free(out);
+}
+END_TEST
+
+START_TEST(bytes_and_times_read_as_people_write_them)
+{
+    struct wf_text text = {0};
+
+    wf_text_bytes(&text, 1023);
+    wf_text_char(&text, ' ');
+    wf_text_bytes(&text, 6 << 20);
+    wf_text_char(&text, ' ');
+    wf_text_bytes(&text, (1 << 20) - 1);
+    wf_text_char(&text, ' ');
+    wf_text_time(&text, 12345);
+    ck_assert_str_eq(text.data, "1023 B 6.0 MiB 1.0 MiB 12.3 us");
+    wf_text_free(&text);
+}
+END_TEST
+
+START_TEST(running_out_of_memory_is_reported_once_at_the_end)
+{
+    struct wf_text text = {0};
+    char *out = NULL;
+    int64_t live = wf_mem_live();
+
+    wf_mem_fail_at(2);
+    for (int i = 0; i < 100; i++)
+        wf_text_add(&text, "some text ");
+    wf_mem_fail_at(0);
+    ck_assert_int_eq(wf_text_take(&text, &out), WEFT_ERR_NO_MEMORY);
+    ck_assert_ptr_null(out);
+    ck_assert_int_eq(wf_mem_live(), live);
+}
+END_TEST
+
+SUITE(base_text, printing_grows_the_text, an_empty_text_is_an_empty_string,
+      bytes_and_times_read_as_people_write_them, running_out_of_memory_is_reported_once_at_the_end)
