@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# demo.sh - build weft and show what it does, on a fresh Debian or Ubuntu.
+source "$(dirname "$0")/lib.sh"
+
+part packages need build
+part build build build/demo -DWEFT_BUILD_TESTS=OFF
+part "weft version" build/demo/bin/weft version
+finish ci/demo.sh

@@ -1,0 +1,138 @@
+# lib.sh - what ci/test.sh, ci/demo.sh and the lanes share: packages, parts with a clock, builds.
+# Sourced, not run.  Debian and Ubuntu; as root, or with sudo where something must be installed.
+# shellcheck shell=bash
+
+set -euo pipefail
+export LC_ALL=C.UTF-8
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf '\n%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+skip() { printf '%s: skipped: %s\n' "${0##*/}" "$*"; exit 77; }
+
+minutes() { if (($1 < 60)); then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi; }
+
+# part NAME COMMAND...: run it, say how long it took, and remember the outcome.
+part_failed=() part_report=""
+part()
+{
+    local name=$1 begin=$SECONDS code=0 end=passed
+    shift
+    say "$name"
+    "$@" || code=$?
+    if ((code == 77)); then end=skipped; elif ((code != 0)); then end=FAILED part_failed+=("$name"); fi
+    part_report+="${part_report:+, }$name $(minutes $((SECONDS - begin)))"
+    if [[ $end == skipped ]]; then part_report+=" (skipped)"; fi
+    printf -- '-- %s: %s in %s\n' "$name" "$end" "$(minutes $((SECONDS - begin)))"
+}
+
+# The last line: how long each part took, and whether all passed, which is the exit status too.
+finish()
+{
+    local verdict="all passed"
+    if ((${#part_failed[@]})); then verdict="FAILED: ${part_failed[*]}"; fi
+    printf '\n%s: %s (%s; %s in all)\n' "$1" "$verdict" "$part_report" "$(minutes $SECONDS)"
+    ((${#part_failed[@]} == 0))
+}
+
+# ---- packages ----
+
+as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
+
+apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
+
+apt_install()
+{
+    if ! command -v apt-get >/dev/null; then
+        die "these packages are missing, and there is no apt-get to install them: $*"
+    fi
+    if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+        die "run as root, or install sudo: these packages are missing: $*"
+    fi
+    echo "installing $*"
+    local log
+    log=$(mktemp)
+    if { apt update && apt install --no-install-recommends "$@"; } >"$log" 2>&1 ||
+        { sleep 5 && apt update && apt install --no-install-recommends "$@"; } >"$log" 2>&1; then
+        rm -f "$log"
+        return
+    fi
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    die "apt-get could not install: $* (its last words are above)"
+}
+
+# need GROUP...: install what is missing of these groups, and nothing else.  Each line of a group
+# is `package: command that succeeds when it is not needed`.
+need()
+{
+    local missing=() group package probe
+    for group in "$@"; do
+        while IFS=: read -r package probe; do
+            if [[ -z $package ]]; then continue; fi
+            if ! sh -c "$probe" >/dev/null 2>&1; then missing+=("$package"); fi
+        done < <("packages_$group")
+    done
+    if ((${#missing[@]})); then apt_install "${missing[@]}"; fi
+}
+
+packages_build()
+{
+    cat <<'LIST'
+gcc: command -v gcc
+g++: command -v g++
+libc6-dev: echo '#include <stdio.h>' | cpp
+cmake: command -v cmake
+ninja-build: command -v ninja
+pkg-config: command -v pkg-config
+python3: command -v python3
+LIST
+}
+
+packages_test()
+{
+    cat <<'LIST'
+check: pkg-config --exists check
+LIST
+}
+
+packages_clang()
+{
+    cat <<'LIST'
+clang: command -v clang
+LIST
+}
+
+packages_static()
+{
+    cat <<'LIST'
+clang-format: command -v clang-format
+clang-tidy: command -v clang-tidy
+cppcheck: command -v cppcheck
+binutils: command -v nm
+LIST
+}
+
+# ---- builds ----
+
+jobs=${JOBS:-$(nproc)}
+
+# build FOLDER [-D...]: configure and build the tree, with warnings as errors.
+build()
+{
+    local folder=$1
+    shift
+    mkdir -p "$folder"
+    cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_WERROR=ON "$@" >"$folder/configure.log" 2>&1 ||
+        { cat "$folder/configure.log" >&2; return 1; }
+    cmake --build "$folder" -j "$jobs"
+}
+
+# test_in FOLDER [ctest options]
+test_in()
+{
+    local folder=$1
+    shift
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@"
+}

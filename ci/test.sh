@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# test.sh - everything that must hold before a change lands, on a fresh Debian or Ubuntu.
+#
+# Installs what is missing (as root or with sudo), then runs the lanes one after the other.  The
+# release lane comes last, so that the output ends with ctest's summary.
+source "$(dirname "$0")/lib.sh"
+
+part packages need build test
+part cpu-gcc ci/lanes/cpu-gcc
+finish ci/test.sh
