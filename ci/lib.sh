@@ -69,6 +69,7 @@ need()
 {
     local missing=() group package probe
     for group in "$@"; do
+        if [[ $group == clang_runtime ]]; then need clang; fi
         while IFS=: read -r package probe; do
             if [[ -z $package ]]; then continue; fi
             if ! sh -c "$probe" >/dev/null 2>&1; then missing+=("$package"); fi
@@ -104,14 +105,41 @@ clang: command -v clang
 LIST
 }
 
+# The sanitizers' runtime libraries come apart from clang, under a name with its version.
+packages_clang_runtime()
+{
+    local major package
+    major=$(clang -dumpversion | cut -d. -f1)
+    for package in "libclang-rt-$major-dev" "libclang-common-$major-dev"; do
+        if apt-cache show "$package" >/dev/null 2>&1; then break; fi
+    done
+    echo "$package: echo 'int main(void){return 0;}' | clang -fsanitize=address -x c - -o /dev/null"
+}
+
 packages_static()
 {
     cat <<'LIST'
 clang-format: command -v clang-format
 clang-tidy: command -v clang-tidy
 cppcheck: command -v cppcheck
+shellcheck: command -v shellcheck
 binutils: command -v nm
 LIST
+}
+
+# ---- files and tools ----
+
+# Files of the project, committed or about to be, that match the patterns.
+project_files() { git ls-files -co --exclude-standard -- "$@" | while read -r f; do [[ -f $f ]] && echo "$f"; done | sort -u; }
+
+# The version whose taste the sources follow; others format and judge differently.
+llvm_version=14
+
+# Path of an LLVM tool of that version; false if there is none.
+llvm_tool()
+{
+    if command -v "$1-$llvm_version"; then return; fi
+    command -v "$1" >/dev/null && "$1" --version | grep -q "version $llvm_version\." && command -v "$1"
 }
 
 # ---- builds ----
@@ -129,10 +157,24 @@ build()
     cmake --build "$folder" -j "$jobs"
 }
 
+# Does a program built with clang and a sanitizer start here, behind the words of a command?
+try_sanitizer()
+{
+    local sanitizer=$1 program code=0
+    shift
+    program=$(mktemp)
+    echo 'int main(void) { return 0; }' | clang -fsanitize="$sanitizer" -x c - -o "$program" &&
+        "$@" "$program" >/dev/null 2>&1 || code=1
+    rm -f "$program"
+    return $code
+}
+leaks_can_be_seen() { try_sanitizer address env ASAN_OPTIONS=detect_leaks=1; }
+tsan_runs() { try_sanitizer thread "$@"; }
+
 # test_in FOLDER [ctest options]
 test_in()
 {
     local folder=$1
     shift
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@"
+    ctest --test-dir "$folder" --output-on-failure -j "$jobs" "${@:---no-tests=error}"
 }

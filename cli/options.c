@@ -36,7 +36,7 @@ static void complain_unknown(const struct cli_command *command, const char *word
     size_t count = 0;
     int nearest;
 
-    while (command->options[count].name != NULL && count < WF_COUNT(names)) {
+    while (count < WF_COUNT(names) && command->options[count].name != NULL) {
         names[count] = command->options[count].name;
         count++;
     }

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WF_NODISCARD             __attribute__((warn_unused_result))
+#define WF_NODISCARD               __attribute__((warn_unused_result))
 #define WF_PRINTF(position, first) __attribute__((format(printf, position, first)))
-#define WF_COUNT(array)          (sizeof(array) / sizeof((array)[0]))
+#define WF_COUNT(array)            (sizeof(array) / sizeof((array)[0]))
 
 /* Does a size-first TABLE, which may be shorter than ours, reach as far as FIELD? */
 #define WF_HAS(table, field)                                                                       \

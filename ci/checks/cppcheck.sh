@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# cppcheck.sh - cppcheck over the C sources.
+source "$(dirname "$0")/../lib.sh"
+command -v cppcheck >/dev/null || skip "cppcheck not found"
+mkdir -p build/cppcheck
+mapfile -t files < <(project_files 'core/*.c' 'cli/*.c' 'plugins/*.c' 'examples/*.c')
+cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability --inline-suppr \
+    --cppcheck-build-dir=build/cppcheck --suppressions-list=ci/checks/cppcheck.allow \
+    --error-exitcode=1 -DWEFT_VERSION_STRING='""' -D_GNU_SOURCE \
+    -I core -I core/include -I cli "${files[@]}"
+echo "cppcheck: ${#files[@]} files, nothing to complain about"

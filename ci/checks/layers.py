@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Does every file include only what core/LAYERS allows?
+
+Holds for core: a module includes itself, the public headers and the modules its line lists; a line
+lists only modules above it; pure modules include no system header with an effect.  Holds elsewhere:
+a plugin includes of weft nothing but weft_plugin.h, and only core/config reads the environment.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+CODE = {".c", ".h", ".cc", ".def", ".inc"}
+IMPURE = {
+    "stdio.h", "stdlib.h", "time.h", "threads.h", "pthread.h", "unistd.h", "fcntl.h", "dlfcn.h",
+    "signal.h", "setjmp.h", "locale.h", "poll.h", "spawn.h", "netdb.h", "ifaddrs.h", "dirent.h",
+    "errno.h",
+}  # fmt: skip
+IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
+GETENV_CALLERS = ("core/config/", "cli/options.c")
+
+problems = []
+
+
+def complain(path, text, at, message):
+    line = text.count("\n", 0, at) + 1
+    problems.append(f"{path.relative_to(ROOT)}:{line}: {message}")
+
+
+def read_layers():
+    """Module -> (modules it may include, is it pure), in the file's order."""
+    layers = {}
+    path = ROOT / "core/LAYERS"
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        body, _, remark = line.partition("#")
+        if not body.strip():
+            continue
+        name, colon, allowed = body.partition(":")
+        name, allowed = name.strip(), allowed.split()
+        if not colon or not re.fullmatch("[a-z]+", name):
+            problems.append(f'core/LAYERS:{number}: want "module : modules  # remark"')
+            continue
+        for module in allowed:
+            if module not in layers:
+                problems.append(f"core/LAYERS:{number}: {name} lists {module}, which is not above it")
+        if name in layers:
+            problems.append(f"core/LAYERS:{number}: {name} stands here twice")
+        layers[name] = (set(allowed), remark.strip().startswith("pure"))
+    return layers
+
+
+def code_below(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in CODE and p.is_file())
+
+
+def is_impure(header):
+    return header in IMPURE or header.startswith(IMPURE_FOLDERS)
+
+
+def check_core_include(path, text, match, module, layers):
+    quote, header = match.groups()
+    allowed, pure = layers[module]
+    target = header.split("/")[0]
+    if quote == "<":
+        if pure and is_impure(header):
+            complain(path, text, match.start(), f"{module} is pure and may not include <{header}>")
+    elif "/" in header:
+        if target in layers and target != module and target not in allowed:
+            complain(path, text, match.start(), f"{module} may not include {target} (core/LAYERS)")
+        elif target not in layers and target != "weft":
+            complain(path, text, match.start(), f'"{header}" is not part of the core')
+    elif not (path.parent / header).exists():
+        complain(path, text, match.start(), f'"{header}" is not in {module}; write "module/{header}"')
+
+
+def check_core(layers):
+    for folder in sorted((ROOT / "core").iterdir()):
+        if folder.is_dir() and folder.name != "include" and folder.name not in layers:
+            problems.append(f"core/{folder.name}: not listed in core/LAYERS")
+    for module in layers:
+        for path in code_below(ROOT / "core" / module):
+            text = path.read_text()
+            for match in INCLUDE.finditer(text):
+                check_core_include(path, text, match, module, layers)
+
+
+def check_public_headers():
+    for path in code_below(ROOT / "core/include"):
+        text = path.read_text()
+        for match in INCLUDE.finditer(text):
+            quote, header = match.groups()
+            if quote == '"' and not (path.parent / header).exists():
+                complain(path, text, match.start(), f'"{header}" is not a public header beside it')
+            if path.name == "weft_plugin.h" and header not in ("stddef.h", "stdint.h"):
+                complain(path, text, match.start(), "weft_plugin.h includes stddef.h and stdint.h only")
+
+
+def check_plugins():
+    core = {p.name for p in code_below(ROOT / "core")}
+    for path in code_below(ROOT / "plugins"):
+        text = path.read_text()
+        for match in INCLUDE.finditer(text):
+            name = match.group(2).split("/")[-1]
+            ours = name in core and not (path.parent / match.group(2)).exists()
+            if match.group(1) == '"' and ours and name != "weft_plugin.h":
+                complain(path, text, match.start(), "a plugin includes of weft only weft_plugin.h")
+
+
+def check_getenv():
+    for top in ("core", "cli", "plugins"):
+        for path in code_below(ROOT / top):
+            name = str(path.relative_to(ROOT))
+            if name.startswith(GETENV_CALLERS):
+                continue
+            text = path.read_text()
+            for match in re.finditer(r"\b(secure_)?getenv\s*\(", text):
+                complain(path, text, match.start(), "only core/config reads the environment")
+
+
+def main():
+    layers = read_layers()
+    check_core(layers)
+    check_public_headers()
+    check_plugins()
+    check_getenv()
+    for problem in problems:
+        print(problem)
+    if not problems:
+        print(f"layers: {len(layers)} modules keep to core/LAYERS")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# text.sh - what holds for every text file: no trailing blanks, no tabs where .editorconfig says
+# spaces, a newline at the end; shell scripts parse; links in the documents lead somewhere.
+source "$(dirname "$0")/../lib.sh"
+bad=0
+mapfile -t files < <(project_files | grep -v '^tests/fuzz/corpus/')
+
+complain() { echo "$*"; bad=1; }
+
+for file in "${files[@]}"; do
+    if [[ ! -s $file ]] || ! grep -Iq . "$file"; then continue; fi
+    if [[ -n $(tail -c 1 "$file") ]]; then complain "$file: no newline at the end"; fi
+done
+if grep -nI '[[:blank:]]$' "${files[@]}"; then complain "the lines above end in blanks"; fi
+mapfile -t code < <(project_files '*.c' '*.h' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
+if grep -nIP '\t' "${code[@]}"; then complain "the lines above hold tabs"; fi
+
+while read -r script; do
+    bash -n "$script" || bad=1
+done < <(grep -lE '^#!.*\b(ba)?sh$' "${files[@]}")
+if command -v shellcheck >/dev/null; then
+    grep -lE '^#!.*\b(ba)?sh$' "${files[@]}" | xargs shellcheck || bad=1
+else
+    echo "text: shellcheck not found, scripts only parsed"
+fi
+
+while IFS=: read -r file link; do
+    link=${link#](}
+    link=${link%%[#)]*}
+    if [[ -z $link || $link == *://* || $link == mailto:* ]]; then continue; fi
+    if [[ ! -e $(dirname "$file")/$link ]]; then complain "$file: the link to $link leads nowhere"; fi
+done < <(project_files '*.md' | xargs grep -HoE '\]\([^)]+\)' || true)
+
+if ((bad)); then exit 1; fi
+echo "text: ${#files[@]} files"
