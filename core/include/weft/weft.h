@@ -4,5 +4,7 @@
 
 #include "status.h"
 #include "backend.h"
+#include "context.h"
+#include "comm.h"
 
 #endif
