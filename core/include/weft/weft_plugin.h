@@ -1,24 +1,25 @@
 /* weft_plugin.h - the whole contract between weft and a plugin.
  *
- * A plugin is a shared object that exports one symbol, weft_plugin_entry, and
- * hands back tables of functions.  It includes this header and nothing else of
- * weft, links nothing of weft, and opens its vendor library itself, when it is
- * probed, so that it always loads and can say what is missing.
+ * A plugin is a shared object that exports one symbol, weft_plugin_entry, and hands back tables of
+ * functions. It includes this header and nothing else of weft, links nothing of weft, and opens its
+ * vendor library itself, when it is probed, so that it always loads and can say what is missing.
  *
- * Rules that hold for every function below:
- *  - Outputs are written only on success.  A failing function first describes
- *    the failure through weft_host.set_error, then returns its status.
- *  - WEFT_ERR_UNSUPPORTED means that nothing happened and another way may be
- *    tried; it never follows an effect that another rank can see.  Unknown enum
- *    values get it too.  No exception, signal or exit crosses the border.
- *  - Inputs are borrowed for the call and copied if kept, except memory given
- *    to stream-ordered work: the caller leaves it alone until that is done.
+ * Rules that hold for every function below; `weft conform` runs a plugin against them:
+ *  - Outputs are written only on success. A failing function first describes the failure through
+ *    weft_host.set_error, then returns its status. No exception, signal or exit crosses the border.
+ *  - Arguments are checked before anything happens. An unknown enum value, or what `support`
+ *    denies, is WEFT_ERR_UNSUPPORTED: another way may be tried. A root, peer, index or extent out
+ *    of range, or NULL for memory that is needed, is WEFT_ERR_INVALID. Both leave all as it was.
+ *  - A communicator whose work fails in any other way is stuck with that error: async_error says
+ *    so, and so do the call, or the stream's query and wait, where they still can.
+ *  - Inputs are borrowed for the call and copied if kept, except memory given to stream-ordered
+ *    work: the caller leaves it alone until that is done. What a rank does not use may be NULL.
+ *  - Structs start with their size as their maker knows it: no field past it is read or written.
  *  - Offsets and sizes are in bytes, counts in elements, unless said otherwise.
- *  - Threads: [any] from any thread at any time, [once] by one thread, once;
- *    else one thread at a time per object (device calls: per stream).
- *  - "optional" says what weft does when the pointer is NULL.  Everything else
- *    is required if its table is present.
- * Tables are size-first and append-only; docs/abi.md says how they may grow. */
+ *  - Threads: [any] from any thread at any time, [once] by one thread, once; else one thread at a
+ *    time per object (device calls: per stream).
+ *  - "optional" says what weft does when the pointer is NULL. All else in a table is required.
+ * Tables are append-only; docs/abi.md says how they may grow. */
 #ifndef WEFT_PLUGIN_H
 #define WEFT_PLUGIN_H
 
@@ -32,8 +33,7 @@ extern "C" {
 #define WEFT_ABI_MAJOR 0u
 #define WEFT_ABI_MINOR 1u
 
-/* Fingerprints of the tables below, written by ci/fingerprints.py: a changed signature changes the
- * number, so a mismatch is caught when a plugin loads. */
+/* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0)
 #define WEFT_COMM_SIGNATURE   UINT64_C(0)
@@ -76,11 +76,11 @@ typedef int32_t weft_status;
     X(F64, 12, "f64", 8) X(F8E4M3, 13, "f8e4m3", 1) X(F8E5M2, 14, "f8e5m2", 1) \
     X(C64, 15, "c64", 8) X(C128, 16, "c128", 16)
 
-/* Integer sums wrap. avg is the sum divided by the number of ranks (integers truncate toward zero).
- * min and max hand NaN on. f16, bf16 and f8 add up in f32 and round once where the plugin adds (f8
- * saturates at its largest finite value). On bool, sum, max and bor are "or"; prod, min and band
- * are "and". Not defined, so never claimed: band/bor/bxor on floats and complex, min/max on
- * complex, avg and premul_sum on bool. */
+/* Integers wrap. avg is the sum divided by the number of ranks (integers truncate toward zero).
+ * min and max hand NaN on. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
+ * time the plugin stores one; f8 saturates at its largest finite value. On bool, sum, max and bor
+ * are "or"; prod, min and band are "and". Not defined, so never claimed: band/bor/bxor on floats
+ * and complex, min/max on complex, avg and premul_sum on bool. */
 #define WEFT_REDUCTION_LIST(X) \
     X(SUM, 0, "sum") X(PROD, 1, "prod") X(MIN, 2, "min") X(MAX, 3, "max") \
     X(AVG, 4, "avg") X(BAND, 5, "band") X(BOR, 6, "bor") X(BXOR, 7, "bxor") \
@@ -104,6 +104,9 @@ enum weft_status_code { WEFT_STATUS_LIST(WEFT_STATUS_ENUM) };
 enum weft_dtype { WEFT_DTYPE_LIST(WEFT_DTYPE_ENUM) WEFT_DTYPE_COUNT };
 enum weft_reduction { WEFT_REDUCTION_LIST(WEFT_REDUCTION_ENUM) WEFT_REDUCE_COUNT };
 enum weft_collective { WEFT_COLLECTIVE_LIST(WEFT_COLLECTIVE_ENUM) WEFT_COLL_COUNT };
+enum weft_signal_op { WEFT_SIGNAL_SET = 0, WEFT_SIGNAL_ADD = 1 };
+enum weft_compare { WEFT_COMPARE_EQ, WEFT_COMPARE_NE, WEFT_COMPARE_GE, WEFT_COMPARE_GT,
+                    WEFT_COMPARE_LE, WEFT_COMPARE_LT };
 /* clang-format on */
 enum weft_support_level {
     WEFT_SUPPORT_NO = 0,       /* the call returns WEFT_ERR_UNSUPPORTED */
@@ -118,8 +121,7 @@ enum weft_support_level {
 typedef struct weft_host {
     uint32_t struct_size;
     uint32_t abi_major, abi_minor;
-    /* Levels: 0 error, 1 warning, 2 notice, 3 info, 4 debug. */
-    void (*log)(int32_t level, const char *text);
+    void (*log)(int32_t level, const char *text); /* 0 error, warning, notice, info, 4 debug */
     /* Describe a failure of the calling thread. VENDOR may be NULL, else names the library whose
      * CODE is meant ("NCCL", 5). */
     void (*set_error)(weft_status status, const char *vendor, int64_t code, const char *text);
@@ -210,21 +212,20 @@ typedef struct weft_device_table {
                         void *stream);
     weft_status (*fill)(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream);
 
-    /* Streams are in-order queues. NULL is the default stream, valid in every call that takes one.
-     * */
+    /* Streams are in-order queues. NULL is the default one, valid in every call that takes one. */
     weft_status (*stream_create)(void *device, void **stream);
     void (*stream_destroy)(void *device, void *stream); /* waits for its work */
     /* OK when all is done, IN_PROGRESS when not, else its error. [any] */
     weft_status (*stream_query)(void *device, void *stream);
     weft_status (*stream_wait)(void *device, void *stream, int64_t timeout_ns);
-    /* Run FN on some host thread in stream order; FN may call no function of this table that waits.
-     * */
+    /* Run FN on some host thread in stream order; FN calls nothing of this table that waits. */
     weft_status (*stream_call)(void *device, void *stream, void (*fn)(void *), void *argument);
     /* A stream of the vendor (cudaStream_t, ...) as ours; still the caller's. optional: such
      * streams cannot be used. */
     weft_status (*stream_wrap)(void *device, void *native, void **stream);
     void *(*stream_native)(void *device, void *stream); /* optional: NULL */
 
+    /* An event stands for the work before its last record; never recorded, for none. */
     weft_status (*event_create)(void *device, void **event);
     void (*event_destroy)(void *device, void *event);
     weft_status (*event_record)(void *device, void *event, void *stream);
@@ -270,30 +271,31 @@ typedef struct weft_comm_options {
 
 typedef struct weft_support_query {
     uint32_t struct_size;
-    uint32_t collective, dtype, reduction; /* reduction 0 where none is done */
+    uint32_t collective, dtype, reduction; /* 0 where none is meant: barrier has no dtype */
     int32_t size;
     uint32_t reserved;
 } weft_support_query;
 
-/* Latency, and inverse bandwidth, of one collective; TIME = latency_ns + bytes *
- * picoseconds_per_byte / 1000, bytes as in docs/abi.md. */
+/* A collective takes latency_ns + bytes * picoseconds_per_byte / 1000; bytes as in docs/abi.md. */
 typedef struct weft_cost {
     uint32_t struct_size;
     uint32_t measured; /* 0 a guess, 1 measured on this machine */
     uint64_t latency_ns, picoseconds_per_byte;
 } weft_cost;
 
-/* One collective.  COUNT is per rank and peer:
- *   all_reduce, reduce, broadcast   count elements in, count out
- *   all_gather, gather              count in, size x count out (root only)
- *   reduce_scatter, scatter         size x count in (root only), count out
+/* One collective. COUNT is per rank and peer:
+ *   all_reduce, reduce, broadcast   count in (broadcast: root only), count out (reduce: root only)
+ *   all_gather, gather              count in, size x count out (gather: root only)
+ *   reduce_scatter, scatter         size x count in (scatter: root only), count out
  *   all_to_all                      size x count in, size x count out
- * v-variants give counts and offsets per rank, in elements; a rank's own share
- * of all_gather_v is recv_counts[rank], of reduce_scatter_v send_counts[rank];
- * gather_v sends COUNT and scatter_v receives COUNT; the other side's arrays
- * are read on the root only.  In place: SEND equals RECV (or the rank's own
- * slice of the larger buffer); reduce, gather and scatter on the root.
- * Other overlap is an error of the caller. */
+ * v-variants give counts and offsets per peer, in elements, in any order and with gaps, which are
+ * left alone. Ranks agree on counts; offsets are each rank's own. A rank's own share of
+ * all_gather_v is recv_counts[rank], of reduce_scatter_v send_counts[rank]; gather_v sends COUNT
+ * and scatter_v receives COUNT; the other side's arrays are read on the root only.
+ * In place: SEND equals RECV (all_to_all_v: with equal counts and offsets on both sides) or one is
+ * the rank's own slice of the other; reduce, gather and scatter on the root. Other overlap is an
+ * error of the caller. SEND is otherwise never written. Memory is the device's, or any where there
+ * is FEATURE_HOST_MEMORY; aligned to its element, or for complex to half of it. */
 typedef struct weft_collective_args {
     uint32_t struct_size;
     uint32_t collective, dtype, reduction;
@@ -345,8 +347,8 @@ typedef struct weft_comm_table {
     /* Frees without talking to peers; NULL is accepted. Work must be done, or the communicator
      * aborted. */
     void (*destroy)(void *comm);
-    /* End all pending and later work with WEFT_ERR_ABORTED. Does not block; may be called twice.
-     * [any] */
+    /* End all pending and later work with WEFT_ERR_ABORTED, which async_error says from now on
+     * unless it had another error before. Does not block; may be called twice. [any] */
     void (*abort)(void *comm);
     /* OK, or the error this communicator is stuck with. [any] */
     weft_status (*async_error)(void *comm);
@@ -356,11 +358,13 @@ typedef struct weft_comm_table {
     weft_status (*support)(void *device, const weft_support_query *query, uint32_t *level);
     /* Put a collective on its stream.  All ranks call in the same order. */
     weft_status (*collective)(void *comm, const weft_collective_args *args);
+    /* Outside a group a send may wait for its receive; dtypes and counts of both agree. A plugin
+     * without messages always answers WEFT_ERR_UNSUPPORTED. */
     weft_status (*send)(void *comm, const weft_message *message);
     weft_status (*receive)(void *comm, const weft_message *message);
     /* Operations between begin and end start together at the outermost end, so a send may wait for
-     * a receive of the same group. Groups nest. An error inside still needs its end, which returns
-     * the first error. */
+     * a receive of the same group, also the rank's own. Groups nest. An error inside still needs
+     * its end, which returns the first error and then starts nothing of the group. */
     weft_status (*group_begin)(void *comm);
     weft_status (*group_end)(void *comm);
 
@@ -380,14 +384,6 @@ typedef struct weft_comm_table {
 
 /* ---- symm: memory every rank of a communicator can reach (optional) ---------- */
 
-enum weft_signal_op { WEFT_SIGNAL_SET = 0, WEFT_SIGNAL_ADD = 1 };
-/* clang-format off */
-enum weft_compare {
-    WEFT_COMPARE_EQ, WEFT_COMPARE_NE, WEFT_COMPARE_GE, WEFT_COMPARE_GT,
-    WEFT_COMPARE_LE, WEFT_COMPARE_LT
-};
-/* clang-format on */
-
 /* Plain data that kernels compiled elsewhere can use. Arrays belong to the window and have SIZE
  * entries; a peer that is out of reach has NULL. */
 typedef struct weft_symm_handle {
@@ -401,9 +397,9 @@ typedef struct weft_symm_handle {
     void *device_copy;        /* buffers then signals in device memory, or NULL */
 } weft_symm_handle;
 
-/* A window is BYTES of memory and SIGNALS 64-bit signals, zero at first, on each rank. One-sided
- * work on one window and stream keeps its order to one peer only across fence; its completion
- * everywhere is quiet. */
+/* A window is BYTES of memory and SIGNALS 64-bit signals, zero at first, on each rank. In stream
+ * order a get has its data and a put may have its source changed; that puts arrived is known after
+ * quiet, and their order at one peer only across fence. A peer may be the rank itself. */
 typedef struct weft_symm_table {
     uint32_t struct_size, reserved;
     uint64_t signature; /* WEFT_SYMM_SIGNATURE */
@@ -453,10 +449,12 @@ typedef struct weft_kernel_table {
      * sources[region.source .. region.source + SIZE). optional: weft copies, then calls reduce. */
     weft_status (*regions_reduce)(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
                                   const void *const *sources, void *const *targets, void *stream);
-    /* target[i] = reduction over k of sources[k][i], in order; TARGET may be one of them. */
+    /* target[i] = reduction over k of sources[k][i], in order; TARGET may be one of them. Neither
+     * here nor in regions_reduce and pull is there a premul_sum. */
     weft_status (*reduce)(void *device, uint32_t dtype, uint32_t reduction, uint64_t count,
                           uint32_t size, const void *const *sources, void *target, void *stream);
-    /* Round to nearest even; to integers toward zero, saturating. */
+    /* Round to nearest even, f8 saturating; to integers toward zero, saturating, NaN giving 0; to
+     * bool, what is not zero is 1. Complex only to complex. Pairs may be UNSUPPORTED. */
     weft_status (*cast)(void *device, uint32_t from, uint32_t to, uint64_t count,
                         const void *source, void *target, void *stream);
     /* *SCALE and *VALUE: one element of DTYPE in host memory. */
