@@ -95,6 +95,8 @@ packages_test()
 {
     cat <<'LIST'
 check: pkg-config --exists check
+libgloo-dev: test -e /usr/include/gloo/context.h
+iproute2: command -v ip
 LIST
 }
 
