@@ -159,6 +159,9 @@ build()
     cmake --build "$folder" -j "$jobs"
 }
 
+# Asserts on, frames readable, quick enough to run everything.
+sanitized=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g")
+
 # Does a program built with clang and a sanitizer start here, behind the words of a command?
 try_sanitizer()
 {
@@ -178,5 +181,5 @@ test_in()
 {
     local folder=$1
     shift
-    ctest --test-dir "$folder" --output-on-failure -j "$jobs" "${@:---no-tests=error}"
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@"
 }

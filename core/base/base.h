@@ -28,7 +28,8 @@
 
 /* ---- status.c: failing ---- */
 
-/* Describe a failure of this thread, replacing the last one, and return STATUS. */
+/* Describe a failure of this thread, replacing the last one, and return STATUS.  Logged at level
+ * WF_DEBUG. */
 weft_status wf_fail(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
 
 /* The same with the vendor library's name and code kept beside the text. */
@@ -49,7 +50,7 @@ void wf_log(int level, const char *format, ...) WF_PRINTF(2, 3);
 void wf_log_set_level(int level);
 int wf_log_level(void);
 
-/* Prefix for the lines of this process or thread-rank, such as "rank 3"; NULL for none.  Copied. */
+/* Prefix for the lines of the calling thread, such as "rank 3"; NULL for none.  Copied. */
 void wf_log_set_prefix(const char *prefix);
 
 /* ---- mem.c: checked memory with failure injection ---- */
@@ -61,7 +62,7 @@ void *wf_calloc(size_t count, size_t bytes) WF_NODISCARD;
 void *wf_realloc(void *pointer, size_t bytes) WF_NODISCARD;
 void wf_free(void *pointer);
 char *wf_strdup(const char *text) WF_NODISCARD;
-char *wf_strndup(const char *text, size_t length) WF_NODISCARD;
+char *wf_strndup(const char *text, size_t length) WF_NODISCARD; /* at most LENGTH bytes */
 
 /* For tests: let the N-th allocation of this thread from now on fail (0: none), count those made
  * by this thread since the last call, and count the process's live blocks. */
@@ -71,6 +72,7 @@ int64_t wf_mem_live(void);
 
 /* ---- math.c: arithmetic that cannot wrap ---- */
 
+/* False, and *OUT untouched, where the result does not fit. */
 bool wf_mul_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
 bool wf_add_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
 static inline int64_t wf_min_i64(int64_t a, int64_t b)

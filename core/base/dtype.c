@@ -92,6 +92,7 @@ static bool is_integer(uint32_t dtype)
 
 bool wf_reduction_defined(uint32_t reduction, uint32_t dtype)
 {
+    if (dtype >= WEFT_DTYPE_COUNT) return false;
     switch (reduction) {
     case WEFT_REDUCE_SUM:
     case WEFT_REDUCE_PROD:

@@ -48,12 +48,8 @@ void *wf_calloc(size_t count, size_t bytes)
 
 void *wf_realloc(void *pointer, size_t bytes)
 {
-    void *moved;
-
     if (pointer == NULL) return wf_alloc(bytes);
-    if (!may_allocate()) return NULL;
-    moved = realloc(pointer, bytes != 0 ? bytes : 1);
-    return moved;
+    return may_allocate() ? realloc(pointer, bytes != 0 ? bytes : 1) : NULL;
 }
 
 void wf_free(void *pointer)
@@ -65,11 +61,12 @@ void wf_free(void *pointer)
 
 char *wf_strndup(const char *text, size_t length)
 {
-    char *copy = wf_alloc(length + 1);
+    size_t kept = strnlen(text, length);
+    char *copy = wf_alloc(kept + 1);
 
     if (copy == NULL) return NULL;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
+    memcpy(copy, text, kept);
+    copy[kept] = '\0';
     return copy;
 }
 

@@ -16,7 +16,7 @@ static size_t edits(const char *a, const char *b)
     size_t rows[3][LONGEST + 1];
     size_t n = strlen(a), m = strlen(b);
 
-    if (n > LONGEST || m > LONGEST) return LONGEST;
+    if (n > LONGEST || m > LONGEST) return SIZE_MAX;
     for (size_t j = 0; j <= m; j++)
         rows[0][j] = j;
     for (size_t i = 1; i <= n; i++) {
@@ -34,12 +34,14 @@ static size_t edits(const char *a, const char *b)
 
 int wf_nearest(const char *name, const char *const *names, size_t count)
 {
-    size_t best = strlen(name) / 3 + 1; /* farther is no suggestion */
+    size_t length = strlen(name);
+    size_t best = length / 3 + 2; /* one more than is still a suggestion */
     int found = -1;
 
     for (size_t i = 0; i < count; i++) {
         size_t distance = edits(name, names[i]);
-        if (distance < best || (distance == best && found < 0)) {
+        bool shares_a_letter = distance < length && distance < strlen(names[i]);
+        if (distance < best && shares_a_letter) {
             best = distance;
             found = (int)i;
         }

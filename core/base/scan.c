@@ -60,13 +60,15 @@ bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length)
 
 weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out)
 {
-    struct wf_scan start = *scan;
+    struct wf_scan ahead = *scan;
     int64_t value = 0;
 
     if (!is_digit(wf_scan_peek(scan))) return wf_scan_fail(scan, NULL, "expected %s", what);
-    for (; is_digit(wf_scan_peek(scan)); scan->at++)
-        if (!wf_mul_i64(value, 10, &value) || !wf_add_i64(value, wf_scan_peek(scan) - '0', &value))
-            return wf_scan_fail(&start, NULL, "%s is larger than 2^63 - 1", what);
+    for (; is_digit(wf_scan_peek(&ahead)); ahead.at++)
+        if (!wf_mul_i64(value, 10, &value) ||
+            !wf_add_i64(value, wf_scan_peek(&ahead) - '0', &value))
+            return wf_scan_fail(scan, NULL, "%s is larger than 2^63 - 1", what);
+    *scan = ahead;
     *out = value;
     return WEFT_OK;
 }

@@ -57,10 +57,12 @@ const char *weft_version(void)
 
 static void describe(const char *vendor, int64_t code, const char *text)
 {
-    /* TEXT may be last.text itself. */
-    memmove(last.text, text, strnlen(text, sizeof last.text - 1) + 1);
-    last.text[sizeof last.text - 1] = '\0';
-    snprintf(last.vendor, sizeof last.vendor, "%s", vendor != NULL ? vendor : "");
+    size_t length = strnlen(text, sizeof last.text - 1);
+
+    memmove(last.text, text, length); /* TEXT may be last.text itself */
+    last.text[length] = '\0';
+    if (vendor != last.vendor)
+        snprintf(last.vendor, sizeof last.vendor, "%s", vendor != NULL ? vendor : "");
     last.code = vendor != NULL ? code : 0;
 }
 
@@ -73,6 +75,7 @@ weft_status wf_fail(weft_status status, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     describe(NULL, 0, text);
+    wf_log(WF_DEBUG, "%s: %s", weft_status_name(status), text);
     return status;
 }
 

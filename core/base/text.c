@@ -7,20 +7,17 @@
 static bool reserve(struct wf_text *text, size_t more)
 {
     size_t capacity = text->capacity != 0 ? text->capacity : 64;
-    char *grown;
+    char *grown = NULL;
 
     if (text->failed) return false;
-    if (text->length + more + 1 <= text->capacity) return true;
-    while (capacity < text->length + more + 1)
+    if (more < text->capacity - text->length) return true;
+    while (capacity - text->length <= more && capacity <= SIZE_MAX / 2)
         capacity *= 2;
-    grown = wf_realloc(text->data, capacity);
-    if (grown == NULL) {
-        text->failed = true;
-        return false;
-    }
-    text->data = grown;
-    text->capacity = capacity;
-    return true;
+    if (capacity - text->length > more) grown = wf_realloc(text->data, capacity);
+    text->failed = grown == NULL;
+    text->capacity = capacity; /* of a failed text: what was wanted */
+    if (grown != NULL) text->data = grown;
+    return !text->failed;
 }
 
 void wf_text_append(struct wf_text *text, const char *bytes, size_t length)
@@ -77,9 +74,9 @@ void wf_text_time(struct wf_text *text, uint64_t nanoseconds)
 {
     if (nanoseconds < 1000)
         wf_text_add(text, "%llu ns", (unsigned long long)nanoseconds);
-    else if (nanoseconds < 1000000)
+    else if (nanoseconds < 999950) /* the next would round to 1000.0 */
         wf_text_add(text, "%.1f us", (double)nanoseconds / 1e3);
-    else if (nanoseconds < 1000000000)
+    else if (nanoseconds < 999950000)
         wf_text_add(text, "%.1f ms", (double)nanoseconds / 1e6);
     else
         wf_text_add(text, "%.1f s", (double)nanoseconds / 1e9);

@@ -1,5 +1,7 @@
 #include "base/base.h"
+#include "support/allocfail.h"
 #include "support/suite.h"
+#include "weft/status.h"
 
 START_TEST(printing_grows_the_text)
 {
@@ -36,8 +38,19 @@ START_TEST(bytes_and_times_read_as_people_write_them)
     wf_text_char(&text, ' ');
     wf_text_bytes(&text, (1 << 20) - 1);
     wf_text_char(&text, ' ');
+    wf_text_bytes(&text, UINT64_MAX);
+    wf_text_char(&text, ' ');
     wf_text_time(&text, 12345);
-    ck_assert_str_eq(text.data, "1023 B 6.0 MiB 1.0 MiB 12.3 us");
+    wf_text_char(&text, ' ');
+    wf_text_time(&text, 999);
+    wf_text_char(&text, ' ');
+    wf_text_time(&text, 999960);
+    wf_text_char(&text, ' ');
+    wf_text_time(&text, 999949999);
+    wf_text_char(&text, ' ');
+    wf_text_time(&text, 61000000000);
+    ck_assert_str_eq(text.data, "1023 B 6.0 MiB 1.0 MiB 16.0 EiB 12.3 us 999 ns 1.0 ms 999.9 ms "
+                                "61.0 s");
     wf_text_free(&text);
 }
 END_TEST
@@ -52,11 +65,47 @@ START_TEST(running_out_of_memory_is_reported_once_at_the_end)
     for (int i = 0; i < 100; i++)
         wf_text_add(&text, "some text ");
     wf_mem_fail_at(0);
+    ck_assert_int_eq(wf_text_status(&text), WEFT_ERR_NO_MEMORY);
+    ck_assert_str_eq(weft_last_error(), "out of memory: 128 bytes wanted");
     ck_assert_int_eq(wf_text_take(&text, &out), WEFT_ERR_NO_MEMORY);
     ck_assert_ptr_null(out);
+    ck_assert(!text.failed);
     ck_assert_int_eq(wf_mem_live(), live);
 }
 END_TEST
 
+START_TEST(more_than_memory_can_hold_fails_without_trying)
+{
+    struct wf_text text = {0};
+
+    wf_text_append(&text, "", SIZE_MAX - 1);
+    ck_assert_int_eq(wf_text_status(&text), WEFT_ERR_NO_MEMORY);
+    wf_text_free(&text);
+}
+END_TEST
+
+static weft_status print_much(void *out)
+{
+    struct wf_text text = {0};
+
+    for (int i = 0; i < 100; i++)
+        wf_text_add(&text, "line %d\n", i);
+    return wf_text_take(&text, out);
+}
+
+static void free_string(void *out)
+{
+    wf_free(*(char **)out);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    char *out = NULL;
+
+    ck_assert_uint_ge(check_allocation_failures(print_much, free_string, &out), 4);
+}
+END_TEST
+
 SUITE(base_text, printing_grows_the_text, an_empty_text_is_an_empty_string,
-      bytes_and_times_read_as_people_write_them, running_out_of_memory_is_reported_once_at_the_end)
+      bytes_and_times_read_as_people_write_them, running_out_of_memory_is_reported_once_at_the_end,
+      more_than_memory_can_hold_fails_without_trying, every_allocation_may_fail)
