@@ -1,15 +1,208 @@
 /* plugin.h - finding, checking and choosing plugins.
  *
- * search.c lists candidate files, elf.c looks at one without running it, loader.c opens and checks
- * it, choice.c reads WEFT_BACKEND, registry.c puts them together as weft_backends. */
+ * choice.c reads WEFT_BACKEND, search.c lists candidate files, file.c and elf.c look at one without
+ * running it, loader.c opens it, abi.c checks what it handed out, image.c knows what memory is its
+ * own, host.c is what it may call, registry.c judges every candidate, backends.c answers for them.
+ */
 #ifndef WEFT_PLUGIN_PLUGIN_H
 #define WEFT_PLUGIN_PLUGIN_H
 
 #include "base/base.h"
 #include "weft/backend.h"
 
+#include <sys/types.h>
+
+/* ---- verdicts ---- */
+
+/* What became of a candidate, with a sentence that names both sides. */
+struct wf_verdict {
+    uint32_t reason; /* enum weft_reason */
+    char text[2048];
+};
+
+/* Set *VERDICT; returns false, so that a check can end with it. */
+bool wf_refuse(struct wf_verdict *verdict, enum weft_reason reason, const char *format, ...)
+    WF_PRINTF(3, 4);
+
+/* ---- choice.c: the grammar of WEFT_BACKEND ---- */
+
+enum wf_choice_kind { WF_CHOOSE_NAME, WF_CHOOSE_PATH, WF_CHOOSE_AUTO, WF_CHOOSE_EXCLUDE };
+
+struct wf_choice_item {
+    enum wf_choice_kind kind;
+    char *text; /* the name or path; "auto" for auto */
+};
+
+struct wf_choice {
+    struct wf_choice_item *items; /* in the user's order */
+    size_t count;
+};
+
+/* WEFT_ERR_PARSE says what is wrong and where.  A choice of exclusions alone ends in auto. */
+weft_status wf_choice_parse(const char *text, struct wf_choice *out) WF_NODISCARD;
+void wf_choice_free(struct wf_choice *choice);
+/* The item that says KIND of TEXT (any text if NULL), or NULL. */
+const struct wf_choice_item *wf_choice_find(const struct wf_choice *choice,
+                                            enum wf_choice_kind kind, const char *text);
+/* Is NAME made of [a-z0-9-], and neither empty, too long nor "auto"? */
+bool wf_plugin_name_valid(const char *name, size_t length);
+
+/* ---- search.c: where plugins may lie ---- */
+
+struct wf_directory {
+    char *path;
+    const char *origin;  /* "WEFT_PLUGIN_PATH", "beside libweft" */
+    const char *refused; /* why it is not searched; NULL if it is */
+};
+
+struct wf_directories {
+    struct wf_directory *items;
+    size_t count;
+};
+
+/* The directories of OPTION and VARIABLE (colon-separated, either may be NULL), then those beside
+ * OWN_FILE (NULL: none), in order of precedence. */
+weft_status wf_search_directories(const char *option, const char *variable, const char *own_file,
+                                  struct wf_directories *out) WF_NODISCARD;
+void wf_directories_free(struct wf_directories *directories);
+
+/* Names of the plugin files in DIRECTORY, sorted.  WEFT_ERR_NOT_FOUND and _SYSTEM: it cannot be
+ * listed. */
+weft_status wf_search_files(const char *directory, char ***names, size_t *count) WF_NODISCARD;
+void wf_search_files_free(char **names, size_t count);
+
+/* NAME of "libweft_plugin_NAME.so"; false if FILE, a name without directory, is no such thing. */
+bool wf_plugin_file_name(const char *file, const char **name, size_t *length);
+
+/* Absolute path of the file this very code was loaded from: libweft, or the program it is linked
+ * into.  *OUT is NULL where the system does not tell. */
+weft_status wf_search_own_file(char **out) WF_NODISCARD;
+
+/* ---- file.c and elf.c: a file looked at, not run ---- */
+
+/* Open FILE for reading and judge whether it may be trusted: a regular file, owned by root, by us
+ * or by the owner of OWN_FILE, that nobody else can change.  The caller closes *FD. */
+bool wf_file_open(const char *file, const char *own_file, bool secure, int *fd,
+                  struct wf_verdict *verdict) WF_NODISCARD;
+
+/* Is FD a whole ELF shared object for the machine this process runs as? */
+bool wf_elf_check(int fd, const char *file, struct wf_verdict *verdict) WF_NODISCARD;
+
+/* ---- image.c: the memory of a loaded object ---- */
+
+struct wf_image {
+    struct {
+        uintptr_t start, end;
+        uint32_t flags; /* PF_R, PF_X */
+    } segments[64];
+    size_t count;
+};
+
+/* The segments of the object that dlopen gave HANDLE for. */
+bool wf_image_of_handle(void *handle, struct wf_image *out) WF_NODISCARD;
+/* The segments of the object that ADDRESS lies in. */
+bool wf_image_of_address(const void *address, struct wf_image *out) WF_NODISCARD;
+/* Do the BYTES at POINTER lie in one readable segment? */
+bool wf_image_holds(const struct wf_image *image, const void *pointer, size_t bytes);
+/* Is there a string of at most LONGEST bytes, ended within its segment? */
+bool wf_image_holds_string(const struct wf_image *image, const char *text, size_t longest);
+/* Does POINTER lie in a segment that may be executed? */
+bool wf_image_executes(const struct wf_image *image, const void *pointer);
+
+/* ---- host.c ---- */
+
+/* What plugins may call, for the life of the process. */
+extern const weft_host wf_host;
+
+/* ---- abi.c: what a plugin handed out ---- */
+
+/* A descriptor and its tables as copies that are as long as this build's own structs: what an
+ * older plugin lacks is NULL.  Strings stay the plugin's. */
+struct wf_tables {
+    weft_plugin plugin; /* its table pointers point at the members below, or are NULL */
+    weft_device_table device;
+    weft_comm_table comm;
+    weft_symm_table symm;
+    weft_kernel_table kernel;
+};
+
+/* Check GIVEN, which FILE's entry returned, against this build's ABI; IMAGE is the plugin's own
+ * memory, where everything it points at has to lie.  *OUT stays where it is afterwards. */
+bool wf_abi_check(const weft_plugin *given, const struct wf_image *image, const char *file,
+                  struct wf_tables *out, struct wf_verdict *verdict) WF_NODISCARD;
+
+/* ---- loader.c ---- */
+
+/* A plugin file that was opened and checked.  Never unloaded. */
+struct wf_loaded {
+    struct wf_loaded *next;
+    dev_t device;
+    ino_t inode;
+    struct wf_verdict verdict; /* USABLE: tables are good */
+    struct wf_tables tables;
+};
+
+/* Open FILE, or find it opened already: a plugin's entry runs once in the life of the process.
+ * *LOADED is NULL unless VERDICT says USABLE.  Fails only for want of memory.  [any thread] */
+weft_status wf_load(const char *file, const char *own_file, bool secure,
+                    const struct wf_loaded **loaded, struct wf_verdict *verdict) WF_NODISCARD;
+
+/* ---- registry.c and backends.c ---- */
+
+struct wf_candidate {
+    char *name, *file; /* file: NULL if there is none */
+    char *reason_text;
+    const struct wf_loaded *loaded; /* NULL where it was not opened or was refused */
+    uint32_t reason;
+    int32_t score;
+    uint32_t device_count;
+    const struct wf_choice_item *path_item; /* the path that named it, or NULL */
+    char library[256];
+};
+
+struct wf_trace_line {
+    char *text;
+    size_t candidate; /* WF_NO_CANDIDATE: about none */
+};
+
+#define WF_NO_CANDIDATE SIZE_MAX
+
+struct weft_backends {
+    char *wanted;       /* the text that decides */
+    const char *origin; /* "WEFT_BACKEND", "the backend option" */
+    struct wf_choice choice;
+    struct wf_directories directories;
+    struct wf_candidate *candidates;
+    size_t candidate_count;
+    struct wf_trace_line *lines;
+    size_t line_count;
+};
+
+/* All that finding depends on. */
+struct wf_find_input {
+    const char *backend, *backend_origin;
+    bool backend_from_environment;
+    const char *plugin_path_option, *plugin_path_variable;
+    const char *own_file;
+    bool secure;
+};
+
+weft_status wf_backends_find_in(const struct wf_find_input *input,
+                                weft_backends **out) WF_NODISCARD;
+
+/* Add a line to the trace, about CANDIDATE or WF_NO_CANDIDATE. */
+weft_status wf_backends_tell(weft_backends *backends, size_t candidate, const char *format,
+                             ...) WF_NODISCARD WF_PRINTF(3, 4);
+
+/* weft_backends_choose without the notice about what was passed over.  WF_NO_CANDIDATE if none
+ * serves. */
+size_t wf_backends_pick(const weft_backends *backends, enum weft_role role);
+
 /* The tables of candidate INDEX, as checked copies that are as long as this build's own structs
  * (what an older plugin lacks is NULL).  Valid for the life of the process.  NULL unless usable. */
 const weft_plugin *wf_backends_plugin(const weft_backends *backends, size_t index);
+
+/* The same for a plugin that loaded, also if this machine has no device or library for it. */
+const weft_plugin *wf_backends_loaded(const weft_backends *backends, size_t index);
 
 #endif

@@ -1,0 +1,246 @@
+/* backends.c - what was found: the list, the trace, and who serves. */
+#include "plugin.h"
+
+#include <string.h>
+
+static const char *const reasons[] = {
+#define ROW(name, value, text) [value] = text,
+    WEFT_REASON_LIST(ROW)
+#undef ROW
+};
+
+const char *weft_reason_text(uint32_t reason)
+{
+    return reason < WF_COUNT(reasons) ? reasons[reason] : "unknown";
+}
+
+void weft_backends_release(weft_backends **backends)
+{
+    weft_backends *b;
+
+    if (backends == NULL || *backends == NULL) return;
+    b = *backends;
+    for (size_t i = 0; i < b->candidate_count; i++) {
+        wf_free(b->candidates[i].name);
+        wf_free(b->candidates[i].file);
+        wf_free(b->candidates[i].reason_text);
+    }
+    for (size_t i = 0; i < b->line_count; i++)
+        wf_free(b->lines[i].text);
+    wf_free(b->candidates);
+    wf_free(b->lines);
+    wf_directories_free(&b->directories);
+    wf_choice_free(&b->choice);
+    wf_free(b->wanted);
+    wf_free(b);
+    *backends = NULL;
+}
+
+size_t weft_backends_count(const weft_backends *backends)
+{
+    return backends->candidate_count;
+}
+
+const char *weft_backends_trace(const weft_backends *backends, size_t line)
+{
+    return line < backends->line_count ? backends->lines[line].text : NULL;
+}
+
+weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_backend_info *out)
+{
+    const struct wf_candidate *candidate;
+    const weft_plugin *plugin;
+    weft_backend_info info;
+
+    if (index >= backends->candidate_count)
+        return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: index is %zu of %zu", index,
+                       backends->candidate_count);
+    if (out->struct_size < sizeof info)
+        return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: struct_size is %zu; wanted is %zu",
+                       out->struct_size, sizeof info);
+    candidate = &backends->candidates[index];
+    plugin = wf_backends_loaded(backends, index);
+    info = (weft_backend_info){
+        .struct_size = sizeof info,
+        .name = candidate->name,
+        .file = candidate->file,
+        .version = plugin != NULL ? plugin->version : NULL,
+        .build = plugin != NULL ? plugin->build : NULL,
+        .description = plugin != NULL ? plugin->description : NULL,
+        .library = candidate->library,
+        .abi_major = plugin != NULL ? plugin->abi_major : 0,
+        .abi_minor = plugin != NULL ? plugin->abi_minor : 0,
+        .reason = candidate->reason,
+        .reason_text = candidate->reason_text,
+        .score = candidate->score,
+        .device_count = candidate->device_count,
+    };
+    *out = info;
+    return WEFT_OK;
+}
+
+const weft_plugin *wf_backends_loaded(const weft_backends *backends, size_t index)
+{
+    const struct wf_loaded *loaded =
+        index < backends->candidate_count ? backends->candidates[index].loaded : NULL;
+
+    return loaded != NULL ? &loaded->tables.plugin : NULL;
+}
+
+const weft_plugin *wf_backends_plugin(const weft_backends *backends, size_t index)
+{
+    if (index >= backends->candidate_count ||
+        backends->candidates[index].reason != WEFT_REASON_USABLE)
+        return NULL;
+    return wf_backends_loaded(backends, index);
+}
+
+/* ---- choosing ---- */
+
+static bool serves(const weft_backends *backends, size_t index, enum weft_role role)
+{
+    const weft_plugin *plugin = wf_backends_plugin(backends, index);
+
+    if (plugin == NULL || plugin->comm == NULL) return false;
+    return role == WEFT_ROLE_COMM || plugin->symm != NULL;
+}
+
+/* The candidate an item of the choice means, or WF_NO_CANDIDATE.  Shadowed ones come later. */
+static size_t find_meant(const weft_backends *backends, const struct wf_choice_item *item)
+{
+    for (size_t i = 0; i < backends->candidate_count; i++) {
+        const struct wf_candidate *candidate = &backends->candidates[i];
+
+        if (item->kind == WF_CHOOSE_PATH ? candidate->path_item == item
+                                         : strcmp(candidate->name, item->text) == 0)
+            return i;
+    }
+    return WF_NO_CANDIDATE;
+}
+
+/* Highest score, then the first by name: the same on every rank with the same plugins. */
+static size_t find_best(const weft_backends *backends, enum weft_role role)
+{
+    size_t best = WF_NO_CANDIDATE;
+
+    for (size_t i = 0; i < backends->candidate_count; i++) {
+        const struct wf_candidate *candidate = &backends->candidates[i];
+        const struct wf_candidate *so_far =
+            best != WF_NO_CANDIDATE ? &backends->candidates[best] : NULL;
+
+        if (!serves(backends, i, role) || candidate->score <= 0) continue;
+        if (so_far == NULL || candidate->score > so_far->score ||
+            (candidate->score == so_far->score && strcmp(candidate->name, so_far->name) < 0))
+            best = i;
+    }
+    return best;
+}
+
+/* Also counts, in *ITEM, how far down the choice it had to go. */
+static size_t pick(const weft_backends *backends, enum weft_role role, size_t *item)
+{
+    for (*item = 0; *item < backends->choice.count; (*item)++) {
+        const struct wf_choice_item *wanted = &backends->choice.items[*item];
+        size_t index = WF_NO_CANDIDATE;
+
+        if (wanted->kind == WF_CHOOSE_AUTO)
+            index = find_best(backends, role);
+        else if (wanted->kind != WF_CHOOSE_EXCLUDE)
+            index = find_meant(backends, wanted);
+        if (index != WF_NO_CANDIDATE && serves(backends, index, role)) return index;
+    }
+    return WF_NO_CANDIDATE;
+}
+
+size_t wf_backends_pick(const weft_backends *backends, enum weft_role role)
+{
+    size_t item;
+
+    return pick(backends, role, &item);
+}
+
+static const char *why_not(const weft_backends *backends, size_t index, enum weft_role role)
+{
+    const weft_plugin *plugin = wf_backends_plugin(backends, index);
+
+    if (plugin == NULL) return backends->candidates[index].reason_text;
+    if (plugin->comm == NULL) return "it is usable but has no comm table";
+    return role == WEFT_ROLE_SYMM && plugin->symm == NULL ? "it is usable but has no symm table"
+                                                          : "its score keeps it out of auto";
+}
+
+/* Everything that is known goes into the error, one line per candidate that was wanted. */
+static weft_status fail_choice(const weft_backends *backends, enum weft_role role)
+{
+    struct wf_text text = {0};
+    size_t told = 0;
+    weft_status status;
+
+    for (size_t i = 0; i < backends->candidate_count; i++) {
+        const struct wf_candidate *candidate = &backends->candidates[i];
+        uint32_t reason = candidate->reason;
+
+        if (reason == WEFT_REASON_EXCLUDED || reason == WEFT_REASON_SHADOWED) continue;
+        wf_text_add(&text, "%s%s: %s: %s", told++ > 0 ? "\n  " : "", candidate->name,
+                    weft_reason_text(reason), why_not(backends, i, role));
+    }
+    if (told == 0) {
+        wf_text_add(&text, "there is no plugin in ");
+        for (size_t i = 0; i < backends->directories.count; i++)
+            wf_text_add(&text, "%s%s", i > 0 ? ", " : "", backends->directories.items[i].path);
+        wf_text_add(&text, "; `weft why` tells more");
+    }
+    status = wf_text_status(&text);
+    if (status == WEFT_OK)
+        status =
+            wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and none serves%s: %s%s", backends->origin,
+                    backends->wanted, role == WEFT_ROLE_SYMM ? " symmetric memory" : "",
+                    told > 1 ? "\n  " : "", text.data);
+    wf_text_free(&text);
+    return status;
+}
+
+/* Does an item of the choice before ITEM name candidate INDEX? */
+static bool named_before(const weft_backends *backends, size_t item, size_t index)
+{
+    for (size_t i = 0; i < item; i++)
+        if (backends->choice.items[i].kind != WF_CHOOSE_EXCLUDE &&
+            find_meant(backends, &backends->choice.items[i]) == index)
+            return true;
+    return false;
+}
+
+/* One line about what the choice preferred to CHOSEN, its ITEM, and could not have: names that
+ * stand before it, and for auto whatever is there but does not work here. */
+static void tell_fallback(const weft_backends *backends, size_t chosen, size_t item)
+{
+    bool by_auto = backends->choice.items[item].kind == WF_CHOOSE_AUTO;
+    struct wf_text text = {0};
+
+    for (size_t i = 0; i < backends->candidate_count; i++) {
+        uint32_t reason = backends->candidates[i].reason;
+        bool broken = reason != WEFT_REASON_USABLE && reason != WEFT_REASON_EXCLUDED &&
+                      reason != WEFT_REASON_SHADOWED;
+
+        if ((by_auto && broken) || named_before(backends, item, i))
+            wf_text_add(&text, "%s%s (%s)", text.length > 0 ? ", " : "",
+                        backends->candidates[i].name,
+                        broken ? weft_reason_text(reason) : "lacks a table");
+    }
+    if (text.length > 0)
+        wf_log(WF_NOTICE, "%s is \"%s\": %s serves, not %s; `weft why` tells more",
+               backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
+    wf_text_free(&text);
+}
+
+weft_status weft_backends_choose(const weft_backends *backends, enum weft_role role, size_t *index)
+{
+    size_t item;
+    size_t chosen = pick(backends, role, &item);
+
+    if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
+    if (role == WEFT_ROLE_COMM || chosen != wf_backends_pick(backends, WEFT_ROLE_COMM))
+        tell_fallback(backends, chosen, item);
+    *index = chosen;
+    return WEFT_OK;
+}

@@ -1,0 +1,141 @@
+/* loader.c - opens plugin files and keeps them.
+ *
+ * A plugin stays open to the end of the process: vendor libraries keep threads and exit handlers
+ * that would outlive it.  So there is one list for the process, and a file that is on it is not
+ * asked for its entry again, whoever looks for it and under whatever name. */
+#include "plugin.h"
+
+#include "weft/status.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef const weft_plugin *(*entry_function)(const weft_host *host);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wf_loaded *all; /* under the lock; never shrinks */
+
+static struct wf_loaded *find_loaded(const struct stat *info)
+{
+    for (struct wf_loaded *loaded = all; loaded != NULL; loaded = loaded->next)
+        if (loaded->device == info->st_dev && loaded->inode == info->st_ino) return loaded;
+    return NULL;
+}
+
+static bool open_object(const char *file, void **handle, struct wf_verdict *verdict)
+{
+    *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (*handle == NULL) {
+        const char *why = dlerror();
+        return wf_refuse(verdict, WEFT_REASON_DLOPEN_FAILED, "%s cannot be loaded: %s", file,
+                         why != NULL ? why : "the dynamic linker does not say why");
+    }
+    return true;
+}
+
+/* dlsym also finds what a library that the plugin is linked with exports. */
+static bool find_entry(void *handle, const char *file, struct wf_image *image,
+                       entry_function *entry, struct wf_verdict *verdict)
+{
+    void *symbol = dlsym(handle, "weft_plugin_entry");
+
+    if (symbol == NULL)
+        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
+                         "%s exports no weft_plugin_entry; wanted is that one symbol", file);
+    if (!wf_image_of_handle(handle, image))
+        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
+                         "%s: the dynamic linker does not tell where it lies in memory", file);
+    if (!wf_image_executes(image, symbol))
+        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
+                         "%s has no weft_plugin_entry of its own: the one found is not its code "
+                         "but, perhaps, that of a library it is linked with",
+                         file);
+    memcpy(entry, &symbol, sizeof *entry);
+    return true;
+}
+
+static bool run_entry(entry_function entry, const struct wf_image *image, const char *file,
+                      struct wf_tables *tables, struct wf_verdict *verdict)
+{
+    const weft_plugin *given;
+
+    (void)wf_fail(WEFT_OK, "%s", ""); /* so that old words are not taken for the plugin's */
+    given = entry(&wf_host);
+    if (given == NULL)
+        return wf_refuse(verdict, WEFT_REASON_ENTRY_REFUSED, "%s refuses this weft, ABI %u.%u: %s",
+                         file, WEFT_ABI_MAJOR, WEFT_ABI_MINOR,
+                         weft_last_error()[0] != '\0' ? weft_last_error() : "it does not say why");
+    return wf_abi_check(given, image, file, tables, verdict);
+}
+
+/* With the lock held.  Files that did not come as far as their entry are not kept: they may be
+ * mended meanwhile. */
+static weft_status load_locked(const char *file, const struct stat *info, struct wf_loaded **loaded,
+                               struct wf_verdict *verdict)
+{
+    struct wf_loaded *fresh = find_loaded(info);
+    struct wf_image image;
+    entry_function entry = NULL;
+    void *handle;
+
+    if (fresh == NULL) {
+        if (!open_object(file, &handle, verdict)) return WEFT_OK;
+        if (!find_entry(handle, file, &image, &entry, verdict)) return WEFT_OK;
+        fresh = wf_calloc(1, sizeof *fresh);
+        if (fresh == NULL) return wf_fail_memory(sizeof *fresh);
+        fresh->device = info->st_dev;
+        fresh->inode = info->st_ino;
+        fresh->next = all;
+        all = fresh;
+        if (run_entry(entry, &image, file, &fresh->tables, &fresh->verdict))
+            fresh->verdict.reason = WEFT_REASON_USABLE;
+    }
+    *verdict = fresh->verdict;
+    if (fresh->verdict.reason == WEFT_REASON_USABLE) *loaded = fresh;
+    return WEFT_OK;
+}
+
+/* The name in the file's name is the name in the descriptor.  A file that is called otherwise,
+ * which only a path can name, promises nothing. */
+static void check_name(const char *file, const struct wf_loaded **loaded,
+                       struct wf_verdict *verdict)
+{
+    const char *slash = strrchr(file, '/');
+    const char *base = slash != NULL ? slash + 1 : file;
+    const char *its = (*loaded)->tables.plugin.name;
+    const char *name;
+    size_t length;
+
+    if (!wf_plugin_file_name(base, &name, &length)) return;
+    if (strlen(its) == length && memcmp(its, name, length) == 0) return;
+    (void)wf_refuse(verdict, WEFT_REASON_NAME_MISMATCH,
+                    "%s calls itself \"%s\"; its file's name says \"%.*s\"", file, its, (int)length,
+                    name);
+    *loaded = NULL;
+}
+
+weft_status wf_load(const char *file, const char *own_file, bool secure,
+                    const struct wf_loaded **loaded, struct wf_verdict *verdict)
+{
+    struct wf_loaded *found = NULL;
+    weft_status status = WEFT_OK;
+    struct stat info;
+    int fd;
+
+    *loaded = NULL;
+    if (!wf_file_open(file, own_file, secure, &fd, verdict)) return WEFT_OK;
+    if (fstat(fd, &info) != 0) {
+        (void)wf_refuse(verdict, WEFT_REASON_NOT_READABLE, "%s cannot be examined", file);
+    } else if (wf_elf_check(fd, file, verdict)) {
+        pthread_mutex_lock(&lock);
+        status = load_locked(file, &info, &found, verdict);
+        pthread_mutex_unlock(&lock);
+    }
+    close(fd);
+    *loaded = found;
+    if (found != NULL) check_name(file, loaded, verdict);
+    return status;
+}
