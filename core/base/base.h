@@ -114,6 +114,10 @@ void wf_text_free(struct wf_text *text);
 weft_status wf_text_status(const struct wf_text *text) WF_NODISCARD;
 /* The string, never NULL on success, to be freed by the caller; TEXT is empty again. */
 weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
+/* As snprintf would: at most CAPACITY bytes with the end into BUFFER, the whole length into *LENGTH
+ * (may be NULL); TEXT is freed. */
+weft_status wf_text_copy_out(struct wf_text *text, char *buffer, size_t capacity,
+                             size_t *length) WF_NODISCARD;
 
 /* ---- json.c: writing JSON into a text ---- */
 
@@ -169,6 +173,34 @@ bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
 bool wf_collective_reduces(uint32_t collective);
 /* Is REDUCTION defined on DTYPE at all (weft_plugin.h says where not)? */
 bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
+
+/* ---- intern.c: one object per value, process-wide ---- */
+
+/* The first member of an interned object. */
+struct wf_interned {
+    uint64_t hash;
+    struct wf_interned *next;
+    _Atomic(int64_t) references;
+};
+
+/* Declare one statically per kind of object, with the three functions set.  Any thread may use it.
+ * It holds no references: the last release of an object takes it out and drops it. */
+struct wf_intern_table {
+    bool (*same)(const struct wf_interned *object, const void *key);
+    /* A new object equal to KEY, its head untouched.  Must not use an intern table, except to
+     * retain. */
+    weft_status (*make)(const void *key, struct wf_interned **out);
+    void (*drop)(struct wf_interned *object); /* frees it */
+    struct wf_interned **buckets;             /* NULL: the few below */
+    struct wf_interned *few[16];
+    size_t bucket_count, count;
+};
+
+/* The object equal to KEY, whose hash is HASH, with one more reference; made if it is not there. */
+weft_status wf_intern(struct wf_intern_table *table, uint64_t hash, const void *key,
+                      struct wf_interned **out) WF_NODISCARD;
+void wf_intern_retain(struct wf_interned *object);
+void wf_intern_release(struct wf_intern_table *table, struct wf_interned *object);
 
 /* ---- clock.c ---- */
 

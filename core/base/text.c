@@ -107,3 +107,19 @@ weft_status wf_text_take(struct wf_text *text, char **out)
     *text = (struct wf_text){0};
     return WEFT_OK;
 }
+
+weft_status wf_text_copy_out(struct wf_text *text, char *buffer, size_t capacity, size_t *length)
+{
+    weft_status status = wf_text_status(text);
+
+    if (status == WEFT_OK) {
+        size_t fits = text->length < capacity ? text->length : capacity - 1;
+        if (capacity > 0) {
+            if (fits > 0) memcpy(buffer, text->data, fits);
+            buffer[fits] = '\0';
+        }
+        if (length != NULL) *length = text->length;
+    }
+    wf_text_free(text);
+    return status;
+}
