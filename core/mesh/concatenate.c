@@ -1,0 +1,123 @@
+/* concatenate.c - two submeshes that cross in one rank, made one mesh. */
+#include "mesh.h"
+
+#include <string.h>
+
+/* The only rank that A and B share. */
+static weft_status crossing(const weft_mesh *a, const weft_mesh *b, int32_t *out)
+{
+    const weft_mesh *small = a->size <= b->size ? a : b, *large = small == a ? b : a;
+    int32_t coord[WEFT_MAX_AXES], found = WF_MESH_NOBODY;
+
+    for (int32_t i = 0; i < small->size; i++) {
+        int32_t rank = weft_mesh_rank_at(small, i);
+        if (!weft_mesh_coord(large, rank, coord)) continue;
+        if (found != WF_MESH_NOBODY)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "the meshes to concatenate share ranks %d and %d; "
+                           "they may share only one",
+                           found, rank);
+        found = rank;
+    }
+    if (found == WF_MESH_NOBODY)
+        return wf_fail(WEFT_ERR_INVALID, "the meshes to concatenate share no rank");
+    *out = found;
+    return WEFT_OK;
+}
+
+/* The rank as far from A's as B's is from CROSS: by coordinates in WITHIN, or by number. */
+static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t a, int32_t b,
+                                 int32_t *out)
+{
+    int32_t at[WEFT_MAX_AXES], from[WEFT_MAX_AXES], to[WEFT_MAX_AXES];
+    int64_t sum = (int64_t)a + b - cross;
+
+    if (within == NULL) {
+        if (sum < 0 || sum > INT32_MAX)
+            return wf_fail(WEFT_ERR_INVALID, "ranks %d and %d lead to rank %lld", a, b,
+                           (long long)sum);
+        *out = (int32_t)sum;
+        return WEFT_OK;
+    }
+    if (!weft_mesh_coord(within, a, at) || !weft_mesh_coord(within, b, to) ||
+        !weft_mesh_coord(within, cross, from))
+        return wf_fail(WEFT_ERR_INVALID, "rank %d or %d is not in the mesh that holds both", a, b);
+    for (int32_t i = 0; i < within->axes; i++)
+        at[i] += to[i] - from[i];
+    return weft_mesh_rank(within, at, out);
+}
+
+static weft_status list_corners(const weft_mesh *within, const weft_mesh *first,
+                                const weft_mesh *second, int32_t cross, weft_mesh *draft)
+{
+    size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
+
+    if (draft->size > WF_MESH_LIST_MAX)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "the new mesh needs a list of %d ranks; %d are the "
+                       "most",
+                       draft->size, WF_MESH_LIST_MAX);
+    draft->ranks = wf_alloc(bytes);
+    if (draft->ranks == NULL) return wf_fail_memory(bytes);
+    for (int32_t i = 0; i < first->size; i++)
+        for (int32_t j = 0; j < second->size; j++)
+            WF_TRY(fourth_corner(within, cross, weft_mesh_rank_at(first, i),
+                                 weft_mesh_rank_at(second, j),
+                                 &draft->ranks[i * second->size + j]));
+    return WEFT_OK;
+}
+
+static weft_status draft_axes(const weft_mesh *first, const weft_mesh *second, weft_mesh **out)
+{
+    int32_t sizes[2 * WEFT_MAX_AXES];
+    const char *names[2 * WEFT_MAX_AXES];
+    bool named = first->axis[0].name[0] != '\0';
+
+    if (named != (second->axis[0].name[0] != '\0'))
+        return wf_fail(WEFT_ERR_INVALID, "one of the meshes to concatenate has named axes, the "
+                                         "other has not");
+    if (first->devices_per_host != second->devices_per_host)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the meshes to concatenate have %d and %d devices per "
+                       "host",
+                       first->devices_per_host, second->devices_per_host);
+    for (int32_t i = 0; i < first->axes + second->axes; i++) {
+        const struct wf_axis *axis =
+            i < first->axes ? &first->axis[i] : &second->axis[i - first->axes];
+        sizes[i] = axis->size;
+        names[i] = axis->name;
+    }
+    WF_TRY(wf_mesh_draft(first->axes + second->axes, sizes, named ? names : NULL, out));
+    (*out)->devices_per_host = first->devices_per_host;
+    return WEFT_OK;
+}
+
+weft_status weft_mesh_concatenate(const weft_mesh *within, const weft_mesh *first,
+                                  const weft_mesh *second, weft_mesh **out)
+{
+    bool regular =
+        first->ranks == NULL && second->ranks == NULL && (within == NULL || within->ranks == NULL);
+    int32_t cross = WF_MESH_NOBODY;
+    weft_mesh *draft;
+    weft_status status = WEFT_OK;
+
+    WF_TRY(crossing(first, second, &cross));
+    WF_TRY(draft_axes(first, second, &draft));
+    if (regular && first->origin + (int64_t)second->origin >= cross) {
+        draft->origin = (int32_t)((int64_t)first->origin + second->origin - cross);
+        for (int32_t i = 0; i < first->mode_count; i++)
+            wf_mesh_add_mode(draft, first->modes[i].axis, first->modes[i].size,
+                             first->modes[i].stride);
+        for (int32_t i = 0; i < second->mode_count; i++)
+            wf_mesh_add_mode(draft, first->axes + second->modes[i].axis, second->modes[i].size,
+                             second->modes[i].stride);
+        regular = wf_mesh_settle_modes(draft);
+    }
+    if (!regular) {
+        draft->mode_count = 0;
+        status = list_corners(within, first, second, cross, draft);
+    }
+    if (status == WEFT_OK) return wf_mesh_finish_take(draft, out);
+    wf_mesh_free(draft);
+    return status;
+}

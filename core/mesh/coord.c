@@ -1,0 +1,84 @@
+/* coord.c - ranks to coordinates and back, in time that does not depend on the number of ranks. */
+#include "mesh.h"
+
+int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord)
+{
+    int32_t rank = mesh->origin;
+
+    if (mesh->ranks != NULL) {
+        int32_t position = 0;
+        for (int32_t i = 0; i < mesh->axes; i++)
+            position = position * mesh->axis[i].size + coord[i];
+        return mesh->ranks[position];
+    }
+    for (int32_t i = 0; i < mesh->mode_count; i++) {
+        const struct wf_mode *m = &mesh->modes[i];
+        rank += coord[m->axis] / m->weight % m->size * m->stride;
+    }
+    return rank;
+}
+
+void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord)
+{
+    for (int32_t i = mesh->axes - 1; i >= 0; i--) {
+        coord[i] = position % mesh->axis[i].size;
+        position /= mesh->axis[i].size;
+    }
+}
+
+int32_t wf_mesh_place(const weft_mesh *mesh, int32_t rank)
+{
+    uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & mesh->place_mask;
+
+    while (mesh->places[at] >= 0 && mesh->ranks[mesh->places[at]] != rank)
+        at = (at + 1) & mesh->place_mask;
+    return mesh->places[at];
+}
+
+int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position)
+{
+    int32_t rank = mesh->origin;
+
+    if (position < 0 || position >= mesh->size) return WF_MESH_NOBODY;
+    if (mesh->ranks != NULL) return mesh->ranks[position];
+    for (int32_t i = mesh->mode_count - 1; i >= 0; i--) {
+        rank += position % mesh->modes[i].size * mesh->modes[i].stride;
+        position /= mesh->modes[i].size;
+    }
+    return rank;
+}
+
+bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
+{
+    int32_t found[WEFT_MAX_AXES] = {0};
+    int32_t rest = rank - mesh->origin;
+
+    if (rank < 0) return false;
+    if (mesh->ranks != NULL) {
+        int32_t place = wf_mesh_place(mesh, rank);
+        if (place >= 0) wf_mesh_coord_at(mesh, place, coord);
+        return place >= 0;
+    }
+    if (rest < 0) return false;
+    for (int32_t i = 0; i < mesh->mode_count; i++) {
+        const struct wf_mode *m = &mesh->modes[mesh->by_stride[i]];
+        int32_t digit = rest / m->stride;
+        if (digit >= m->size) return false;
+        rest -= digit * m->stride;
+        found[m->axis] += digit * m->weight;
+    }
+    if (rest != 0) return false;
+    for (int32_t i = 0; i < mesh->axes; i++)
+        coord[i] = found[i];
+    return true;
+}
+
+weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t *rank)
+{
+    for (int32_t i = 0; i < mesh->axes; i++)
+        if (coord[i] < 0 || coord[i] >= mesh->axis[i].size)
+            return wf_fail(WEFT_ERR_INVALID, "coordinate %d on mesh axis %d: it has size %d",
+                           coord[i], i, mesh->axis[i].size);
+    *rank = wf_mesh_rank(mesh, coord);
+    return WEFT_OK;
+}

@@ -1,0 +1,88 @@
+/* mesh.h - what a mesh is inside. */
+#ifndef WEFT_MESH_MESH_H
+#define WEFT_MESH_MESH_H
+
+#include "base/base.h"
+#include "weft/mesh.h"
+
+enum {
+    WF_MESH_MODES = 31,         /* each has a size of at least 2, and their product is below 2^31 */
+    WF_MESH_LIST_MAX = 1 << 24, /* longest explicit rank list */
+    WF_MESH_NOBODY = -1         /* no rank */
+};
+
+/* One digit of a rank: an axis whose ranks follow one stride has one mode, an axis made by
+ * flattening may have several, an axis of size 1 has none. */
+struct wf_mode {
+    int32_t size, stride; /* stride: ranks between neighbours */
+    int32_t axis, weight; /* the digit counts WEIGHT steps of coordinate AXIS */
+};
+
+struct wf_axis {
+    int32_t size;
+    char name[WEFT_MAX_AXIS_NAME + 1];
+};
+
+/* Two kinds.  Regular: rank = origin + sum of digit * stride.  The modes nest: each stride is
+ * larger than what the smaller ones reach together, so that a rank has one set of digits.
+ * Listed: `ranks` in row-major order, and a hash table back from ranks to places.
+ * Whatever is regular is stored so: a mesh has one form. */
+struct weft_mesh {
+    struct wf_interned head;
+    int32_t axes, size, devices_per_host;
+    struct wf_axis axis[WEFT_MAX_AXES];
+    int32_t origin, mode_count;
+    struct wf_mode modes[WF_MESH_MODES]; /* in row-major order of the coordinates */
+    uint8_t by_stride[WF_MESH_MODES];    /* indices into modes, largest stride first */
+    int32_t *ranks;                      /* NULL: regular */
+    int32_t *places;                     /* open addressing; -1: free */
+    uint32_t place_mask;
+    int32_t hosts; /* of a listed mesh; a regular one counts them when asked */
+};
+
+/* ---- coord.c ---- */
+
+int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord);
+/* Coordinate of place POSITION of the row-major order. */
+void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
+/* Place of RANK in a listed mesh's list, or -1. */
+int32_t wf_mesh_place(const weft_mesh *mesh, int32_t rank);
+
+/* ---- build.c: from a draft to the one mesh like it ---- */
+
+/* Allocate a draft: zeroed, with its axes' sizes and names and its size set, and neither modes nor
+ * ranks.  NAMES may be NULL. */
+weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const *names,
+                          weft_mesh **out) WF_NODISCARD;
+/* Append a mode to the draft's axis AXIS.  Modes are given in row-major order; those of size 1 are
+ * left out, and one that continues its neighbour in the same axis is merged with it. */
+void wf_mesh_add_mode(weft_mesh *draft, int32_t axis, int32_t size, int32_t stride);
+/* Fill in what follows from the modes' sizes and strides.  False if they do not nest, or reach
+ * beyond the largest rank: then they do not describe a regular mesh. */
+bool wf_mesh_settle_modes(weft_mesh *draft) WF_NODISCARD;
+/* Turn DRAFT, with its modes or its ranks set, into the mesh.  Takes DRAFT, also on failure. */
+weft_status wf_mesh_finish_take(weft_mesh *draft, weft_mesh **out) WF_NODISCARD;
+void wf_mesh_free(weft_mesh *draft);
+
+/* ---- axes.c: naming axes ---- */
+
+/* The axes that TEXT lists by name or index, none twice, into AXES[WEFT_MAX_AXES]. */
+weft_status wf_mesh_read_axes(const weft_mesh *mesh, const char *text, int32_t *axes,
+                              int32_t *count) WF_NODISCARD;
+
+/* ---- derive.c ---- */
+
+/* As weft_mesh_slice, for the axes AXES[0 .. COUNT). */
+weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *axes, int32_t rank,
+                          weft_mesh **out) WF_NODISCARD;
+
+/* ---- hosts.c ---- */
+
+/* Count the hosts of a listed mesh. */
+weft_status wf_mesh_count_hosts(weft_mesh *draft) WF_NODISCARD;
+
+/* ---- text.c ---- */
+
+void wf_mesh_add_text(const weft_mesh *mesh, struct wf_text *text);
+
+#endif

@@ -1,0 +1,266 @@
+/* text.c - meshes as people write them.
+ *
+ *     mesh   = sizes [ "@" range { "," range } ] [ "/" devices-per-host ]
+ *     sizes  = SIZE { "x" SIZE }  |  NAME "=" SIZE { "," NAME "=" SIZE }
+ *     range  = RANK [ "-" RANK [ ":" STEP ] ]
+ */
+#include "mesh.h"
+
+#include <string.h>
+
+/* A mesh text taken apart. */
+struct parts {
+    int32_t axes, sizes[WEFT_MAX_AXES];
+    char names[WEFT_MAX_AXES][WEFT_MAX_AXIS_NAME + 1];
+    bool named;
+    int64_t size; /* product of sizes */
+    int32_t devices_per_host;
+};
+
+/* A number up to 2^31 - 1. */
+static weft_status read_int(struct wf_scan *scan, const char *what, int32_t least, int32_t *out)
+{
+    struct wf_scan start = *scan;
+    int64_t value;
+
+    if (wf_scan_int(scan, what, &value) != WEFT_OK) return wf_fail_context(WEFT_ERR_PARSE, "mesh");
+    if (value < least || value > INT32_MAX)
+        return wf_scan_fail(&start, "mesh", "%s is from %d to %d", what, least, INT32_MAX);
+    *out = (int32_t)value;
+    return WEFT_OK;
+}
+
+static weft_status read_name(struct wf_scan *scan, struct parts *parts)
+{
+    struct wf_scan start_of_name = *scan;
+    const char *start;
+    size_t length;
+    char *name = parts->names[parts->axes];
+
+    if (!wf_scan_name(scan, &start, &length))
+        return wf_scan_fail(scan, "mesh", "expected the name of an axis");
+    if (length > WEFT_MAX_AXIS_NAME)
+        return wf_scan_fail(&start_of_name, "mesh", "a name of %zu bytes; %d are the most", length,
+                            WEFT_MAX_AXIS_NAME);
+    memcpy(name, start, length);
+    name[length] = '\0';
+    for (int32_t i = 0; i < parts->axes; i++)
+        if (strcmp(parts->names[i], name) == 0)
+            return wf_scan_fail(&start_of_name, "mesh", "a second axis named \"%s\"", name);
+    if (!wf_scan_char(scan, '=')) return wf_scan_fail(scan, "mesh", "expected '=' and a size");
+    return WEFT_OK;
+}
+
+static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
+{
+    char first = wf_scan_peek(scan);
+
+    *parts = (struct parts){.size = 1, .named = first < '0' || first > '9'};
+    do {
+        struct wf_scan start = *scan;
+        if (parts->axes == WEFT_MAX_AXES)
+            return wf_scan_fail(scan, "mesh", "an axis beyond the %d that a mesh may have",
+                                WEFT_MAX_AXES);
+        if (parts->named) WF_TRY(read_name(scan, parts));
+        WF_TRY(read_int(scan, "the size of an axis", 1, &parts->sizes[parts->axes]));
+        parts->size *= parts->sizes[parts->axes++];
+        if (parts->size > INT32_MAX)
+            return wf_scan_fail(&start, "mesh", "this axis brings the mesh beyond %d ranks",
+                                INT32_MAX);
+    } while (wf_scan_char(scan, parts->named ? ',' : 'x'));
+    return WEFT_OK;
+}
+
+/* One range: COUNT ranks from FIRST on, STEP apart. */
+struct range {
+    int32_t first, step, count;
+};
+
+static weft_status read_range(struct wf_scan *scan, struct range *out)
+{
+    struct wf_scan start = *scan;
+    int32_t last, step = 1;
+
+    WF_TRY(read_int(scan, "a rank", 0, &out->first));
+    last = out->first;
+    if (wf_scan_char(scan, '-')) {
+        WF_TRY(read_int(scan, "the last rank", 0, &last));
+        if (wf_scan_char(scan, ':')) WF_TRY(read_int(scan, "the step", 1, &step));
+    }
+    if (last < out->first)
+        return wf_scan_fail(&start, "mesh", "the range %d-%d goes down", out->first, last);
+    if ((last - out->first) % step != 0)
+        return wf_scan_fail(&start, "mesh", "steps of %d from %d miss %d", step, out->first, last);
+    out->step = step;
+    out->count = (last - out->first) / step + 1;
+    return WEFT_OK;
+}
+
+/* Read the ranges, handing out the first and counting the ranks of all. */
+static weft_status count_ranks(struct wf_scan *scan, struct range *first, int64_t *ranges,
+                               int64_t *ranks)
+{
+    *ranges = *ranks = 0;
+    do {
+        struct range range;
+        WF_TRY(read_range(scan, &range));
+        if (*ranges == 0) *first = range;
+        *ranges += 1;
+        *ranks += range.count; /* ranges are fewer than the text's bytes: no overflow */
+    } while (wf_scan_char(scan, ','));
+    return WEFT_OK;
+}
+
+static weft_status list_ranks(struct wf_scan scan, weft_mesh *draft)
+{
+    size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
+    int32_t at = 0;
+
+    if (draft->size > WF_MESH_LIST_MAX)
+        return wf_scan_fail(&scan, "mesh", "a list of %d ranks; %d are the most", draft->size,
+                            WF_MESH_LIST_MAX);
+    draft->ranks = wf_alloc(bytes);
+    if (draft->ranks == NULL) return wf_fail_memory(bytes);
+    do {
+        struct range range;
+        WF_TRY(read_range(&scan, &range));
+        for (int32_t i = 0; i < range.count; i++)
+            draft->ranks[at++] = range.first + i * range.step;
+    } while (wf_scan_char(&scan, ','));
+    return WEFT_OK;
+}
+
+static void follow_range(weft_mesh *draft, const struct range *range)
+{
+    int32_t places = draft->size;
+
+    draft->origin = range->first;
+    for (int32_t i = 0; i < draft->axes; i++) {
+        places /= draft->axis[i].size;
+        wf_mesh_add_mode(draft, i, draft->axis[i].size, places * range->step);
+    }
+}
+
+static weft_status read_ranks(struct wf_scan *scan, struct parts *parts, struct range *first,
+                              int64_t *ranges)
+{
+    struct wf_scan start = *scan;
+    int64_t ranks;
+
+    *first = (struct range){.first = 0, .step = 1, .count = (int32_t)parts->size};
+    *ranges = 1;
+    if (wf_scan_char(scan, '@')) {
+        WF_TRY(count_ranks(scan, first, ranges, &ranks));
+        if (ranks != parts->size)
+            return wf_scan_fail(&start, "mesh", "%lld ranks for a mesh of %lld", (long long)ranks,
+                                (long long)parts->size);
+    }
+    if (wf_scan_char(scan, '/'))
+        WF_TRY(read_int(scan, "the number of devices per host", 1, &parts->devices_per_host));
+    if (!wf_scan_end(scan)) return wf_scan_fail(scan, "mesh", "expected the end");
+    return WEFT_OK;
+}
+
+weft_status weft_mesh_parse(const char *text, weft_mesh **out)
+{
+    struct wf_scan scan = {text, 0}, list;
+    const char *names[WEFT_MAX_AXES];
+    struct parts parts;
+    struct range first;
+    int64_t ranges;
+    weft_mesh *draft;
+    weft_status status = WEFT_OK;
+
+    WF_TRY(read_sizes(&scan, &parts));
+    list = (struct wf_scan){text, scan.at + 1};
+    WF_TRY(read_ranks(&scan, &parts, &first, &ranges));
+    for (int32_t i = 0; i < parts.axes; i++)
+        names[i] = parts.names[i];
+    WF_TRY(wf_mesh_draft(parts.axes, parts.sizes, parts.named ? names : NULL, &draft));
+    draft->devices_per_host = parts.devices_per_host;
+    if (ranges == 1)
+        follow_range(draft, &first);
+    else
+        status = list_ranks(list, draft);
+    if (status == WEFT_OK) {
+        status = wf_mesh_finish_take(draft, out);
+        return status == WEFT_ERR_INVALID ? wf_fail_context(status, "mesh \"%.200s\"", text)
+                                          : status;
+    }
+    wf_mesh_free(draft);
+    return status;
+}
+
+/* Ranks at places FROM on that are equally far apart: at least three, or two neighbours. */
+static struct range next_range(const weft_mesh *mesh, int32_t from)
+{
+    int32_t first = weft_mesh_rank_at(mesh, from);
+    struct range range = {first, 1, 1};
+    int32_t at = from + 1;
+
+    if (at == mesh->size || weft_mesh_rank_at(mesh, at) <= first) return range;
+    range.step = weft_mesh_rank_at(mesh, at) - first;
+    while (at < mesh->size &&
+           weft_mesh_rank_at(mesh, at) - first == (int64_t)range.count * range.step) {
+        range.count++;
+        at++;
+    }
+    if (range.count == 2 && range.step > 1) range.count = 1;
+    return range;
+}
+
+static void add_ranks(const weft_mesh *mesh, struct wf_text *text)
+{
+    for (int32_t at = 0; at < mesh->size;) {
+        struct range range = next_range(mesh, at);
+        int32_t last = range.first + (range.count - 1) * range.step;
+        wf_text_add(text, "%c%d", at == 0 ? '@' : ',', range.first);
+        if (range.count > 1) wf_text_add(text, "-%d", last);
+        if (range.count > 1 && range.step > 1) wf_text_add(text, ":%d", range.step);
+        at += range.count;
+    }
+}
+
+/* Do the ranks follow one stride through the whole row-major order? */
+static bool one_stride(const weft_mesh *mesh, int32_t *stride)
+{
+    int64_t next;
+
+    if (mesh->ranks != NULL) return false;
+    *stride = mesh->mode_count > 0 ? mesh->modes[mesh->mode_count - 1].stride : 1;
+    next = *stride;
+    for (int32_t i = mesh->mode_count - 1; i >= 0; i--) {
+        if (mesh->modes[i].stride != next) return false;
+        next *= mesh->modes[i].size;
+    }
+    return true;
+}
+
+void wf_mesh_add_text(const weft_mesh *mesh, struct wf_text *text)
+{
+    bool named = mesh->axis[0].name[0] != '\0';
+    int32_t stride;
+
+    for (int32_t i = 0; i < mesh->axes; i++) {
+        if (i > 0) wf_text_char(text, named ? ',' : 'x');
+        if (named) wf_text_add(text, "%s=", mesh->axis[i].name);
+        wf_text_add(text, "%d", mesh->axis[i].size);
+    }
+    if (!one_stride(mesh, &stride))
+        add_ranks(mesh, text);
+    else if (mesh->size == 1 && mesh->origin != 0)
+        wf_text_add(text, "@%d", mesh->origin);
+    else if (mesh->origin != 0 || stride != 1)
+        wf_text_add(text, "@%d-%d", mesh->origin, mesh->origin + (mesh->size - 1) * stride);
+    if (mesh->size > 1 && one_stride(mesh, &stride) && stride != 1)
+        wf_text_add(text, ":%d", stride);
+    if (mesh->devices_per_host != 0) wf_text_add(text, "/%d", mesh->devices_per_host);
+}
+
+weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer, size_t capacity, size_t *length)
+{
+    struct wf_text text = {0};
+
+    wf_mesh_add_text(mesh, &text);
+    return wf_text_copy_out(&text, buffer, capacity, length);
+}
