@@ -3,6 +3,8 @@
 #define WEFT_H
 
 #include "status.h"
+#include "mesh.h"
+#include "spec.h"
 #include "backend.h"
 #include "context.h"
 #include "comm.h"

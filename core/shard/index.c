@@ -1,0 +1,212 @@
+/* index.c - which indices a rank holds, as nested combs.
+ *
+ * A split of N indices over n ranks gives rank i one run (S), or one run out of each of f chunks
+ * (SS): a comb.  A second split works on the places of the first one's result, so its comb nests
+ * inside.  Every question (the index at a place, the place of an index, the end of a run) walks the
+ * combs once; nothing is listed, so a shard of a million runs costs what a shard of one does.
+ * A gap in an inner comb remains a gap outside, since all combs ascend: runs found by walking are
+ * as long as they can be. */
+#include "shard.h"
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* Chunk I of SIZE split in N: the first ones are ceil(SIZE / N) long, the last may be empty. */
+static int64_t chunk(int64_t size, int32_t n, int32_t i, int64_t *start)
+{
+    int64_t each = ceil_div(size, n);
+    int64_t left;
+
+    *start = each > 0 && i > size / each ? size : i * each;
+    left = size - *start;
+    return left < each ? wf_max_i64(left, 0) : each;
+}
+
+/* The comb that rank I of N takes of LENGTH indices cut into FACTOR chunks.  Returns how many it
+ * takes. */
+static int64_t cut(int64_t length, int64_t factor, int32_t n, int32_t i, struct wf_comb *out)
+{
+    int64_t period = ceil_div(length, factor), rest, tail;
+
+    *out = (struct wf_comb){.period = period, .teeth = period > 0 ? length / period : 0};
+    if (period == 0) return 0;
+    rest = length - out->teeth * period;
+    out->take = chunk(period, n, i, &out->first);
+    out->tail_take = chunk(rest, n, i, &tail);
+    out->tail = out->teeth * period + tail;
+    if (out->take == 0) { /* only the last, shorter chunk has something for this rank */
+        *out =
+            (struct wf_comb){.first = out->tail, .period = 1, .take = out->tail_take, .teeth = 1};
+        return out->take;
+    }
+    if (out->take == period) { /* chunks of one index: no gap */
+        out->take *= out->teeth;
+        out->teeth = 1;
+    }
+    return out->teeth * out->take + out->tail_take;
+}
+
+static bool is_one_run(const struct wf_comb *comb)
+{
+    return comb->teeth == 1 && comb->tail_take == 0;
+}
+
+/* Nest INNER into the last of COUNT combs; returns the new count. */
+static int32_t nest(struct wf_comb *combs, int32_t count, const struct wf_comb *inner)
+{
+    if (count > 0 && is_one_run(&combs[count - 1])) {
+        int64_t shift = combs[count - 1].first;
+        combs[count - 1] = *inner;
+        combs[count - 1].first += shift;
+        combs[count - 1].tail += shift;
+        return count;
+    }
+    combs[count] = *inner;
+    return count + 1;
+}
+
+void wf_shard_at(const struct wf_layout *layout, const int32_t *coord, struct wf_shard *out)
+{
+    int32_t count = 0, next = 0;
+
+    out->dims = layout->dims;
+    out->member = coord != NULL;
+    out->elements = coord != NULL;
+    for (int32_t dim = 0; dim < layout->dims; dim++) {
+        int64_t length = coord != NULL ? layout->shape[dim] : 0;
+        int32_t first = count;
+        for (; next < layout->split_count && layout->splits[next].dim == dim; next++) {
+            const struct wf_split *s = &layout->splits[next];
+            int32_t n = layout->mesh->axis[s->axis].size;
+            struct wf_comb comb;
+            if (length == 0 || n == 1) continue;
+            length = cut(length, s->factor, n, coord[s->axis], &comb);
+            count = first + nest(&out->combs[first], count - first, &comb);
+        }
+        if (length == 0) count = first;
+        out->first_comb[dim] = first;
+        out->shape[dim] = length;
+        out->elements *= length;
+        out->offset[dim] = layout->shape[dim];
+        out->first_comb[dim + 1] = count;
+        if (length > 0) {
+            struct wf_index index = {length, count - first, &out->combs[first]};
+            out->offset[dim] = wf_index_at(&index, 0);
+        }
+    }
+}
+
+void wf_shard_of(const weft_spec *spec, int32_t rank, struct wf_shard *out)
+{
+    int32_t coord[WEFT_MAX_AXES];
+    bool member = weft_mesh_coord(spec->layout.mesh, rank, coord);
+
+    wf_shard_at(&spec->layout, member ? coord : NULL, out);
+}
+
+/* What COMB has at place POSITION; *LENGTH is cut to what is left of the run there. */
+static int64_t comb_at(const struct wf_comb *comb, int64_t position, int64_t *length)
+{
+    int64_t in_teeth = comb->teeth * comb->take, tooth, within;
+
+    if (position >= in_teeth) return comb->tail + position - in_teeth;
+    tooth = comb->teeth == 1 ? 0 : position / comb->take;
+    within = position - tooth * comb->take;
+    *length = wf_min_i64(*length, comb->take - within);
+    return comb->first + tooth * comb->period + within;
+}
+
+/* Least place at which COMB has at least VALUE; one past its last place if there is none. */
+static int64_t comb_seek(const struct wf_comb *comb, int64_t value)
+{
+    int64_t in_teeth = comb->teeth * comb->take, past, tooth;
+
+    if (value <= comb->first) return 0;
+    past = value - comb->first;
+    tooth = comb->teeth == 1 ? 0 : past / comb->period;
+    if (tooth < comb->teeth && (comb->teeth > 1 || past < comb->take))
+        return tooth * comb->take + wf_min_i64(past - tooth * comb->period, comb->take);
+    if (comb->tail_take == 0 || value <= comb->tail) return in_teeth;
+    return in_teeth + wf_min_i64(value - comb->tail, comb->tail_take);
+}
+
+int64_t wf_index_at(const struct wf_index *index, int64_t position)
+{
+    int64_t unlimited = INT64_MAX;
+
+    for (int32_t i = index->depth - 1; i >= 0; i--)
+        position = comb_at(&index->combs[i], position, &unlimited);
+    return position;
+}
+
+int64_t wf_index_seek(const struct wf_index *index, int64_t global)
+{
+    int64_t at = wf_max_i64(global, 0);
+
+    for (int32_t i = 0; i < index->depth; i++)
+        at = comb_seek(&index->combs[i], at);
+    return wf_min_i64(at, index->length);
+}
+
+bool wf_index_run(const struct wf_index *index, int64_t position, weft_run *out)
+{
+    int64_t length = index->length - position, at = position;
+
+    if (position < 0 || length <= 0) return false;
+    for (int32_t i = index->depth - 1; i >= 0; i--)
+        at = comb_at(&index->combs[i], at, &length);
+    *out = (weft_run){at, length};
+    return true;
+}
+
+int64_t wf_index_runs(const struct wf_index *index, int64_t limit)
+{
+    weft_run run;
+    int64_t runs = 0;
+
+    if (index->length == 0) return 0;
+    if (index->depth == 0) return 1;
+    if (index->depth == 1) return index->combs[0].teeth + (index->combs[0].tail_take > 0);
+    for (int64_t at = 0; runs < limit && wf_index_run(index, at, &run); at += run.length)
+        runs++;
+    return runs;
+}
+
+bool wf_index_overlap(const struct wf_index *a, const struct wf_index *b, int64_t from,
+                      weft_overlap *out)
+{
+    int64_t at_a = wf_index_seek(a, from), at_b;
+    weft_run run_a, run_b;
+
+    while (wf_index_run(a, at_a, &run_a)) {
+        at_b = wf_index_seek(b, run_a.start);
+        if (!wf_index_run(b, at_b, &run_b)) return false;
+        if (run_b.start < run_a.start + run_a.length) {
+            int64_t skipped = run_b.start - run_a.start;
+            *out = (weft_overlap){run_b.start, wf_min_i64(run_a.length - skipped, run_b.length),
+                                  at_a + skipped, at_b};
+            return true;
+        }
+        at_a = wf_index_seek(a, run_b.start);
+    }
+    return false;
+}
+
+int64_t wf_index_common(const struct wf_index *a, const struct wf_index *b)
+{
+    weft_overlap o;
+    weft_run run;
+    int64_t sum = 0;
+
+    if (!wf_index_run(a, 0, &run)) return 0;
+    if (run.length == a->length)
+        return wf_index_seek(b, run.start + run.length) - wf_index_seek(b, run.start);
+    if (!wf_index_run(b, 0, &run)) return 0;
+    if (run.length == b->length)
+        return wf_index_seek(a, run.start + run.length) - wf_index_seek(a, run.start);
+    for (int64_t at = 0; wf_index_overlap(a, b, at, &o); at = o.start + o.length)
+        sum += o.length;
+    return sum;
+}

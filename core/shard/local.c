@@ -1,0 +1,50 @@
+/* local.c - what a rank holds, for users: the index arithmetic of index.c by spec and rank. */
+#include "shard.h"
+
+#include <string.h>
+
+void weft_spec_shard(const weft_spec *spec, int32_t rank, weft_shard *out)
+{
+    struct wf_shard shard;
+    size_t bytes = (size_t)spec->layout.dims * sizeof out->shape[0];
+
+    wf_shard_of(spec, rank, &shard);
+    *out = (weft_shard){.member = shard.member, .dims = shard.dims, .elements = shard.elements};
+    memcpy(out->shape, shard.shape, bytes);
+    memcpy(out->offset, shard.offset, bytes);
+}
+
+bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t position,
+                   weft_run *out)
+{
+    struct wf_shard shard;
+    struct wf_index index;
+
+    if (dim < 0 || dim >= spec->layout.dims) return false;
+    wf_shard_of(spec, rank, &shard);
+    index = wf_shard_index(&shard, dim);
+    return wf_index_run(&index, position, out);
+}
+
+bool weft_spec_overlap(const weft_spec *first, int32_t first_rank, const weft_spec *second,
+                       int32_t second_rank, int32_t dim, int64_t from, weft_overlap *out)
+{
+    struct wf_shard a, b;
+    struct wf_index of_a, of_b;
+
+    if (dim < 0 || dim >= first->layout.dims || dim >= second->layout.dims) return false;
+    wf_shard_of(first, first_rank, &a);
+    wf_shard_of(second, second_rank, &b);
+    of_a = wf_shard_index(&a, dim);
+    of_b = wf_shard_index(&b, dim);
+    return wf_index_overlap(&of_a, &of_b, from, out);
+}
+
+bool weft_spec_segment(const weft_spec *spec, int32_t rank, const int64_t *strides,
+                       int64_t position, weft_segment *out)
+{
+    struct wf_shard shard;
+
+    wf_shard_of(spec, rank, &shard);
+    return wf_shard_segment(&shard, spec->layout.shape, strides, position, out);
+}

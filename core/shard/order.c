@@ -1,0 +1,148 @@
+/* order.c - the order of splits written as strides, and strides read as an order.
+ *
+ * Elsewhere SS(d,f) on an axis means "later axes whose sizes multiply to f have split d before".
+ * The two agree where sizes are even; where they are not, they may place elements on different
+ * ranks, and then there is no conversion.  A split in any order leaves each rank one run, so
+ * comparing a pair of shards is comparing first index and length. */
+#include "shard.h"
+
+/* First axis among those that split DIM, in coordinate order, or -1. */
+static int32_t count_splits(const struct wf_layout *layout, int32_t dim)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < layout->split_count; i++)
+        count += layout->splits[i].dim == dim;
+    return count;
+}
+
+static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
+{
+    int64_t size = layout->shape[dim];
+
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        int32_t n = layout->mesh->axis[layout->splits[i].axis].size;
+        if (layout->splits[i].dim != dim) continue;
+        if (size % n != 0) return false;
+        size /= n;
+    }
+    return true;
+}
+
+/* Next coordinate on the axes that split DIM; false after the last. */
+static bool next_coord(const struct wf_layout *layout, int32_t dim, int32_t *coord)
+{
+    for (int32_t i = layout->mesh->axes - 1; i >= 0; i--) {
+        const weft_placement *p = &layout->placements[i];
+        if (!wf_placement_splits(p) || p->dim != dim) continue;
+        if (++coord[i] < layout->mesh->axis[i].size) return true;
+        coord[i] = 0;
+    }
+    return false;
+}
+
+/* ORDERED splits dimension DIM by S alone.  Does STRIDED place every element where it does? */
+static weft_status check_same(const struct wf_layout *ordered, const struct wf_layout *strided,
+                              int32_t dim)
+{
+    int32_t coord[WEFT_MAX_AXES] = {0};
+
+    if (count_splits(ordered, dim) < 2 || divides_evenly(ordered, dim)) return WEFT_OK;
+    do {
+        struct wf_shard a, b;
+        struct wf_index index;
+        weft_run run = {0, 0};
+        wf_shard_at(ordered, coord, &a);
+        wf_shard_at(strided, coord, &b);
+        index = wf_shard_index(&b, dim);
+        if (a.shape[dim] == b.shape[dim] && a.offset[dim] == b.offset[dim] &&
+            (a.shape[dim] == 0 || (wf_index_run(&index, 0, &run) && run.length == a.shape[dim])))
+            continue;
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "dimension %d, of size %lld, is not split evenly: rank %d holds %lld "
+                       "indices from %lld by order and %lld from %lld by strides",
+                       dim, (long long)ordered->shape[dim], wf_mesh_rank(ordered->mesh, coord),
+                       (long long)a.shape[dim], (long long)a.offset[dim], (long long)b.shape[dim],
+                       (long long)b.offset[dim]);
+    } while (next_coord(ordered, dim, coord));
+    return WEFT_OK;
+}
+
+static weft_status finish(const weft_spec *spec, struct wf_layout *made, bool made_is_ordered,
+                          weft_spec **out)
+{
+    WF_TRY(wf_layout_settle(made));
+    for (int32_t dim = 0; dim < made->dims; dim++)
+        WF_TRY(check_same(made_is_ordered ? made : &spec->layout,
+                          made_is_ordered ? &spec->layout : made, dim));
+    return wf_spec_intern(made, out);
+}
+
+weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
+{
+    struct wf_layout made = spec->layout;
+    const struct wf_split *splits = spec->layout.splits;
+
+    for (int32_t i = 0; i < made.split_count; i++) {
+        weft_placement *p = &made.placements[splits[i].axis];
+        int64_t factor = 1;
+        if (p->kind == WEFT_PLACE_STRIDED)
+            return wf_fail(WEFT_ERR_UNSUPPORTED,
+                           "placement %d is strided already, so strides cannot stand for its order",
+                           splits[i].axis);
+        for (int32_t j = 0; j < i; j++)
+            if (splits[j].dim == splits[i].dim && splits[j].axis > splits[i].axis)
+                factor *= made.mesh->axis[splits[j].axis].size;
+        p->turn = 0;
+        p->factor = factor;
+        if (factor > 1) p->kind = WEFT_PLACE_STRIDED;
+    }
+    return finish(spec, &made, false, out);
+}
+
+/* The axes that split one dimension, in the order they do. */
+struct order {
+    int32_t count, axes[WEFT_MAX_AXES];
+};
+
+/* Put AXIS behind so many of the later axes in ORDER that their sizes multiply to FACTOR. */
+static bool insert(struct order *order, const weft_mesh *mesh, int32_t axis, int64_t factor)
+{
+    int64_t before = 1;
+    int32_t place = 0;
+
+    while (before != factor && place < order->count)
+        before *= mesh->axis[order->axes[place++]].size;
+    if (before != factor) return false;
+    for (int32_t i = order->count++; i > place; i--)
+        order->axes[i] = order->axes[i - 1];
+    order->axes[place] = axis;
+    return true;
+}
+
+weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
+{
+    struct wf_layout made = spec->layout;
+    struct order orders[WEFT_MAX_DIMS] = {{0, {0}}};
+
+    for (int32_t i = 1; i < made.split_count; i++)
+        if (made.splits[i].dim == made.splits[i - 1].dim &&
+            made.splits[i].axis < made.splits[i - 1].axis)
+            return wf_fail(WEFT_ERR_UNSUPPORTED, "dimension %d has an order already",
+                           made.splits[i].dim);
+    for (int32_t axis = made.mesh->axes - 1; axis >= 0; axis--) {
+        weft_placement *p = &made.placements[axis];
+        int64_t factor = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
+        if (!wf_placement_splits(p)) continue;
+        if (!insert(&orders[p->dim], made.mesh, axis, factor))
+            return wf_fail(WEFT_ERR_UNSUPPORTED,
+                           "placement %d, SS(%d,%lld): no later axes that split dimension %d have "
+                           "sizes that multiply to %lld",
+                           axis, p->dim, (long long)factor, p->dim, (long long)factor);
+        *p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = p->dim};
+    }
+    for (int32_t dim = 0; dim < made.dims; dim++)
+        for (int32_t i = 0; i < orders[dim].count; i++)
+            made.placements[orders[dim].axes[i]].turn = i + 1;
+    return finish(spec, &made, true, out);
+}

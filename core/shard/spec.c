@@ -1,0 +1,164 @@
+/* spec.c - specs: made once per value, shared, and asked about. */
+#include "shard.h"
+
+#include <string.h>
+
+static uint64_t hash_of(const struct wf_layout *layout)
+{
+    uint64_t h = wf_hash_mix(weft_mesh_hash(layout->mesh), layout->dtype);
+
+    h = wf_hash_mix(h, (uint64_t)layout->dims);
+    for (int32_t i = 0; i < layout->dims; i++)
+        h = wf_hash_mix(h, (uint64_t)layout->shape[i]);
+    for (int32_t i = 0; i < layout->mesh->axes; i++) {
+        h = wf_hash_mix(h, wf_placement_code(&layout->placements[i]));
+        h = wf_hash_mix(h, (uint64_t)layout->placements[i].factor);
+    }
+    return h;
+}
+
+static bool same_spec(const struct wf_interned *object, const void *key)
+{
+    const struct wf_layout *a = &((const weft_spec *)object)->layout, *b = key;
+
+    if (a->mesh != b->mesh || a->dtype != b->dtype || a->dims != b->dims ||
+        memcmp(a->shape, b->shape, (size_t)a->dims * sizeof a->shape[0]) != 0)
+        return false;
+    for (int32_t i = 0; i < a->mesh->axes; i++)
+        if (!wf_placement_same(&a->placements[i], &b->placements[i])) return false;
+    return true;
+}
+
+static weft_status make(const void *key, struct wf_interned **out)
+{
+    weft_spec *spec = wf_alloc(sizeof *spec);
+
+    if (spec == NULL) return wf_fail_memory(sizeof *spec);
+    memcpy(&spec->layout, key, sizeof spec->layout);
+    spec->elements = 1;
+    for (int32_t i = 0; i < spec->layout.dims; i++)
+        spec->elements *= spec->layout.shape[i];
+    weft_mesh_retain(spec->layout.mesh);
+    *out = &spec->head;
+    return WEFT_OK;
+}
+
+static void drop(struct wf_interned *object)
+{
+    weft_mesh *mesh = (weft_mesh *)((weft_spec *)object)->layout.mesh; /* its reference goes too */
+
+    weft_mesh_release(&mesh);
+    wf_free(object);
+}
+
+static struct wf_intern_table table = {.same = same_spec, .make = make, .drop = drop};
+
+weft_spec *weft_spec_retain(const weft_spec *spec)
+{
+    weft_spec *same = (weft_spec *)spec; /* only its reference count changes */
+
+    wf_intern_retain(&same->head);
+    return same;
+}
+
+void weft_spec_release(weft_spec **spec)
+{
+    if (spec == NULL || *spec == NULL) return;
+    wf_intern_release(&table, &(*spec)->head);
+    *spec = NULL;
+}
+
+weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype)
+{
+    int64_t bytes = (int64_t)wf_dtype_bytes(dtype);
+
+    if (bytes == 0) return wf_fail(WEFT_ERR_INVALID, "dtype %u is not known", dtype);
+    if (dims < 0 || dims > WEFT_MAX_DIMS)
+        return wf_fail(WEFT_ERR_INVALID, "a tensor of %d dimensions; %d are the most", dims,
+                       WEFT_MAX_DIMS);
+    for (int32_t i = 0; i < dims; i++) {
+        if (shape[i] < 0)
+            return wf_fail(WEFT_ERR_INVALID, "dimension %d has size %lld", i, (long long)shape[i]);
+        if (shape[i] > 0 && !wf_mul_i64(bytes, shape[i], &bytes))
+            return wf_fail(WEFT_ERR_INVALID,
+                           "dimension %d, of size %lld, brings the tensor beyond "
+                           "2^63 - 1 bytes of %s",
+                           i, (long long)shape[i], wf_dtype_name(dtype));
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out)
+{
+    struct wf_interned *spec;
+
+    WF_TRY(wf_shape_check(layout->dims, layout->shape, layout->dtype));
+    WF_TRY(wf_layout_settle(layout));
+    WF_TRY(wf_intern(&table, hash_of(layout), layout, &spec));
+    *out = (weft_spec *)spec;
+    return WEFT_OK;
+}
+
+weft_status weft_spec_create(const weft_mesh *mesh, uint32_t dtype, int32_t dims,
+                             const int64_t *shape, const weft_placement *placements,
+                             weft_spec **out)
+{
+    struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
+
+    WF_TRY(wf_shape_check(dims, shape, dtype));
+    if (dims > 0) memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
+    memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);
+    return wf_spec_intern(&layout, out);
+}
+
+int wf_spec_compare(const weft_spec *a, const weft_spec *b)
+{
+    const struct wf_layout *x = &a->layout, *y = &b->layout;
+
+    if (x->dtype != y->dtype) return x->dtype < y->dtype ? -1 : 1;
+    if (x->dims != y->dims) return x->dims < y->dims ? -1 : 1;
+    for (int32_t i = 0; i < x->dims; i++)
+        if (x->shape[i] != y->shape[i]) return x->shape[i] < y->shape[i] ? -1 : 1;
+    for (int32_t i = 0; i < x->mesh->axes && i < y->mesh->axes; i++) {
+        uint16_t p = wf_placement_code(&x->placements[i]), q = wf_placement_code(&y->placements[i]);
+        if (p != q) return p < q ? -1 : 1;
+        if (x->placements[i].factor != y->placements[i].factor)
+            return x->placements[i].factor < y->placements[i].factor ? -1 : 1;
+    }
+    return 0;
+}
+
+const weft_mesh *weft_spec_mesh(const weft_spec *spec)
+{
+    return spec->layout.mesh;
+}
+
+uint32_t weft_spec_dtype(const weft_spec *spec)
+{
+    return spec->layout.dtype;
+}
+
+int32_t weft_spec_dims(const weft_spec *spec)
+{
+    return spec->layout.dims;
+}
+
+const int64_t *weft_spec_shape(const weft_spec *spec)
+{
+    return spec->layout.shape;
+}
+
+const weft_placement *weft_spec_placements(const weft_spec *spec)
+{
+    return spec->layout.placements;
+}
+
+int64_t weft_spec_elements(const weft_spec *spec)
+{
+    return spec->elements;
+}
+
+uint64_t weft_spec_hash(const weft_spec *spec)
+{
+    return spec->head.hash;
+}

@@ -1,0 +1,266 @@
+/* text.c - shapes, placements and specs as people write them.
+ *
+ *     spec       = DTYPE "[" [ SIZE { "," SIZE } ] "]" placements
+ *     placements = placement { "," placement }                        one per mesh axis
+ *     placement  = "R" | "P" [ "(" OP ")" ] | split [ "[" TURN "]" ]
+ *     split      = "S(" DIM ")" | "SS(" DIM "," FACTOR ")"
+ *     shape      = SIZE { ("x" | ",") SIZE } | "[" [ SIZE { "," SIZE } ] "]"
+ *
+ * Blanks may stand between the parts. */
+#include "shard.h"
+
+#include <string.h>
+
+/* ---- reading ---- */
+
+struct reader {
+    struct wf_scan scan;
+    const char *kind; /* of text, for messages */
+};
+
+static weft_status read_int(struct reader *r, const char *what, int64_t most, int64_t *out)
+{
+    struct wf_scan start;
+
+    wf_scan_space(&r->scan);
+    start = r->scan;
+    if (wf_scan_int(&r->scan, what, out) != WEFT_OK)
+        return wf_fail_context(WEFT_ERR_PARSE, "%s", r->kind);
+    if (*out > most)
+        return wf_scan_fail(&start, r->kind, "%s is at most %lld", what, (long long)most);
+    return WEFT_OK;
+}
+
+static bool take(struct reader *r, char c)
+{
+    wf_scan_space(&r->scan);
+    return wf_scan_char(&r->scan, c);
+}
+
+static weft_status expect(struct reader *r, char c)
+{
+    if (take(r, c)) return WEFT_OK;
+    return wf_scan_fail(&r->scan, r->kind, "expected '%c'", c);
+}
+
+static weft_status expect_end(struct reader *r)
+{
+    wf_scan_space(&r->scan);
+    if (wf_scan_end(&r->scan)) return WEFT_OK;
+    return wf_scan_fail(&r->scan, r->kind, "expected the end");
+}
+
+static weft_status read_sizes(struct reader *r, char between, int32_t *dims, int64_t *shape)
+{
+    *dims = 0;
+    do {
+        wf_scan_space(&r->scan);
+        if (*dims == WEFT_MAX_DIMS)
+            return wf_scan_fail(&r->scan, r->kind,
+                                "a dimension beyond the %d that a tensor may have", WEFT_MAX_DIMS);
+        WF_TRY(read_int(r, "the size of a dimension", INT64_MAX, &shape[(*dims)++]));
+    } while (take(r, between));
+    return WEFT_OK;
+}
+
+static weft_status read_bracketed(struct reader *r, int32_t *dims, int64_t *shape)
+{
+    *dims = 0;
+    WF_TRY(expect(r, '['));
+    if (take(r, ']')) return WEFT_OK;
+    WF_TRY(read_sizes(r, ',', dims, shape));
+    return expect(r, ']');
+}
+
+weft_status wf_shape_parse(const char *text, int32_t *dims, int64_t *shape)
+{
+    struct reader r = {{text, 0}, "shape"};
+    int64_t sizes[WEFT_MAX_DIMS];
+    int32_t count;
+
+    wf_scan_space(&r.scan);
+    if (wf_scan_peek(&r.scan) == '[')
+        WF_TRY(read_bracketed(&r, &count, sizes));
+    else
+        WF_TRY(read_sizes(&r, strchr(text, ',') != NULL ? ',' : 'x', &count, sizes));
+    WF_TRY(expect_end(&r));
+    memcpy(shape, sizes, (size_t)count * sizeof *shape);
+    *dims = count;
+    return WEFT_OK;
+}
+
+static weft_status read_partial(struct reader *r, weft_placement *out)
+{
+    struct wf_scan start;
+    const char *name;
+    size_t length;
+
+    *out = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
+    if (!take(r, '(')) return WEFT_OK;
+    wf_scan_space(&r->scan);
+    start = r->scan;
+    if (!wf_scan_name(&r->scan, &name, &length) ||
+        !wf_reduction_find(name, length, &out->reduction))
+        return wf_scan_fail(&start, r->kind, "expected sum, avg, min, max or prod");
+    return expect(r, ')');
+}
+
+static weft_status read_split(struct reader *r, bool strided, weft_placement *out)
+{
+    int64_t dim, turn;
+
+    *out = (weft_placement){.kind = strided ? WEFT_PLACE_STRIDED : WEFT_PLACE_SHARD};
+    WF_TRY(expect(r, '('));
+    WF_TRY(read_int(r, "a dimension", WEFT_MAX_DIMS - 1, &dim));
+    out->dim = (int32_t)dim;
+    if (strided) {
+        WF_TRY(expect(r, ','));
+        WF_TRY(read_int(r, "a factor", INT64_MAX, &out->factor));
+    }
+    WF_TRY(expect(r, ')'));
+    if (!take(r, '[')) return WEFT_OK;
+    WF_TRY(read_int(r, "the turn of a split", WEFT_MAX_AXES - 1, &turn));
+    out->turn = (int32_t)turn + 1;
+    return expect(r, ']');
+}
+
+static weft_status read_placement(struct reader *r, weft_placement *out)
+{
+    wf_scan_space(&r->scan);
+    if (wf_scan_char(&r->scan, 'R')) {
+        *out = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
+        return WEFT_OK;
+    }
+    if (wf_scan_char(&r->scan, 'P')) return read_partial(r, out);
+    if (wf_scan_word(&r->scan, "SS")) return read_split(r, true, out);
+    if (wf_scan_char(&r->scan, 'S')) return read_split(r, false, out);
+    return wf_scan_fail(&r->scan, r->kind, "expected R, S(dim), SS(dim,factor) or P(op)");
+}
+
+/* Where turns are written they count from 0 without gaps; what else can be wrong with them,
+ * wf_layout_settle says. */
+static weft_status check_turns(struct reader *r, const weft_placement *p, int32_t axes)
+{
+    for (int32_t i = 0; i < axes; i++) {
+        int32_t splits = 0;
+        if (!wf_placement_splits(&p[i]) || p[i].turn == 0) continue;
+        for (int32_t j = 0; j < axes; j++)
+            splits += wf_placement_splits(&p[j]) && p[j].dim == p[i].dim;
+        if (p[i].turn > splits)
+            return wf_fail(WEFT_ERR_PARSE,
+                           "%s \"%.200s\": placement %d has turn [%d], but "
+                           "dimension %d is split %d time%s",
+                           r->kind, r->scan.text, i, p[i].turn - 1, p[i].dim, splits,
+                           splits == 1 ? "" : "s");
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_placements(struct reader *r, int32_t axes, weft_placement *out)
+{
+    int32_t count = 0;
+
+    do {
+        if (count == axes)
+            return wf_scan_fail(&r->scan, r->kind, "a placement too many: the mesh has %d ax%s",
+                                axes, axes == 1 ? "is" : "es");
+        WF_TRY(read_placement(r, &out[count++]));
+    } while (take(r, ','));
+    WF_TRY(expect_end(r));
+    if (count < axes)
+        return wf_scan_fail(&r->scan, r->kind, "%d placement%s for a mesh of %d axes", count,
+                            count == 1 ? "" : "s", axes);
+    return check_turns(r, out, axes);
+}
+
+weft_status wf_placements_parse(const char *text, int32_t axes, weft_placement *placements)
+{
+    struct reader r = {{text, 0}, "placements"};
+    weft_placement read[WEFT_MAX_AXES];
+
+    WF_TRY(read_placements(&r, axes, read));
+    memcpy(placements, read, (size_t)axes * sizeof *placements);
+    return WEFT_OK;
+}
+
+weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec **out)
+{
+    struct reader r = {{text, 0}, "spec"};
+    struct wf_layout layout = {.mesh = mesh};
+    const char *name;
+    size_t length;
+    weft_status status;
+
+    wf_scan_space(&r.scan);
+    if (!wf_scan_name(&r.scan, &name, &length) || !wf_dtype_find(name, length, &layout.dtype))
+        return wf_scan_fail(&(struct wf_scan){text, 0}, "spec", "expected a dtype such as f32");
+    WF_TRY(read_bracketed(&r, &layout.dims, layout.shape));
+    WF_TRY(read_placements(&r, mesh->axes, layout.placements));
+    status = wf_spec_intern(&layout, out);
+    return status == WEFT_ERR_INVALID ? wf_fail_context(status, "spec \"%.200s\"", text) : status;
+}
+
+/* ---- writing ---- */
+
+void wf_placement_add_text(const weft_placement *p, struct wf_text *text)
+{
+    const char *reduction = wf_reduction_name(p->reduction);
+
+    switch (p->kind) {
+    case WEFT_PLACE_REPLICATE:
+        wf_text_char(text, 'R');
+        return;
+    case WEFT_PLACE_SHARD:
+        wf_text_add(text, "S(%d)", p->dim);
+        return;
+    case WEFT_PLACE_STRIDED:
+        wf_text_add(text, "SS(%d,%lld)", p->dim, (long long)p->factor);
+        return;
+    default:
+        wf_text_add(text, "P(%s)", reduction != NULL ? reduction : "?");
+    }
+}
+
+/* Is dimension DIM split from the first axis to the last? */
+static bool order_is_default(const weft_placement *placements, int32_t axes, int32_t dim)
+{
+    int32_t last = -1;
+
+    for (int32_t i = 0; i < axes; i++) {
+        if (!wf_placement_splits(&placements[i]) || placements[i].dim != dim) continue;
+        if (placements[i].turn < last) return false;
+        last = placements[i].turn;
+    }
+    return true;
+}
+
+void wf_placements_add_text(const weft_placement *placements, int32_t axes, struct wf_text *text)
+{
+    for (int32_t i = 0; i < axes; i++) {
+        if (i > 0) wf_text_char(text, ',');
+        wf_placement_add_text(&placements[i], text);
+        if (wf_placement_splits(&placements[i]) &&
+            !order_is_default(placements, axes, placements[i].dim))
+            wf_text_add(text, "[%d]", placements[i].turn - 1);
+    }
+}
+
+void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text)
+{
+    wf_text_char(text, '[');
+    for (int32_t i = 0; i < dims; i++)
+        wf_text_add(text, "%s%lld", i > 0 ? "," : "", (long long)shape[i]);
+    wf_text_char(text, ']');
+}
+
+weft_status weft_spec_print(const weft_spec *spec, char *buffer, size_t capacity, size_t *length)
+{
+    const struct wf_layout *layout = &spec->layout;
+    struct wf_text text = {0};
+
+    wf_text_add(&text, "%s", wf_dtype_name(layout->dtype));
+    wf_shape_add_text(layout->dims, layout->shape, &text);
+    wf_text_char(&text, ' ');
+    wf_placements_add_text(layout->placements, layout->mesh->axes, &text);
+    return wf_text_copy_out(&text, buffer, capacity, length);
+}
