@@ -1,0 +1,205 @@
+/* bench_layout.c - `weft bench layout`: what it costs to ask about layouts.  One process, one
+ * thread. */
+#include "cli.h"
+
+#include "bench/loop.h"
+
+#include "shard/shard.h"
+
+#include <string.h>
+
+/* What the operations below work on. */
+struct subject {
+    const char *mesh_text, *spec_text, *other_text;
+    weft_mesh *mesh;
+    weft_spec *spec, *other;
+    int32_t rank;
+    volatile int64_t sink; /* keeps results from being optimised away */
+};
+
+static int shape_and_offset(void *argument)
+{
+    struct subject *s = argument;
+    weft_shard shard;
+
+    weft_spec_shard(s->spec, s->rank, &shard);
+    s->sink += shard.offset[0];
+    return 0;
+}
+
+static int parse_known_spec(void *argument)
+{
+    struct subject *s = argument;
+    weft_spec *again;
+    weft_status status = weft_spec_parse(s->mesh, s->spec_text, &again);
+
+    if (status == WEFT_OK) weft_spec_release(&again);
+    return status;
+}
+
+static int parse_known_mesh(void *argument)
+{
+    struct subject *s = argument;
+    weft_mesh *again;
+    weft_status status = weft_mesh_parse(s->mesh_text, &again);
+
+    if (status == WEFT_OK) weft_mesh_release(&again);
+    return status;
+}
+
+static int coordinate_of_rank(void *argument)
+{
+    struct subject *s = argument;
+    int32_t coord[WEFT_MAX_AXES];
+
+    s->sink += weft_mesh_coord(s->mesh, s->rank, coord) ? coord[0] : 0;
+    return 0;
+}
+
+static int first_run(void *argument)
+{
+    struct subject *s = argument;
+    weft_run run;
+
+    if (weft_spec_run(s->spec, s->rank, 0, 0, &run)) s->sink += run.length;
+    return 0;
+}
+
+static int first_overlap(void *argument)
+{
+    struct subject *s = argument;
+    weft_overlap overlap;
+
+    if (weft_spec_overlap(s->spec, s->rank, s->other, s->rank, 0, 0, &overlap))
+        s->sink += overlap.length;
+    return 0;
+}
+
+static int alone_barrier(void *self)
+{
+    (void)self;
+    return 0;
+}
+
+static int alone_maximum(void *self, uint64_t *values, size_t count)
+{
+    (void)self, (void)values, (void)count;
+    return 0;
+}
+
+static const char three_axes[] = "f32[4096,1000,64] S(0),SS(1,4),S(0)";
+static const char moved[] = "f32[4096,1000,64] S(1),S(0),SS(0,8)";
+
+/* The rows.  A limit of 0 means that none is promised. */
+static const struct row {
+    const char *name, *mesh, *spec;
+    int (*operation)(void *);
+    uint64_t limit_ns;
+} rows[] = {
+    {"shape and offset, 3 axes, 64 ranks", "4x4x4", three_axes, shape_and_offset, 200},
+    {"shape and offset, 3 axes, 2^20 ranks", "64x128x128", three_axes, shape_and_offset, 200},
+    {"shape and offset, 3 axes, listed ranks", "2x2x2@7,0,6,1,5,2,4,3", three_axes,
+     shape_and_offset, 200},
+    {"parse and intern a known spec", "4x4x4", three_axes, parse_known_spec, 1000},
+    {"parse and intern a known mesh", "dp=4,cp=4,tp=4", three_axes, parse_known_mesh, 0},
+    {"coordinate of a rank, 2^20 ranks", "64x128x128", three_axes, coordinate_of_rank, 0},
+    {"first run, 3 axes", "4x4x4", three_axes, first_run, 0},
+    {"first overlap of two shards, 3 axes", "4x4x4", three_axes, first_overlap, 0},
+};
+
+static weft_status prepare(const struct row *row, struct subject *out)
+{
+    *out = (struct subject){
+        .mesh_text = row->mesh, .spec_text = row->spec, .other_text = moved, .rank = 5};
+    WF_TRY(weft_mesh_parse(row->mesh, &out->mesh));
+    WF_TRY(weft_spec_parse(out->mesh, row->spec, &out->spec));
+    return weft_spec_parse(out->mesh, moved, &out->other);
+}
+
+static weft_status measure(const struct row *row, uint64_t budget_ns, struct bench_times *times)
+{
+    static const struct bench_ranks alone = {
+        .rank = 0, .size = 1, .self = NULL, .barrier = alone_barrier, .maximum = alone_maximum};
+    struct subject subject;
+    weft_status status = prepare(row, &subject);
+
+    if (status == WEFT_OK &&
+        bench_time(&alone, row->operation, &subject, budget_ns, times) == BENCH_NO_MEMORY)
+        status = wf_fail_memory(0);
+    weft_spec_release(&subject.spec);
+    weft_spec_release(&subject.other);
+    weft_mesh_release(&subject.mesh);
+    return status;
+}
+
+static void add_row(struct wf_text *text, const struct row *row, const struct bench_times *times)
+{
+    wf_text_add(text, "%-42s %6llu ns", row->name, (unsigned long long)times->median_ns);
+    if (row->limit_ns > 0)
+        wf_text_add(text, "   %s %llu ns", times->median_ns < row->limit_ns ? "under" : "NOT under",
+                    (unsigned long long)row->limit_ns);
+    wf_text_char(text, '\n');
+}
+
+static void add_json_row(struct wf_json *json, const struct row *row,
+                         const struct bench_times *times)
+{
+    wf_json_begin(json, NULL, '{');
+    wf_json_string(json, "name", row->name);
+    wf_json_string(json, "mesh", row->mesh);
+    wf_json_string(json, "spec", row->spec);
+    wf_json_uint(json, "median_ns", times->median_ns);
+    wf_json_uint(json, "min_ns", times->min_ns);
+    if (row->limit_ns > 0)
+        wf_json_uint(json, "limit_ns", row->limit_ns);
+    else
+        wf_json_null(json, "limit_ns");
+    wf_json_end(json, '}');
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct wf_text text = {0};
+    struct wf_json json = {.out = &text};
+    struct cli_args args;
+    int64_t milliseconds;
+    int exit_code;
+    bool as_json;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (!cli_int(command, &args, "ms", 1, 60000, 200, &milliseconds)) return CLI_USAGE;
+    as_json = cli_has(command, &args, "json");
+    if (as_json) {
+        wf_json_begin(&json, NULL, '{');
+        wf_json_string(&json, "bench", "layout");
+        wf_json_begin(&json, "rows", '[');
+    }
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        struct bench_times times;
+        if (measure(&rows[i], (uint64_t)milliseconds * 1000000, &times) != WEFT_OK) {
+            wf_text_free(&text);
+            return cli_fail(command);
+        }
+        if (as_json)
+            add_json_row(&json, &rows[i], &times);
+        else
+            add_row(&text, &rows[i], &times);
+    }
+    if (as_json) {
+        wf_json_end(&json, ']');
+        wf_json_end(&json, '}');
+        wf_text_char(&text, '\n');
+    }
+    return cli_print(command, stdout, &text);
+}
+
+const struct cli_command bench_layout = {
+    .name = "bench layout",
+    .summary = "shapes, offsets and runs of a rank; parsing and interning",
+    .arguments = "[--ms N] [--json]",
+    .example = "weft bench layout",
+    .options = (const struct cli_option[]){{"ms", "N", "milliseconds for each row (200)"},
+                                           {"json", NULL, "as JSON"},
+                                           {0}},
+    .run = run,
+};
