@@ -276,11 +276,11 @@ typedef struct weft_support_query {
     uint32_t reserved;
 } weft_support_query;
 
-/* A collective takes latency_ns + bytes * picoseconds_per_byte / 1000; bytes as in docs/abi.md. */
+/* A collective takes latency_ns + bytes * femtoseconds_per_byte / 10^6; bytes as in docs/abi.md. */
 typedef struct weft_cost {
     uint32_t struct_size;
     uint32_t measured; /* 0 a guess, 1 measured on this machine */
-    uint64_t latency_ns, picoseconds_per_byte;
+    uint64_t latency_ns, femtoseconds_per_byte;
 } weft_cost;
 
 /* One collective. COUNT is per rank and peer:
