@@ -102,7 +102,7 @@ void wf_config_print_markdown(struct wf_text *out)
     wf_text_add(
         out, "# Environment variables\n\n"
              "<!-- Written by `weft env --markdown` from core/config/knobs.def; "
-             "ci/checks/config_docs.sh --write renews it. -->\n\n"
+             "ci/checks/docs.sh renews it. -->\n\n"
              "`weft env` prints each variable's value and where it comes from. An empty variable "
              "counts as not set.\nA value that cannot be read is an error, and an unknown "
              "`WEFT_` variable is pointed out with the nearest\nknown name. Variables of type "

@@ -212,10 +212,11 @@ static bool named_before(const weft_backends *backends, size_t item, size_t inde
 
 /* One line about what the choice preferred to CHOSEN, its ITEM, and could not have: names that
  * stand before it, and for auto whatever is there but does not work here. */
-static void tell_fallback(const weft_backends *backends, size_t chosen, size_t item)
+static weft_status tell_fallback(const weft_backends *backends, size_t chosen, size_t item)
 {
     bool by_auto = backends->choice.items[item].kind == WF_CHOOSE_AUTO;
     struct wf_text text = {0};
+    weft_status status;
 
     for (size_t i = 0; i < backends->candidate_count; i++) {
         uint32_t reason = backends->candidates[i].reason;
@@ -227,10 +228,12 @@ static void tell_fallback(const weft_backends *backends, size_t chosen, size_t i
                         backends->candidates[i].name,
                         broken ? weft_reason_text(reason) : "lacks a table");
     }
-    if (text.length > 0)
+    status = wf_text_status(&text);
+    if (status == WEFT_OK && text.length > 0)
         wf_log(WF_NOTICE, "%s is \"%s\": %s serves, not %s; `weft why` tells more",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
+    return status;
 }
 
 weft_status weft_backends_choose(const weft_backends *backends, enum weft_role role, size_t *index)
@@ -240,7 +243,7 @@ weft_status weft_backends_choose(const weft_backends *backends, enum weft_role r
 
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
     if (role == WEFT_ROLE_COMM || chosen != wf_backends_pick(backends, WEFT_ROLE_COMM))
-        tell_fallback(backends, chosen, item);
+        WF_TRY(tell_fallback(backends, chosen, item));
     *index = chosen;
     return WEFT_OK;
 }

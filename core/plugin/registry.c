@@ -54,17 +54,18 @@ static weft_status add_candidate(weft_backends *backends, const char *name, size
     return WEFT_OK;
 }
 
-/* Keep the verdict on a candidate and tell it. */
+/* Keep the verdict on a candidate and tell it, naming the file once. */
 static weft_status conclude(weft_backends *backends, size_t index, uint32_t reason,
                             const char *text)
 {
     struct wf_candidate *candidate = &backends->candidates[index];
+    const char *who = candidate->file != NULL ? candidate->file : candidate->name;
+    bool told = strncmp(text, who, strlen(who)) == 0;
 
     candidate->reason = reason;
     candidate->reason_text = wf_strdup(text);
     if (candidate->reason_text == NULL) return wf_fail_memory(strlen(text) + 1);
-    return wf_backends_tell(backends, index, "%s: %s: %s",
-                            candidate->file != NULL ? candidate->file : candidate->name,
+    return wf_backends_tell(backends, index, "%s%s%s: %s", told ? "" : who, told ? "" : ": ",
                             weft_reason_text(reason), text);
 }
 
