@@ -36,7 +36,7 @@ extern "C" {
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0xf4ac757bbd44652f)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0xe0278f4d49a0ba3a)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x0f4d60d0ce5d2e54)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0x90c16fbaddf55d47)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
 /* fingerprints end */
