@@ -124,12 +124,12 @@ static int64_t comb_seek(const struct wf_comb *comb, int64_t value)
     int64_t in_teeth = comb->teeth * comb->take, past, tooth;
 
     if (value <= comb->first) return 0;
+    if (comb->tail_take > 0 && value > comb->tail) /* which may lie less than PERIOD behind */
+        return in_teeth + wf_min_i64(value - comb->tail, comb->tail_take);
     past = value - comb->first;
     tooth = comb->teeth == 1 ? 0 : past / comb->period;
-    if (tooth < comb->teeth && (comb->teeth > 1 || past < comb->take))
-        return tooth * comb->take + wf_min_i64(past - tooth * comb->period, comb->take);
-    if (comb->tail_take == 0 || value <= comb->tail) return in_teeth;
-    return in_teeth + wf_min_i64(value - comb->tail, comb->tail_take);
+    if (tooth >= comb->teeth) return in_teeth;
+    return tooth * comb->take + wf_min_i64(past - tooth * comb->period, comb->take);
 }
 
 int64_t wf_index_at(const struct wf_index *index, int64_t position)
