@@ -1,0 +1,149 @@
+/* cases.c - a case is opened by all ranks, run, and closed by all of them with one verdict. */
+#include "board.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool kit_case_matches(const char *pattern, const char *name)
+{
+    for (;;) {
+        size_t want = strcspn(pattern, "/"), have = strcspn(name, "/");
+        bool any = want == 1 && pattern[0] == '*';
+
+        if (!any && (want != have || memcmp(pattern, name, want) != 0)) return false;
+        pattern += want;
+        name += have;
+        if (pattern[0] == '\0' || (pattern[0] == '/' && pattern[1] == '\0')) return true;
+        if (name[0] == '\0') return false;
+        pattern++;
+        name++;
+    }
+}
+
+void kit_board_fail(struct kit_board *board, int level, const char *name, int32_t rank,
+                    const char *text)
+{
+    uint32_t at = atomic_load(&board->failure_count);
+
+    atomic_fetch_add(&board->levels[level].failed, 1);
+    if (at < KIT_MAX_FAILURES) {
+        struct kit_failure *failure = &board->failures[at];
+        memcpy(failure->name, name, strnlen(name, sizeof failure->name - 1));
+        memcpy(failure->text, text, strnlen(text, sizeof failure->text - 1));
+        failure->rank = rank;
+    }
+    atomic_store(&board->failure_count, at + 1);
+}
+
+static struct kit_verdict *verdict(struct kit *kit, int32_t rank)
+{
+    return &kit->board->places[rank].verdicts[kit->cases_run % 2];
+}
+
+static bool avoided(const struct kit_board *board, const char *name)
+{
+    for (uint32_t i = 0; i < board->avoid_count; i++)
+        if (kit_case_matches(board->avoid[i], name)) return true;
+    return false;
+}
+
+bool kit_begin(struct kit *kit, const char *format, ...)
+{
+    struct kit_place *place = &kit->board->places[kit->rank];
+    char name[KIT_NAME_BYTES];
+    va_list args;
+    int used = snprintf(name, sizeof name, "%s/", kit_levels[kit->level].name);
+
+    va_start(args, format);
+    vsnprintf(name + used, sizeof name - (size_t)used, format, args);
+    va_end(args);
+    if (kit->options->only != NULL && !kit_case_matches(kit->options->only, name)) return false;
+    kit->case_number++;
+    if (kit->case_number <= kit->board->resume_after) return false;
+    if (avoided(kit->board, name)) {
+        if (kit->rank == 0) atomic_fetch_add(&kit->board->levels[kit->level].lost, 1);
+        return false;
+    }
+    kit->cases_run++;
+    atomic_store(&place->started_ns, 0);
+    memcpy(place->case_name, name, sizeof name);
+    atomic_store(&place->case_number, kit->case_number);
+    atomic_store(&verdict(kit, kit->rank)->failed, 0);
+    kit_allow(kit, 2 * kit->options->timeout_ns + 5 * KIT_SECOND);
+    atomic_store(&place->started_ns, wf_now_ns());
+    kit->case_failed = false;
+    return true;
+}
+
+void kit_allow(struct kit *kit, int64_t limit_ns)
+{
+    atomic_store(&kit->board->places[kit->rank].deadline_ns, wf_now_ns() + (uint64_t)limit_ns);
+}
+
+void kit_fail(struct kit *kit, const char *format, ...)
+{
+    struct kit_verdict *mine = verdict(kit, kit->rank);
+    va_list args;
+
+    if (kit->case_failed) return;
+    kit->case_failed = true;
+    va_start(args, format);
+    vsnprintf(mine->text, sizeof mine->text, format, args);
+    va_end(args);
+    atomic_store(&mine->failed, 1);
+}
+
+bool kit_end(struct kit *kit)
+{
+    struct kit_place *place = &kit->board->places[kit->rank];
+    int32_t first = -1;
+
+    atomic_store(&place->waiting, 1);
+    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    atomic_store(&place->waiting, 0);
+    for (int32_t rank = kit->size; rank-- > 0;)
+        if (atomic_load(&verdict(kit, rank)->failed)) first = rank;
+    if (kit->rank == 0 && first >= 0)
+        kit_board_fail(kit->board, kit->level, place->case_name, first, verdict(kit, first)->text);
+    else if (kit->rank == 0)
+        atomic_fetch_add(&kit->board->levels[kit->level].passed, 1);
+    atomic_store(&place->started_ns, 0);
+    kit->case_failed = true; /* no case is open: nothing can fail it any more */
+    if (first >= 0) kit_comms_drop(kit);
+    return first < 0;
+}
+
+void kit_skip(struct kit *kit, const char *format, ...)
+{
+    struct kit_level_result *result = &kit->board->levels[kit->level];
+    va_list args;
+
+    if (kit->rank != 0) return;
+    va_start(args, format);
+    vsnprintf(result->skipped, sizeof result->skipped, format, args);
+    va_end(args);
+}
+
+bool kit_expect(struct kit *kit, const char *what, weft_status status, weft_status want)
+{
+    if (status == want) return true;
+    if (status == WEFT_OK)
+        kit_fail(kit, "%s: expected WEFT_%s, got WEFT_OK", what, weft_status_name(want));
+    else
+        kit_fail(kit, "%s: expected WEFT_%s, got WEFT_%s (%s)", what, weft_status_name(want),
+                 weft_status_name(status), weft_last_error());
+    return false;
+}
+
+bool kit_check(struct kit *kit, bool holds, const char *format, ...)
+{
+    char text[KIT_TEXT_BYTES];
+    va_list args;
+
+    if (holds) return true;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    kit_fail(kit, "%s", text);
+    return false;
+}

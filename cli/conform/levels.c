@@ -1,0 +1,79 @@
+/* levels.c - the levels in order, and a rank's way through them. */
+#include "board.h"
+
+#include <string.h>
+
+const struct kit_level kit_levels[] = {
+    {"load", "the plugin loads, describes itself and keeps nothing behind", kit_level_load},
+    {"memory", "allocation, copies, fills and pointer queries", kit_level_memory},
+    {"collectives", "every collective x dtype x reduction claimed", kit_level_collectives},
+};
+const size_t kit_level_count = WF_COUNT(kit_levels);
+
+int kit_level_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < kit_level_count; i++)
+        if (strlen(kit_levels[i].name) == length && memcmp(kit_levels[i].name, name, length) == 0)
+            return (int)i;
+    return -1;
+}
+
+static bool wanted(const struct kit_options *options, int level)
+{
+    const char *only = options->only, *name = options->level;
+
+    if (name != NULL && kit_level_find(name, strlen(name)) != level) return false;
+    return only == NULL || only[0] == '*' || kit_level_find(only, strcspn(only, "/")) == level;
+}
+
+/* Open this rank's device.  Part of no level, since all of them need it. */
+static bool open_device(struct kit *kit)
+{
+    weft_device_options options = {
+        .struct_size = sizeof options, .local_rank = kit->rank, .device = -1};
+    uint32_t opened, all[KIT_MAX_RANKS];
+
+    kit->info.struct_size = sizeof kit->info;
+    if (kit->plugin != NULL && kit->plugin->device->open(&options, &kit->device) == WEFT_OK &&
+        kit->plugin->device->describe(kit->device, &kit->info) != WEFT_OK)
+        kit->device = NULL;
+    opened = kit->plugin != NULL && kit->device != NULL;
+    kit_gather(kit, &kit->groups[0], &opened, all, sizeof opened);
+    for (int32_t rank = 0; rank < kit->size; rank++)
+        if (!all[rank]) return false;
+    return true;
+}
+
+/* Without a device nothing else can be asked of the plugin. */
+static void report_closed(struct kit *kit)
+{
+    kit->level = 0;
+    if (!kit_begin(kit, "plugin")) return;
+    if (kit->plugin == NULL)
+        kit_fail(kit, "%s", kit->opened->refusal);
+    else if (kit->device == NULL)
+        kit_fail(kit, "the device cannot be opened: %s", weft_last_error());
+    kit_end(kit);
+}
+
+void kit_rank_main(struct kit *kit)
+{
+    kit->job = kit->board->job;
+    kit->case_failed = true; /* none is open */
+    kit_groups_make(kit);
+    if (kit->rank == 0) kit->board->plugin = *kit->opened;
+    if (!open_device(kit)) {
+        report_closed(kit);
+        return;
+    }
+    if (kit->plugin->comm != NULL) kit_claims_read(kit);
+    for (size_t i = 0; i < kit_level_count; i++) {
+        kit->level = (int)i;
+        if (wanted(kit->options, (int)i)) kit_levels[i].run(kit);
+        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        if (kit->rank == 0) atomic_store(&kit->board->levels[i].done, 1);
+    }
+    kit_comms_drop(kit);
+    kit_blocks_free(kit);
+    kit->plugin->device->close(kit->device);
+}

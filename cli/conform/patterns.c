@@ -1,0 +1,162 @@
+/* patterns.c - what the ranks put into reductions and moves.
+ *
+ * Plugins may add up in any order and store partial results, so the exact pattern keeps every
+ * partial result representable: small halves for sums, powers of two for products. */
+#include "kit.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint64_t mix(uint64_t seed, int32_t rank, uint64_t index)
+{
+    uint64_t h = wf_hash_mix(wf_hash_mix(seed, (uint64_t)rank + 1), index);
+
+    h ^= h >> 32;
+    h *= UINT64_C(0xd6e8feb86659fd93);
+    return h ^ (h >> 32);
+}
+
+/* A number in [-most, most]. */
+static double spread(uint64_t bits, double most)
+{
+    return (double)(int64_t)(bits % (2 * (uint64_t)most + 1)) - most;
+}
+
+/* A whole number such that the sum over SIZE ranks of them, in any order, stays exact. */
+static double small_whole(uint64_t bits, double limit, int32_t size, int32_t rank, uint64_t index)
+{
+    double most = floor(limit / size);
+
+    if (most >= 1) return spread(bits, most < 64 ? most : 64);
+    /* More ranks than the format has room for: only some of them put in anything. */
+    if ((uint64_t)rank % (uint64_t)size != (index + bits % 2) % (uint64_t)size) return 0;
+    return 1;
+}
+
+static double exact_real(uint32_t dtype, uint32_t reduction, int32_t size, int32_t rank,
+                         uint64_t index, uint64_t bits)
+{
+    double limit = kit_exact_limit(dtype);
+
+    switch (reduction) {
+    case WEFT_REDUCE_PROD:
+        if (rank >= 4) return (bits & 8) != 0 ? -1 : 1;
+        return ldexp((bits & 8) != 0 ? -1 : 1, (int)(bits % 3) - 1);
+    case WEFT_REDUCE_AVG:
+        return small_whole(bits, limit, size, rank, index) * size * 0.5;
+    default:
+        return small_whole(bits, limit, size, rank, index) * 0.5;
+    }
+}
+
+static struct kit_number exact_complex(uint32_t dtype, uint32_t reduction, int32_t size,
+                                       int32_t rank, uint64_t index, uint64_t bits)
+{
+    struct kit_number number = {0};
+
+    if (reduction == WEFT_REDUCE_PROD) {
+        double part = exact_real(dtype, reduction, size, rank, index, bits);
+        if ((bits & 16) != 0)
+            number.re = part;
+        else
+            number.im = part;
+    } else {
+        number.re = exact_real(dtype, reduction, size, rank, index, bits);
+        number.im = exact_real(dtype, reduction, size, rank, index, bits >> 20);
+    }
+    return number;
+}
+
+static struct kit_number exact_integer(uint32_t dtype, uint32_t reduction, int32_t size,
+                                       uint64_t bits)
+{
+    struct kit_number number = {.integer = bits};
+
+    if (dtype == WEFT_DTYPE_BOOL) {
+        /* Mostly ones for "and", mostly zeros for "or", so that both answers turn up. */
+        bool is_or = reduction == WEFT_REDUCE_SUM || reduction == WEFT_REDUCE_MAX ||
+                     reduction == WEFT_REDUCE_BOR;
+        number.integer = (bits % (uint64_t)(size + 1) == 0) == is_or;
+    } else if (reduction == WEFT_REDUCE_AVG) {
+        double most = floor(kit_exact_limit(dtype) / size);
+        uint64_t range = most < 1000 ? (uint64_t)most : 1000;
+        number.integer = bits % (range + 1);
+        if (kit_is_signed(dtype) && (bits & 0x10000) != 0) number.integer = 0 - number.integer;
+    }
+    return number;
+}
+
+/* Minimum and maximum round nothing: any finite number will do. */
+static double any_finite(uint32_t dtype, uint64_t bits)
+{
+    return ldexp(spread(bits, 7), (int)((bits >> 20) % 6) - (dtype == WEFT_DTYPE_F8E4M3 ? 3 : 4));
+}
+
+static struct kit_number exact(uint32_t dtype, uint32_t reduction, int32_t size, int32_t rank,
+                               uint64_t index, uint64_t bits)
+{
+    if (kit_is_complex(dtype)) return exact_complex(dtype, reduction, size, rank, index, bits);
+    if (!kit_is_float(dtype)) return exact_integer(dtype, reduction, size, bits);
+    if (reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX)
+        return (struct kit_number){.re = any_finite(dtype, bits)};
+    return (struct kit_number){.re = exact_real(dtype, reduction, size, rank, index, bits)};
+}
+
+static double largest(uint32_t dtype)
+{
+    switch (dtype) {
+    case WEFT_DTYPE_F16:
+        return 65504;
+    case WEFT_DTYPE_F8E4M3:
+        return 448;
+    case WEFT_DTYPE_F8E5M2:
+        return 57344;
+    case WEFT_DTYPE_F64:
+    case WEFT_DTYPE_C128:
+        return 0x1.fffffffffffffp1023;
+    case WEFT_DTYPE_BF16:
+        return 0x1.fep127;
+    default:
+        return 0x1.fffffep127;
+    }
+}
+
+void kit_pattern_element(enum kit_pattern pattern, uint64_t seed, uint32_t dtype,
+                         uint32_t reduction, int32_t size, int32_t rank, uint64_t index,
+                         void *element)
+{
+    uint64_t bits = mix(seed, rank, index);
+    struct kit_number number = exact(dtype, reduction, size, rank, index, bits);
+
+    switch (pattern) {
+    case KIT_EXACT:
+        break;
+    case KIT_ROUNDING:
+        number.re = 0.5 + (double)(bits >> 12) * 0x1p-52; /* in [0.5, 1.5) */
+        number.im = 0.5 + (double)(bits << 20 >> 12) * 0x1p-52;
+        break;
+    case KIT_NAN:
+        if (index % 3 == 0 && rank == (int32_t)(index % (uint64_t)size)) number.re = (double)NAN;
+        break;
+    case KIT_EXTREME:
+        number.re = number.im = largest(dtype);
+        break;
+    }
+    kit_number_store(dtype, number, element);
+}
+
+void kit_pattern_bits(uint64_t seed, uint32_t dtype, int32_t rank, uint64_t index, void *element)
+{
+    uint64_t bits[2] = {mix(seed, rank, index), mix(~seed, rank, index)};
+
+    if (dtype == WEFT_DTYPE_BOOL) bits[0] &= 1;
+    memcpy(element, bits, wf_dtype_bytes(dtype));
+}
+
+void kit_pattern_scale(uint32_t dtype, void *element)
+{
+    struct kit_number scale = {.integer = 3, .re = 0.5};
+
+    if (kit_is_complex(dtype)) scale = (struct kit_number){.im = 0.5};
+    kit_number_store(dtype, scale, element);
+}

@@ -1,0 +1,290 @@
+/* team.c - starts the ranks, watches them, and lets them meet outside the plugin.
+ *
+ * Ranks are forked before any plugin is opened, since device contexts do not survive a fork.  As
+ * threads they share one forked process, so that here too the watcher outlives a crash.  After a
+ * crash or hang the team is killed, and a new one goes on behind the case in question. */
+#include "board.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_TEAMS 12
+
+struct team {
+    const struct kit_options *options;
+    struct kit_board *board;
+    pid_t pids[KIT_MAX_RANKS]; /* 0: ended and waited for */
+    int process_count;
+};
+
+/* ---- meeting ---- */
+
+static void pause_before_try(uint32_t tries)
+{
+    if (tries < 64) return;
+    if (tries < 1024)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size)
+{
+    for (int32_t i = 0; i < size; i++)
+        atomic_store(&kit->board->meetings[kit->rank][ranks[i]], ++kit->met[ranks[i]]);
+    for (int32_t i = 0; i < size; i++)
+        for (uint32_t tries = 0; (int32_t)(atomic_load(&kit->board->meetings[ranks[i]][kit->rank]) -
+                                           kit->met[ranks[i]]) < 0;
+             tries++)
+            pause_before_try(tries);
+}
+
+void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine, void *all,
+                uint64_t bytes)
+{
+    uint8_t *out = all;
+
+    for (uint64_t at = 0; at < bytes; at += KIT_BOX_BYTES) {
+        uint64_t part = bytes - at < KIT_BOX_BYTES ? bytes - at : KIT_BOX_BYTES;
+        memcpy(kit->board->boxes[kit->rank], (const uint8_t *)mine + at, part);
+        kit_meet(kit, group->ranks, group->size);
+        for (int32_t i = 0; i < group->size; i++)
+            memcpy(out + (uint64_t)i * bytes + at, kit->board->boxes[group->ranks[i]], part);
+        kit_meet(kit, group->ranks, group->size);
+    }
+}
+
+/* ---- one rank ---- */
+
+static void set_rank_env(const char *assignment, int32_t rank)
+{
+    char name[128], value[256];
+    const char *equals = strchr(assignment, '=');
+    const char *mark = strstr(assignment, "{rank}");
+
+    snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
+    if (mark != NULL)
+        snprintf(value, sizeof value, "%.*s%d%s", (int)(mark - equals - 1), equals + 1, rank,
+                 mark + strlen("{rank}"));
+    else
+        snprintf(value, sizeof value, "%s", equals + 1);
+    setenv(name, value, 1);
+}
+
+static void run_rank(struct team *team, int32_t rank, const struct kit_plugin *plugin)
+{
+    struct kit *kit = calloc(1, sizeof *kit);
+
+    if (kit == NULL) abort();
+    kit->options = team->options;
+    kit->board = team->board;
+    kit->rank = rank;
+    kit->size = team->options->ranks;
+    kit->opened = plugin;
+    kit->plugin = plugin->tables;
+    kit_rank_main(kit);
+    atomic_store(&team->board->places[rank].finished, 1);
+    free(kit);
+}
+
+struct thread_start {
+    struct team *team;
+    int32_t rank;
+    const struct kit_plugin *plugin;
+};
+
+static void *thread_main(void *argument)
+{
+    struct thread_start *start = argument;
+
+    run_rank(start->team, start->rank, start->plugin);
+    return NULL;
+}
+
+static void run_threads(struct team *team)
+{
+    struct kit_plugin plugin;
+    struct thread_start starts[KIT_MAX_RANKS];
+    pthread_t threads[KIT_MAX_RANKS];
+
+    kit_plugin_open(team->options->backend, &plugin);
+    for (int32_t rank = 0; rank < team->options->ranks; rank++) {
+        starts[rank] = (struct thread_start){team, rank, &plugin};
+        if (pthread_create(&threads[rank], NULL, thread_main, &starts[rank]) != 0) abort();
+    }
+    for (int32_t rank = 0; rank < team->options->ranks; rank++)
+        pthread_join(threads[rank], NULL);
+}
+
+static _Noreturn void run_process(struct team *team, int32_t rank)
+{
+    struct kit_plugin plugin;
+
+    if (team->options->rank_env != NULL) set_rank_env(team->options->rank_env, rank);
+    if (team->options->threads) {
+        run_threads(team);
+    } else {
+        kit_plugin_open(team->options->backend, &plugin);
+        run_rank(team, rank, &plugin);
+    }
+    exit(EXIT_SUCCESS);
+}
+
+/* ---- the watcher ---- */
+
+static void kill_team(struct team *team)
+{
+    for (int i = 0; i < team->process_count; i++)
+        if (team->pids[i] != 0) kill(team->pids[i], SIGKILL);
+    for (int i = 0; i < team->process_count; i++)
+        if (team->pids[i] != 0) waitpid(team->pids[i], NULL, 0);
+    memset(team->pids, 0, sizeof team->pids);
+}
+
+static bool start_team(struct team *team)
+{
+    struct kit_board *board = team->board;
+    pid_t watcher = getpid();
+
+    memset(board->places, 0, sizeof board->places);
+    memset(board->meetings, 0, sizeof board->meetings);
+    team->process_count = team->options->threads ? 1 : team->options->ranks;
+    fflush(NULL);
+    for (int i = 0; i < team->process_count; i++) {
+        team->pids[i] = fork();
+        if (team->pids[i] < 0) {
+            perror("weft conform: fork");
+            team->pids[i] = 0;
+            kill_team(team);
+            return false;
+        }
+        if (team->pids[i] > 0) continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != watcher) _exit(1);
+        run_process(team, i);
+    }
+    return true;
+}
+
+/* Ranks whose place says that they are still in the open case: "0, 2". */
+static void list_ranks_inside(const struct team *team, uint64_t case_number, char *out,
+                              size_t capacity)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int32_t rank = 0; rank < team->options->ranks; rank++) {
+        const struct kit_place *place = &team->board->places[rank];
+        if (atomic_load(&place->case_number) != case_number) continue;
+        if (atomic_load(&place->started_ns) == 0 || atomic_load(&place->waiting)) continue;
+        used += (size_t)snprintf(out + used, capacity - used, "%s%d", used > 0 ? ", " : "", rank);
+    }
+}
+
+/* The level that a case name starts with; load where there is none yet. */
+static int level_of(const char *case_name)
+{
+    int level = kit_level_find(case_name, strcspn(case_name, "/"));
+
+    return level < 0 ? 0 : level;
+}
+
+/* Write down that RANK's case ended badly, and steer the next team around it. */
+static void record_loss(struct team *team, int32_t rank, const char *text)
+{
+    struct kit_board *board = team->board;
+    const struct kit_place *place = &board->places[rank];
+    const char *name = place->case_name[0] != '\0' ? place->case_name : "load/plugin";
+    size_t level_part = strcspn(name, "/");
+    size_t part = level_part + (name[level_part] == '/');
+
+    kit_board_fail(board, level_of(name), name, rank, text);
+    part += strcspn(name + part, "/");
+    snprintf(board->avoid[board->avoid_count], sizeof board->avoid[0], "%.*s", (int)part, name);
+    board->avoid_count++;
+    board->resume_after = atomic_load(&place->case_number);
+}
+
+static bool reap(struct team *team, bool *all_gone)
+{
+    char text[KIT_TEXT_BYTES];
+
+    *all_gone = true;
+    for (int i = 0; i < team->process_count; i++) {
+        int status = 0;
+        if (team->pids[i] == 0) continue;
+        if (waitpid(team->pids[i], &status, WNOHANG) == 0) {
+            *all_gone = false;
+            continue;
+        }
+        team->pids[i] = 0;
+        if (WIFSIGNALED(status))
+            snprintf(text, sizeof text, "the %s was ended by signal %d (%s)",
+                     team->options->threads ? "process of all ranks" : "rank", WTERMSIG(status),
+                     strsignal(WTERMSIG(status)));
+        else if (!atomic_load(&team->board->places[i].finished))
+            snprintf(text, sizeof text, "the rank ended the process, with exit code %d",
+                     WEXITSTATUS(status));
+        else
+            continue;
+        record_loss(team, i, text);
+        return false;
+    }
+    return true;
+}
+
+static bool check_deadlines(struct team *team)
+{
+    uint64_t now = wf_now_ns();
+    char text[KIT_TEXT_BYTES], inside[128];
+
+    for (int32_t rank = 0; rank < team->options->ranks; rank++) {
+        const struct kit_place *place = &team->board->places[rank];
+        uint64_t started = atomic_load(&place->started_ns);
+        if (started == 0 || now < atomic_load(&place->deadline_ns)) continue;
+        list_ranks_inside(team, atomic_load(&place->case_number), inside, sizeof inside);
+        snprintf(text, sizeof text, "hangs: after %.1f s rank %s had not come back from it",
+                 (double)(now - started) * 1e-9, inside[0] != '\0' ? inside : "?");
+        record_loss(team, rank, text);
+        return false;
+    }
+    return true;
+}
+
+static void announce(struct kit_board *board, int *announced,
+                     void (*level_done)(const struct kit_board *, int))
+{
+    while (*announced < (int)kit_level_count && atomic_load(&board->levels[*announced].done))
+        level_done(board, (*announced)++);
+}
+
+bool kit_team_run(const struct kit_options *options, struct kit_board *board,
+                  void (*level_done)(const struct kit_board *board, int level))
+{
+    struct team team = {.options = options, .board = board};
+    int announced = 0;
+
+    for (int teams = 0; teams < MOST_TEAMS; teams++) {
+        bool well = true, all_gone = false;
+        if (!start_team(&team)) return false;
+        while (well && !all_gone) {
+            well = reap(&team, &all_gone) && check_deadlines(&team);
+            announce(board, &announced, level_done);
+            nanosleep(&(struct timespec){.tv_nsec = 2 * KIT_MILLISECOND}, NULL);
+        }
+        kill_team(&team);
+        announce(board, &announced, level_done);
+        if (well) return true;
+    }
+    snprintf(board->stopped, sizeof board->stopped,
+             "given up after %d crashes and hangs; later cases were not run", MOST_TEAMS);
+    return true;
+}

@@ -1,0 +1,111 @@
+/* example.h - a small plugin that does everything the simple way.
+ *
+ * Its device is the CPU, its streams do their work at once, and the ranks of a communicator meet in
+ * one piece of POSIX shared memory on one host.  It is written to be read, and to pass
+ * `weft conform` in full; it is not fast. */
+#ifndef WEFT_EXAMPLE_H
+#define WEFT_EXAMPLE_H
+
+#include "weft_plugin.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define EXAMPLE_MOST_RANKS 32
+#define EXAMPLE_CHUNK      16384 /* bytes a rank shows the others at a time */
+#define EXAMPLE_LETTER     4096  /* bytes of a message that are under way at a time */
+
+/* ---- device.c ---- */
+
+extern const weft_host *example_host;
+extern const weft_device_table example_device;
+
+/* Describe a failure and return STATUS. */
+weft_status example_fail(weft_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int64_t example_now(void); /* nanoseconds */
+
+/* ---- numbers.c ---- */
+
+uint32_t example_dtype_bytes(uint32_t dtype); /* 0 if unknown */
+bool example_reduction_defined(uint32_t dtype, uint32_t reduction);
+/* TARGET[i] = the reduction of SOURCES[0 .. size)[i]; SCALE for premul_sum. */
+void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t size,
+                    const void *const *sources, const void *scale, void *target);
+
+/* ---- comm.c: a communicator, and how its ranks meet ---- */
+
+/* What a rank shows the others of the collective it is in. */
+struct example_note {
+    uint32_t collective, dtype, reduction;
+    int32_t root;
+    uint64_t parts[EXAMPLE_MOST_RANKS]; /* bytes of its data, per peer where it is split */
+    uint64_t total;
+    char name[64]; /* of shared memory that rank 0 made */
+};
+
+struct example_seat {
+    _Alignas(64) _Atomic uint32_t arrived; /* meetings this rank has come to */
+    _Atomic uint32_t gone;                 /* it was aborted */
+    struct example_note notes[2];          /* used in turn */
+    uint8_t chunk[EXAMPLE_CHUNK];
+};
+
+/* From one rank to one other. */
+struct example_letter {
+    _Alignas(64) _Atomic uint32_t full;
+    uint8_t data[EXAMPLE_LETTER];
+};
+
+struct example_segment {
+    struct example_letter letters[EXAMPLE_MOST_RANKS][EXAMPLE_MOST_RANKS]; /* [from][to] */
+    struct example_seat seats[EXAMPLE_MOST_RANKS];
+};
+
+struct example_operation; /* queued until its group ends */
+
+struct example_comm {
+    int32_t rank, size;
+    uint32_t flags;
+    int64_t timeout_ns;
+    struct example_segment *segment;
+    char name[64];         /* of the shared memory; "" once it has no name any more */
+    _Atomic int32_t error; /* the first one; stays */
+    _Atomic uint32_t aborted;
+    uint32_t meetings, notes; /* so far */
+    int32_t group_depth;
+    weft_status group_error;
+    struct example_operation *queue;
+};
+
+extern const weft_comm_table example_comm_table;
+
+/* Wait until all ranks have come.  Any failure sticks to the communicator. */
+weft_status example_meet(struct example_comm *comm);
+/* Call between two looks at what another rank should do soon. */
+weft_status example_pause(struct example_comm *comm, int64_t deadline, uint32_t *tries);
+weft_status example_stick(struct example_comm *comm, weft_status status);
+/* This rank's next note, and another rank's of the same meeting. */
+struct example_note *example_next_note(struct example_comm *comm);
+const struct example_note *example_note_of(const struct example_comm *comm, int32_t rank);
+/* New shared memory, zeroed; NAME receives what others open it by. */
+weft_status example_share(uint64_t bytes, char name[64], void **memory);
+weft_status example_join(const char *name, uint64_t bytes, void **memory);
+
+/* ---- collectives.c ---- */
+
+weft_status example_support(void *device, const weft_support_query *query, uint32_t *level);
+weft_status example_collective(void *comm, const weft_collective_args *args);
+weft_status example_collective_now(struct example_comm *comm, const weft_collective_args *args);
+
+/* ---- messages.c ---- */
+
+weft_status example_send(void *comm, const weft_message *message);
+weft_status example_receive(void *comm, const weft_message *message);
+weft_status example_group_begin(void *comm);
+weft_status example_group_end(void *comm);
+/* Keep ARGS, with copies of its arrays, until the group ends. */
+weft_status example_queue_collective(struct example_comm *comm, const weft_collective_args *args);
+void example_drop_queue(struct example_comm *comm);
+
+#endif

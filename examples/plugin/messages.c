@@ -1,0 +1,182 @@
+/* messages.c - sends, receives, and groups of operations that start together.
+ *
+ * Between each pair of ranks lies one letter box.  A group's messages are moved on in turns, each
+ * as far as its box allows, until all are through; so it does not matter who comes first. */
+#include "example.h"
+
+#include <string.h>
+
+struct example_operation {
+    struct example_operation *next;
+    bool is_send, is_collective, done;
+    weft_message message;
+    uint64_t bytes, moved;
+    weft_collective_args args;
+    uint64_t arrays[4][EXAMPLE_MOST_RANKS];
+    uint8_t scale[16];
+};
+
+static void append(struct example_comm *comm, struct example_operation *operation)
+{
+    struct example_operation **link = &comm->queue;
+
+    while (*link != NULL)
+        link = &(*link)->next;
+    *link = operation;
+}
+
+void example_drop_queue(struct example_comm *comm)
+{
+    while (comm->queue != NULL) {
+        struct example_operation *next = comm->queue->next;
+        example_host->release(comm->queue);
+        comm->queue = next;
+    }
+}
+
+/* ---- collectives in groups ---- */
+
+static const uint64_t *keep(struct example_comm *comm, const uint64_t *array, uint64_t *copy)
+{
+    if (array == NULL) return NULL;
+    memcpy(copy, array, (size_t)comm->size * sizeof *copy);
+    return copy;
+}
+
+weft_status example_queue_collective(struct example_comm *comm, const weft_collective_args *args)
+{
+    struct example_operation *operation = example_host->allocate(sizeof *operation);
+
+    if (operation == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for a group");
+    *operation = (struct example_operation){.is_collective = true, .args = *args};
+    operation->args.send_counts = keep(comm, args->send_counts, operation->arrays[0]);
+    operation->args.send_offsets = keep(comm, args->send_offsets, operation->arrays[1]);
+    operation->args.recv_counts = keep(comm, args->recv_counts, operation->arrays[2]);
+    operation->args.recv_offsets = keep(comm, args->recv_offsets, operation->arrays[3]);
+    if (args->scale != NULL) {
+        memcpy(operation->scale, args->scale, example_dtype_bytes(args->dtype));
+        operation->args.scale = operation->scale;
+    }
+    append(comm, operation);
+    return WEFT_OK;
+}
+
+/* ---- messages ---- */
+
+static void move_on(struct example_comm *comm, struct example_operation *operation)
+{
+    int32_t peer = operation->message.peer;
+    struct example_letter *letter = operation->is_send ? &comm->segment->letters[comm->rank][peer]
+                                                       : &comm->segment->letters[peer][comm->rank];
+    uint8_t *at = (uint8_t *)operation->message.buffer + operation->moved;
+    uint64_t part = operation->bytes - operation->moved;
+
+    if (part > EXAMPLE_LETTER) part = EXAMPLE_LETTER;
+    if (part > 0 && (atomic_load(&letter->full) != 0) == operation->is_send) return;
+    if (part > 0 && operation->is_send) memcpy(letter->data, at, part);
+    if (part > 0 && !operation->is_send) memcpy(at, letter->data, part);
+    if (part > 0) atomic_store(&letter->full, operation->is_send);
+    operation->moved += part;
+    operation->done = operation->moved == operation->bytes;
+}
+
+/* One turn: between two ranks and in one direction, only the first that is not done may move. */
+static bool move_all(struct example_comm *comm)
+{
+    bool busy[2][EXAMPLE_MOST_RANKS] = {{false}};
+    bool all_done = true;
+
+    for (struct example_operation *o = comm->queue; o != NULL; o = o->next) {
+        bool *blocked = &busy[o->is_send][o->is_collective ? 0 : o->message.peer];
+        if (o->is_collective || o->done) continue;
+        if (!*blocked) move_on(comm, o);
+        if (o->done) continue;
+        *blocked = true;
+        all_done = false;
+    }
+    return all_done;
+}
+
+static weft_status run_queue(struct example_comm *comm)
+{
+    int64_t deadline = example_now() + comm->timeout_ns;
+    weft_status status = atomic_load(&comm->error);
+    uint32_t tries = 0;
+
+    if (status != WEFT_OK) return example_fail(status, "the communicator has failed before");
+    while (!move_all(comm)) {
+        status = example_pause(comm, deadline, &tries);
+        if (status != WEFT_OK) return status;
+    }
+    for (struct example_operation *o = comm->queue; o != NULL; o = o->next) {
+        if (!o->is_collective) continue;
+        status = example_collective_now(comm, &o->args);
+        if (status != WEFT_OK) return status;
+    }
+    return WEFT_OK;
+}
+
+static weft_status post(struct example_comm *comm, const weft_message *message, bool is_send)
+{
+    uint64_t element = example_dtype_bytes(message->dtype);
+    struct example_operation *operation;
+
+    if (element == 0)
+        return example_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", message->dtype);
+    if (message->peer < 0 || message->peer >= comm->size)
+        return example_fail(WEFT_ERR_INVALID, "peer %d of %d ranks", message->peer, comm->size);
+    if (message->buffer == NULL && message->count > 0)
+        return example_fail(WEFT_ERR_INVALID, "the buffer is NULL");
+    operation = example_host->allocate(sizeof *operation);
+    if (operation == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for a message");
+    *operation = (struct example_operation){
+        .is_send = is_send, .message = *message, .bytes = message->count * element};
+    append(comm, operation);
+    return WEFT_OK;
+}
+
+static weft_status post_alone_or_in_group(struct example_comm *comm, const weft_message *message,
+                                          bool is_send)
+{
+    weft_status status = example_group_begin(comm), ended;
+
+    status = post(comm, message, is_send);
+    if (status != WEFT_OK && comm->group_error == WEFT_OK) comm->group_error = status;
+    if (comm->group_depth == 1) return example_group_end(comm);
+    ended = example_group_end(comm);
+    return status != WEFT_OK ? status : ended;
+}
+
+weft_status example_send(void *comm, const weft_message *message)
+{
+    return post_alone_or_in_group(comm, message, true);
+}
+
+weft_status example_receive(void *comm, const weft_message *message)
+{
+    return post_alone_or_in_group(comm, message, false);
+}
+
+/* ---- groups ---- */
+
+weft_status example_group_begin(void *self)
+{
+    struct example_comm *comm = self;
+
+    if (comm->group_depth++ == 0) comm->group_error = WEFT_OK;
+    return WEFT_OK;
+}
+
+weft_status example_group_end(void *self)
+{
+    struct example_comm *comm = self;
+    weft_status status;
+
+    if (comm->group_depth == 0)
+        return example_fail(WEFT_ERR_INVALID, "group_end without group_begin");
+    if (--comm->group_depth > 0) return WEFT_OK;
+    status = comm->group_error;
+    if (status == WEFT_OK) status = run_queue(comm);
+    example_drop_queue(comm);
+    return status;
+}

@@ -1,0 +1,253 @@
+/* numbers.c - arithmetic on every dtype, one element at a time. */
+#include "example.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BYTES(name, value, text, bytes) [value] = bytes,
+static const uint8_t dtype_bytes[] = {WEFT_DTYPE_LIST(BYTES)};
+
+uint32_t example_dtype_bytes(uint32_t dtype)
+{
+    return dtype < WEFT_DTYPE_COUNT ? dtype_bytes[dtype] : 0;
+}
+
+static bool is_complex(uint32_t dtype)
+{
+    return dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
+}
+
+static bool is_real(uint32_t dtype)
+{
+    return dtype >= WEFT_DTYPE_F16 && !is_complex(dtype);
+}
+
+static bool is_signed(uint32_t dtype)
+{
+    return dtype <= WEFT_DTYPE_I64 && dtype % 2 == 1;
+}
+
+bool example_reduction_defined(uint32_t dtype, uint32_t reduction)
+{
+    switch (reduction) {
+    case WEFT_REDUCE_SUM:
+    case WEFT_REDUCE_PROD:
+        return true;
+    case WEFT_REDUCE_MIN:
+    case WEFT_REDUCE_MAX:
+        return !is_complex(dtype);
+    case WEFT_REDUCE_AVG:
+    case WEFT_REDUCE_PREMUL_SUM:
+        return dtype != WEFT_DTYPE_BOOL;
+    default:
+        return reduction < WEFT_REDUCE_COUNT && dtype < WEFT_DTYPE_F16;
+    }
+}
+
+/* ---- 8 and 16 bit floats, by way of f32 ---- */
+
+struct format {
+    uint32_t exponent_bits, mantissa_bits;
+    bool finite, saturates; /* finite: the largest exponent is one like the others */
+};
+
+static const struct format formats[WEFT_DTYPE_COUNT] = {
+    [WEFT_DTYPE_F16] = {5, 10, false, false},
+    [WEFT_DTYPE_BF16] = {8, 7, false, false},
+    [WEFT_DTYPE_F8E4M3] = {4, 3, true, true},
+    [WEFT_DTYPE_F8E5M2] = {5, 2, false, true},
+};
+
+static float widen(const struct format *format, uint32_t bits)
+{
+    uint32_t m = format->mantissa_bits, e = format->exponent_bits;
+    uint32_t mantissa = bits & ((1u << m) - 1), exponent = bits >> m & ((1u << e) - 1);
+    int bias = (1 << (e - 1)) - 1;
+    float value;
+
+    if (exponent == (1u << e) - 1 && !format->finite)
+        value = mantissa != 0 ? NAN : INFINITY;
+    else if (format->finite && (bits & 0x7f) == 0x7f)
+        value = NAN;
+    else if (exponent == 0)
+        value = ldexpf((float)mantissa, 1 - bias - (int)m);
+    else
+        value = ldexpf((float)(mantissa | 1u << m), (int)exponent - bias - (int)m);
+    return bits >> (m + e) != 0 ? -value : value;
+}
+
+/* Bits of the largest finite number. */
+static uint32_t largest(const struct format *format)
+{
+    uint32_t top = (1u << (format->exponent_bits + format->mantissa_bits)) - 1;
+
+    return format->finite ? top - 1 : top - (1u << format->mantissa_bits);
+}
+
+static uint32_t narrow(const struct format *format, float value)
+{
+    uint32_t m = format->mantissa_bits, e = format->exponent_bits;
+    int bias = (1 << (e - 1)) - 1, exponent = 0;
+    uint32_t sign = signbit(value) ? 1u << (m + e) : 0, past;
+    float scaled;
+
+    if (isnan(value)) return (1u << (m + e)) - 1;
+    past = format->saturates ? largest(format) : largest(format) + 1;
+    if (isinf(value)) return sign | past;
+    frexpf(value, &exponent);
+    exponent += bias - 1;
+    if (exponent < 1) exponent = 1;
+    if (exponent > (1 << e)) return sign | past;
+    scaled = nearbyintf(ldexpf(fabsf(value), (int)m + bias - exponent));
+    past = (uint32_t)scaled + ((uint32_t)(exponent - 1) << m);
+    if (past <= largest(format)) return sign | past;
+    return sign | (format->saturates ? largest(format) : largest(format) + 1);
+}
+
+/* ---- elements ---- */
+
+/* An element of any dtype: integers in `i`, reals in `re`, complex in both. */
+struct number {
+    uint64_t i;
+    double re, im;
+};
+
+static double load_real(uint32_t dtype, const uint8_t *from)
+{
+    uint16_t bits;
+    float single;
+    double wide;
+
+    switch (dtype) {
+    case WEFT_DTYPE_F64:
+    case WEFT_DTYPE_C128:
+        memcpy(&wide, from, sizeof wide);
+        return wide;
+    case WEFT_DTYPE_F32:
+    case WEFT_DTYPE_C64:
+        memcpy(&single, from, sizeof single);
+        return (double)single;
+    case WEFT_DTYPE_F16:
+    case WEFT_DTYPE_BF16:
+        memcpy(&bits, from, sizeof bits);
+        return (double)widen(&formats[dtype], bits);
+    default:
+        return (double)widen(&formats[dtype], *from);
+    }
+}
+
+static void store_real(uint32_t dtype, double value, uint8_t *to)
+{
+    float single = (float)value;
+    uint16_t bits;
+
+    switch (dtype) {
+    case WEFT_DTYPE_F64:
+    case WEFT_DTYPE_C128:
+        memcpy(to, &value, sizeof value);
+        break;
+    case WEFT_DTYPE_F32:
+    case WEFT_DTYPE_C64:
+        memcpy(to, &single, sizeof single);
+        break;
+    case WEFT_DTYPE_F16:
+    case WEFT_DTYPE_BF16:
+        bits = (uint16_t)narrow(&formats[dtype], single);
+        memcpy(to, &bits, sizeof bits);
+        break;
+    default:
+        *to = (uint8_t)narrow(&formats[dtype], single);
+    }
+}
+
+static struct number load(uint32_t dtype, const void *from)
+{
+    uint32_t bytes = dtype_bytes[dtype];
+    struct number out = {0};
+
+    if (is_complex(dtype)) {
+        out.re = load_real(dtype, from);
+        out.im = load_real(dtype, (const uint8_t *)from + bytes / 2);
+    } else if (is_real(dtype)) {
+        out.re = load_real(dtype, from);
+    } else {
+        memcpy(&out.i, from, bytes); /* little-endian, as every machine this is for */
+        if (is_signed(dtype) && bytes < 8 && (out.i >> (8 * bytes - 1)) != 0)
+            out.i |= ~UINT64_C(0) << (8 * bytes);
+    }
+    return out;
+}
+
+static void store(uint32_t dtype, struct number value, void *to)
+{
+    uint32_t bytes = dtype_bytes[dtype];
+
+    if (is_complex(dtype)) {
+        store_real(dtype, value.re, to);
+        store_real(dtype, value.im, (uint8_t *)to + bytes / 2);
+    } else if (is_real(dtype)) {
+        store_real(dtype, value.re, to);
+    } else {
+        memcpy(to, &value.i, bytes);
+    }
+}
+
+static struct number multiply(uint32_t dtype, struct number a, struct number b)
+{
+    if (!is_complex(dtype)) return (struct number){.i = a.i * b.i, .re = a.re * b.re};
+    return (struct number){.re = a.re * b.re - a.im * b.im, .im = a.re * b.im + a.im * b.re};
+}
+
+static bool is_less(uint32_t dtype, struct number a, struct number b)
+{
+    if (is_real(dtype)) return a.re < b.re;
+    return is_signed(dtype) ? (int64_t)a.i < (int64_t)b.i : a.i < b.i;
+}
+
+static struct number combine(uint32_t dtype, uint32_t reduction, struct number a, struct number b)
+{
+    switch (reduction) {
+    case WEFT_REDUCE_PROD:
+        return multiply(dtype, a, b);
+    case WEFT_REDUCE_MIN:
+        return isnan(a.re) || is_less(dtype, a, b) ? a : b;
+    case WEFT_REDUCE_MAX:
+        return isnan(a.re) || is_less(dtype, b, a) ? a : b;
+    case WEFT_REDUCE_BAND:
+        return (struct number){.i = a.i & b.i};
+    case WEFT_REDUCE_BOR:
+        return (struct number){.i = a.i | b.i};
+    case WEFT_REDUCE_BXOR:
+        return (struct number){.i = a.i ^ b.i};
+    default:
+        if (dtype == WEFT_DTYPE_BOOL) return (struct number){.i = a.i | b.i};
+        return (struct number){.i = a.i + b.i, .re = a.re + b.re, .im = a.im + b.im};
+    }
+}
+
+static struct number average(uint32_t dtype, struct number sum, uint32_t size)
+{
+    sum.i = is_signed(dtype) ? (uint64_t)((int64_t)sum.i / (int64_t)size) : sum.i / size;
+    sum.re /= size;
+    sum.im /= size;
+    return sum;
+}
+
+void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t size,
+                    const void *const *sources, const void *scale, void *target)
+{
+    uint64_t bytes = dtype_bytes[dtype];
+    struct number factor = {0};
+
+    if (scale != NULL) factor = load(dtype, scale);
+    for (uint64_t at = 0; at < count * bytes; at += bytes) {
+        struct number result = {0};
+        for (uint32_t k = 0; k < size; k++) {
+            struct number next = load(dtype, (const uint8_t *)sources[k] + at);
+            if (reduction == WEFT_REDUCE_PREMUL_SUM) next = multiply(dtype, next, factor);
+            result = k == 0 ? next : combine(dtype, reduction, result, next);
+        }
+        if (reduction == WEFT_REDUCE_AVG) result = average(dtype, result, size);
+        store(dtype, result, (uint8_t *)target + at);
+    }
+}

@@ -1,0 +1,21 @@
+/* plugin.c - the one exported symbol. */
+#include "example.h"
+
+static const weft_plugin plugin = {
+    .struct_size = sizeof plugin,
+    .abi_major = WEFT_ABI_MAJOR,
+    .abi_minor = WEFT_ABI_MINOR,
+    .host_minor_needed = 0,
+    .name = "example",
+    .version = "1.0.0",
+    .build = "example-1.0.0",
+    .description = "the example of a plugin: CPU memory, ranks of one host",
+    .device = &example_device,
+    .comm = &example_comm_table,
+};
+
+const weft_plugin *weft_plugin_entry(const weft_host *host)
+{
+    example_host = host;
+    return &plugin;
+}
