@@ -8,5 +8,6 @@
 #include "backend.h"
 #include "context.h"
 #include "comm.h"
+#include "plan.h"
 
 #endif

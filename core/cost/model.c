@@ -1,0 +1,33 @@
+/* model.c - time of a step: latency, bytes over bandwidth, and local work. */
+#include "cost.h"
+
+const char *weft_step_name(uint32_t kind)
+{
+    static const char *const names[] = {
+#define ROW(name, value, text) [value] = text,
+        WEFT_STEP_LIST(ROW)
+#undef ROW
+    };
+
+    return kind < WF_COUNT(names) ? names[kind] : NULL;
+}
+
+/* BYTES at RATE femtoseconds each, in nanoseconds; the order of operations keeps it from wrapping
+ * for any tensor that fits an address space. */
+static uint64_t transfer_ns(uint64_t bytes, uint64_t rate)
+{
+    const uint64_t unit = 1000000; /* femtoseconds in a nanosecond */
+
+    return bytes / unit * rate + bytes % unit * rate / unit;
+}
+
+uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work)
+{
+    const struct wf_rate *rate = &table->rates[work->kind][work->link];
+    uint64_t peers = (uint64_t)(work->ranks - 1);
+
+    if (work->kind == WEFT_STEP_ALL_REDUCE) peers *= 2; /* there and back */
+    return rate->base_ns + peers * rate->peer_ns + transfer_ns(work->received, rate->femtoseconds) +
+           transfer_ns(work->copied, table->copy) + transfer_ns(work->packed, table->pack) +
+           transfer_ns(work->reduced, table->reduce);
+}

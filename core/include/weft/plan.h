@@ -1,0 +1,135 @@
+/* plan.h - how a tensor gets from one layout to another, found before anything moves.
+ *
+ *     weft_plan *plan;
+ *     if (weft_plan_create(from, to, NULL, &plan) != WEFT_OK) fail(weft_last_error());
+ *
+ * A plan is a list of steps, each from one spec to the next; it is the same on every rank, bit for
+ * bit, because it follows from the two specs, the cost table and the options alone.  Plans and cost
+ * tables are immutable and shared.  All functions here may be called from any thread. */
+#ifndef WEFT_PLAN_H
+#define WEFT_PLAN_H
+
+#include "spec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a step does along its axes.  In each, only the placements of those axes change. */
+#define WEFT_STEP_LIST(X)                                                                          \
+    X(SLICE, 0, "slice")                   /* keep a part of what is there; nothing travels */     \
+    X(PARTIAL, 1, "partial")               /* one holder keeps the value, others the identity */   \
+    X(ALL_GATHER, 2, "all-gather")         /* shards -> copies */                                  \
+    X(REDUCE_SCATTER, 3, "reduce-scatter") /* contributions -> shards */                           \
+    X(ALL_REDUCE, 4, "all-reduce")         /* contributions -> copies */                           \
+    X(ALL_TO_ALL, 5, "all-to-all")         /* shards of one dimension -> of another */             \
+    X(PERMUTE, 6, "permute")               /* whole shards change places */                        \
+    X(EXCHANGE, 7, "exchange")             /* anything else: every byte straight to its place */
+
+#define WEFT_STEP_ENUM(name, value, text) WEFT_STEP_##name = value,
+enum weft_step_kind { WEFT_STEP_LIST(WEFT_STEP_ENUM) WEFT_STEP_KINDS };
+#undef WEFT_STEP_ENUM
+
+/* ---- costs ---- */
+
+/* What steps cost on a backend: latency, time per rank met and per byte, for each kind of step
+ * within a host and between hosts, and what local copies and reductions cost. */
+typedef struct weft_cost_table weft_cost_table;
+
+/* A table built into weft: "default", "cpu" (shared memory, one-sided), "dtensor" (the constants
+ * of PyTorch's DTensor, local work free).  WEFT_ERR_NOT_FOUND lists them. */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_find(const char *name, weft_cost_table **out);
+
+/* The table that TEXT describes, as `weft bench calibrate` writes it (docs/cost-model.md). */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_parse(const char *text, weft_cost_table **out);
+
+/* Write the text of TABLE, as snprintf would; weft_cost_table_parse reads it back. */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_print(const weft_cost_table *table,
+                                                          char *buffer, size_t capacity,
+                                                          size_t *length);
+
+/* Equal for equal tables, the same on every machine; ranks compare it. */
+WEFT_API uint64_t weft_cost_table_digest(const weft_cost_table *table);
+
+WEFT_API weft_cost_table *weft_cost_table_retain(const weft_cost_table *table);
+WEFT_API void weft_cost_table_release(weft_cost_table **table);
+
+/* ---- plans ---- */
+
+typedef struct weft_plan weft_plan;
+
+enum weft_minimize {
+    WEFT_MINIMIZE_TIME = 0,  /* predicted; then bytes */
+    WEFT_MINIMIZE_BYTES = 1, /* received by the rank that receives most; then time */
+    WEFT_MINIMIZE_MEMORY = 2 /* scratch besides source and target; then time */
+};
+
+enum weft_planner {
+    WEFT_PLANNER_SEARCH = 0,         /* the cheapest plan there is */
+    WEFT_PLANNER_EXCHANGE = 1,       /* always the one-step exchange */
+    WEFT_PLANNER_DTENSOR_GREEDY = 2, /* the steps PyTorch's default planner takes, for study */
+    WEFT_PLANNER_DTENSOR_GRAPH = 3   /* the steps of its graph planner, likewise */
+};
+
+/* Zero means default. */
+typedef struct weft_plan_options {
+    size_t struct_size;
+    uint32_t minimize;            /* enum weft_minimize */
+    uint32_t planner;             /* enum weft_planner */
+    uint64_t memory_limit;        /* bytes of scratch per rank; 0: none is set */
+    const weft_cost_table *costs; /* NULL: "default" */
+    uint32_t without;             /* bit per weft_step_kind that the search may not use */
+} weft_plan_options;
+
+/* The plan from FROM to TO, which have the same shape and dtype; their meshes may be any two sets
+ * of ranks.  OPTIONS may be NULL.  The caller releases *OUT.
+ * WEFT_ERR_UNSUPPORTED: a partial cannot become another kind of partial.  WEFT_ERR_INVALID: a
+ * memory limit under what is possible (the text says what is); shapes or dtypes that differ. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
+                                                     const weft_plan_options *options,
+                                                     weft_plan **out);
+
+WEFT_API weft_plan *weft_plan_retain(const weft_plan *plan);
+WEFT_API void weft_plan_release(weft_plan **plan);
+
+typedef struct weft_plan_info {
+    size_t struct_size;
+    const weft_spec *from, *to;  /* live as long as the plan */
+    uint32_t steps;              /* 0: nothing to do */
+    uint64_t cost_ns;            /* predicted */
+    uint64_t bytes_received_max; /* by the rank that receives most */
+    uint64_t peak_bytes; /* scratch besides source and target, on the rank that needs most */
+    uint64_t digest;     /* equal on ranks with the same plan */
+} weft_plan_info;
+
+WEFT_API void weft_plan_get(const weft_plan *plan, weft_plan_info *out);
+
+typedef struct weft_step_info {
+    size_t struct_size;
+    uint32_t kind;              /* enum weft_step_kind */
+    uint32_t axes;              /* bit per mesh axis that takes part; 0 between meshes */
+    const weft_spec *from, *to; /* live as long as the plan */
+    uint64_t bytes_sent;        /* largest over ranks, each */
+    uint64_t bytes_received;
+    uint64_t scratch_bytes;
+    uint64_t cost_ns;
+} weft_step_info;
+
+/* Step INDEX; false past the last. */
+WEFT_API bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out);
+
+/* "all-gather"; NULL for an unknown kind. */
+WEFT_API const char *weft_step_name(uint32_t kind);
+
+/* How a plan is written: for people, or as one JSON object. */
+enum weft_plan_format { WEFT_PLAN_TEXT = 0, WEFT_PLAN_JSON = 1 };
+
+/* Write PLAN as snprintf would: at most CAPACITY bytes with the end; *LENGTH, if wanted, is the
+ * whole length. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, uint32_t format,
+                                                    char *buffer, size_t capacity, size_t *length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,213 @@
+/* edges.c - the steps that lead on from a state.
+ *
+ * Splits nest: an axis can leave a dimension only while it is the innermost there, and joins one as
+ * the innermost.  Several innermost axes leave together, and several partial axes are reduced
+ * together: one collective over their product. */
+#include "plan.h"
+
+#include <string.h>
+
+struct walk {
+    const struct wf_problem *problem;
+    const struct wf_state *state;
+    struct wf_orders orders;
+    void (*take)(void *self, const struct wf_edge *edge);
+    void *self;
+};
+
+static void emit(const struct walk *walk, uint32_t kind, uint32_t axes, const struct wf_state *to)
+{
+    struct wf_edge edge = {kind, axes, *to};
+
+    if (!(walk->problem->without >> kind & 1)) walk->take(walk->self, &edge);
+}
+
+/* AXIS as the innermost split of DIM, in the target's way where the target is strided there. */
+static struct wf_code joined(const struct wf_problem *problem, int32_t axis, int32_t dim, int turn)
+{
+    struct wf_code wanted = problem->target.axis[axis];
+    uint8_t place = WF_SHARD;
+
+    if (wf_code_splits(wanted) && wanted.value == dim) place = wanted.place;
+    return (struct wf_code){place, (uint8_t)dim, (uint8_t)turn, 0};
+}
+
+/* The last COUNT axes of dimension DIM leave it: to copies, or into another dimension. */
+static void leave(const struct walk *walk, int32_t dim, int count)
+{
+    const struct wf_orders *orders = &walk->orders;
+    int first = orders->count[dim] - count;
+    struct wf_state to = *walk->state;
+    uint32_t axes = 0;
+
+    for (int i = first; i < orders->count[dim]; i++) {
+        axes |= UINT32_C(1) << orders->axis[dim][i];
+        to.axis[orders->axis[dim][i]] = (struct wf_code){0};
+    }
+    emit(walk, WEFT_STEP_ALL_GATHER, axes, &to);
+    for (int32_t other = 0; other < walk->problem->dims; other++) {
+        if (other == dim) continue;
+        for (int i = first; i < orders->count[dim]; i++)
+            to.axis[orders->axis[dim][i]] = joined(walk->problem, orders->axis[dim][i], other,
+                                                   orders->count[other] + 1 + i - first);
+        emit(walk, WEFT_STEP_ALL_TO_ALL, axes, &to);
+    }
+}
+
+/* The partial axes of AXES are reduced: to copies, or into shards of each dimension.  They join in
+ * the order the target has them in, where it has; else from the first to the last. */
+static void reduce(const struct walk *walk, uint32_t axes)
+{
+    const struct wf_problem *problem = walk->problem;
+    struct wf_state to = *walk->state;
+
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (axes >> i & 1) to.axis[i] = (struct wf_code){0};
+    emit(walk, WEFT_STEP_ALL_REDUCE, axes, &to);
+    for (int32_t dim = 0; dim < problem->dims; dim++) {
+        int turn = walk->orders.count[dim];
+        uint32_t left = axes;
+        for (int wanted = 1; wanted <= problem->axes; wanted++)
+            for (int32_t i = 0; i < problem->axes; i++) {
+                struct wf_code code = problem->target.axis[i];
+                if (!(left >> i & 1) || !wf_code_splits(code) || code.value != dim ||
+                    code.turn != wanted)
+                    continue;
+                to.axis[i] = joined(problem, i, dim, ++turn);
+                left &= ~(UINT32_C(1) << i);
+            }
+        for (int32_t i = 0; i < problem->axes; i++)
+            if (left >> i & 1) to.axis[i] = joined(problem, i, dim, ++turn);
+        emit(walk, WEFT_STEP_REDUCE_SCATTER, axes, &to);
+    }
+}
+
+static void reduce_subsets(const struct walk *walk)
+{
+    uint32_t partial = 0;
+
+    for (int32_t i = 0; i < walk->problem->axes; i++)
+        if (walk->state->axis[i].place == WF_PARTIAL) partial |= UINT32_C(1) << i;
+    for (uint32_t axes = partial; axes != 0; axes = (axes - 1) & partial)
+        reduce(walk, axes);
+}
+
+/* One copied axis begins to split a dimension, or to be partial as the target is there. */
+static void begin(const struct walk *walk, int32_t axis)
+{
+    const struct wf_problem *problem = walk->problem;
+    struct wf_code wanted = problem->target.axis[axis];
+    struct wf_state to = *walk->state;
+
+    for (int32_t dim = 0; dim < problem->dims; dim++) {
+        to.axis[axis] = joined(problem, axis, dim, walk->orders.count[dim] + 1);
+        emit(walk, WEFT_STEP_SLICE, UINT32_C(1) << axis, &to);
+    }
+    if (wanted.place != WF_PARTIAL || !wf_state_takes_partial(problem, walk->state, wanted.value))
+        return;
+    to.axis[axis] = wanted;
+    emit(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
+}
+
+/* All copied axes that the target splits, and whose turn has come, at once. */
+static void begin_all(const struct walk *walk)
+{
+    const struct wf_problem *problem = walk->problem;
+    struct wf_orders wanted;
+    struct wf_state to = *walk->state;
+    uint32_t axes = 0;
+
+    wf_state_orders(&problem->target, problem->axes, &wanted);
+    for (int32_t dim = 0; dim < problem->dims; dim++)
+        for (int t = 0; t < wanted.count[dim]; t++) {
+            int32_t axis = wanted.axis[dim][t];
+            if (wf_code_same(to.axis[axis], problem->target.axis[axis])) continue;
+            if (to.axis[axis].place != WF_REPLICATE || t < walk->orders.count[dim]) break;
+            to.axis[axis] = problem->target.axis[axis];
+            axes |= UINT32_C(1) << axis;
+        }
+    if ((axes & (axes - 1)) != 0) emit(walk, WEFT_STEP_SLICE, axes, &to);
+}
+
+/* An innermost shard becomes a contribution to a sum: zero everywhere else. */
+static void spread(const struct walk *walk, int32_t axis)
+{
+    const struct wf_problem *problem = walk->problem;
+    struct wf_code wanted = problem->target.axis[axis], code = walk->state->axis[axis];
+    struct wf_state to = *walk->state;
+
+    if (wanted.place != WF_PARTIAL || wanted.value != WEFT_REDUCE_SUM) return;
+    if (code.turn != walk->orders.count[code.value]) return;
+    if (!wf_state_takes_partial(problem, walk->state, wanted.value)) return;
+    to.axis[axis] = wanted;
+    emit(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
+}
+
+void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
+              void (*take)(void *self, const struct wf_edge *edge), void *self)
+{
+    struct walk walk = {.problem = problem, .state = state, .take = take, .self = self};
+
+    wf_state_orders(state, problem->axes, &walk.orders);
+    begin_all(&walk);
+    for (int32_t dim = 0; dim < problem->dims; dim++)
+        for (int count = 1; count <= walk.orders.count[dim]; count++)
+            leave(&walk, dim, count);
+    reduce_subsets(&walk);
+    for (int32_t axis = 0; axis < problem->axes; axis++) {
+        if (state->axis[axis].place == WF_REPLICATE) begin(&walk, axis);
+        if (wf_code_splits(state->axis[axis])) spread(&walk, axis);
+    }
+}
+
+/* The axes behind the first difference of two orders of one dimension. */
+static uint32_t reordered(const struct wf_orders *a, const struct wf_orders *b,
+                          const struct wf_state *s, const struct wf_state *t, int32_t dim)
+{
+    uint32_t axes = 0;
+    int same = 0;
+
+    while (same < a->count[dim] && same < b->count[dim] &&
+           a->axis[dim][same] == b->axis[dim][same] &&
+           wf_code_same(s->axis[a->axis[dim][same]], t->axis[a->axis[dim][same]]))
+        same++;
+    for (int i = same; i < a->count[dim]; i++)
+        axes |= UINT32_C(1) << a->axis[dim][i];
+    for (int i = same; i < b->count[dim]; i++)
+        axes |= UINT32_C(1) << b->axis[dim][i];
+    return axes;
+}
+
+/* Do whole shards change places: only plain splits in another order, all of one size? */
+static bool permutes(const struct wf_problem *problem, const struct wf_state *state, uint32_t axes)
+{
+    int64_t parts[WEFT_MAX_DIMS];
+
+    for (int32_t d = 0; d < problem->dims; d++)
+        parts[d] = 1;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code from = state->axis[i], to = problem->target.axis[i];
+        if (wf_code_splits(from)) parts[from.value] *= problem->size[i];
+        if (!(axes >> i & 1)) continue;
+        if (from.place != WF_SHARD || to.place != WF_SHARD || from.value != to.value) return false;
+    }
+    for (int32_t d = 0; d < problem->dims; d++)
+        if (problem->shape[d] % parts[d] != 0) return false;
+    return true;
+}
+
+void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
+                      struct wf_edge *out)
+{
+    struct wf_orders from, to;
+
+    out->to = problem->target;
+    out->axes = 0;
+    wf_state_orders(state, problem->axes, &from);
+    wf_state_orders(&problem->target, problem->axes, &to);
+    for (int32_t d = 0; d < problem->dims; d++)
+        out->axes |= reordered(&from, &to, state, &problem->target, d);
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (!wf_code_same(state->axis[i], problem->target.axis[i])) out->axes |= UINT32_C(1) << i;
+    out->kind = permutes(problem, state, out->axes) ? WEFT_STEP_PERMUTE : WEFT_STEP_EXCHANGE;
+}

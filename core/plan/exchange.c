@@ -1,0 +1,86 @@
+/* exchange.c - the price of moving everything at once, each byte straight to its place.
+ *
+ * A rank reads from the holder that has its own coordinate wherever the source is copied, or is
+ * partial and stays so; it reads from all holders of a partial that is reduced; and of a partial
+ * that is made, only coordinate 0 gets the value (of an average, everyone). */
+#include "plan.h"
+
+struct sides {
+    const struct wf_problem *problem;
+    const struct wf_state *from;
+    struct wf_layout source, target;
+    uint64_t holders; /* contributions per element */
+};
+
+static bool made_partial(const struct sides *s, int32_t axis)
+{
+    struct wf_code to = s->problem->target.axis[axis];
+
+    return to.place == WF_PARTIAL && s->from->axis[axis].place != WF_PARTIAL &&
+           to.value != WEFT_REDUCE_AVG;
+}
+
+/* Bytes that the rank at the corner LAST receives from others, and that it finds at home. */
+static void measure_corner(const struct sides *s, uint32_t last, uint64_t *received, uint64_t *kept)
+{
+    const struct wf_problem *problem = s->problem;
+    int32_t coord[WEFT_MAX_AXES] = {0};
+    struct wf_shard has, wants;
+    uint64_t common = problem->element;
+
+    *received = *kept = 0;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        if (!(last >> i & 1)) continue;
+        if (made_partial(s, i)) return;
+        coord[problem->mesh_axis[i]] = (int32_t)problem->size[i] - 1;
+    }
+    wf_shard_at(&s->source, coord, &has);
+    wf_shard_at(&s->target, coord, &wants);
+    for (int32_t d = 0; d < problem->dims; d++) {
+        struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
+        common *= (uint64_t)wf_index_common(&a, &b);
+    }
+    *kept = common;
+    *received = (uint64_t)wants.elements * problem->element * s->holders - common;
+}
+
+static weft_status open_sides(struct sides *s)
+{
+    WF_TRY(wf_problem_layout(s->problem, s->from, &s->source));
+    WF_TRY(wf_problem_layout(s->problem, &s->problem->target, &s->target));
+    s->holders = 1;
+    for (int32_t i = 0; i < s->problem->axes; i++)
+        if (s->from->axis[i].place == WF_PARTIAL && s->problem->target.axis[i].place != WF_PARTIAL)
+            s->holders *= (uint64_t)s->problem->size[i];
+    return WEFT_OK;
+}
+
+weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
+                              const struct wf_edge *edge, struct wf_price *out)
+{
+    struct sides s = {.problem = problem, .from = from};
+    struct wf_work work = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
+    uint64_t target = wf_state_bytes(problem, &problem->target);
+    uint64_t source = wf_state_bytes(problem, from);
+
+    WF_TRY(open_sides(&s));
+    for (int32_t i = 0; i < problem->axes; i++) {
+        if (!(edge->axes >> i & 1)) continue;
+        work.ranks *= problem->size[i];
+        if (problem->link[i] > work.link) work.link = problem->link[i];
+    }
+    for (uint32_t last = edge->axes;; last = (last - 1) & edge->axes) {
+        uint64_t received, kept;
+        measure_corner(&s, last, &received, &kept);
+        if (received > work.received) work.received = received;
+        if (kept > work.copied) work.copied = kept;
+        if (last == 0) break;
+    }
+    if (s.holders > 1) work.reduced = target * s.holders;
+    if (!problem->costs->one_sided) work.packed = source + target * s.holders;
+    out->ns = wf_cost_ns(problem->costs, &work);
+    out->received = out->sent = work.received;
+    out->scratch = work.packed;
+    if (!wf_state_same(from, &problem->source)) out->scratch += source;
+    return WEFT_OK;
+}

@@ -1,0 +1,158 @@
+/* plan.c - the plan object. */
+#include "plan.h"
+
+#include <string.h>
+
+static void drop(weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        weft_spec_release(&plan->steps[i].from);
+        weft_spec_release(&plan->steps[i].to);
+    }
+    weft_spec_release(&plan->from);
+    weft_spec_release(&plan->to);
+    wf_free(plan);
+}
+
+static void add_up(weft_plan *plan)
+{
+    uint64_t h = wf_hash_mix(weft_spec_hash(plan->from), weft_spec_hash(plan->to));
+
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct wf_step *step = &plan->steps[i];
+        plan->cost_ns += step->cost_ns;
+        plan->received += step->received;
+        if (step->scratch > plan->peak) plan->peak = step->scratch;
+        h = wf_hash_mix(wf_hash_mix(h, step->kind), step->axes);
+        h = wf_hash_mix(h, weft_spec_hash(step->to));
+    }
+    plan->digest = h;
+}
+
+/* A plan with room for STEPS steps, none of which is set. */
+static weft_status make(const weft_spec *from, const weft_spec *to, uint32_t steps, weft_plan **out)
+{
+    size_t bytes = sizeof(weft_plan) + steps * sizeof(struct wf_step);
+    weft_plan *plan = wf_calloc(1, bytes);
+
+    if (plan == NULL) return wf_fail_memory(bytes);
+    atomic_init(&plan->references, 1);
+    plan->from = weft_spec_retain(from);
+    plan->to = weft_spec_retain(to);
+    *out = plan;
+    return WEFT_OK;
+}
+
+static weft_status from_path(const struct wf_problem *problem, const struct wf_path *path,
+                             weft_plan **out)
+{
+    weft_plan *plan = NULL;
+    const weft_spec *at = problem->from;
+
+    WF_TRY(make(problem->from, problem->to, path->count, &plan));
+    for (uint32_t i = 0; i < path->count; i++) {
+        struct wf_step *step = &plan->steps[i];
+        const struct wf_price *price = &path->prices[i];
+        weft_status status = wf_problem_spec(problem, &path->edges[i].to, &step->to);
+        if (status != WEFT_OK) {
+            drop(plan);
+            return status;
+        }
+        step->from = weft_spec_retain(at);
+        step->kind = path->edges[i].kind;
+        step->axes = wf_problem_mesh_axes(problem, path->edges[i].axes);
+        step->sent = price->sent;
+        step->received = price->received;
+        step->scratch = price->scratch;
+        step->cost_ns = price->ns;
+        plan->step_count++;
+        at = step->to;
+    }
+    add_up(plan);
+    *out = plan;
+    return WEFT_OK;
+}
+
+static weft_status check(const weft_spec *from, const weft_spec *to, const weft_plan_options *given)
+{
+    const struct wf_layout *a = &from->layout, *b = &to->layout;
+
+    if (a->dtype != b->dtype)
+        return wf_fail(WEFT_ERR_INVALID, "the source is %s, the target %s; a plan keeps the dtype",
+                       wf_dtype_name(a->dtype), wf_dtype_name(b->dtype));
+    if (a->dims != b->dims || memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) != 0)
+        return wf_fail(WEFT_ERR_INVALID, "source and target differ in shape; a plan keeps it");
+    if (given->minimize > WEFT_MINIMIZE_MEMORY || given->planner > WEFT_PLANNER_DTENSOR_GRAPH)
+        return wf_fail(WEFT_ERR_INVALID, "minimize %u, planner %u: no such thing", given->minimize,
+                       given->planner);
+    return WEFT_OK;
+}
+
+weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
+                             const weft_plan_options *options, weft_plan **out)
+{
+    weft_plan_options given = {0};
+    struct wf_problem problem;
+    struct wf_path path;
+
+    if (from == NULL || to == NULL || out == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
+    if (options != NULL)
+        memcpy(&given, options,
+               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    WF_TRY(check(from, to, &given));
+    if (from->layout.mesh != to->layout.mesh)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "source and target lie on different meshes");
+    WF_TRY(wf_problem_set(&problem, from, to, &given));
+    path.count = 0;
+    if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
+        WF_TRY(wf_search(&problem, &path));
+    return from_path(&problem, &path, out);
+}
+
+weft_plan *weft_plan_retain(const weft_plan *plan)
+{
+    weft_plan *mine = (weft_plan *)(uintptr_t)plan; /* only its reference count changes */
+
+    atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
+    return mine;
+}
+
+void weft_plan_release(weft_plan **plan)
+{
+    weft_plan *mine;
+
+    if (plan == NULL || *plan == NULL) return;
+    mine = *plan;
+    *plan = NULL;
+    if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) drop(mine);
+}
+
+void weft_plan_get(const weft_plan *plan, weft_plan_info *out)
+{
+    *out = (weft_plan_info){.struct_size = sizeof *out,
+                            .from = plan->from,
+                            .to = plan->to,
+                            .steps = plan->step_count,
+                            .cost_ns = plan->cost_ns,
+                            .bytes_received_max = plan->received,
+                            .peak_bytes = plan->peak,
+                            .digest = plan->digest};
+}
+
+bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out)
+{
+    const struct wf_step *step = &plan->steps[index];
+
+    if (index >= plan->step_count) return false;
+    *out = (weft_step_info){.struct_size = sizeof *out,
+                            .kind = step->kind,
+                            .axes = step->axes,
+                            .from = step->from,
+                            .to = step->to,
+                            .bytes_sent = step->sent,
+                            .bytes_received = step->received,
+                            .scratch_bytes = step->scratch,
+                            .cost_ns = step->cost_ns};
+    return true;
+}

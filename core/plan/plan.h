@@ -1,0 +1,153 @@
+/* plan.h - from two specs to a plan.
+ *
+ * problem.c brings two specs on one mesh into a small form, state.c says how large shards are in
+ * it, edges.c lists the steps that lead on from a state, price.c what each costs, exchange.c the
+ * price of moving everything at once, search.c finds the cheapest way, plan.c makes the object. */
+#ifndef WEFT_PLAN_PLAN_H
+#define WEFT_PLAN_PLAN_H
+
+#include "base/base.h"
+#include "cost/cost.h"
+#include "shard/shard.h"
+#include "weft/plan.h"
+
+#include <stdatomic.h>
+
+/* ---- the object ---- */
+
+struct wf_step {
+    uint32_t kind; /* enum weft_step_kind */
+    uint32_t axes; /* bit per mesh axis; 0 between meshes */
+    weft_spec *from, *to;
+    uint64_t sent, received, scratch, cost_ns;
+};
+
+struct weft_plan {
+    _Atomic(int64_t) references;
+    weft_spec *from, *to;
+    uint64_t cost_ns, received, peak, digest;
+    uint32_t step_count;
+    struct wf_step steps[];
+};
+
+/* ---- states: placements of the axes that matter, in a few bytes ---- */
+
+enum wf_place {
+    WF_REPLICATE,
+    WF_SHARD,
+    WF_STRIDED_FROM, /* with the factor that the source has on this axis */
+    WF_STRIDED_TO,   /* with the factor that the target has on this axis */
+    WF_PARTIAL
+};
+
+/* One axis: a place, the dimension it splits or the reduction it waits for, and its turn among
+ * the axes that split the dimension, from 1. */
+struct wf_code {
+    uint8_t place, value, turn, zero;
+};
+
+struct wf_state {
+    struct wf_code axis[WEFT_MAX_AXES]; /* compared and hashed as bytes */
+};
+
+/* The axes that split each dimension, outermost first. */
+struct wf_orders {
+    int8_t count[WEFT_MAX_DIMS];
+    int8_t axis[WEFT_MAX_DIMS][WEFT_MAX_AXES];
+};
+
+/* Two specs of one mesh without what does not matter: axes of size 1 are left out, and the others
+ * counted from 0 ("axis" below means such an axis; mesh_axis leads back). */
+struct wf_problem {
+    const weft_spec *from, *to;
+    const weft_cost_table *costs;
+    uint32_t minimize, without; /* as in weft_plan_options */
+    uint64_t memory_limit;      /* UINT64_MAX: none */
+    int32_t axes, dims;
+    int32_t mesh_axis[WEFT_MAX_AXES];
+    int64_t size[WEFT_MAX_AXES];
+    uint32_t link[WEFT_MAX_AXES]; /* enum wf_link */
+    int64_t factor[2][WEFT_MAX_AXES];
+    int64_t shape[WEFT_MAX_DIMS];
+    uint64_t element; /* bytes */
+    struct wf_state source, target;
+};
+
+/* One step of the search. */
+struct wf_edge {
+    uint32_t kind;
+    uint32_t axes; /* bit per axis of the problem */
+    struct wf_state to;
+};
+
+/* What a step takes, on the rank that has most of each. */
+struct wf_price {
+    uint64_t ns, received, sent, scratch; /* scratch: with intermediate tensors */
+};
+
+/* ---- problem.c ---- */
+
+/* Fails for partials that cannot become what they should. */
+weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, const weft_spec *to,
+                           const weft_plan_options *options) WF_NODISCARD;
+/* The spec of STATE: the source's or the target's own where it is one of them. */
+weft_status wf_problem_spec(const struct wf_problem *problem, const struct wf_state *state,
+                            weft_spec **out) WF_NODISCARD;
+/* The layout of STATE, settled. */
+weft_status wf_problem_layout(const struct wf_problem *problem, const struct wf_state *state,
+                              struct wf_layout *out) WF_NODISCARD;
+uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes);
+
+/* ---- state.c ---- */
+
+static inline bool wf_code_splits(struct wf_code code)
+{
+    return code.place >= WF_SHARD && code.place <= WF_STRIDED_TO;
+}
+bool wf_code_same(struct wf_code a, struct wf_code b);
+bool wf_state_same(const struct wf_state *a, const struct wf_state *b);
+void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out);
+/* May AXIS become a partial of REDUCTION beside the partials that STATE has? */
+bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_state *state,
+                            uint32_t reduction);
+/* Local shape at the coordinate that is 0 on every axis but those in LAST, where it is the last. */
+void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
+                    int64_t *shape);
+/* The largest shard, which is the one at coordinate 0. */
+uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state);
+/* Indices of LENGTH that coordinate AT of RANKS holds after a split by FACTOR. */
+int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t at);
+
+/* ---- edges.c ---- */
+
+/* Call TAKE for every step out of STATE but the exchange, in a fixed order. */
+void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
+              void (*take)(void *self, const struct wf_edge *edge), void *self);
+/* The step from STATE straight to the target: an exchange, or a permute where it is one. */
+void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
+                      struct wf_edge *out);
+
+/* ---- price.c ---- */
+
+void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from,
+                   const struct wf_edge *edge, struct wf_price *out);
+
+/* ---- exchange.c ---- */
+
+weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
+                              const struct wf_edge *edge, struct wf_price *out) WF_NODISCARD;
+
+/* ---- search.c ---- */
+
+enum { WF_PATH_MAX = 32 };
+
+/* The way found: edges[i] leads from the state before it (the source, for the first). */
+struct wf_path {
+    uint32_t count;
+    struct wf_edge edges[WF_PATH_MAX];
+    struct wf_price prices[WF_PATH_MAX];
+};
+
+weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
+
+#endif

@@ -1,0 +1,158 @@
+/* price.c - what one collective or local step takes, on the rank that has most to do. */
+#include "plan.h"
+
+/* A step taken apart into the numbers that its price follows from. */
+struct measure {
+    const struct wf_problem *problem;
+    const struct wf_state *from;
+    const struct wf_edge *edge;
+    int64_t ranks;
+    uint32_t link;
+    int64_t before[WEFT_MAX_DIMS], after[WEFT_MAX_DIMS]; /* local shapes at coordinate 0 */
+    uint64_t bytes_before, bytes_after;
+};
+
+static uint64_t product(const struct wf_problem *problem, const int64_t *shape)
+{
+    uint64_t bytes = problem->element;
+
+    for (int32_t d = 0; d < problem->dims; d++)
+        bytes *= (uint64_t)shape[d];
+    return bytes;
+}
+
+static void measure_step(struct measure *m)
+{
+    const struct wf_problem *problem = m->problem;
+
+    m->ranks = 1;
+    m->link = WF_WITHIN_HOST;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        if (!(m->edge->axes >> i & 1)) continue;
+        m->ranks *= problem->size[i];
+        if (problem->link[i] > m->link) m->link = problem->link[i];
+    }
+    wf_state_shape(problem, m->from, 0, m->before);
+    wf_state_shape(problem, &m->edge->to, 0, m->after);
+    m->bytes_before = product(problem, m->before);
+    m->bytes_after = product(problem, m->after);
+}
+
+/* The dimension that the step's axes split in STATE. */
+static int32_t dim_of(const struct wf_state *state, uint32_t axes)
+{
+    int32_t axis = 0;
+
+    while (!(axes >> axis & 1))
+        axis++;
+    return state->axis[axis].value;
+}
+
+/* A part along DIM is one block of memory if all dimensions before it have length 1. */
+static bool leads(const int64_t *shape, int32_t dim)
+{
+    for (int32_t d = 0; d < dim; d++)
+        if (shape[d] != 1) return false;
+    return true;
+}
+
+static void price_gather(const struct measure *m, struct wf_work *work, struct wf_price *out)
+{
+    int32_t dim = dim_of(m->from, m->edge->axes);
+    int64_t least[WEFT_MAX_DIMS], own[WEFT_MAX_DIMS];
+
+    /* Who holds least receives most: the last coordinate of the group. */
+    wf_state_shape(m->problem, m->from, m->edge->axes, least);
+    for (int32_t d = 0; d < m->problem->dims; d++)
+        own[d] = d == dim ? least[d] : m->before[d];
+    work->received = m->bytes_after - product(m->problem, own);
+    work->copied = m->bytes_before;
+    out->sent = m->bytes_before * (uint64_t)(m->ranks - 1);
+    if (!leads(m->after, dim)) work->packed = m->bytes_after;
+}
+
+static void price_scatter(const struct measure *m, struct wf_work *work, struct wf_price *out)
+{
+    int32_t dim = dim_of(&m->edge->to, m->edge->axes);
+
+    work->received = m->bytes_after * (uint64_t)(m->ranks - 1);
+    work->reduced = m->bytes_after * (uint64_t)m->ranks;
+    out->sent = work->received < m->bytes_before ? work->received : m->bytes_before;
+    if (!leads(m->before, dim)) work->packed = m->bytes_before;
+}
+
+static void price_all_reduce(const struct measure *m, struct wf_work *work, struct wf_price *out)
+{
+    uint64_t elements = m->bytes_before / m->problem->element, ranks = (uint64_t)m->ranks;
+    uint64_t slice = (elements + ranks - 1) / ranks * m->problem->element;
+
+    work->received = 2 * (ranks - 1) * slice;
+    work->reduced = ranks * slice;
+    out->sent = work->received;
+}
+
+/* The coordinates of a group among which the one that receives most is: the first and the last,
+ * and where the chunks of the old dimension stop being full. */
+static int corner_coordinates(const struct measure *m, int64_t length, int64_t *at)
+{
+    int64_t full = length / m->ranks + (length % m->ranks != 0);
+    int64_t short_one = full > 0 ? length / full : 0;
+    int count = 0;
+
+    at[count++] = 0;
+    at[count++] = m->ranks - 1;
+    if (short_one > 0 && short_one < m->ranks - 1) at[count++] = short_one;
+    if (short_one + 1 < m->ranks - 1) at[count++] = short_one + 1;
+    return count;
+}
+
+static void price_all_to_all(const struct measure *m, struct wf_work *work, struct wf_price *out)
+{
+    int32_t old = dim_of(m->from, m->edge->axes), new = dim_of(&m->edge->to, m->edge->axes);
+    uint64_t rest = 1;
+    int64_t at[4];
+    int count = corner_coordinates(m, m->after[old], at);
+
+    for (int32_t d = 0; d < m->problem->dims; d++)
+        if (d != old && d != new) rest *= (uint64_t)m->after[d];
+    rest *= m->problem->element;
+    for (int i = 0; i < count; i++) {
+        int64_t had = wf_split_length(m->after[old], m->ranks, 1, at[i]);
+        int64_t has = wf_split_length(m->before[new], m->ranks, 1, at[i]);
+        uint64_t in = (uint64_t)(m->after[old] - had) * (uint64_t)has * rest;
+        uint64_t sent = (uint64_t)had * (uint64_t)(m->before[new] - has) * rest;
+        if (in > work->received) work->received = in;
+        if (sent > out->sent) out->sent = sent;
+    }
+    work->copied = m->bytes_after > work->received ? m->bytes_after - work->received : 0;
+    if (!leads(m->before, new)) work->packed += m->bytes_before;
+    if (!leads(m->after, old)) work->packed += m->bytes_after;
+}
+
+void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from,
+                   const struct wf_edge *edge, struct wf_price *out)
+{
+    struct measure m = {.problem = problem, .from = from, .edge = edge};
+    struct wf_work work = {.kind = edge->kind};
+
+    measure_step(&m);
+    work.ranks = m.ranks;
+    work.link = m.link;
+    *out = (struct wf_price){0};
+    if (edge->kind == WEFT_STEP_ALL_GATHER)
+        price_gather(&m, &work, out);
+    else if (edge->kind == WEFT_STEP_REDUCE_SCATTER)
+        price_scatter(&m, &work, out);
+    else if (edge->kind == WEFT_STEP_ALL_REDUCE)
+        price_all_reduce(&m, &work, out);
+    else if (edge->kind == WEFT_STEP_ALL_TO_ALL)
+        price_all_to_all(&m, &work, out);
+    else
+        work.copied = m.bytes_after;
+    if (problem->costs->one_sided) work.packed = 0;
+    out->ns = wf_cost_ns(problem->costs, &work);
+    out->received = work.received;
+    out->scratch = work.packed;
+    if (!wf_state_same(from, &problem->source)) out->scratch += m.bytes_before;
+    if (!wf_state_same(&edge->to, &problem->target)) out->scratch += m.bytes_after;
+}

@@ -1,0 +1,118 @@
+/* print.c - plans as people and programs read them. */
+#include "plan.h"
+
+#include <string.h>
+
+/* "tp", "dp and tp", "axes 0 and 2". */
+static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
+{
+    bool named = mesh->axis[0].name[0] != '\0';
+    int32_t left = 0;
+
+    for (int32_t a = 0; a < mesh->axes; a++)
+        left += axes >> a & 1;
+    if (!named) wf_text_add(out, left > 1 ? "axes " : "axis ");
+    for (int32_t a = 0; a < mesh->axes; a++) {
+        if (!(axes >> a & 1)) continue;
+        if (named)
+            wf_text_add(out, "%s", mesh->axis[a].name);
+        else
+            wf_text_add(out, "%d", a);
+        left--;
+        if (left > 0) wf_text_add(out, left > 1 ? ", " : " and ");
+    }
+}
+
+static void add_step(struct wf_text *out, const struct wf_step *step)
+{
+    wf_text_add(out, "%s over ", weft_step_name(step->kind));
+    add_axes(out, step->from->layout.mesh, step->axes);
+    if (step->received > 0) {
+        wf_text_add(out, ": each rank receives ");
+        wf_text_bytes(out, step->received);
+    } else {
+        wf_text_add(out, ": nothing travels");
+    }
+    wf_text_add(out, "   ");
+    wf_placements_add_text(step->from->layout.placements, step->from->layout.mesh->axes, out);
+    wf_text_add(out, " -> ");
+    wf_placements_add_text(step->to->layout.placements, step->to->layout.mesh->axes, out);
+    wf_text_add(out, "   ");
+    wf_text_time(out, step->cost_ns);
+    wf_text_char(out, '\n');
+}
+
+static void add_text(struct wf_text *out, const weft_plan *plan)
+{
+    if (plan->step_count == 0) wf_text_add(out, "nothing to do: every rank has what it needs\n");
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        wf_text_add(out, "%u. ", i + 1);
+        add_step(out, &plan->steps[i]);
+    }
+    wf_text_add(out, "at most ");
+    wf_text_bytes(out, plan->received);
+    wf_text_add(out, " received by a rank, ");
+    wf_text_bytes(out, plan->peak);
+    wf_text_add(out, " of scratch, ");
+    wf_text_time(out, plan->cost_ns);
+    wf_text_add(out, " predicted\n");
+}
+
+static void json_placements(struct wf_json *json, const char *key, const weft_spec *spec)
+{
+    struct wf_text text = {0};
+
+    wf_placements_add_text(spec->layout.placements, spec->layout.mesh->axes, &text);
+    if (text.failed)
+        json->out->failed = true;
+    else
+        wf_json_string(json, key, text.data);
+    wf_text_free(&text);
+}
+
+static void json_step(struct wf_json *json, const struct wf_step *step)
+{
+    const weft_mesh *mesh = step->from->layout.mesh;
+
+    wf_json_begin(json, NULL, '{');
+    wf_json_string(json, "kind", weft_step_name(step->kind));
+    wf_json_begin(json, "axes", '[');
+    for (int32_t a = 0; a < mesh->axes; a++)
+        if (step->axes >> a & 1) wf_json_int(json, NULL, a);
+    wf_json_end(json, ']');
+    json_placements(json, "from", step->from);
+    json_placements(json, "to", step->to);
+    wf_json_uint(json, "bytes_sent", step->sent);
+    wf_json_uint(json, "bytes_received", step->received);
+    wf_json_uint(json, "scratch_bytes", step->scratch);
+    wf_json_uint(json, "cost_ns", step->cost_ns);
+    wf_json_end(json, '}');
+}
+
+static void add_json(struct wf_text *out, const weft_plan *plan)
+{
+    struct wf_json json = {.out = out};
+
+    wf_json_begin(&json, NULL, '{');
+    wf_json_begin(&json, "steps", '[');
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        json_step(&json, &plan->steps[i]);
+    wf_json_end(&json, ']');
+    wf_json_uint(&json, "bytes_received_max", plan->received);
+    wf_json_uint(&json, "peak_bytes", plan->peak);
+    wf_json_uint(&json, "cost_ns", plan->cost_ns);
+    wf_json_end(&json, '}');
+}
+
+weft_status weft_plan_print(const weft_plan *plan, uint32_t format, char *buffer, size_t capacity,
+                            size_t *length)
+{
+    struct wf_text text = {0};
+
+    if (format > WEFT_PLAN_JSON) return wf_fail(WEFT_ERR_INVALID, "format %u is not known", format);
+    if (format == WEFT_PLAN_TEXT)
+        add_text(&text, plan);
+    else
+        add_json(&text, plan);
+    return wf_text_copy_out(&text, buffer, capacity, length);
+}

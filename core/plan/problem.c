@@ -1,0 +1,142 @@
+/* problem.c - two specs of one mesh, brought into the small form that the search works on. */
+#include "plan.h"
+
+#include <string.h>
+
+/* An axis is slow if its first and last rank live on different hosts. */
+static uint32_t link_of(const weft_mesh *mesh, int32_t axis)
+{
+    int32_t coord[WEFT_MAX_AXES] = {0};
+    int32_t first = wf_mesh_rank(mesh, coord), last;
+
+    coord[axis] = mesh->axis[axis].size - 1;
+    last = wf_mesh_rank(mesh, coord);
+    return weft_mesh_host_of(mesh, first) == weft_mesh_host_of(mesh, last) ? WF_WITHIN_HOST
+                                                                           : WF_BETWEEN_HOSTS;
+}
+
+static void set_state(struct wf_problem *problem, const weft_spec *spec, int side,
+                      struct wf_state *state)
+{
+    const struct wf_layout *layout = &spec->layout;
+    uint8_t turns[WEFT_MAX_DIMS] = {0};
+
+    memset(state, 0, sizeof *state);
+    for (int32_t i = 0; i < problem->axes; i++) {
+        const weft_placement *p = &layout->placements[problem->mesh_axis[i]];
+        struct wf_code *code = &state->axis[i];
+        if (p->kind == WEFT_PLACE_PARTIAL)
+            *code = (struct wf_code){WF_PARTIAL, (uint8_t)p->reduction, 0, 0};
+        problem->factor[side][i] = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
+    }
+    for (int32_t s = 0; s < layout->split_count; s++) /* in the order they happen */
+        for (int32_t i = 0; i < problem->axes; i++) {
+            const struct wf_split *split = &layout->splits[s];
+            if (problem->mesh_axis[i] != split->axis) continue;
+            state->axis[i].place = WF_SHARD;
+            if (split->factor != 1)
+                state->axis[i].place = side == 0 ? WF_STRIDED_FROM : WF_STRIDED_TO;
+            if (side == 1 && split->factor != 1 && split->factor == problem->factor[0][i])
+                state->axis[i].place = WF_STRIDED_FROM;
+            state->axis[i].value = (uint8_t)split->dim;
+            state->axis[i].turn = ++turns[split->dim];
+        }
+}
+
+static weft_status check_partials(const struct wf_problem *problem)
+{
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code from = problem->source.axis[i], to = problem->target.axis[i];
+        if (from.place == WF_PARTIAL && to.place == WF_PARTIAL && from.value != to.value)
+            return wf_fail(
+                WEFT_ERR_UNSUPPORTED, "axis %d: P(%s) cannot become P(%s); go through R or a shard",
+                problem->mesh_axis[i], wf_reduction_name(from.value), wf_reduction_name(to.value));
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, const weft_spec *to,
+                           const weft_plan_options *options)
+{
+    const weft_mesh *mesh = from->layout.mesh;
+
+    memset(problem, 0, sizeof *problem);
+    problem->from = from;
+    problem->to = to;
+    problem->costs = options->costs != NULL ? options->costs : wf_cost_default();
+    problem->minimize = options->minimize;
+    problem->without = options->without;
+    problem->memory_limit = options->memory_limit != 0 ? options->memory_limit : UINT64_MAX;
+    for (int32_t a = 0; a < mesh->axes; a++) {
+        if (mesh->axis[a].size == 1) continue;
+        problem->mesh_axis[problem->axes] = a;
+        problem->size[problem->axes] = mesh->axis[a].size;
+        problem->link[problem->axes++] = link_of(mesh, a);
+    }
+    problem->dims = from->layout.dims;
+    memcpy(problem->shape, from->layout.shape, sizeof problem->shape);
+    problem->element = wf_dtype_bytes(from->layout.dtype);
+    set_state(problem, from, 0, &problem->source);
+    set_state(problem, to, 1, &problem->target);
+    return check_partials(problem);
+}
+
+static weft_placement placement_of(const struct wf_problem *problem, int32_t axis,
+                                   struct wf_code code)
+{
+    switch (code.place) {
+    case WF_REPLICATE:
+        return (weft_placement){.kind = WEFT_PLACE_REPLICATE};
+    case WF_PARTIAL:
+        return (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = code.value};
+    case WF_SHARD:
+        return (weft_placement){
+            .kind = WEFT_PLACE_SHARD, .dim = code.value, .turn = code.turn, .factor = 0};
+    default:
+        return (weft_placement){.kind = WEFT_PLACE_STRIDED,
+                                .dim = code.value,
+                                .turn = code.turn,
+                                .factor = problem->factor[code.place - WF_STRIDED_FROM][axis]};
+    }
+}
+
+weft_status wf_problem_layout(const struct wf_problem *problem, const struct wf_state *state,
+                              struct wf_layout *out)
+{
+    const struct wf_layout *like = &problem->from->layout;
+
+    memset(out, 0, sizeof *out);
+    out->mesh = like->mesh;
+    out->dtype = like->dtype;
+    out->dims = like->dims;
+    memcpy(out->shape, like->shape, sizeof out->shape);
+    for (int32_t i = 0; i < problem->axes; i++)
+        out->placements[problem->mesh_axis[i]] = placement_of(problem, i, state->axis[i]);
+    return wf_layout_settle(out);
+}
+
+weft_status wf_problem_spec(const struct wf_problem *problem, const struct wf_state *state,
+                            weft_spec **out)
+{
+    struct wf_layout layout;
+
+    if (wf_state_same(state, &problem->source)) {
+        *out = weft_spec_retain(problem->from);
+        return WEFT_OK;
+    }
+    if (wf_state_same(state, &problem->target)) {
+        *out = weft_spec_retain(problem->to);
+        return WEFT_OK;
+    }
+    WF_TRY(wf_problem_layout(problem, state, &layout));
+    return wf_spec_intern(&layout, out);
+}
+
+uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes)
+{
+    uint32_t mesh_axes = 0;
+
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (axes >> i & 1) mesh_axes |= UINT32_C(1) << problem->mesh_axis[i];
+    return mesh_axes;
+}

@@ -1,0 +1,332 @@
+/* search.c - the cheapest sequence of steps from the source to the target.
+ *
+ * Dijkstra over states.  The graph is never built: states appear as they are reached, and a state
+ * that is no cheaper than the best whole plan known is dropped.  That plan is at first the one-step
+ * exchange, so most searches end after a few states.  Nothing here depends on the number of ranks,
+ * on a clock or on addresses: every rank runs the same search and finds the same plan. */
+#include "plan.h"
+
+#include <string.h>
+
+enum {
+    FIRST_ROOM = 64,
+    MOST_STATES = 1 << 16, /* then the best plan known is taken; seen only beyond five axes */
+    NOBODY = -1
+};
+
+/* What is minimised, what decides among equals, and then the number of steps. */
+struct total {
+    uint64_t first, second;
+    uint32_t steps;
+};
+
+struct node {
+    struct wf_state state;
+    struct total total;
+    struct wf_price price; /* of the step that leads here */
+    uint32_t kind, axes;
+    int32_t before; /* node it leads from */
+    bool settled;
+};
+
+struct entry {
+    struct total total;
+    int32_t node;
+};
+
+struct search {
+    const struct wf_problem *problem;
+    bool widest; /* minimise the largest scratch, not a sum */
+    struct node *nodes;
+    struct entry *heap;
+    int32_t *slots; /* open addressing by state */
+    int32_t node_count, heap_count, room, heap_room;
+    int32_t here;   /* node being expanded */
+    int32_t target; /* node, once reached */
+    weft_status status;
+};
+
+static int compare(const struct total *a, const struct total *b)
+{
+    if (a->first != b->first) return a->first < b->first ? -1 : 1;
+    if (a->second != b->second) return a->second < b->second ? -1 : 1;
+    return (a->steps > b->steps) - (a->steps < b->steps);
+}
+
+/* Costs tie often (either axis of a square mesh), so the state itself decides last. */
+static bool comes_first(const struct search *s, const struct entry *a, const struct entry *b)
+{
+    int order = compare(&a->total, &b->total);
+
+    if (order != 0) return order < 0;
+    return memcmp(&s->nodes[a->node].state, &s->nodes[b->node].state, sizeof(struct wf_state)) < 0;
+}
+
+/* ---- storage ---- */
+
+static uint32_t slot_of(const struct search *s, const struct wf_state *state)
+{
+    uint64_t words[sizeof *state / 8], h = 0;
+
+    memcpy(words, state, sizeof words);
+    for (size_t i = 0; i < WF_COUNT(words); i++)
+        h = wf_hash_mix(h, words[i]);
+    return (uint32_t)(h >> 20) & (uint32_t)(2 * s->room - 1);
+}
+
+static int32_t find(const struct search *s, const struct wf_state *state, uint32_t *slot)
+{
+    uint32_t mask = (uint32_t)(2 * s->room - 1);
+
+    *slot = slot_of(s, state);
+    while (s->slots[*slot] != NOBODY) {
+        if (wf_state_same(&s->nodes[s->slots[*slot]].state, state)) return s->slots[*slot];
+        *slot = (*slot + 1) & mask;
+    }
+    return NOBODY;
+}
+
+/* Make room for twice as many states. */
+static weft_status grow(struct search *s)
+{
+    int32_t room = s->room == 0 ? FIRST_ROOM : 2 * s->room;
+    struct node *nodes = wf_realloc(s->nodes, (size_t)room * sizeof *nodes);
+    int32_t *slots;
+
+    if (nodes == NULL) return wf_fail_memory((size_t)room * sizeof *nodes);
+    s->nodes = nodes;
+    slots = wf_realloc(s->slots, 2 * (size_t)room * sizeof *slots);
+    if (slots == NULL) return wf_fail_memory(2 * (size_t)room * sizeof *slots);
+    s->slots = slots;
+    s->room = room;
+    for (int32_t i = 0; i < 2 * room; i++)
+        slots[i] = NOBODY;
+    for (int32_t i = 0; i < s->node_count; i++) {
+        uint32_t slot;
+        (void)find(s, &nodes[i].state, &slot);
+        slots[slot] = i;
+    }
+    return WEFT_OK;
+}
+
+static weft_status push(struct search *s, struct entry entry)
+{
+    int32_t at = s->heap_count;
+
+    if (at == s->heap_room) {
+        int32_t room = s->heap_room == 0 ? 2 * FIRST_ROOM : 2 * s->heap_room;
+        struct entry *heap = wf_realloc(s->heap, (size_t)room * sizeof *heap);
+        if (heap == NULL) return wf_fail_memory((size_t)room * sizeof *heap);
+        s->heap = heap;
+        s->heap_room = room;
+    }
+    s->heap_count++;
+    while (at > 0 && comes_first(s, &entry, &s->heap[(at - 1) / 2])) {
+        s->heap[at] = s->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    s->heap[at] = entry;
+    return WEFT_OK;
+}
+
+static struct entry pop(struct search *s)
+{
+    struct entry top = s->heap[0], last = s->heap[--s->heap_count];
+    int32_t at = 0;
+
+    for (;;) {
+        int32_t child = 2 * at + 1;
+        if (child >= s->heap_count) break;
+        if (child + 1 < s->heap_count && comes_first(s, &s->heap[child + 1], &s->heap[child]))
+            child++;
+        if (!comes_first(s, &s->heap[child], &last)) break;
+        s->heap[at] = s->heap[child];
+        at = child;
+    }
+    s->heap[at] = last;
+    return top;
+}
+
+/* ---- the search ---- */
+
+static struct total add(const struct search *s, const struct total *total,
+                        const struct wf_price *price)
+{
+    struct total sum = {.steps = total->steps + 1};
+
+    if (s->widest) {
+        sum.first = price->scratch > total->first ? price->scratch : total->first;
+        sum.second = total->second + price->ns;
+    } else if (s->problem->minimize == WEFT_MINIMIZE_BYTES) {
+        sum.first = total->first + price->received;
+        sum.second = total->second + price->ns;
+    } else {
+        sum.first = total->first + price->ns;
+        sum.second = total->second + price->received;
+    }
+    return sum;
+}
+
+/* Note that EDGE at PRICE leads on from the node being expanded. */
+static weft_status reach(struct search *s, const struct wf_edge *edge, const struct wf_price *price)
+{
+    struct total total = add(s, &s->nodes[s->here].total, price);
+    struct node *node;
+    uint32_t slot;
+    int32_t known;
+
+    if (!s->widest && price->scratch > s->problem->memory_limit) return WEFT_OK;
+    if (s->target != NOBODY && compare(&total, &s->nodes[s->target].total) >= 0) return WEFT_OK;
+    known = find(s, &edge->to, &slot);
+    if (known == NOBODY) {
+        if (s->node_count >= MOST_STATES && !wf_state_same(&edge->to, &s->problem->target))
+            return WEFT_OK;
+        if (s->node_count == s->room) {
+            WF_TRY(grow(s));
+            (void)find(s, &edge->to, &slot);
+        }
+        known = s->node_count++;
+        s->slots[slot] = known;
+        s->nodes[known] = (struct node){.state = edge->to};
+        if (wf_state_same(&edge->to, &s->problem->target)) s->target = known;
+    } else if (s->nodes[known].settled || compare(&total, &s->nodes[known].total) >= 0) {
+        return WEFT_OK;
+    }
+    node = &s->nodes[known];
+    node->total = total;
+    node->price = *price;
+    node->kind = edge->kind;
+    node->axes = edge->axes;
+    node->before = s->here;
+    return push(s, (struct entry){total, known});
+}
+
+static void take_edge(void *self, const struct wf_edge *edge)
+{
+    struct search *s = self;
+    struct wf_state from = s->nodes[s->here].state; /* reach may move the nodes */
+    struct wf_price price;
+
+    if (s->status != WEFT_OK) return;
+    wf_price_edge(s->problem, &from, edge, &price);
+    s->status = reach(s, edge, &price);
+}
+
+/* Everything may be exchanged at once from the source, and from what the source becomes when some
+ * of its partials have been reduced. */
+static bool may_exchange(const struct wf_problem *problem, const struct wf_state *state)
+{
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (!wf_code_same(state->axis[i], problem->source.axis[i]) &&
+            problem->source.axis[i].place != WF_PARTIAL)
+            return false;
+    return true;
+}
+
+static weft_status expand(struct search *s, int32_t node)
+{
+    struct wf_state state = s->nodes[node].state;
+
+    s->here = node;
+    s->nodes[node].settled = true;
+    if (may_exchange(s->problem, &state)) {
+        struct wf_edge edge;
+        struct wf_price price;
+        wf_edge_exchange(s->problem, &state, &edge);
+        if (!(s->problem->without >> edge.kind & 1)) {
+            WF_TRY(wf_price_exchange(s->problem, &state, &edge, &price));
+            WF_TRY(reach(s, &edge, &price));
+        }
+    }
+    wf_edges(s->problem, &state, take_edge, s);
+    return s->status;
+}
+
+static weft_status run(struct search *s)
+{
+    s->target = NOBODY;
+    s->node_count = s->heap_count = 0;
+    for (int32_t i = 0; i < 2 * s->room; i++)
+        s->slots[i] = NOBODY;
+    if (s->room == 0) WF_TRY(grow(s));
+    s->nodes[0] = (struct node){.state = s->problem->source, .before = NOBODY};
+    s->slots[slot_of(s, &s->problem->source)] = 0;
+    s->node_count = 1;
+    WF_TRY(push(s, (struct entry){{0}, 0}));
+    while (s->heap_count > 0) {
+        struct entry top = pop(s);
+        if (s->nodes[top.node].settled) continue;
+        if (top.node == s->target) return WEFT_OK;
+        WF_TRY(expand(s, top.node));
+    }
+    return WEFT_OK;
+}
+
+static void read_path(const struct search *s, struct wf_path *out)
+{
+    uint32_t at = out->count = s->nodes[s->target].total.steps;
+
+    for (int32_t node = s->target; s->nodes[node].before != NOBODY; node = s->nodes[node].before) {
+        const struct node *n = &s->nodes[node];
+        out->edges[--at] = (struct wf_edge){n->kind, n->axes, n->state};
+        out->prices[at] = n->price;
+    }
+}
+
+static weft_status refuse(struct search *s)
+{
+    struct wf_text least = {0};
+    weft_status status;
+
+    s->widest = true;
+    WF_TRY(run(s));
+    if (s->target == NOBODY)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "no plan is left without the steps excluded");
+    wf_text_bytes(&least, s->nodes[s->target].total.first);
+    status = wf_text_status(&least);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "no plan stays within %llu bytes of scratch; %llu (%s) is the least",
+                         (unsigned long long)s->problem->memory_limit,
+                         (unsigned long long)s->nodes[s->target].total.first, least.data);
+    wf_text_free(&least);
+    return status;
+}
+
+/* MINIMIZE_MEMORY: first the least scratch, then the fastest plan that needs no more. */
+static weft_status run_for_memory(struct search *s, struct wf_problem *limited)
+{
+    s->widest = true;
+    WF_TRY(run(s));
+    if (s->target == NOBODY) return WEFT_OK;
+    *limited = *s->problem;
+    limited->minimize = WEFT_MINIMIZE_TIME;
+    if (s->nodes[s->target].total.first < limited->memory_limit)
+        limited->memory_limit = s->nodes[s->target].total.first;
+    s->problem = limited;
+    s->widest = false;
+    return run(s);
+}
+
+weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
+{
+    struct search s = {.problem = problem};
+    struct wf_problem limited;
+    weft_status status;
+
+    if (problem->minimize == WEFT_MINIMIZE_MEMORY)
+        status = run_for_memory(&s, &limited);
+    else
+        status = run(&s);
+    if (status == WEFT_OK && s.target == NOBODY) {
+        s.problem = problem;
+        status = refuse(&s);
+    } else if (status == WEFT_OK && s.nodes[s.target].total.steps > WF_PATH_MAX) {
+        status = wf_fail(WEFT_ERR_INTERNAL, "a plan of %u steps", s.nodes[s.target].total.steps);
+    }
+    if (status == WEFT_OK) read_path(&s, out);
+    wf_free(s.nodes);
+    wf_free(s.slots);
+    wf_free(s.heap);
+    return status;
+}

@@ -1,0 +1,88 @@
+/* state.c - what a state means: who splits what, and how large the shards are. */
+#include "plan.h"
+
+#include <string.h>
+
+bool wf_code_same(struct wf_code a, struct wf_code b)
+{
+    return a.place == b.place && a.value == b.value && a.turn == b.turn;
+}
+
+bool wf_state_same(const struct wf_state *a, const struct wf_state *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_orders *out)
+{
+    memset(out->count, 0, sizeof out->count);
+    for (int32_t i = 0; i < axes; i++) {
+        struct wf_code code = state->axis[i];
+        if (!wf_code_splits(code)) continue;
+        out->axis[code.value][code.turn - 1] = (int8_t)i;
+        out->count[code.value]++;
+    }
+}
+
+static bool adds_up(uint32_t reduction)
+{
+    return reduction == WEFT_REDUCE_SUM || reduction == WEFT_REDUCE_AVG;
+}
+
+bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_state *state,
+                            uint32_t reduction)
+{
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code code = state->axis[i];
+        if (code.place == WF_PARTIAL && code.value != reduction &&
+            !(adds_up(code.value) && adds_up(reduction)))
+            return false;
+    }
+    return true;
+}
+
+static int64_t chunk(int64_t length, int64_t ranks, int64_t at)
+{
+    int64_t full = length / ranks + (length % ranks != 0);
+
+    return wf_max_i64(0, wf_min_i64(full, length - at * full));
+}
+
+int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t at)
+{
+    int64_t block, blocks;
+
+    if (factor == 1 || length == 0) return chunk(length, ranks, at);
+    block = length / factor + (length % factor != 0);
+    blocks = length / block;
+    return blocks * chunk(block, ranks, at) + chunk(length - blocks * block, ranks, at);
+}
+
+void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
+                    int64_t *shape)
+{
+    struct wf_orders orders;
+
+    wf_state_orders(state, problem->axes, &orders);
+    for (int32_t d = 0; d < problem->dims; d++) {
+        shape[d] = problem->shape[d];
+        for (int8_t t = 0; t < orders.count[d]; t++) {
+            int32_t axis = orders.axis[d][t];
+            uint8_t place = state->axis[axis].place;
+            int64_t factor = place == WF_SHARD ? 1 : problem->factor[place - WF_STRIDED_FROM][axis];
+            int64_t at = last >> axis & 1 ? problem->size[axis] - 1 : 0;
+            shape[d] = wf_split_length(shape[d], problem->size[axis], factor, at);
+        }
+    }
+}
+
+uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state)
+{
+    int64_t shape[WEFT_MAX_DIMS];
+    uint64_t bytes = problem->element;
+
+    wf_state_shape(problem, state, 0, shape);
+    for (int32_t d = 0; d < problem->dims; d++)
+        bytes *= (uint64_t)shape[d];
+    return bytes;
+}
