@@ -10,7 +10,7 @@ static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
     int32_t left = 0;
 
     for (int32_t a = 0; a < mesh->axes; a++)
-        left += axes >> a & 1;
+        left += (int32_t)(axes >> a & 1);
     if (!named) wf_text_add(out, left > 1 ? "axes " : "axis ");
     for (int32_t a = 0; a < mesh->axes; a++) {
         if (!(axes >> a & 1)) continue;
