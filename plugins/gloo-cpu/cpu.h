@@ -1,0 +1,83 @@
+/* cpu.h - what every file of this plugin stands on: the host's services, failing, small memory.
+ *
+ * Ranks on one host share memory.  Each rank has a heap (heap.h) that the others map whole; a
+ * communicator (comm.h) keeps a board per rank in that heap, where the rank says what it is doing
+ * and where its data is. */
+#ifndef WEFT_CPU_CPU_H
+#define WEFT_CPU_CPU_H
+
+#include "weft_plugin.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CPU_PRINTF(position, first) __attribute__((format(printf, position, first)))
+#define CPU_LENGTH(array)           (sizeof(array) / sizeof((array)[0]))
+
+/* Two cache lines: neighbours are fetched in pairs on some machines. */
+#define CPU_LINE 128
+
+/* Return a failure upward.  Only where nothing is owned yet. */
+#define CPU_TRY(expression)                                                                        \
+    do {                                                                                           \
+        weft_status cpu_try_status = (expression);                                                 \
+        if (cpu_try_status != WEFT_OK) return cpu_try_status;                                      \
+    } while (0)
+
+/* ---- cpu_host.c: the host's services ---- */
+
+/* Kept for the life of the process; the first caller wins. */
+void wf_cpu_host_set(const weft_host *host);
+
+/* Describe a failure of this thread and return STATUS. */
+weft_status wf_cpu_fail(weft_status status, const char *format, ...) CPU_PRINTF(2, 3);
+/* The same with errno's number and text. */
+weft_status wf_cpu_fail_errno(weft_status status, int error, const char *format, ...)
+    CPU_PRINTF(3, 4);
+weft_status wf_cpu_fail_memory(size_t bytes);
+void wf_cpu_log(int level, const char *format, ...) CPU_PRINTF(2, 3);
+
+/* Zeroed private memory; zero bytes give a valid pointer. */
+void *wf_cpu_alloc(size_t bytes) __attribute__((warn_unused_result));
+void wf_cpu_free(void *pointer);
+
+/* A knob's value, or NULL.  Flags: set, and not "0", "no", "off" or "false". */
+const char *wf_cpu_knob(const char *name);
+bool wf_cpu_knob_flag(const char *name, bool otherwise);
+uint64_t wf_cpu_knob_bytes(const char *name, uint64_t otherwise);
+
+/* ---- cpu_name.c: names and sizes of the ABI's vocabulary ---- */
+
+const char *wf_cpu_dtype_name(uint32_t dtype);
+size_t wf_cpu_dtype_bytes(uint32_t dtype); /* 0 if unknown */
+const char *wf_cpu_reduction_name(uint32_t reduction);
+const char *wf_cpu_collective_name(uint32_t collective);
+bool wf_cpu_collective_reduces(uint32_t collective);
+/* Is REDUCTION defined on DTYPE? */
+bool wf_cpu_reduction_defined(uint32_t reduction, uint32_t dtype);
+
+/* ---- cpu_process.c: who a process is, and whether it still runs ---- */
+
+struct wf_cpu_process {
+    uint64_t token[2]; /* random; equal iff the same process */
+    uint64_t start;    /* clock ticks since boot, guards against a reused pid; 0 if unknown */
+    int32_t pid;
+    int32_t reserved;
+};
+
+/* The same answer throughout a process, and a new one after fork. */
+weft_status wf_cpu_process_self(struct wf_cpu_process *out);
+bool wf_cpu_process_same(const struct wf_cpu_process *a, const struct wf_cpu_process *b);
+/* False once the process has ended, reaped or not. */
+bool wf_cpu_process_alive(const struct wf_cpu_process *process);
+weft_status wf_cpu_random(void *out, size_t bytes);
+/* Processors this process may use at once, by affinity and by cgroup quota; at least 1. */
+int wf_cpu_processors(void);
+
+/* ---- the clock ---- */
+
+uint64_t wf_cpu_now(void); /* monotonic nanoseconds */
+
+#endif

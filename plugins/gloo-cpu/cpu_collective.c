@@ -1,0 +1,245 @@
+/* cpu_collective.c - checking a collective's arguments and putting it on its stream. */
+#include "comm.h"
+
+#include <string.h>
+
+struct task {
+    struct wf_cpu_comm *comm;
+    uint64_t turn;
+    struct wf_shm_op op;
+    unsigned char scale[16];
+    uint64_t *counts; /* copies of the four arrays, owned; NULL when run at once */
+};
+
+weft_status wf_cpu_comm_support(void *device, const weft_support_query *query, uint32_t *level)
+{
+    bool ok = query->collective < WEFT_COLL_COUNT && query->dtype < WEFT_DTYPE_COUNT;
+
+    (void)device;
+    if (ok && wf_cpu_collective_reduces(query->collective))
+        ok = wf_cpu_reduction_defined(query->reduction, query->dtype);
+    *level = ok ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
+    return WEFT_OK;
+}
+
+static bool needs_root(uint32_t collective)
+{
+    return collective == WEFT_COLL_BROADCAST || collective == WEFT_COLL_REDUCE ||
+           collective == WEFT_COLL_GATHER || collective == WEFT_COLL_SCATTER ||
+           collective == WEFT_COLL_GATHER_V || collective == WEFT_COLL_SCATTER_V;
+}
+
+/* Which count arrays a v-variant reads on this rank. */
+static void needs_arrays(const struct wf_cpu_comm *comm, const weft_collective_args *args,
+                         bool *send, bool *recv)
+{
+    bool root = args->root == comm->rank;
+
+    *send = args->collective == WEFT_COLL_REDUCE_SCATTER_V ||
+            args->collective == WEFT_COLL_ALL_TO_ALL_V ||
+            (args->collective == WEFT_COLL_SCATTER_V && root);
+    *recv = args->collective == WEFT_COLL_ALL_GATHER_V ||
+            args->collective == WEFT_COLL_ALL_TO_ALL_V ||
+            (args->collective == WEFT_COLL_GATHER_V && root);
+}
+
+static uint64_t total(const uint64_t *counts, int32_t size)
+{
+    uint64_t sum = 0;
+
+    for (int32_t p = 0; p < size; p++)
+        sum += counts[p];
+    return sum;
+}
+
+/* Elements this rank sends and receives. */
+static void needs_memory(const struct wf_cpu_comm *comm, const weft_collective_args *args,
+                         uint64_t *send, uint64_t *recv)
+{
+    bool root = args->root == comm->rank;
+
+    *send = *recv = args->count;
+    switch (args->collective) {
+    case WEFT_COLL_ALL_GATHER_V:
+        *send = args->recv_counts[comm->rank];
+        *recv = total(args->recv_counts, comm->size);
+        break;
+    case WEFT_COLL_REDUCE_SCATTER_V:
+        *send = total(args->send_counts, comm->size);
+        *recv = args->send_counts[comm->rank];
+        break;
+    case WEFT_COLL_ALL_TO_ALL_V:
+        *send = total(args->send_counts, comm->size);
+        *recv = total(args->recv_counts, comm->size);
+        break;
+    case WEFT_COLL_GATHER_V:
+        *recv = root ? total(args->recv_counts, comm->size) : 0;
+        break;
+    case WEFT_COLL_SCATTER_V:
+        *send = root ? total(args->send_counts, comm->size) : 0;
+        break;
+    case WEFT_COLL_BROADCAST:
+    case WEFT_COLL_SCATTER:
+        if (!root) *send = 0;
+        break;
+    case WEFT_COLL_REDUCE:
+    case WEFT_COLL_GATHER:
+        if (!root) *recv = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static weft_status check_memory(const struct wf_cpu_comm *comm, const weft_collective_args *args)
+{
+    uint64_t send, recv;
+
+    needs_memory(comm, args, &send, &recv);
+    if (send > 0 && args->send == NULL)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: send is NULL",
+                           wf_cpu_collective_name(args->collective));
+    if (recv > 0 && args->recv == NULL)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: recv is NULL",
+                           wf_cpu_collective_name(args->collective));
+    return WEFT_OK;
+}
+
+static weft_status check_args(const struct wf_cpu_comm *comm, const weft_collective_args *args)
+{
+    const char *name = wf_cpu_collective_name(args->collective);
+    bool send, recv;
+
+    if (args->collective >= WEFT_COLL_COUNT)
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
+    if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
+    if (args->dtype >= WEFT_DTYPE_COUNT)
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
+    if (wf_cpu_collective_reduces(args->collective)) {
+        if (!wf_cpu_reduction_defined(args->reduction, args->dtype))
+            return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
+                               wf_cpu_reduction_name(args->reduction),
+                               wf_cpu_dtype_name(args->dtype));
+        if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
+            return wf_cpu_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
+    }
+    if (needs_root(args->collective) && (args->root < 0 || args->root >= comm->size))
+        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: root %d of %d ranks", name, (int)args->root,
+                           (int)comm->size);
+    needs_arrays(comm, args, &send, &recv);
+    if ((send && (args->send_counts == NULL || args->send_offsets == NULL)) ||
+        (recv && (args->recv_counts == NULL || args->recv_offsets == NULL)))
+        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: counts or offsets are missing", name);
+    return check_memory(comm, args);
+}
+
+static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *args,
+                    struct wf_shm_op *op)
+{
+    bool send, recv;
+
+    needs_arrays(comm, args, &send, &recv);
+    *op = (struct wf_shm_op){.collective = args->collective,
+                             .dtype = args->dtype,
+                             .reduction = args->reduction,
+                             .root = args->root,
+                             .element = wf_cpu_dtype_bytes(args->dtype),
+                             .send = args->send,
+                             .recv = args->recv,
+                             .count = args->count,
+                             .send_counts = send ? args->send_counts : NULL,
+                             .send_offsets = send ? args->send_offsets : NULL,
+                             .recv_counts = recv ? args->recv_counts : NULL,
+                             .recv_offsets = recv ? args->recv_offsets : NULL,
+                             .scale = args->scale,
+                             .parts = (uint32_t)comm->size};
+    if (args->collective == WEFT_COLL_BARRIER) op->count = 0;
+}
+
+/* Wait for the collectives called earlier.  Fails only with the communicator. */
+static weft_status take_turn(struct wf_cpu_comm *comm, uint64_t turn)
+{
+    pthread_mutex_lock(&comm->turn_lock);
+    while (comm->finished != turn && !wf_shm_broken(&comm->group))
+        pthread_cond_wait(&comm->turn_changed, &comm->turn_lock);
+    pthread_mutex_unlock(&comm->turn_lock);
+    return wf_shm_fault(&comm->group);
+}
+
+static void end_turn(struct wf_cpu_comm *comm)
+{
+    pthread_mutex_lock(&comm->turn_lock);
+    comm->finished++;
+    pthread_cond_broadcast(&comm->turn_changed);
+    pthread_mutex_unlock(&comm->turn_lock);
+}
+
+static weft_status run_in_turn(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op)
+{
+    weft_status status = take_turn(comm, turn);
+
+    if (status == WEFT_OK) status = wf_shm_run(&comm->group, op);
+    end_turn(comm);
+    return status;
+}
+
+static void run_task(void *argument, struct wf_cpu_error *error)
+{
+    struct task *task = argument;
+
+    if (task->op.scale != NULL) task->op.scale = task->scale;
+    error->status = run_in_turn(task->comm, task->turn, &task->op);
+    if (error->status != WEFT_OK)
+        memcpy(error->text, task->comm->group.fault.text, sizeof error->text);
+    wf_cpu_free(task->counts);
+}
+
+static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_t size)
+{
+    uint64_t *copy = *room;
+
+    if (array == NULL) return NULL;
+    memcpy(copy, array, (size_t)size * sizeof *copy);
+    *room += size;
+    return copy;
+}
+
+/* The caller's arrays and scale are only lent for the call. */
+static weft_status keep_arguments(struct task *task)
+{
+    struct wf_shm_op *op = &task->op;
+    int32_t size = task->comm->size;
+    uint64_t *room;
+
+    if (op->scale != NULL) memcpy(task->scale, op->scale, op->element);
+    if (op->send_counts == NULL && op->recv_counts == NULL) return WEFT_OK;
+    task->counts = wf_cpu_alloc(4 * (size_t)size * sizeof *task->counts);
+    if (task->counts == NULL) return wf_cpu_fail_memory(4 * (size_t)size * sizeof *room);
+    room = task->counts;
+    op->send_counts = keep_array(&room, op->send_counts, size);
+    op->send_offsets = keep_array(&room, op->send_offsets, size);
+    op->recv_counts = keep_array(&room, op->recv_counts, size);
+    op->recv_offsets = keep_array(&room, op->recv_offsets, size);
+    return WEFT_OK;
+}
+
+weft_status wf_cpu_comm_collective(void *handle, const weft_collective_args *args)
+{
+    struct wf_cpu_comm *comm = handle;
+    struct task task = {.comm = comm};
+    weft_status status;
+
+    CPU_TRY(wf_shm_fault(&comm->group));
+    CPU_TRY(check_args(comm, args));
+    fill_op(comm, args, &task.op);
+    if (args->reduction != WEFT_REDUCE_PREMUL_SUM) task.op.scale = NULL;
+    if (args->stream == NULL) return run_in_turn(comm, comm->issued++, &task.op);
+    CPU_TRY(keep_arguments(&task));
+    task.turn = comm->issued++;
+    status = wf_cpu_stream_run(args->stream, run_task, &task, sizeof task);
+    if (status != WEFT_OK) {
+        comm->issued--;
+        wf_cpu_free(task.counts);
+    }
+    return status;
+}

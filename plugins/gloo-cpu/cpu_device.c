@@ -1,0 +1,145 @@
+/* cpu_device.c - the host's memory as a device. */
+#include "comm.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+weft_status wf_cpu_probe(weft_probe *out)
+{
+    out->score = 100;
+    out->device_count = 1;
+    out->library[0] = '\0';
+    return WEFT_OK;
+}
+
+weft_status wf_cpu_device_open(const weft_device_options *options, void **out)
+{
+    struct wf_cpu_device *device;
+    weft_status status;
+
+    if (options->device > 0)
+        return wf_cpu_fail(WEFT_ERR_NO_DEVICE, "device %d: the host is one device, number 0",
+                           (int)options->device);
+    device = wf_cpu_alloc(sizeof *device);
+    if (device == NULL) return wf_cpu_fail_memory(sizeof *device);
+    status = wf_cpu_heap_create(&device->heap);
+    if (status != WEFT_OK) {
+        wf_cpu_free(device);
+        return status;
+    }
+    device->local_rank = options->local_rank;
+    *out = device;
+    return WEFT_OK;
+}
+
+void wf_cpu_device_close(void *handle)
+{
+    struct wf_cpu_device *device = handle;
+
+    if (device == NULL) return;
+    wf_cpu_heap_close(&device->heap);
+    wf_cpu_free(device);
+}
+
+/* The boot is the same for all processes of a host, and differs between hosts. */
+static void read_boot_id(char *out, size_t bytes)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (file == NULL || fgets(out, (int)bytes, file) == NULL) gethostname(out, bytes);
+    if (file != NULL) fclose(file);
+    out[bytes - 1] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+weft_status wf_cpu_device_describe(void *handle, weft_device_info *out)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct utsname system;
+
+    (void)handle;
+    if (uname(&system) != 0) memcpy(system.machine, "cpu", 4);
+    out->device = 0;
+    out->features =
+        WEFT_FEATURE_HOST_MEMORY | WEFT_FEATURE_INLINE | WEFT_FEATURE_TAGS | WEFT_FEATURE_THREADS;
+    out->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+    out->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+    out->alignment = HEAP_ALIGNMENT;
+    snprintf(out->name, sizeof out->name, "%s, %d cores", system.machine, wf_cpu_processors());
+    read_boot_id(out->uuid, sizeof out->uuid);
+    return WEFT_OK;
+}
+
+weft_status wf_cpu_device_allocate(void *handle, uint64_t bytes, uint32_t kind, void **pointer)
+{
+    struct wf_cpu_device *device = handle;
+
+    if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+    return wf_cpu_heap_allocate(&device->heap, bytes, pointer);
+}
+
+weft_status wf_cpu_device_free(void *handle, void *pointer)
+{
+    struct wf_cpu_device *device = handle;
+
+    if (pointer == NULL || wf_cpu_heap_free(&device->heap, pointer)) return WEFT_OK;
+    return wf_cpu_fail(WEFT_ERR_INVALID, "free: %p was not allocated here", pointer);
+}
+
+weft_status wf_cpu_device_query_pointer(void *handle, const void *pointer, weft_pointer_info *out)
+{
+    struct wf_cpu_device *device = handle;
+    void *base = NULL;
+    uint64_t bytes = 0;
+    bool ours = wf_cpu_heap_find(&device->heap, pointer, &base, &bytes);
+
+    out->kind = ours ? WEFT_MEMORY_DEVICE : WEFT_MEMORY_HOST;
+    out->device = ours ? 0 : -1;
+    out->base = base;
+    out->bytes = bytes;
+    return WEFT_OK;
+}
+
+struct movement {
+    void *target;
+    const void *source;
+    uint64_t bytes;
+    uint8_t byte;
+};
+
+static void run_copy(void *argument, struct wf_cpu_error *error)
+{
+    struct movement *move = argument;
+
+    (void)error;
+    if (move->bytes > 0) memmove(move->target, move->source, move->bytes);
+}
+
+static void run_fill(void *argument, struct wf_cpu_error *error)
+{
+    struct movement *move = argument;
+
+    (void)error;
+    if (move->bytes > 0) memset(move->target, move->byte, move->bytes);
+}
+
+weft_status wf_cpu_device_copy(void *device, void *target, const void *source, uint64_t bytes,
+                               void *stream)
+{
+    struct movement move = {.target = target, .source = source, .bytes = bytes};
+
+    (void)device;
+    return wf_cpu_stream_run(stream, run_copy, &move, sizeof move);
+}
+
+weft_status wf_cpu_device_fill(void *device, void *target, uint8_t byte, uint64_t bytes,
+                               void *stream)
+{
+    struct movement move = {.target = target, .bytes = bytes, .byte = byte};
+
+    (void)device;
+    return wf_cpu_stream_run(stream, run_fill, &move, sizeof move);
+}

@@ -1,0 +1,127 @@
+/* cpu_host.c - the host's services, with formatting. */
+#include "cpu.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const weft_host *host;
+
+void wf_cpu_host_set(const weft_host *given)
+{
+    if (host == NULL) host = given;
+}
+
+static weft_status describe(weft_status status, const char *vendor, int64_t code, const char *text)
+{
+    if (host != NULL) host->set_error(status, vendor, code, text);
+    return status;
+}
+
+weft_status wf_cpu_fail(weft_status status, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return describe(status, NULL, 0, text);
+}
+
+weft_status wf_cpu_fail_errno(weft_status status, int error, const char *format, ...)
+{
+    char text[1024];
+    size_t used;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text - 128, format, args);
+    va_end(args);
+    used = strlen(text);
+    snprintf(text + used, sizeof text - used, ": %s", strerror(error));
+    return describe(status, "Linux", error, text);
+}
+
+weft_status wf_cpu_fail_memory(size_t bytes)
+{
+    return wf_cpu_fail(WEFT_ERR_NO_MEMORY, "out of memory: %zu bytes wanted", bytes);
+}
+
+void wf_cpu_log(int level, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (host != NULL) host->log(level, text);
+}
+
+void *wf_cpu_alloc(size_t bytes)
+{
+    void *pointer;
+
+    if (bytes == 0) bytes = 1;
+    pointer = host != NULL ? host->allocate(bytes) : malloc(bytes);
+    if (pointer != NULL) memset(pointer, 0, bytes);
+    return pointer;
+}
+
+void wf_cpu_free(void *pointer)
+{
+    if (host != NULL)
+        host->release(pointer);
+    else
+        free(pointer);
+}
+
+const char *wf_cpu_knob(const char *name)
+{
+    return host != NULL ? host->knob(name) : NULL;
+}
+
+bool wf_cpu_knob_flag(const char *name, bool otherwise)
+{
+    static const char *const negative[] = {"", "0", "no", "off", "false"};
+    const char *value = wf_cpu_knob(name);
+
+    if (value == NULL) return otherwise;
+    for (size_t i = 0; i < CPU_LENGTH(negative); i++)
+        if (strcmp(value, negative[i]) == 0) return false;
+    return true;
+}
+
+uint64_t wf_cpu_knob_bytes(const char *name, uint64_t otherwise)
+{
+    const char *value = wf_cpu_knob(name);
+    char *end;
+    uint64_t bytes;
+
+    if (value == NULL || *value == '\0') return otherwise;
+    bytes = strtoull(value, &end, 10);
+    switch (*end) {
+    case 'k':
+    case 'K':
+        return bytes << 10;
+    case 'm':
+    case 'M':
+        return bytes << 20;
+    case 'g':
+    case 'G':
+        return bytes << 30;
+    default:
+        return bytes;
+    }
+}
+
+uint64_t wf_cpu_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

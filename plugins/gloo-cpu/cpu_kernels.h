@@ -1,0 +1,214 @@
+/* cpu_kernels.h - the arithmetic, to be compiled once for each level of vector hardware.
+ *
+ * The including file defines LEVEL (a table's name) and LEVEL_NAME.  Loops are written for the
+ * vectoriser.  A target may equal a source, and elements do not depend on each other, which
+ * INDEPENDENT tells the compiler. */
+#include "number.h"
+#include "reduce.h"
+
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define BINARY(name, type, expression)                                                             \
+    static void name(void *target, const void *left, const void *right, size_t count)              \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *l = left, *r = right;                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = l[i], b = r[i];                                                               \
+            t[i] = (type)(expression);                                                             \
+        }                                                                                          \
+    }
+
+#define DIVIDE(name, type, wide)                                                                   \
+    static void name(void *target, const void *sum, uint32_t parts, size_t count)                  \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *s = sum;                                                                       \
+        wide n = (wide)parts;                                                                      \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)s[i] / n);              \
+    }
+
+#define SCALE(name, type, wide)                                                                    \
+    static void name(void *target, const void *value, const void *scale, size_t count)             \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *v = value;                                                                     \
+        wide k = (wide) * (const type *)scale;                                                     \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)v[i] * k);              \
+    }
+
+#define SCALE_ADD(name, type, wide)                                                                \
+    static void name(void *target, const void *sum, const void *value, const void *scale,          \
+                     size_t count)                                                                 \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *s = sum, *v = value;                                                           \
+        wide k = (wide) * (const type *)scale;                                                     \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)s[i] + (wide)v[i] * k); \
+    }
+
+/* NAME's own TYPE; WRAP is an unsigned type in which products cannot overflow; QUOTIENT holds the
+ * type's values with their sign, for a division that truncates toward zero. */
+#define INTEGER(name, type, wrap, quotient)                                                        \
+    BINARY(add_##name, type, (wrap)a + (wrap)b)                                                    \
+    BINARY(multiply_##name, type, (wrap)a *(wrap)b)                                                \
+    BINARY(least_##name, type, a < b ? a : b)                                                      \
+    BINARY(most_##name, type, a > b ? a : b)                                                       \
+    BINARY(and_##name, type, a &b)                                                                 \
+    BINARY(or_##name, type, a | b)                                                                 \
+    BINARY(xor_##name, type, a ^ b)                                                                \
+    DIVIDE(divide_##name, type, quotient)                                                          \
+    SCALE(scale_##name, type, wrap)                                                                \
+    SCALE_ADD(scale_add_##name, type, wrap)
+
+INTEGER(i8, int8_t, uint32_t, int32_t)
+INTEGER(u8, uint8_t, uint32_t, uint32_t)
+INTEGER(i16, int16_t, uint32_t, int64_t)
+INTEGER(u16, uint16_t, uint32_t, uint32_t)
+INTEGER(i32, int32_t, uint32_t, int64_t)
+INTEGER(u32, uint32_t, uint32_t, uint32_t)
+INTEGER(i64, int64_t, uint64_t, int64_t)
+INTEGER(u64, uint64_t, uint64_t, uint64_t)
+
+/* NaN wins over every number: `a` if it is NaN, and `b`, by a false comparison, if that is. */
+#define REAL(name, type)                                                                           \
+    BINARY(add_##name, type, a + b)                                                                \
+    BINARY(multiply_##name, type, a *b)                                                            \
+    BINARY(least_##name, type, (a < b) | (a != a) ? a : b)                                         \
+    BINARY(most_##name, type, (a > b) | (a != a) ? a : b)                                          \
+    SCALE(scale_##name, type, type)                                                                \
+    SCALE_ADD(scale_add_##name, type, type)
+
+REAL(f32, float)
+REAL(f64, double)
+
+/* Multiplying by the reciprocal of a power of two gives the same bits and is faster. */
+#define DIVIDE_REAL(name, type)                                                                    \
+    DIVIDE(quotient_##name, type, type)                                                            \
+    static void divide_##name(void *target, const void *sum, uint32_t parts, size_t count)         \
+    {                                                                                              \
+        type reciprocal = (type)1 / (type)parts;                                                   \
+        if ((parts & (parts - 1)) == 0)                                                            \
+            scale_##name(target, sum, &reciprocal, count);                                         \
+        else                                                                                       \
+            quotient_##name(target, sum, parts, count);                                            \
+    }
+
+DIVIDE_REAL(f32, float)
+DIVIDE_REAL(f64, double)
+
+#define COMPLEX(name, type, part)                                                                  \
+    static void add_##name(void *target, const void *a, const void *b, size_t count)               \
+    {                                                                                              \
+        add_##part(target, a, b, 2 * count);                                                       \
+    }                                                                                              \
+    static void divide_##name(void *target, const void *sum, uint32_t parts, size_t count)         \
+    {                                                                                              \
+        divide_##part(target, sum, parts, 2 * count);                                              \
+    }                                                                                              \
+    static void multiply_##name(void *target, const void *left, const void *right, size_t count)   \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *l = left, *r = right;                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = l[2 * i], b = l[2 * i + 1], c = r[2 * i], d = r[2 * i + 1];                   \
+            t[2 * i] = a * c - b * d;                                                              \
+            t[2 * i + 1] = a * d + b * c;                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    static void scale_##name(void *target, const void *value, const void *scale, size_t count)     \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *v = value, *k = scale;                                                         \
+        type c = k[0], d = k[1];                                                                   \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = v[2 * i], b = v[2 * i + 1];                                                   \
+            t[2 * i] = a * c - b * d;                                                              \
+            t[2 * i + 1] = a * d + b * c;                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    static void scale_add_##name(void *target, const void *sum, const void *value,                 \
+                                 const void *scale, size_t count)                                  \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *s = sum, *v = value, *k = scale;                                               \
+        type c = k[0], d = k[1];                                                                   \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = v[2 * i], b = v[2 * i + 1];                                                   \
+            t[2 * i] = s[2 * i] + (a * c - b * d);                                                 \
+            t[2 * i + 1] = s[2 * i + 1] + (a * d + b * c);                                         \
+        }                                                                                          \
+    }
+
+COMPLEX(c64, float, f32)
+COMPLEX(c128, double, f64)
+
+#define SMALL(name, type)                                                                          \
+    static void widen_##name(void *target, const void *source, size_t count)                       \
+    {                                                                                              \
+        float *t = target;                                                                         \
+        const type *s = source;                                                                    \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = wf_f32_of_##name(s[i]);              \
+    }                                                                                              \
+    static void narrow_##name(void *target, const void *source, size_t count)                      \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const float *s = source;                                                                   \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = wf_##name##_of_f32(s[i]);            \
+    }
+
+SMALL(f16, uint16_t)
+SMALL(bf16, uint16_t)
+SMALL(f8e4m3, uint8_t)
+SMALL(f8e5m2, uint8_t)
+
+#define ROW_INTEGER(name)                                                                          \
+    {                                                                                              \
+        .binary = {add_##name, multiply_##name, least_##name, most_##name,                         \
+                   and_##name, or_##name,       xor_##name},                                       \
+        .divide = divide_##name, .scale = scale_##name, .scale_add = scale_add_##name              \
+    }
+#define ROW_REAL(name)                                                                             \
+    {                                                                                              \
+        .binary = {add_##name, multiply_##name, least_##name, most_##name},                        \
+        .divide = divide_##name, .scale = scale_##name, .scale_add = scale_add_##name              \
+    }
+#define ROW_COMPLEX(name)                                                                          \
+    {                                                                                              \
+        .binary = {add_##name, multiply_##name}, .divide = divide_##name, .scale = scale_##name,   \
+        .scale_add = scale_add_##name                                                              \
+    }
+#define ROW_SMALL(name)                                                                            \
+    {                                                                                              \
+        .widen = widen_##name, .narrow = narrow_##name                                             \
+    }
+
+const struct wf_cpu_kernels LEVEL = {
+    .level = LEVEL_NAME,
+    .of = {
+        [WEFT_DTYPE_BOOL] = {.binary = {or_u8, and_u8, and_u8, or_u8, and_u8, or_u8, xor_u8}},
+        [WEFT_DTYPE_I8] = ROW_INTEGER(i8),
+        [WEFT_DTYPE_U8] = ROW_INTEGER(u8),
+        [WEFT_DTYPE_I16] = ROW_INTEGER(i16),
+        [WEFT_DTYPE_U16] = ROW_INTEGER(u16),
+        [WEFT_DTYPE_I32] = ROW_INTEGER(i32),
+        [WEFT_DTYPE_U32] = ROW_INTEGER(u32),
+        [WEFT_DTYPE_I64] = ROW_INTEGER(i64),
+        [WEFT_DTYPE_U64] = ROW_INTEGER(u64),
+        [WEFT_DTYPE_F16] = ROW_SMALL(f16),
+        [WEFT_DTYPE_BF16] = ROW_SMALL(bf16),
+        [WEFT_DTYPE_F32] = ROW_REAL(f32),
+        [WEFT_DTYPE_F64] = ROW_REAL(f64),
+        [WEFT_DTYPE_F8E4M3] = ROW_SMALL(f8e4m3),
+        [WEFT_DTYPE_F8E5M2] = ROW_SMALL(f8e5m2),
+        [WEFT_DTYPE_C64] = ROW_COMPLEX(c64),
+        [WEFT_DTYPE_C128] = ROW_COMPLEX(c128),
+    }};

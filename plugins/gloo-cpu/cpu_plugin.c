@@ -1,0 +1,64 @@
+/* cpu_plugin.c - the plugin's tables and its one exported symbol. */
+#include "comm.h"
+
+static const weft_device_table device_table = {
+    .struct_size = sizeof(weft_device_table),
+    .signature = WEFT_DEVICE_SIGNATURE,
+    .probe = wf_cpu_probe,
+    .open = wf_cpu_device_open,
+    .close = wf_cpu_device_close,
+    .describe = wf_cpu_device_describe,
+    .allocate = wf_cpu_device_allocate,
+    .free = wf_cpu_device_free,
+    .query_pointer = wf_cpu_device_query_pointer,
+    .copy = wf_cpu_device_copy,
+    .fill = wf_cpu_device_fill,
+    .stream_create = wf_cpu_stream_create,
+    .stream_destroy = wf_cpu_stream_destroy,
+    .stream_query = wf_cpu_stream_query,
+    .stream_wait = wf_cpu_stream_wait,
+    .stream_call = wf_cpu_stream_call,
+    .event_create = wf_cpu_event_create,
+    .event_destroy = wf_cpu_event_destroy,
+    .event_record = wf_cpu_event_record,
+    .event_query = wf_cpu_event_query,
+    .event_wait = wf_cpu_event_wait,
+    .stream_wait_event = wf_cpu_stream_wait_event,
+    .event_elapsed = wf_cpu_event_elapsed,
+};
+
+static const weft_comm_table comm_table = {
+    .struct_size = sizeof(weft_comm_table),
+    .signature = WEFT_COMM_SIGNATURE,
+    .prepare = wf_cpu_comm_prepare,
+    .commit = wf_cpu_comm_commit,
+    .destroy = wf_cpu_comm_destroy,
+    .abort = wf_cpu_comm_abort,
+    .async_error = wf_cpu_comm_async_error,
+    .support = wf_cpu_comm_support,
+    .collective = wf_cpu_comm_collective,
+    .send = wf_cpu_comm_send,
+    .receive = wf_cpu_comm_receive,
+    .group_begin = wf_cpu_comm_group_begin,
+    .group_end = wf_cpu_comm_group_end,
+    .cost = wf_cpu_comm_cost,
+};
+
+static const weft_plugin plugin = {
+    .struct_size = sizeof(weft_plugin),
+    .abi_major = WEFT_ABI_MAJOR,
+    .abi_minor = WEFT_ABI_MINOR,
+    .host_minor_needed = WEFT_ABI_MINOR,
+    .name = "gloo-cpu",
+    .version = WEFT_CPU_VERSION,
+    .build = WEFT_CPU_VERSION,
+    .description = "host memory shared by the ranks of a host",
+    .device = &device_table,
+    .comm = &comm_table,
+};
+
+const weft_plugin *weft_plugin_entry(const weft_host *host)
+{
+    wf_cpu_host_set(host);
+    return &plugin;
+}

@@ -1,0 +1,174 @@
+/* cpu_reduce.c - choosing kernels and stringing them together. */
+#include "reduce.h"
+
+#include <string.h>
+
+#define BLOCK_BYTES 8192 /* of partial results; stays in the first cache */
+
+const struct wf_cpu_kernels *const *wf_cpu_kernel_levels(void)
+{
+    static const struct wf_cpu_kernels *levels[4];
+    size_t count = 0;
+
+    levels[count++] = &wf_cpu_kernels_base;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        levels[count++] = &wf_cpu_kernels_avx2;
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+            levels[count++] = &wf_cpu_kernels_avx512;
+    }
+#endif
+    levels[count] = NULL;
+    return levels;
+}
+
+const struct wf_cpu_kernels *wf_cpu_kernels(void)
+{
+    static _Atomic(const struct wf_cpu_kernels *) chosen;
+    const struct wf_cpu_kernels *best = atomic_load_explicit(&chosen, memory_order_relaxed);
+    const struct wf_cpu_kernels *const *levels;
+    const char *wanted;
+
+    if (best != NULL) return best;
+    levels = wf_cpu_kernel_levels();
+    wanted = wf_cpu_knob("WEFT_CPU_LEVEL");
+    for (size_t i = 0; levels[i] != NULL; i++) {
+        best = levels[i];
+        if (wanted != NULL && strcmp(wanted, best->level) == 0) break;
+    }
+    atomic_store_explicit(&chosen, best, memory_order_relaxed);
+    return best;
+}
+
+static enum wf_cpu_binary binary_of(uint32_t reduction)
+{
+    switch (reduction) {
+    case WEFT_REDUCE_PROD:
+        return CPU_MULTIPLY;
+    case WEFT_REDUCE_MIN:
+        return CPU_LEAST;
+    case WEFT_REDUCE_MAX:
+        return CPU_MOST;
+    case WEFT_REDUCE_BAND:
+        return CPU_AND;
+    case WEFT_REDUCE_BOR:
+        return CPU_OR;
+    case WEFT_REDUCE_BXOR:
+        return CPU_XOR;
+    default:
+        return CPU_ADD;
+    }
+}
+
+/* One block: AT is its first element, COUNT at most what BLOCK_BYTES hold. */
+struct block {
+    const struct wf_cpu_reducer *reducer;
+    const struct wf_cpu_arithmetic *arithmetic; /* of the type that is added in */
+    const struct wf_cpu_arithmetic *small;      /* widens and narrows, or NULL */
+    const void *const *sources;
+    size_t element, at, count;
+    void *wide; /* a widened source */
+};
+
+static const void *source_of(const struct block *block, uint32_t k)
+{
+    const void *source = (const unsigned char *)block->sources[k] + block->at * block->element;
+
+    if (block->small == NULL) return source;
+    block->small->widen(block->wide, source, block->count);
+    return block->wide;
+}
+
+/* Sources 0 .. size-1 into TARGET, through PARTIAL while more are to come. */
+static void combine(const struct block *block, void *partial, void *target)
+{
+    uint32_t size = block->reducer->size;
+    wf_cpu_binary_kernel *binary = block->arithmetic->binary[binary_of(block->reducer->reduction)];
+    const void *so_far = source_of(block, 0);
+
+    if (block->small != NULL) {
+        memcpy(partial, so_far, block->count * sizeof(float));
+        so_far = partial;
+    }
+    for (uint32_t k = 1; k < size; k++) {
+        void *next = k + 1 < size ? partial : target;
+
+        binary(next, so_far, source_of(block, k), block->count);
+        so_far = next;
+    }
+}
+
+static void combine_scaled(const struct block *block, void *partial, void *target)
+{
+    const void *const *scales = block->reducer->scales;
+    uint32_t size = block->reducer->size;
+    float wide_scale;
+
+    for (uint32_t k = 0; k < size; k++) {
+        void *next = k + 1 < size ? partial : target;
+        const void *scale = scales[k];
+
+        if (block->small != NULL) {
+            block->small->widen(&wide_scale, scale, 1);
+            scale = &wide_scale;
+        }
+        if (k == 0)
+            block->arithmetic->scale(next, source_of(block, k), scale, block->count);
+        else
+            block->arithmetic->scale_add(next, partial, source_of(block, k), scale, block->count);
+    }
+}
+
+static void reduce_block(const struct block *block, unsigned char *target)
+{
+    _Alignas(64) unsigned char partial[BLOCK_BYTES];
+    uint32_t reduction = block->reducer->reduction;
+    bool average = reduction == WEFT_REDUCE_AVG;
+    bool in_place = block->small == NULL && !average;
+    void *result = in_place ? target : partial;
+
+    if (reduction == WEFT_REDUCE_PREMUL_SUM)
+        combine_scaled(block, partial, result);
+    else if (block->reducer->size > 1 || block->small != NULL)
+        combine(block, partial, result);
+    else
+        memmove(result, source_of(block, 0), block->count * block->element);
+    if (average) {
+        uint32_t parts = block->reducer->parts != 0 ? block->reducer->parts : block->reducer->size;
+
+        block->arithmetic->divide(block->small != NULL ? (void *)partial : target, partial, parts,
+                                  block->count);
+    }
+    if (block->small != NULL) block->small->narrow(target, partial, block->count);
+}
+
+void wf_cpu_reduce(const struct wf_cpu_kernels *kernels, const struct wf_cpu_reducer *reducer,
+                   const void *const *sources, void *target, size_t count)
+{
+    _Alignas(64) unsigned char wide[BLOCK_BYTES];
+    const struct wf_cpu_arithmetic *own = &kernels->of[reducer->dtype];
+    bool small = own->widen != NULL;
+    struct block block = {.reducer = reducer,
+                          .arithmetic = small ? &kernels->of[WEFT_DTYPE_F32] : own,
+                          .small = small ? own : NULL,
+                          .sources = sources,
+                          .element = wf_cpu_dtype_bytes(reducer->dtype),
+                          .wide = wide};
+    size_t most = BLOCK_BYTES / (small ? sizeof(float) : block.element);
+
+    for (; block.at < count; block.at += block.count) {
+        block.count = count - block.at < most ? count - block.at : most;
+        reduce_block(&block, (unsigned char *)target + block.at * block.element);
+    }
+}
+
+void wf_cpu_scale(const struct wf_cpu_kernels *kernels, uint32_t dtype, const void *scale,
+                  void *data, size_t count)
+{
+    const void *source = data;
+    struct wf_cpu_reducer reducer = {
+        .dtype = dtype, .reduction = WEFT_REDUCE_PREMUL_SUM, .size = 1, .scales = &scale};
+
+    wf_cpu_reduce(kernels, &reducer, &source, data, count);
+}

@@ -1,0 +1,112 @@
+/* number.h - the small floating-point formats, bit by bit.
+ *
+ * Straight-line code without branches, so that compilers turn loops over it into vector code.
+ * Widening is exact; narrowing rounds to nearest even. */
+#ifndef WEFT_CPU_NUMBER_H
+#define WEFT_CPU_NUMBER_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define F32_INFINITY UINT32_C(0x7f800000)
+
+static inline uint32_t wf_bits_of_f32(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float wf_f32_of_bits(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* A format with MANTISSA stored bits and exponent BIAS, 31 - shift bits wide without its sign. */
+static inline float wf_widen_small(uint32_t bits, uint32_t sign, int mantissa, float scale,
+                                   uint32_t special)
+{
+    /* Multiplying moves the exponent and makes subnormals normal. */
+    uint32_t magnitude = wf_bits_of_f32(wf_f32_of_bits(bits << (23 - mantissa)) * scale);
+    uint32_t wide = bits >= special ? F32_INFINITY | bits << (23 - mantissa) : magnitude;
+
+    return wf_f32_of_bits(wide | sign << 31);
+}
+
+/* LIMIT is the largest code a finite value may get, INFINITE that of infinity, NAN that of NaN. */
+static inline uint32_t wf_narrow_small(float value, int mantissa, int bias, uint32_t limit,
+                                       uint32_t infinite, uint32_t nan)
+{
+    uint32_t magnitude = wf_bits_of_f32(value) & 0x7fffffffu;
+    int shift = 23 - mantissa;
+    uint32_t least_normal = (uint32_t)(128 - bias) << 23;
+    /* Adding this aligns a subnormal's last bit with the last bit of an f32. */
+    uint32_t align = (uint32_t)(128 - bias + shift) << 23;
+    uint32_t subnormal = wf_bits_of_f32(wf_f32_of_bits(magnitude) + wf_f32_of_bits(align)) - align;
+    uint32_t odd = (magnitude >> shift) & 1u;
+    uint32_t normal =
+        (magnitude - ((uint32_t)(127 - bias) << 23) + ((1u << (shift - 1)) - 1u) + odd) >> shift;
+    uint32_t code = magnitude < least_normal ? subnormal : normal;
+
+    code = code > limit ? limit : code;
+    code = magnitude == F32_INFINITY ? infinite : code;
+    return magnitude > F32_INFINITY ? nan : code;
+}
+
+static inline float wf_f32_of_f16(uint16_t bits)
+{
+    return wf_widen_small(bits & 0x7fffu, (uint32_t)bits >> 15, 10, 0x1p112f, 0x7c00);
+}
+
+static inline uint16_t wf_f16_of_f32(float value)
+{
+    uint32_t sign = wf_bits_of_f32(value) >> 31;
+
+    return (uint16_t)(sign << 15 | wf_narrow_small(value, 10, 15, 0x7c00, 0x7c00, 0x7e00));
+}
+
+static inline float wf_f32_of_bf16(uint16_t bits)
+{
+    return wf_f32_of_bits((uint32_t)bits << 16);
+}
+
+static inline uint16_t wf_bf16_of_f32(float value)
+{
+    uint32_t bits = wf_bits_of_f32(value);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    uint32_t quiet = bits >> 16 | 0x40u;
+
+    return (uint16_t)((bits & 0x7fffffffu) > F32_INFINITY ? quiet : rounded);
+}
+
+/* No infinity: larger values become the largest finite one, 448. */
+static inline float wf_f32_of_f8e4m3(uint8_t bits)
+{
+    return wf_widen_small(bits & 0x7fu, (uint32_t)bits >> 7, 3, 0x1p120f, 0x7f);
+}
+
+static inline uint8_t wf_f8e4m3_of_f32(float value)
+{
+    uint32_t sign = wf_bits_of_f32(value) >> 31;
+
+    return (uint8_t)(sign << 7 | wf_narrow_small(value, 3, 7, 0x7e, 0x7e, 0x7f));
+}
+
+/* Finite values saturate at 57344; infinity stays infinity. */
+static inline float wf_f32_of_f8e5m2(uint8_t bits)
+{
+    return wf_widen_small(bits & 0x7fu, (uint32_t)bits >> 7, 2, 0x1p112f, 0x7c);
+}
+
+static inline uint8_t wf_f8e5m2_of_f32(float value)
+{
+    uint32_t sign = wf_bits_of_f32(value) >> 31;
+
+    return (uint8_t)(sign << 7 | wf_narrow_small(value, 2, 15, 0x7b, 0x7c, 0x7e));
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* reduce.h - combining buffers element by element.
+ *
+ * cpu_kernels.h is one source, compiled for each level of vector hardware; cpu_reduce.c chooses the
+ * best level the processor has and strings its kernels together.  Buffers are combined strictly in
+ * the order given, so the result depends on nothing else. */
+#ifndef WEFT_CPU_REDUCE_H
+#define WEFT_CPU_REDUCE_H
+
+#include "cpu.h"
+
+enum wf_cpu_binary {
+    CPU_ADD,
+    CPU_MULTIPLY,
+    CPU_LEAST,
+    CPU_MOST,
+    CPU_AND,
+    CPU_OR,
+    CPU_XOR,
+    CPU_BINARIES
+};
+
+/* TARGET may equal a source. */
+typedef void wf_cpu_binary_kernel(void *target, const void *a, const void *b, size_t count);
+/* target = sum / parts. */
+typedef void wf_cpu_divide_kernel(void *target, const void *sum, uint32_t parts, size_t count);
+/* target = value * *scale, and target = sum + value * *scale. */
+typedef void wf_cpu_scale_kernel(void *target, const void *value, const void *scale, size_t count);
+typedef void wf_cpu_scale_add_kernel(void *target, const void *sum, const void *value,
+                                     const void *scale, size_t count);
+typedef void wf_cpu_convert_kernel(void *target, const void *source, size_t count);
+
+/* NULL where it is not defined, and for the small floats, which are widened to f32 first. */
+struct wf_cpu_arithmetic {
+    wf_cpu_binary_kernel *binary[CPU_BINARIES];
+    wf_cpu_divide_kernel *divide;
+    wf_cpu_scale_kernel *scale;
+    wf_cpu_scale_add_kernel *scale_add;
+    wf_cpu_convert_kernel *widen, *narrow; /* only f16, bf16, f8: from and to f32 */
+};
+
+struct wf_cpu_kernels {
+    const char *level; /* "neon", "avx2" */
+    struct wf_cpu_arithmetic of[WEFT_DTYPE_COUNT];
+};
+
+extern const struct wf_cpu_kernels wf_cpu_kernels_base;
+#if defined(__x86_64__)
+extern const struct wf_cpu_kernels wf_cpu_kernels_avx2, wf_cpu_kernels_avx512;
+#endif
+
+/* The best this processor can do, or what WEFT_CPU_LEVEL asks for if that is less. */
+const struct wf_cpu_kernels *wf_cpu_kernels(void);
+/* For tests: all the levels this processor has, ended by NULL. */
+const struct wf_cpu_kernels *const *wf_cpu_kernel_levels(void);
+
+/* target[i] = sources[0][i] op ... op sources[size - 1][i]; TARGET may be one of the sources. */
+struct wf_cpu_reducer {
+    uint32_t dtype, reduction;
+    uint32_t size;
+    uint32_t parts;            /* avg: what the sum is divided by; 0: SIZE */
+    const void *const *scales; /* premul_sum: one element for each source */
+};
+
+/* The reduction must be defined on the dtype. */
+void wf_cpu_reduce(const struct wf_cpu_kernels *kernels, const struct wf_cpu_reducer *reducer,
+                   const void *const *sources, void *target, size_t count);
+/* data[i] *= *scale. */
+void wf_cpu_scale(const struct wf_cpu_kernels *kernels, uint32_t dtype, const void *scale,
+                  void *data, size_t count);
+
+#endif

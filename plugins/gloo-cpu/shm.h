@@ -1,0 +1,238 @@
+/* shm.h - the ranks of a communicator that share one host's memory.
+ *
+ * Each rank has a board in its own heap, which all the others map.  Every collective has a number,
+ * the same on all ranks.  A rank begins number N by writing slot N % SHM_SLOTS of its board: which
+ * call this is, and its data, or where its data lies.  Peers wait for the slot's number, read, and
+ * when a rank is done with everybody's memory it writes N to `done` of its own board.  So a small
+ * collective costs one exchange of cache lines, and a large one two.
+ *
+ * A rank that fails says so on its board; whoever waits for it then fails too, with its reason. */
+#ifndef WEFT_CPU_SHM_H
+#define WEFT_CPU_SHM_H
+
+#include "heap.h"
+#include "stream.h"
+
+#define SHM_SLOTS   8
+#define SHM_INLINE  4096 /* bytes of data that travel in the slot itself */
+#define SHM_TINY    40   /* bytes that travel in the slot's first cache line */
+#define SHM_NOWHERE UINT64_MAX
+
+/* A call as all ranks should make it.  COUNT is a hash where ranks share an array of counts, and 0
+ * where each has its own. */
+struct wf_shm_call {
+    uint8_t collective, dtype, reduction;
+    uint8_t where; /* enum wf_shm_where: each rank's own choice, not compared */
+    int32_t root;
+    uint64_t count;
+};
+
+enum wf_shm_where { SHM_IN_LINE, SHM_IN_SLOT, SHM_BY_REFERENCE };
+
+/* Where a buffer lies: in its owner's address space, and in its owner's heap or nowhere. */
+struct wf_shm_place {
+    uint64_t pointer, offset;
+};
+
+/* A part of a buffer, in bytes. */
+struct wf_shm_span {
+    uint64_t offset, bytes;
+};
+
+struct wf_shm_slot {
+    _Alignas(CPU_LINE) _Atomic(uint64_t) number;
+    struct wf_shm_call call;
+    union {
+        unsigned char tiny[SHM_TINY];
+        struct {
+            struct wf_shm_place send, recv;
+        } at;
+    };
+    unsigned char scale[16]; /* premul_sum */
+    uint64_t bytes;          /* sent */
+    /* With calls that have counts per rank: the owner's spans, one per rank. */
+    unsigned char data[]; /* spans, then up to SHM_INLINE bytes */
+};
+
+enum wf_shm_state { SHM_WORKING, SHM_LEFT, SHM_FAILED };
+
+struct wf_shm_board {
+    uint64_t token;
+    _Alignas(CPU_LINE) _Atomic(uint64_t) done;
+    /* A sleeping owner waits on BELL; whoever changes what it may wait for rings, if SLEEPERS. */
+    _Alignas(CPU_LINE) _Atomic(uint32_t) sleepers;
+    _Atomic(uint32_t) bell;
+    _Alignas(CPU_LINE) _Atomic(uint32_t) state; /* enum wf_shm_state */
+    _Atomic(uint32_t) departed;                 /* peers that will never look at this board again */
+    int32_t cause; /* with SHM_FAILED: the owner's status and its words */
+    char words[384];
+    _Alignas(CPU_LINE) unsigned char slots[]; /* SHM_SLOTS of slot_bytes */
+};
+
+struct wf_shm_peer {
+    struct wf_cpu_segment_address address;
+    struct wf_shm_board *board;
+    uint8_t *heap;     /* where the peer's heap lies here */
+    bool attached;     /* HEAP is to be detached */
+    bool same_process; /* all its memory is ours too */
+    bool readable;     /* cross-memory attach works */
+    int32_t name;      /* the rank to call it by in messages */
+};
+
+/* The error a communicator is stuck with; the first one wins. */
+struct wf_shm_fault {
+    pthread_mutex_t lock;
+    _Atomic(int32_t) status;
+    char text[512];
+};
+
+/* A shared stand-in for private memory. */
+struct wf_shm_stage {
+    void *memory;
+    uint64_t bytes;
+};
+
+struct wf_shm_group {
+    struct wf_cpu_heap *heap; /* this rank's */
+    const char *label;        /* of the communicator, for messages */
+    int32_t rank, size;
+    uint32_t flags; /* WEFT_COMM_ bits */
+    int64_t timeout_ns;
+    size_t slot_bytes;
+    struct wf_shm_peer *peers; /* SIZE of them, the own one too */
+    struct wf_shm_board *board;
+    uint64_t number;     /* of the collective being done, from 1 */
+    uint64_t peers_done; /* all peers are known to be done with this one */
+    const char *doing;   /* what is being done, for messages */
+    struct wf_shm_fault fault;
+    struct wf_shm_stage send_stage, recv_stage;
+    void *target;              /* where this rank's result goes: RECV or its stand-in */
+    struct wf_shm_span *spans; /* room for SIZE */
+    const void **sources, **starts, **scales; /* likewise */
+    bool one_process;
+    bool met; /* peers may know the board */
+    /* Called while waiting, so that other work of the communicator moves on.  NULL: none. */
+    void (*progress)(void *argument);
+    void *progress_argument;
+};
+
+/* ---- shm_group.c ---- */
+
+/* Allocate and fill this rank's board; rank, size, heap, label, flags and timeout are set. */
+weft_status wf_shm_group_prepare(struct wf_shm_group *group, uint64_t token);
+/* Take down everything.  Says on the board that the rank has left. */
+void wf_shm_group_close(struct wf_shm_group *group);
+/* The group's failure: kept, told to peers, described to this thread. */
+weft_status wf_shm_fail(struct wf_shm_group *group, weft_status status, const char *format, ...)
+    CPU_PRINTF(3, 4);
+/* The failure the group is stuck with, described again; WEFT_OK if none. */
+weft_status wf_shm_fault(struct wf_shm_group *group);
+/* "rank 2 (pid 1234)" into TEXT. */
+const char *wf_shm_name(const struct wf_shm_group *group, int32_t rank, char *text, size_t bytes);
+/* RANK's memory that lies at PLACE, as seen here; NULL if it cannot be reached directly. */
+void *wf_shm_reach(const struct wf_shm_group *group, int32_t rank,
+                   const struct wf_shm_place *place);
+
+static inline bool wf_shm_broken(const struct wf_shm_group *group)
+{
+    return atomic_load_explicit(&group->fault.status, memory_order_relaxed) != WEFT_OK;
+}
+
+/* ---- shm_wait.c ---- */
+
+/* READY is called until it says true.  RANK is whom we wait for, or -1 when that is unknown. */
+struct wf_shm_waiting {
+    bool (*ready)(void *argument);
+    void *argument;
+    int32_t rank;
+    int64_t timeout_ns;
+    bool polled; /* nobody rings: never sleep for long */
+};
+weft_status wf_shm_wait_until(struct wf_shm_group *group, const struct wf_shm_waiting *waiting);
+
+/* Wait until *WORD, which RANK writes, is at least VALUE. */
+weft_status wf_shm_wait_slow(struct wf_shm_group *group, const _Atomic(uint64_t) *word,
+                             uint64_t value, int32_t rank);
+
+static inline weft_status wf_shm_wait(struct wf_shm_group *group, const _Atomic(uint64_t) *word,
+                                      uint64_t value, int32_t rank)
+{
+    if (atomic_load_explicit(word, memory_order_acquire) >= value) return WEFT_OK;
+    return wf_shm_wait_slow(group, word, value, rank);
+}
+
+/* Wake RANK if it sleeps.  The store it may wait for came before, and was seq_cst. */
+void wf_shm_ring(struct wf_shm_group *group, int32_t rank);
+void wf_shm_ring_all(struct wf_shm_group *group);
+/* There are at least RANKS ranks on this host. */
+void wf_shm_wait_expect(int32_t ranks);
+
+/* ---- shm_slot.c: beginning, meeting, finishing ---- */
+
+/* What one rank brings to a collective. */
+struct wf_shm_share {
+    const void *send;
+    uint64_t send_bytes;
+    void *recv; /* NULL: nobody else writes it */
+    uint64_t recv_bytes;
+    const void *scale;               /* one element for premul_sum, or NULL */
+    const struct wf_shm_span *spans; /* parts of SEND (or of RECV) per rank, or NULL */
+    bool copy_send;                  /* RECV overlaps SEND: peers must read a copy */
+};
+
+/* Begin the next collective.  SEND goes into the slot if it is small and RECV is not shared. */
+weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *call,
+                         const struct wf_shm_share *share);
+/* Wait for RANK to begin it too, and check that it makes the same call. */
+weft_status wf_shm_meet(struct wf_shm_group *group, int32_t rank);
+weft_status wf_shm_meet_all(struct wf_shm_group *group);
+/* This rank is done with everybody's memory. */
+void wf_shm_done(struct wf_shm_group *group);
+/* Wait until RANK (-1: every rank) is done with ours, if ours was shared by reference. */
+weft_status wf_shm_settle(struct wf_shm_group *group, int32_t rank);
+
+struct wf_shm_slot *wf_shm_slot(const struct wf_shm_group *group, int32_t rank);
+/* What RANK sent, the memory it receives in, and its spans.  Only after meeting it. */
+const void *wf_shm_sent(const struct wf_shm_group *group, int32_t rank);
+void *wf_shm_target(const struct wf_shm_group *group, int32_t rank);
+const struct wf_shm_span *wf_shm_spans(const struct wf_shm_group *group, int32_t rank);
+
+/* ---- shm_check.c ---- */
+
+/* WEFT_ERR_MISMATCH naming both calls unless RANK's call is the same as MINE. */
+weft_status wf_shm_check(struct wf_shm_group *group, int32_t rank, const struct wf_shm_call *mine,
+                         const struct wf_shm_call *theirs);
+
+/* ---- collectives ---- */
+
+/* One collective, arguments checked, ranks as in the group. */
+struct wf_shm_op {
+    uint32_t collective, dtype, reduction;
+    int32_t root;
+    size_t element;
+    const void *send;
+    void *recv;
+    uint64_t count;
+    const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
+    const void *scale;
+    uint32_t parts; /* what avg divides by */
+};
+
+/* shm_run.c: any of them, with the check of WEFT_COMM_CHECK before it. */
+weft_status wf_shm_run(struct wf_shm_group *group, const struct wf_shm_op *op);
+/* The call as it is compared. */
+struct wf_shm_call wf_shm_call_of(const struct wf_shm_op *op, int32_t size);
+
+/* shm_move.c */
+weft_status wf_shm_barrier(struct wf_shm_group *group, const struct wf_shm_op *op);
+weft_status wf_shm_all_gather(struct wf_shm_group *group, const struct wf_shm_op *op);
+weft_status wf_shm_all_to_all(struct wf_shm_group *group, const struct wf_shm_op *op);
+weft_status wf_shm_broadcast(struct wf_shm_group *group, const struct wf_shm_op *op);
+weft_status wf_shm_gather(struct wf_shm_group *group, const struct wf_shm_op *op);
+weft_status wf_shm_scatter(struct wf_shm_group *group, const struct wf_shm_op *op);
+/* shm_reduce.c */
+weft_status wf_shm_all_reduce(struct wf_shm_group *group, const struct wf_shm_op *op);
+weft_status wf_shm_reduce(struct wf_shm_group *group, const struct wf_shm_op *op);
+weft_status wf_shm_reduce_scatter(struct wf_shm_group *group, const struct wf_shm_op *op);
+
+#endif

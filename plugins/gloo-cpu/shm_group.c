@@ -1,0 +1,105 @@
+/* shm_group.c - the board of a rank, and failing together. */
+#include "shm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+weft_status wf_shm_group_prepare(struct wf_shm_group *group, uint64_t token)
+{
+    size_t spans = (size_t)group->size * sizeof(struct wf_shm_span);
+    size_t slot = offsetof(struct wf_shm_slot, data) + spans + SHM_INLINE;
+    size_t bytes, size = (size_t)group->size;
+    void *memory;
+
+    group->spans = wf_cpu_alloc(size * (sizeof *group->spans + 3 * sizeof *group->sources));
+    if (group->spans == NULL) return wf_cpu_fail_memory(size * sizeof *group->spans);
+    group->sources = (const void **)(group->spans + size);
+    group->starts = group->sources + size;
+    group->scales = group->starts + size;
+    group->slot_bytes = (slot + CPU_LINE - 1) / CPU_LINE * CPU_LINE;
+    bytes = offsetof(struct wf_shm_board, slots) + SHM_SLOTS * group->slot_bytes;
+    CPU_TRY(wf_cpu_heap_allocate(group->heap, bytes, &memory));
+    memset(memory, 0, bytes);
+    group->board = memory;
+    group->board->token = token;
+    pthread_mutex_init(&group->fault.lock, NULL);
+    return WEFT_OK;
+}
+
+static void release_stage(struct wf_shm_group *group, struct wf_shm_stage *stage)
+{
+    if (stage->memory != NULL) wf_cpu_heap_free(group->heap, stage->memory);
+    stage->memory = NULL;
+}
+
+/* The board outlives the communicator until all peers have departed as well: a slower one may still
+ * be reading the last collective's slot. */
+void wf_shm_group_close(struct wf_shm_group *group)
+{
+    uint32_t working = SHM_WORKING, others = (uint32_t)group->size - 1;
+
+    if (group->board != NULL) {
+        atomic_compare_exchange_strong(&group->board->state, &working, SHM_LEFT);
+        wf_shm_ring_all(group);
+        release_stage(group, &group->send_stage);
+        release_stage(group, &group->recv_stage);
+        pthread_mutex_destroy(&group->fault.lock);
+        if (!group->met) others = 0;
+        wf_cpu_heap_retire(group->heap, group->board, &group->board->departed, others);
+    }
+    for (int32_t p = 0; group->peers != NULL && p < group->size; p++) {
+        struct wf_shm_peer *peer = &group->peers[p];
+
+        if (p != group->rank && peer->board != NULL) atomic_fetch_add(&peer->board->departed, 1);
+        if (peer->attached) wf_cpu_segment_detach(&peer->address);
+    }
+    wf_cpu_free(group->peers);
+    wf_cpu_free(group->spans);
+}
+
+weft_status wf_shm_fail(struct wf_shm_group *group, weft_status status, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pthread_mutex_lock(&group->fault.lock);
+    if (!wf_shm_broken(group)) {
+        memcpy(group->fault.text, text, sizeof text);
+        group->board->cause = status;
+        snprintf(group->board->words, sizeof group->board->words, "%s", text);
+        atomic_store(&group->fault.status, status);
+        atomic_store(&group->board->state, SHM_FAILED);
+    }
+    pthread_mutex_unlock(&group->fault.lock);
+    wf_shm_ring_all(group);
+    return wf_shm_fault(group);
+}
+
+weft_status wf_shm_fault(struct wf_shm_group *group)
+{
+    weft_status status = atomic_load(&group->fault.status);
+
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_cpu_fail(status, "communicator \"%s\": %s", group->label, group->fault.text);
+}
+
+const char *wf_shm_name(const struct wf_shm_group *group, int32_t rank, char *text, size_t bytes)
+{
+    const struct wf_shm_peer *peer = &group->peers[rank];
+
+    snprintf(text, bytes, "rank %d (pid %d)", (int)peer->name, (int)peer->address.process.pid);
+    return text;
+}
+
+void *wf_shm_reach(const struct wf_shm_group *group, int32_t rank, const struct wf_shm_place *place)
+{
+    const struct wf_shm_peer *peer = &group->peers[rank];
+
+    if (peer->same_process) return (void *)(uintptr_t)place->pointer;
+    if (place->offset == SHM_NOWHERE) return NULL;
+    return peer->heap + place->offset;
+}

@@ -1,0 +1,57 @@
+/* ranks.h - ranks for tests of the CPU plugin, as threads or as processes.
+ *
+ * Every rank opens a device, makes a communicator over all ranks, and runs a body with it.  A rank
+ * that fails says where; ranks_run then counts it. */
+#ifndef WEFT_TESTS_RANKS_H
+#define WEFT_TESTS_RANKS_H
+
+#include "weft_plugin.h"
+
+#include <stdbool.h>
+
+#define RANKS_MOST 64
+
+struct rank {
+    int number, size;
+    void *device, *comm;
+    const weft_plugin *plugin;
+    struct ranks_shared *shared;
+    int round; /* of exchanges */
+};
+
+struct ranks_options {
+    int size;
+    bool threads;
+    uint32_t flags; /* WEFT_COMM_ bits */
+    int64_t timeout_ns;
+    void (*body)(struct rank *rank);
+};
+
+/* Run them all; the number of ranks that failed, a killed one among them. */
+int ranks_run(const struct ranks_options *options);
+
+/* Another communicator over all ranks. */
+weft_status ranks_comm(struct rank *rank, const char *name, void **comm);
+/* Wait for all ranks, by other means than the plugin. */
+void ranks_meet(struct rank *rank);
+/* The calling thread's last error text. */
+const char *ranks_error(void);
+/* A knob's value for this process; NULL takes it away. */
+void ranks_knob(const char *name, const char *value);
+
+/* Fail this rank unless TRUTH; the rank's body ends. */
+#define RANK_CHECK(truth)                                                                          \
+    do {                                                                                           \
+        if (!(truth)) ranks_fail(rank, __FILE__, __LINE__, #truth);                                \
+    } while (0)
+#define RANK_OK(call)                                                                              \
+    do {                                                                                           \
+        weft_status rank_status = (call);                                                          \
+        if (rank_status != WEFT_OK)                                                                \
+            ranks_fail_status(rank, __FILE__, __LINE__, #call, rank_status);                       \
+    } while (0)
+_Noreturn void ranks_fail(struct rank *rank, const char *file, int line, const char *text);
+_Noreturn void ranks_fail_status(struct rank *rank, const char *file, int line, const char *text,
+                                 weft_status status);
+
+#endif
