@@ -63,6 +63,7 @@ static uint32_t encode(const struct small_float *format, double value)
     double steps;
 
     if (isnan(value)) return format->nan;
+    if (value == 0) return sign;
     if (isinf(value)) return sign | past;
     frexp(value, &exponent);
     exponent--; /* now |value| is in [1, 2) x 2^exponent */

@@ -43,6 +43,11 @@ void wf_cpu_log(int level, const char *format, ...) CPU_PRINTF(2, 3);
 void *wf_cpu_alloc(size_t bytes) __attribute__((warn_unused_result));
 void wf_cpu_free(void *pointer);
 
+/* Structs that cross the border may be shorter or longer than ours: copy what both sides know.
+ * Both begin with their size; what a shorter GIVEN lacks is zero in OURS. */
+void wf_cpu_take_struct(void *ours, size_t bytes, const void *given);
+void wf_cpu_give_struct(void *theirs, const void *ours, size_t bytes);
+
 /* A knob's value, or NULL.  Flags: set, and not "0", "no", "off" or "false". */
 const char *wf_cpu_knob(const char *name);
 bool wf_cpu_knob_flag(const char *name, bool otherwise);

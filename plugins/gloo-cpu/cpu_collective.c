@@ -11,13 +11,16 @@ struct task {
     uint64_t *counts; /* copies of the four arrays, owned; NULL when run at once */
 };
 
-weft_status wf_cpu_comm_support(void *device, const weft_support_query *query, uint32_t *level)
+weft_status wf_cpu_comm_support(void *device, const weft_support_query *given, uint32_t *level)
 {
-    bool ok = query->collective < WEFT_COLL_COUNT && query->dtype < WEFT_DTYPE_COUNT;
+    weft_support_query query;
+    bool ok;
 
     (void)device;
-    if (ok && wf_cpu_collective_reduces(query->collective))
-        ok = wf_cpu_reduction_defined(query->reduction, query->dtype);
+    wf_cpu_take_struct(&query, sizeof query, given);
+    ok = query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT;
+    if (ok && wf_cpu_collective_reduces(query.collective))
+        ok = wf_cpu_reduction_defined(query.reduction, query.dtype);
     *level = ok ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
     return WEFT_OK;
 }
@@ -227,7 +230,13 @@ weft_status wf_cpu_comm_collective(void *handle, const weft_collective_args *arg
 {
     struct wf_cpu_comm *comm = handle;
     struct task task = {.comm = comm};
+    weft_collective_args whole;
     weft_status status;
+
+    if (args->struct_size < sizeof whole) {
+        wf_cpu_take_struct(&whole, sizeof whole, args);
+        args = &whole;
+    }
 
     CPU_TRY(wf_shm_fault(&comm->group));
     CPU_TRY(check_args(comm, args));

@@ -76,19 +76,21 @@ static weft_status check_options(const weft_comm_options *options)
     return WEFT_OK;
 }
 
-weft_status wf_cpu_comm_prepare(void *device, const weft_comm_options *options, void **out,
+weft_status wf_cpu_comm_prepare(void *device, const weft_comm_options *given, void **out,
                                 weft_blob *address)
 {
     struct wf_cpu_comm *comm;
+    weft_comm_options options;
     weft_status status;
 
-    CPU_TRY(check_options(options));
+    wf_cpu_take_struct(&options, sizeof options, given);
+    CPU_TRY(check_options(&options));
     comm = wf_cpu_alloc(sizeof *comm);
     if (comm == NULL) return wf_cpu_fail_memory(sizeof *comm);
     comm->device = device;
     pthread_mutex_init(&comm->turn_lock, NULL);
     wf_cpu_condition_create(&comm->turn_changed);
-    status = prepare(comm, options);
+    status = prepare(comm, &options);
     if (status != WEFT_OK) {
         wf_cpu_comm_destroy(comm);
         return status;

@@ -6,20 +6,22 @@
 #define COPY_FS_PER_BYTE   UINT64_C(45000) /* each core, while the others copy too */
 #define REDUCE_FS_PER_BYTE UINT64_C(60000)
 
-weft_status wf_cpu_comm_cost(void *device, const weft_support_query *query, uint64_t bytes,
+weft_status wf_cpu_comm_cost(void *device, const weft_support_query *given, uint64_t bytes,
                              weft_cost *out)
 {
-    uint64_t processors = (uint64_t)wf_cpu_processors();
-    uint64_t size = query->size < 1 ? 1 : (uint64_t)query->size;
-    uint64_t crowd = (size + processors - 1) / processors;
-    uint64_t per_byte =
-        wf_cpu_collective_reduces(query->collective) ? REDUCE_FS_PER_BYTE : COPY_FS_PER_BYTE;
+    uint64_t processors = (uint64_t)wf_cpu_processors(), size, crowd, per_byte;
+    weft_support_query query;
+    weft_cost cost = {.measured = 0};
 
     (void)device;
-    if (query->collective >= WEFT_COLL_COUNT)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query->collective);
-    out->measured = 0;
-    out->latency_ns = LATENCY_NS * (1 + size / 2) * (bytes > SHM_INLINE ? 2 : 1) * crowd;
-    out->femtoseconds_per_byte = size == 1 ? COPY_FS_PER_BYTE / 2 : per_byte * crowd;
+    wf_cpu_take_struct(&query, sizeof query, given);
+    if (query.collective >= WEFT_COLL_COUNT)
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query.collective);
+    size = query.size < 1 ? 1 : (uint64_t)query.size;
+    crowd = (size + processors - 1) / processors;
+    per_byte = wf_cpu_collective_reduces(query.collective) ? REDUCE_FS_PER_BYTE : COPY_FS_PER_BYTE;
+    cost.latency_ns = LATENCY_NS * (1 + size / 2) * (bytes > SHM_INLINE ? 2 : 1) * crowd;
+    cost.femtoseconds_per_byte = size == 1 ? COPY_FS_PER_BYTE / 2 : per_byte * crowd;
+    wf_cpu_give_struct(out, &cost, sizeof cost);
     return WEFT_OK;
 }

@@ -8,20 +8,22 @@
 
 weft_status wf_cpu_probe(weft_probe *out)
 {
-    out->score = 100;
-    out->device_count = 1;
-    out->library[0] = '\0';
+    weft_probe probe = {.score = 100, .device_count = 1};
+
+    wf_cpu_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }
 
-weft_status wf_cpu_device_open(const weft_device_options *options, void **out)
+weft_status wf_cpu_device_open(const weft_device_options *given, void **out)
 {
     struct wf_cpu_device *device;
+    weft_device_options options;
     weft_status status;
 
-    if (options->device > 0)
-        return wf_cpu_fail(WEFT_ERR_NO_DEVICE, "device %d: the host is one device, number 0",
-                           (int)options->device);
+    wf_cpu_take_struct(&options, sizeof options, given);
+    if (options.device > 0 || options.device < -1)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "device %d: the host is one device, number 0",
+                           (int)options.device);
     device = wf_cpu_alloc(sizeof *device);
     if (device == NULL) return wf_cpu_fail_memory(sizeof *device);
     status = wf_cpu_heap_create(&device->heap);
@@ -29,7 +31,7 @@ weft_status wf_cpu_device_open(const weft_device_options *options, void **out)
         wf_cpu_free(device);
         return status;
     }
-    device->local_rank = options->local_rank;
+    device->local_rank = options.local_rank;
     *out = device;
     return WEFT_OK;
 }
@@ -57,18 +59,19 @@ static void read_boot_id(char *out, size_t bytes)
 weft_status wf_cpu_device_describe(void *handle, weft_device_info *out)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    weft_device_info info = {.device = 0,
+                             .features = WEFT_FEATURE_HOST_MEMORY | WEFT_FEATURE_INLINE |
+                                         WEFT_FEATURE_TAGS | WEFT_FEATURE_THREADS,
+                             .memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page,
+                             .memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page,
+                             .alignment = HEAP_ALIGNMENT};
     struct utsname system;
 
     (void)handle;
     if (uname(&system) != 0) memcpy(system.machine, "cpu", 4);
-    out->device = 0;
-    out->features =
-        WEFT_FEATURE_HOST_MEMORY | WEFT_FEATURE_INLINE | WEFT_FEATURE_TAGS | WEFT_FEATURE_THREADS;
-    out->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-    out->memory_free = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
-    out->alignment = HEAP_ALIGNMENT;
-    snprintf(out->name, sizeof out->name, "%s, %d cores", system.machine, wf_cpu_processors());
-    read_boot_id(out->uuid, sizeof out->uuid);
+    snprintf(info.name, sizeof info.name, "%s, %d cores", system.machine, wf_cpu_processors());
+    read_boot_id(info.uuid, sizeof info.uuid);
+    wf_cpu_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
@@ -78,7 +81,7 @@ weft_status wf_cpu_device_allocate(void *handle, uint64_t bytes, uint32_t kind, 
 
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
         return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
-    return wf_cpu_heap_allocate(&device->heap, bytes, pointer);
+    return wf_cpu_heap_allocate(&device->heap, bytes, kind, pointer);
 }
 
 weft_status wf_cpu_device_free(void *handle, void *pointer)
@@ -92,14 +95,14 @@ weft_status wf_cpu_device_free(void *handle, void *pointer)
 weft_status wf_cpu_device_query_pointer(void *handle, const void *pointer, weft_pointer_info *out)
 {
     struct wf_cpu_device *device = handle;
-    void *base = NULL;
-    uint64_t bytes = 0;
-    bool ours = wf_cpu_heap_find(&device->heap, pointer, &base, &bytes);
+    struct wf_cpu_allocation found = {.kind = WEFT_MEMORY_HOST};
+    weft_pointer_info info = {.device = -1};
 
-    out->kind = ours ? WEFT_MEMORY_DEVICE : WEFT_MEMORY_HOST;
-    out->device = ours ? 0 : -1;
-    out->base = base;
-    out->bytes = bytes;
+    if (wf_cpu_heap_find(&device->heap, pointer, &found)) info.device = 0;
+    info.kind = found.kind;
+    info.base = found.base;
+    info.bytes = found.bytes;
+    wf_cpu_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 

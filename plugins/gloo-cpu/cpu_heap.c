@@ -17,6 +17,7 @@ struct wf_cpu_block {
     struct wf_cpu_block *before, *after;  /* neighbours by address */
     struct wf_cpu_block *previous, *next; /* in the bin, when free */
     uint64_t offset, bytes;
+    uint32_t kind;
     bool free, discarded; /* DISCARDED: the pages went back to the system */
 };
 
@@ -231,7 +232,8 @@ give_back:
     return status;
 }
 
-weft_status wf_cpu_heap_allocate(struct wf_cpu_heap *heap, uint64_t bytes, void **out)
+weft_status wf_cpu_heap_allocate(struct wf_cpu_heap *heap, uint64_t bytes, uint32_t kind,
+                                 void **out)
 {
     uint64_t unit = unit_of(bytes);
     struct wf_cpu_block *block = NULL;
@@ -244,7 +246,10 @@ weft_status wf_cpu_heap_allocate(struct wf_cpu_heap *heap, uint64_t bytes, void 
     bytes = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
     pthread_mutex_lock(&heap->lock);
     status = take(heap, bytes, &block);
-    if (status == WEFT_OK) *out = heap->segment.base + block->offset;
+    if (status == WEFT_OK) {
+        block->kind = kind;
+        *out = heap->segment.base + block->offset;
+    }
     pthread_mutex_unlock(&heap->lock);
     return status;
 }
@@ -323,16 +328,15 @@ void wf_cpu_heap_sweep(struct wf_cpu_heap *heap)
     }
 }
 
-bool wf_cpu_heap_find(struct wf_cpu_heap *heap, const void *pointer, void **base, uint64_t *bytes)
+bool wf_cpu_heap_find(struct wf_cpu_heap *heap, const void *pointer, struct wf_cpu_allocation *out)
 {
     struct wf_cpu_block *block;
 
     pthread_mutex_lock(&heap->lock);
     block = find(heap, pointer);
-    if (block != NULL) {
-        *base = heap->segment.base + block->offset;
-        *bytes = block->bytes;
-    }
+    if (block != NULL)
+        *out = (struct wf_cpu_allocation){heap->segment.base + block->offset, block->bytes,
+                                          block->kind};
     pthread_mutex_unlock(&heap->lock);
     return block != NULL;
 }

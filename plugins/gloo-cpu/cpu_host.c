@@ -79,6 +79,25 @@ void wf_cpu_free(void *pointer)
         free(pointer);
 }
 
+void wf_cpu_take_struct(void *ours, size_t bytes, const void *given)
+{
+    uint32_t size;
+
+    memcpy(&size, given, sizeof size);
+    memset(ours, 0, bytes);
+    memcpy(ours, given, size < bytes ? size : bytes);
+}
+
+void wf_cpu_give_struct(void *theirs, const void *ours, size_t bytes)
+{
+    uint32_t size;
+
+    memcpy(&size, theirs, sizeof size);
+    if (size > bytes) size = (uint32_t)bytes;
+    if (size > sizeof size)
+        memcpy((char *)theirs + sizeof size, (const char *)ours + sizeof size, size - sizeof size);
+}
+
 const char *wf_cpu_knob(const char *name)
 {
     return host != NULL ? host->knob(name) : NULL;

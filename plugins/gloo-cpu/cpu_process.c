@@ -107,13 +107,18 @@ static int quota_processors(void)
 
 int wf_cpu_processors(void)
 {
+    static atomic_int known;
     cpu_set_t set;
-    int count, quota = quota_processors();
+    int count = atomic_load_explicit(&known, memory_order_relaxed), quota;
 
+    if (count > 0) return count;
+    quota = quota_processors();
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         count = CPU_COUNT(&set);
     else
         count = (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (quota > 0 && quota < count) count = quota;
-    return count < 1 ? 1 : count;
+    if (count < 1) count = 1;
+    atomic_store_explicit(&known, count, memory_order_relaxed);
+    return count;
 }

@@ -69,7 +69,9 @@ struct wf_cpu_heap {
 
 weft_status wf_cpu_heap_create(struct wf_cpu_heap *heap);
 void wf_cpu_heap_close(struct wf_cpu_heap *heap);
-weft_status wf_cpu_heap_allocate(struct wf_cpu_heap *heap, uint64_t bytes, void **out);
+/* KIND is kept for wf_cpu_heap_find. */
+weft_status wf_cpu_heap_allocate(struct wf_cpu_heap *heap, uint64_t bytes, uint32_t kind,
+                                 void **out);
 /* False if POINTER was not handed out by this heap. */
 bool wf_cpu_heap_free(struct wf_cpu_heap *heap, void *pointer);
 /* Free POINTER once *COUNTER, which lies in it, has reached GOAL: peers may still read it. */
@@ -78,7 +80,12 @@ void wf_cpu_heap_retire(struct wf_cpu_heap *heap, void *pointer, const _Atomic(u
 /* Free what has been retired and may go. */
 void wf_cpu_heap_sweep(struct wf_cpu_heap *heap);
 /* The allocation POINTER lies in. */
-bool wf_cpu_heap_find(struct wf_cpu_heap *heap, const void *pointer, void **base, uint64_t *bytes);
+struct wf_cpu_allocation {
+    void *base;
+    uint64_t bytes;
+    uint32_t kind;
+};
+bool wf_cpu_heap_find(struct wf_cpu_heap *heap, const void *pointer, struct wf_cpu_allocation *out);
 
 /* Is the range inside the heap's address space?  No lock: the space never moves. */
 static inline bool wf_cpu_heap_holds(const struct wf_cpu_heap *heap, const void *pointer,

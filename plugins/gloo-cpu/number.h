@@ -96,7 +96,7 @@ static inline uint8_t wf_f8e4m3_of_f32(float value)
     return (uint8_t)(sign << 7 | wf_narrow_small(value, 3, 7, 0x7e, 0x7e, 0x7f));
 }
 
-/* Finite values saturate at 57344; infinity stays infinity. */
+/* Has infinity, but nothing becomes it: larger values become the largest finite one, 57344. */
 static inline float wf_f32_of_f8e5m2(uint8_t bits)
 {
     return wf_widen_small(bits & 0x7fu, (uint32_t)bits >> 7, 2, 0x1p112f, 0x7c);
@@ -106,7 +106,7 @@ static inline uint8_t wf_f8e5m2_of_f32(float value)
 {
     uint32_t sign = wf_bits_of_f32(value) >> 31;
 
-    return (uint8_t)(sign << 7 | wf_narrow_small(value, 2, 15, 0x7b, 0x7c, 0x7e));
+    return (uint8_t)(sign << 7 | wf_narrow_small(value, 2, 15, 0x7b, 0x7b, 0x7e));
 }
 
 #endif

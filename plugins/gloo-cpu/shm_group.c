@@ -19,7 +19,7 @@ weft_status wf_shm_group_prepare(struct wf_shm_group *group, uint64_t token)
     group->scales = group->starts + size;
     group->slot_bytes = (slot + CPU_LINE - 1) / CPU_LINE * CPU_LINE;
     bytes = offsetof(struct wf_shm_board, slots) + SHM_SLOTS * group->slot_bytes;
-    CPU_TRY(wf_cpu_heap_allocate(group->heap, bytes, &memory));
+    CPU_TRY(wf_cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
     memset(memory, 0, bytes);
     group->board = memory;
     group->board->token = token;

@@ -38,7 +38,7 @@ static weft_status stand_in(struct wf_shm_group *group, struct wf_shm_stage *sta
     if (stage->memory != NULL) wf_cpu_heap_free(group->heap, stage->memory);
     stage->memory = NULL;
     stage->bytes = 0;
-    CPU_TRY(wf_cpu_heap_allocate(group->heap, bytes, &stage->memory));
+    CPU_TRY(wf_cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &stage->memory));
     stage->bytes = bytes;
     return WEFT_OK;
 }
