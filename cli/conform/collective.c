@@ -4,6 +4,7 @@
 #include "board.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -279,4 +280,21 @@ void kit_collective_run(struct kit *kit, const struct kit_collective *c, uint64_
     kit_image_free(kit, &part.send);
     kit_image_free(kit, &part.recv);
     free(part.slack);
+}
+
+void kit_collective_case(struct kit *kit, const struct kit_collective *c, const char *prefix,
+                         const char *style)
+{
+    char reduction[32] = "", root[32] = "", late[32] = "";
+
+    if (wf_collective_reduces(c->collective))
+        snprintf(reduction, sizeof reduction, "/%s", wf_reduction_name(c->reduction));
+    if (kit_is_rooted(c->collective)) snprintf(root, sizeof root, "/root=%d", c->root);
+    if (c->late >= 0) snprintf(late, sizeof late, "/late=%d", c->late);
+    if (!kit_begin(kit, "%s%s/%s%s/%s/count=%llu%s%s/ranks=%s", prefix,
+                   wf_collective_name(c->collective), wf_dtype_name(c->dtype), reduction, style,
+                   (unsigned long long)c->count, root, late, c->group->name))
+        return;
+    kit_collective_run(kit, c, kit_case_seed(kit));
+    kit_end(kit);
 }

@@ -13,6 +13,7 @@ struct kit_shape {
 };
 
 extern const struct kit_shape kit_shapes[WEFT_COLL_COUNT];
+bool kit_is_rooted(uint32_t collective);
 
 /* Layouts of v-variants.  All but EMPTY have some parts of zero elements. */
 enum kit_layout {
@@ -51,6 +52,11 @@ uint64_t kit_recv_extent(const struct kit_collective *c, int32_t position);
 
 /* Run C inside the open case, on all members of its group, and check it. */
 void kit_collective_run(struct kit *kit, const struct kit_collective *c, uint64_t seed);
+
+/* Open a case for C, named after PREFIX ("" or ending in '/'), C's parts and STYLE; run and close
+ * it. */
+void kit_collective_case(struct kit *kit, const struct kit_collective *c, const char *prefix,
+                         const char *style);
 
 /* A seed that belongs to the open case, so that it is the same when run alone. */
 uint64_t kit_case_seed(const struct kit *kit);

@@ -18,6 +18,11 @@ const struct kit_shape kit_shapes[WEFT_COLL_COUNT] = {
     [WEFT_COLL_SCATTER_V] = {.split_send = true, .one_source = true, .varied = true},
 };
 
+bool kit_is_rooted(uint32_t collective)
+{
+    return kit_shapes[collective].one_source || kit_shapes[collective].one_target;
+}
+
 /* Length of the part that two positions share in a v-variant.  Symmetric, so that all_to_all_v can
  * be run in place; with one position only, the other is 0. */
 static uint64_t varied_share(const struct kit_collective *c, int32_t a, int32_t b)

@@ -50,7 +50,7 @@ void kit_level_claims(struct kit *kit);
 void kit_level_memory(struct kit *kit);
 void kit_level_streams(struct kit *kit);
 void kit_level_collectives(struct kit *kit);
-void kit_level_messages(struct kit *kit);
+void kit_level_p2p(struct kit *kit);
 void kit_level_groups(struct kit *kit);
 void kit_level_errors(struct kit *kit);
 void kit_level_symm(struct kit *kit);
@@ -107,6 +107,7 @@ struct kit {
     int group_count;
     uint64_t job; /* fresh for each team; the same on all its ranks */
     uint32_t comms_made;
+    bool messages_known, has_messages; /* of parcel.c */
 
     int level;            /* being run */
     uint64_t case_number; /* cases opened or passed over so far */

@@ -5,8 +5,6 @@
  * counts) is run with the first claimed one only. */
 #include "collective.h"
 
-#include <stdio.h>
-
 struct style {
     const char *name;
     uint64_t count;
@@ -36,34 +34,12 @@ static const struct style varied_styles[] = {
     {"permuted_misaligned", 13, KIT_PERMUTED, false, true},
 };
 
-static bool is_rooted(uint32_t collective)
-{
-    return kit_shapes[collective].one_source || kit_shapes[collective].one_target;
-}
-
 /* Complex numbers are aligned to their halves, the rest to themselves. */
 static uint32_t misalignment(uint32_t dtype)
 {
     uint32_t bytes = (uint32_t)wf_dtype_bytes(dtype);
 
     return kit_is_complex(dtype) ? bytes / 2 : bytes;
-}
-
-/* Open the case, run it and close it. */
-static void run_case(struct kit *kit, const struct kit_collective *c, const char *style)
-{
-    char reduction[32] = "", root[32] = "", late[32] = "";
-
-    if (wf_collective_reduces(c->collective))
-        snprintf(reduction, sizeof reduction, "/%s", wf_reduction_name(c->reduction));
-    if (is_rooted(c->collective)) snprintf(root, sizeof root, "/root=%d", c->root);
-    if (c->late >= 0) snprintf(late, sizeof late, "/late=%d", c->late);
-    if (!kit_begin(kit, "%s/%s%s/%s/count=%llu%s%s/ranks=%s", wf_collective_name(c->collective),
-                   wf_dtype_name(c->dtype), reduction, style, (unsigned long long)c->count, root,
-                   late, c->group->name))
-        return;
-    kit_collective_run(kit, c, kit_case_seed(kit));
-    kit_end(kit);
 }
 
 static void run_styles(struct kit *kit, struct kit_collective c)
@@ -77,8 +53,8 @@ static void run_styles(struct kit *kit, struct kit_collective c)
         c.layout = styles[i].layout;
         c.in_place = styles[i].in_place;
         c.misaligned = styles[i].misaligned ? misalignment(c.dtype) : 0;
-        c.root = is_rooted(c.collective) ? (int32_t)((c.dtype + i) % (size_t)c.group->size) : 0;
-        run_case(kit, &c, styles[i].name);
+        c.root = kit_is_rooted(c.collective) ? (int32_t)((c.dtype + i) % (size_t)c.group->size) : 0;
+        kit_collective_case(kit, &c, "", styles[i].name);
     }
 }
 
@@ -92,13 +68,14 @@ static void run_patterns(struct kit *kit, struct kit_collective c)
     if (!wf_collective_reduces(c.collective) || kit_shapes[c.collective].varied) return;
     c.count = 17;
     c.pattern = KIT_ROUNDING;
-    if (kit_epsilon(c.dtype) > 0 && c.reduction == WEFT_REDUCE_SUM) run_case(kit, &c, "rounding");
+    if (kit_epsilon(c.dtype) > 0 && c.reduction == WEFT_REDUCE_SUM)
+        kit_collective_case(kit, &c, "", "rounding");
     c.pattern = KIT_NAN;
     if (floating && (c.reduction == WEFT_REDUCE_SUM || c.reduction == WEFT_REDUCE_MIN ||
                      c.reduction == WEFT_REDUCE_MAX))
-        run_case(kit, &c, "nan");
+        kit_collective_case(kit, &c, "", "nan");
     c.pattern = KIT_EXTREME;
-    if (small && c.reduction == WEFT_REDUCE_SUM) run_case(kit, &c, "overflow");
+    if (small && c.reduction == WEFT_REDUCE_SUM) kit_collective_case(kit, &c, "", "overflow");
 }
 
 /* What does not depend on the dtype. */
@@ -107,21 +84,21 @@ static void run_once(struct kit *kit, struct kit_collective c)
     bool host = (kit->info.features & WEFT_FEATURE_HOST_MEMORY) != 0;
 
     c.count = 5;
-    for (c.root = 0; c.root < (is_rooted(c.collective) ? c.group->size : 1); c.root++)
-        run_case(kit, &c, "roots");
+    for (c.root = 0; c.root < (kit_is_rooted(c.collective) ? c.group->size : 1); c.root++)
+        kit_collective_case(kit, &c, "", "roots");
     c.root = 0;
     c.count = 65537;
-    run_case(kit, &c, "large");
+    kit_collective_case(kit, &c, "", "large");
     c.count = 9;
     c.own_stream = true;
-    run_case(kit, &c, "own_stream");
+    kit_collective_case(kit, &c, "", "own_stream");
     c.own_stream = false;
     c.memory = KIT_PLAIN;
-    if (host) run_case(kit, &c, "plain_memory");
+    if (host) kit_collective_case(kit, &c, "", "plain_memory");
     c.memory = KIT_DEVICE;
     if (c.group->size < 2) return;
     for (c.late = 0; c.late < c.group->size; c.late += c.group->size - 1)
-        run_case(kit, &c, "late");
+        kit_collective_case(kit, &c, "", "late");
 }
 
 static void run_groups(struct kit *kit, struct kit_collective c)
@@ -130,11 +107,11 @@ static void run_groups(struct kit *kit, struct kit_collective c)
     for (int g = 1; g < kit->group_count; g++) {
         c.group = &kit->groups[g];
         if (!c.group->claims[c.collective][c.dtype][c.reduction]) continue;
-        for (c.root = 0; c.root < (is_rooted(c.collective) ? c.group->size : 1); c.root++)
-            run_case(kit, &c, "out_of_place");
+        for (c.root = 0; c.root < (kit_is_rooted(c.collective) ? c.group->size : 1); c.root++)
+            kit_collective_case(kit, &c, "", "out_of_place");
         c.root = c.group->size - 1;
         c.in_place = true;
-        run_case(kit, &c, "in_place");
+        kit_collective_case(kit, &c, "", "in_place");
         c.in_place = false;
     }
 }

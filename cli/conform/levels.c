@@ -5,8 +5,12 @@
 
 const struct kit_level kit_levels[] = {
     {"load", "the plugin loads, describes itself and keeps nothing behind", kit_level_load},
+    {"claims", "the support query is pure, the same everywhere, and true", kit_level_claims},
     {"memory", "allocation, copies, fills and pointer queries", kit_level_memory},
+    {"streams", "streams are queues in order, and events tie them together", kit_level_streams},
     {"collectives", "every collective x dtype x reduction claimed", kit_level_collectives},
+    {"p2p", "messages between two ranks", kit_level_p2p},
+    {"groups", "operations that start together", kit_level_groups},
 };
 const size_t kit_level_count = WF_COUNT(kit_levels);
 
