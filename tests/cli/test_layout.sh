@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# `weft layout` and `weft bench layout`.
+source "$(dirname "$0")/lib.sh"
+weft=$1
+layout() { "$weft" layout "$@"; }
+
+is '{"ranks":[{"rank":0,"coord":[0,0],"shape":[4,3],"offset":[0,0],"runs":[[[0,4]],[[0,3]]]},{"rank":1,"coord":[0,1],"shape":[4,2],"offset":[0,3],"runs":[[[0,4]],[[3,2]]]},{"rank":2,"coord":[1,0],"shape":[3,3],"offset":[4,0],"runs":[[[4,3]],[[0,3]]]},{"rank":3,"coord":[1,1],"shape":[3,2],"offset":[4,3],"runs":[[[4,3]],[[3,2]]]}]}' \
+    layout --mesh 2x2 --shape 7x5 --placements 'S(0),S(1)' --json
+is '{"ranks":[{"rank":4,"coord":[2],"shape":[2],"offset":[4],"runs":[[[4,1],[7,1]]]}]}' \
+    layout --mesh 4@0-6:2 --shape 9 --placements 'SS(0,2)' --rank 4 --json
+is '{"ranks":[{"rank":5,"coord":[2,0],"shape":[0],"offset":[2],"runs":[[]]}]}' \
+    layout --mesh dp=3,tp=1@1,3,5 --shape 2 --placements 'S(0)[1],S(0)[0]' --rank 5 --json
+is '{"ranks":[{"rank":9,"coord":null,"shape":[0,0],"offset":[4,6],"runs":[[],[]]}]}' \
+    layout --mesh 2x2 --shape 4,6 --placements 'R,P(max)' --rank 9 --json
+is '{"ranks":[{"rank":0,"coord":[0],"shape":[],"offset":[],"runs":[]},{"rank":1,"coord":[1],"shape":[],"offset":[],"runs":[]}]}' \
+    layout --mesh 2 --shape '[]' --placements P --json
+
+is '      0    1    2    3    4    5
+  0  0,2  0,2  0,2  1,3  1,3  1,3
+  1  0,2  0,2  0,2  1,3  1,3  1,3
+
+rank   coord      shape            offset           runs
+0      0,0        [2,3]            [0,0]            0-1 x 0-2
+1      0,1        [2,3]            [0,3]            0-1 x 3-5
+2      1,0        [2,3]            [0,0]            0-1 x 0-2
+3      1,1        [2,3]            [0,3]            0-1 x 3-5' \
+    layout --mesh dp=2,tp=2 --shape 2x6 --placements 'R,S(1)'
+is '   0  1  2  3  4  5  6
+   0  0  3  1  1  4  2
+
+rank   coord      shape            offset           runs
+0      0,0        [2]              [0]              0-1
+1      0,1        [2]              [3]              3-4
+2      0,2        [1]              [6]              6
+3      1,0        [1]              [2]              2
+4      1,1        [1]              [5]              5
+5      1,2        [0]              [7]              none' \
+    layout --mesh 2x3 --shape 7 --placements 'S(0)[1],S(0)[0]'
+
+fails 2 'mesh: "2xx4", position 3: expected the size of an axis, found '"'x'" \
+    layout --mesh 2xx4 --shape 4 --placements R
+fails 2 'shape: "4x-1", position 3' layout --mesh 2 --shape 4x-1 --placements R
+fails 2 'placement 1, S(2): the tensor has 1 dimension' layout --mesh 2x2 --shape 4 --placements 'R,S(2)'
+fails 2 'placement 2, P(max): mixes with P(sum) on axis 0' \
+    layout --mesh 2x2x2 --shape 4 --placements 'P,R,P(max)'
+fails 2 'did you mean --placements' layout --mesh 2 --shape 4 --placement R
+fails 2 '--shape is missing' layout --mesh 2 --placements R
+fails 2 '--rank is "x"' layout --mesh 2 --shape 4 --placements R --rank x
+fails 1 'more than two dimensions are split' \
+    layout --mesh 2x2x2 --shape 4x4x4 --placements 'S(0),S(1),S(2)' --svg -
+fails 1 'No such file or directory' layout --mesh 2 --shape 4 --placements R --svg /nowhere/at/all.svg
+
+# The drawing is well-formed and has a rectangle per cell and one for the page.
+rectangles() {
+    layout "$@" --svg - | python3 -c '
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.stdin).getroot()
+print(len(root.findall("{http://www.w3.org/2000/svg}rect")))'
+}
+is 9 rectangles --mesh 2x4 --shape 8x16 --placements 'S(0),S(1)'
+is 13 rectangles --mesh dp=2,tp=4 --shape 24 --placements 'SS(0,3),S(0)'
+
+# Every run of a million ranks comes out, and none needs the others.
+is 1048576 bash -c "'$weft' layout --mesh 1024x1024 --shape 8192x4096 --placements 'S(0),S(1)' --json |
+    grep -o '\"rank\"' | wc -l"
+
+is 8 bash -c "'$weft' bench layout --ms 1 --json | grep -o median_ns | wc -l"
+fails 2 'did you mean "layout"?' "$weft" bench layuot
+finish
