@@ -1,0 +1,97 @@
+/* connection.c - one connection of the rendezvous server: bytes in, bytes out. */
+#include "server.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct wf_connection *wf_connection_create(int fd, uint64_t now_ns)
+{
+    struct wf_connection *c = wf_calloc(1, sizeof *c);
+
+    if (c == NULL) return NULL;
+    c->fd = fd;
+    c->rank = -1;
+    c->begun_ns = now_ns;
+    c->deadline_ns = now_ns + WF_STAGE_LIMIT_NS;
+    return c;
+}
+
+void wf_connection_release(struct wf_connection *c)
+{
+    close(c->fd);
+    wf_inbox_free(&c->in);
+    wf_text_free(&c->out);
+    wf_free(c);
+}
+
+void wf_connection_read(struct wf_connection *c)
+{
+    char buffer[16384];
+    ssize_t got;
+
+    for (int i = 0; i < 16; i++) { /* then others get their turn */
+        /* Before the proof no more is taken in than the handshake needs. */
+        size_t most = c->stage == WF_STAGE_MEMBER ? sizeof buffer : WF_PROOF_BYTES;
+
+        if (c->stage < WF_STAGE_MEMBER && c->in.bytes.length >= WF_PROOF_BYTES) return;
+        got = recv(c->fd, buffer, most, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (got <= 0) {
+            c->ended = true;
+            return;
+        }
+        if (c->stage == WF_STAGE_PARTING) continue; /* nothing it says matters any more */
+        wf_text_append(&c->in.bytes, buffer, (size_t)got);
+        if (c->in.bytes.failed) c->broken = true;
+        if ((size_t)got < most) return;
+    }
+}
+
+void wf_connection_write(struct wf_connection *c)
+{
+    while (c->sent < c->out.length) {
+        ssize_t put = send(c->fd, c->out.data + c->sent, c->out.length - c->sent,
+                           MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (put < 0) {
+            c->deaf = true; /* what the peer said before it went is still to be read */
+            break;
+        }
+        c->sent += (size_t)put;
+    }
+    wf_text_free(&c->out);
+    c->sent = 0;
+    if (c->stage == WF_STAGE_PARTING) c->broken = true;
+}
+
+void wf_connection_send(struct wf_connection *c, uint16_t type, uint64_t id,
+                        const struct wf_text *payload)
+{
+    size_t begin;
+
+    if (c->deaf) return;
+    begin = wf_frame_begin(&c->out, type, id);
+    if (payload != NULL) {
+        wf_text_append(&c->out, payload->data, payload->length);
+        if (payload->failed) c->broken = true;
+    }
+    wf_frame_end(&c->out, begin);
+    if (c->out.failed) c->broken = true;
+}
+
+void wf_connection_refuse(struct wf_connection *c, weft_status status, const char *text)
+{
+    struct wf_text payload = {0};
+
+    wf_put_u32(&payload, (uint32_t)status);
+    wf_put_string(&payload, text);
+    wf_connection_send(c, WF_FRAME_REFUSED, 0, &payload);
+    wf_text_free(&payload);
+    c->stage = WF_STAGE_PARTING;
+    c->deadline_ns = wf_now_ns() + WF_STAGE_LIMIT_NS;
+    c->rank = -1;
+}

@@ -1,0 +1,392 @@
+/* meeting.c - all-gathers among lists of ranks: who came, who is missing, what came of it.
+ *
+ * Meetings are found by their list.  A rank's calls on one list wait for each other, so its first
+ * call that is not answered belongs to the oldest meeting of that list it has not come to.  A
+ * failed meeting stays until every rank that is still there has been told: that is how a rank that
+ * comes late learns what the others know.  Nothing here touches a socket or a clock. */
+#include "rendezvous.h"
+
+#include "weft/status.h"
+
+#include <string.h>
+
+#define LABEL_BYTES 160
+#define TEXT_BYTES  1800
+
+struct seat {
+    void *data; /* the blob that was brought */
+    uint64_t bytes, id;
+    bool came, excused; /* excused: will not come any more */
+};
+
+struct meeting {
+    struct meeting *next;
+    int32_t *ranks;
+    struct seat *seats;
+    int32_t count, first_come;
+    int64_t timeout_ns;
+    uint64_t deadline_ns;
+    weft_status status;
+    char label[LABEL_BYTES], text[TEXT_BYTES];
+};
+
+struct wf_meetings {
+    struct wf_meeting_sink sink;
+    struct meeting *first;
+    uint64_t serial;
+    int32_t size;
+    char **gone;     /* per rank: why, or NULL */
+    bool *mentioned; /* per rank: scratch of check_list */
+};
+
+/* ---- contributions on the wire ---- */
+
+void wf_contribution_put(struct wf_text *out, const struct wf_contribution *contribution)
+{
+    wf_put_u32(out, (uint32_t)contribution->status);
+    wf_put_u64(out, (uint64_t)contribution->timeout_ns);
+    wf_put_string(out, contribution->label);
+    wf_put_string(out, contribution->text != NULL ? contribution->text : "");
+    wf_put_u32(out, (uint32_t)contribution->count);
+    for (int32_t i = 0; i < contribution->count; i++)
+        wf_put_u32(out, (uint32_t)contribution->ranks[i]);
+    wf_put_blob(out, contribution->blob.data, contribution->blob.bytes);
+}
+
+weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32_t most,
+                                 char *label, size_t label_bytes, char *text, size_t text_bytes,
+                                 struct wf_contribution *out)
+{
+    struct wf_contribution taken = {.ranks = ranks, .label = label, .text = text};
+
+    taken.status = (weft_status)wf_take_u32(reader);
+    taken.timeout_ns = (int64_t)wf_take_u64(reader);
+    wf_take_string(reader, label, label_bytes);
+    wf_take_string(reader, text, text_bytes);
+    taken.count = (int32_t)wf_take_u32(reader);
+    if (taken.count < 1 || taken.count > most)
+        return wf_fail(WEFT_ERR_PARSE, "a list of %d ranks, where 1 to %d are possible",
+                       taken.count, most);
+    for (int32_t i = 0; i < taken.count; i++)
+        ranks[i] = (int32_t)wf_take_u32(reader);
+    taken.blob = wf_take_blob(reader);
+    if (reader->failed || reader->left > 0)
+        return wf_fail(WEFT_ERR_PARSE, "a contribution with a wrong length");
+    *out = taken;
+    return WEFT_OK;
+}
+
+/* ---- the table ---- */
+
+weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink, struct wf_meetings **out)
+{
+    struct wf_meetings *m = wf_calloc(1, sizeof *m);
+
+    if (m == NULL) return wf_fail_memory(sizeof *m);
+    m->gone = wf_calloc((size_t)size, sizeof *m->gone);
+    m->mentioned = wf_calloc((size_t)size, sizeof *m->mentioned);
+    if (m->gone == NULL || m->mentioned == NULL) {
+        wf_free(m->gone);
+        wf_free(m->mentioned);
+        wf_free(m);
+        return wf_fail_memory((size_t)size * sizeof *m->gone);
+    }
+    m->size = size;
+    m->sink = sink;
+    *out = m;
+    return WEFT_OK;
+}
+
+static void free_meeting(struct meeting *meeting)
+{
+    if (meeting == NULL) return;
+    for (int32_t i = 0; meeting->seats != NULL && i < meeting->count; i++)
+        wf_free(meeting->seats[i].data);
+    wf_free(meeting->seats);
+    wf_free(meeting->ranks);
+    wf_free(meeting);
+}
+
+void wf_meetings_release(struct wf_meetings **meetings)
+{
+    struct wf_meetings *m = *meetings;
+
+    if (m == NULL) return;
+    while (m->first != NULL) {
+        struct meeting *meeting = m->first;
+
+        m->first = meeting->next;
+        free_meeting(meeting);
+    }
+    for (int32_t rank = 0; rank < m->size; rank++)
+        wf_free(m->gone[rank]);
+    wf_free(m->gone);
+    wf_free(m->mentioned);
+    wf_free(m);
+    *meetings = NULL;
+}
+
+size_t wf_meetings_open(const struct wf_meetings *meetings)
+{
+    size_t open = 0;
+
+    for (const struct meeting *meeting = meetings->first; meeting != NULL; meeting = meeting->next)
+        open++;
+    return open;
+}
+
+static int32_t seat_of(const struct meeting *meeting, int32_t rank)
+{
+    for (int32_t i = 0; i < meeting->count; i++)
+        if (meeting->ranks[i] == rank) return i;
+    return -1;
+}
+
+static bool is_for(const struct meeting *meeting, const struct wf_contribution *c)
+{
+    return meeting->count == c->count &&
+           memcmp(meeting->ranks, c->ranks, (size_t)c->count * sizeof *c->ranks) == 0;
+}
+
+static struct meeting *find_unseen(struct wf_meetings *m, int32_t rank,
+                                   const struct wf_contribution *c)
+{
+    for (struct meeting *meeting = m->first; meeting != NULL; meeting = meeting->next)
+        if (is_for(meeting, c) && !meeting->seats[seat_of(meeting, rank)].came) return meeting;
+    return NULL;
+}
+
+static weft_status open_meeting(struct wf_meetings *m, uint64_t now_ns, int32_t rank,
+                                const struct wf_contribution *c, struct meeting **out)
+{
+    struct meeting *meeting = wf_calloc(1, sizeof *meeting), **last = &m->first;
+    size_t list_bytes = (size_t)c->count * sizeof *meeting->ranks;
+
+    if (meeting == NULL) return wf_fail_memory(sizeof *meeting);
+    meeting->count = c->count;
+    meeting->ranks = wf_alloc(list_bytes);
+    meeting->seats = wf_calloc((size_t)c->count, sizeof *meeting->seats);
+    if (meeting->ranks == NULL || meeting->seats == NULL) {
+        free_meeting(meeting);
+        return wf_fail_memory(list_bytes);
+    }
+    memcpy(meeting->ranks, c->ranks, list_bytes);
+    strncpy(meeting->label, c->label, sizeof meeting->label - 1);
+    meeting->first_come = rank;
+    meeting->timeout_ns = c->timeout_ns;
+    meeting->deadline_ns = c->timeout_ns < 0 ? UINT64_MAX : now_ns + (uint64_t)c->timeout_ns;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = meeting;
+    *out = meeting;
+    return WEFT_OK;
+}
+
+static void close_meeting(struct wf_meetings *m, struct meeting *meeting)
+{
+    struct meeting **at = &m->first;
+
+    while (*at != meeting)
+        at = &(*at)->next;
+    *at = meeting->next;
+    free_meeting(meeting);
+}
+
+/* ---- outcomes ---- */
+
+static void deliver_failure(struct wf_meetings *m, int32_t rank, uint64_t id, weft_status status,
+                            const char *text)
+{
+    struct wf_text payload = {0};
+
+    wf_put_u32(&payload, (uint32_t)status);
+    wf_put_string(&payload, text);
+    m->sink.deliver(m->sink.self, rank, id, &payload);
+    wf_text_free(&payload);
+}
+
+/* The first failure counts; whoever waits is told at once. */
+static void fail_meeting(struct wf_meetings *m, struct meeting *meeting, weft_status status,
+                         struct wf_text *text)
+{
+    if (meeting->status != WEFT_OK) return;
+    meeting->status = status;
+    meeting->deadline_ns = UINT64_MAX;
+    strncpy(meeting->text, text->failed || text->data == NULL ? "out of memory" : text->data,
+            sizeof meeting->text - 1);
+    for (int32_t i = 0; i < meeting->count; i++)
+        if (meeting->seats[i].came)
+            deliver_failure(m, meeting->ranks[i], meeting->seats[i].id, status, meeting->text);
+}
+
+/* Everyone who is still there has been told, so nobody will ask again. */
+static bool is_over(const struct meeting *meeting)
+{
+    for (int32_t i = 0; i < meeting->count; i++)
+        if (!meeting->seats[i].came && !meeting->seats[i].excused) return false;
+    return true;
+}
+
+static bool all_came(const struct meeting *meeting)
+{
+    for (int32_t i = 0; i < meeting->count; i++)
+        if (!meeting->seats[i].came) return false;
+    return true;
+}
+
+static void deliver_success(struct wf_meetings *m, struct meeting *meeting)
+{
+    struct wf_text payload = {0};
+    uint64_t bytes = 0;
+
+    for (int32_t i = 0; i < meeting->count; i++)
+        bytes += meeting->seats[i].bytes + 8;
+    wf_put_u32(&payload, WEFT_OK);
+    wf_put_u64(&payload, ++m->serial);
+    wf_put_u32(&payload, (uint32_t)meeting->count);
+    for (int32_t i = 0; bytes < WF_FRAME_MOST && i < meeting->count; i++)
+        wf_put_blob(&payload, meeting->seats[i].data, meeting->seats[i].bytes);
+    if (payload.failed || bytes >= WF_FRAME_MOST) {
+        struct wf_text why = {0};
+
+        wf_text_add(&why, "the rendezvous cannot hold the %llu bytes that %d ranks brought to %s",
+                    (unsigned long long)bytes, meeting->count, meeting->label);
+        fail_meeting(m, meeting, WEFT_ERR_NO_MEMORY, &why);
+        wf_text_free(&why);
+    } else {
+        for (int32_t i = 0; i < meeting->count; i++)
+            m->sink.deliver(m->sink.self, meeting->ranks[i], meeting->seats[i].id, &payload);
+    }
+    wf_text_free(&payload);
+}
+
+/* ---- coming ---- */
+
+static weft_status check_list(struct wf_meetings *m, int32_t rank, const struct wf_contribution *c)
+{
+    bool valid = c->count >= 1 && c->count <= m->size, has_rank = false;
+
+    memset(m->mentioned, 0, (size_t)m->size * sizeof *m->mentioned);
+    for (int32_t i = 0; valid && i < c->count; i++) {
+        int32_t r = c->ranks[i];
+
+        valid = r >= 0 && r < m->size && !m->mentioned[r];
+        if (valid) m->mentioned[r] = true;
+        if (r == rank) has_rank = true;
+    }
+    if (valid && has_rank) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "rank %d brought an ill-formed list of %d ranks", rank,
+                   c->count);
+}
+
+static int32_t find_gone(const struct wf_meetings *m, const struct wf_contribution *c)
+{
+    for (int32_t i = 0; i < c->count; i++)
+        if (m->gone[c->ranks[i]] != NULL) return c->ranks[i];
+    return -1;
+}
+
+static weft_status keep_blob(struct seat *seat, weft_blob blob)
+{
+    seat->data = wf_alloc((size_t)blob.bytes);
+    if (seat->data == NULL) return wf_fail_memory((size_t)blob.bytes);
+    if (blob.bytes > 0) memcpy(seat->data, blob.data, (size_t)blob.bytes);
+    seat->bytes = blob.bytes;
+    return WEFT_OK;
+}
+
+static void judge(struct wf_meetings *m, struct meeting *meeting, int32_t rank,
+                  const struct wf_contribution *c)
+{
+    struct wf_text why = {0};
+
+    if (c->status != WEFT_OK) {
+        wf_text_add(&why, "rank %d: %s", rank, c->text);
+        fail_meeting(m, meeting, c->status, &why);
+    } else if (strncmp(meeting->label, c->label, sizeof meeting->label - 1) != 0) {
+        wf_text_add(&why, "rank %d came to %s while rank %d came to %s", rank, c->label,
+                    meeting->first_come, meeting->label);
+        fail_meeting(m, meeting, WEFT_ERR_MISMATCH, &why);
+    } else if (all_came(meeting)) {
+        deliver_success(m, meeting);
+    }
+    wf_text_free(&why);
+}
+
+weft_status wf_meetings_post(struct wf_meetings *m, uint64_t now_ns, int32_t rank, uint64_t id,
+                             const struct wf_contribution *c)
+{
+    struct meeting *meeting;
+    struct seat *seat;
+    int32_t gone;
+
+    WF_TRY(check_list(m, rank, c));
+    meeting = find_unseen(m, rank, c);
+    gone = find_gone(m, c);
+    if (meeting == NULL && gone >= 0) {
+        deliver_failure(m, rank, id, WEFT_ERR_PEER, m->gone[gone]);
+        return WEFT_OK;
+    }
+    if (meeting == NULL) WF_TRY(open_meeting(m, now_ns, rank, c, &meeting));
+    seat = &meeting->seats[seat_of(meeting, rank)];
+    WF_TRY(keep_blob(seat, c->blob));
+    seat->came = true;
+    seat->id = id;
+    if (meeting->status != WEFT_OK)
+        deliver_failure(m, rank, id, meeting->status, meeting->text);
+    else
+        judge(m, meeting, rank, c);
+    if (is_over(meeting)) close_meeting(m, meeting);
+    return WEFT_OK;
+}
+
+/* ---- not coming ---- */
+
+void wf_meetings_gone(struct wf_meetings *m, int32_t rank, const char *text)
+{
+    struct wf_text why = {0};
+    struct meeting *next;
+
+    if (m->gone[rank] != NULL) return;
+    wf_text_add(&why, "rank %d %s", rank, text);
+    m->gone[rank] = wf_strdup(why.failed ? "out of memory" : why.data);
+    for (struct meeting *meeting = m->first; meeting != NULL; meeting = next) {
+        int32_t seat = seat_of(meeting, rank);
+
+        next = meeting->next;
+        if (seat < 0) continue;
+        meeting->seats[seat].excused = true;
+        fail_meeting(m, meeting, WEFT_ERR_PEER, &why);
+        if (is_over(meeting)) close_meeting(m, meeting);
+    }
+    wf_text_free(&why);
+}
+
+static void time_out(struct wf_meetings *m, struct meeting *meeting)
+{
+    struct wf_text why = {0};
+    int32_t *missing = wf_alloc((size_t)meeting->count * sizeof *missing);
+    int32_t count = 0;
+
+    for (int32_t i = 0; missing != NULL && i < meeting->count; i++)
+        if (!meeting->seats[i].came) missing[count++] = meeting->ranks[i];
+    if (missing != NULL) {
+        wf_ranks_print(&why, missing, count);
+        wf_text_add(&why, " of %d did not come to %s within ", meeting->count, meeting->label);
+        wf_text_time(&why, (uint64_t)meeting->timeout_ns);
+    }
+    fail_meeting(m, meeting, WEFT_ERR_TIMEOUT, &why);
+    wf_free(missing);
+    wf_text_free(&why);
+}
+
+uint64_t wf_meetings_expire(struct wf_meetings *m, uint64_t now_ns)
+{
+    uint64_t earliest = UINT64_MAX;
+
+    for (struct meeting *meeting = m->first; meeting != NULL; meeting = meeting->next) {
+        if (meeting->deadline_ns <= now_ns) time_out(m, meeting);
+        if (meeting->deadline_ns < earliest) earliest = meeting->deadline_ns;
+    }
+    return earliest;
+}

@@ -1,0 +1,315 @@
+/* rendezvous.h - how the ranks of a job find each other and agree.
+ *
+ * A star: every rank holds one connection to a server, which lives in rank 0's process, in
+ * `weft run`, or, for ranks that are threads, in their own process.  It is used to come together,
+ * to make communicators and to learn of failures; tensors never pass through it.
+ *
+ *     ranks.c     lists of ranks in words
+ *     sha256.c    the keyed hash that proves knowledge of the job's token
+ *     address.c   "host:port", "[v6]:port", "unix:name": listening and connecting
+ *     wire.c      bytes <-> frames
+ *     join.c      the handshake
+ *     meeting.c   all-gathers among lists of ranks; no sockets, no clock
+ *     inquiry.c   asking ranks where they are
+ *     server.c    the star's middle; connection.c and members.c are parts of it
+ *     client.c    a rank's end, which enter.c brings there */
+#ifndef WEFT_COMM_RENDEZVOUS_H
+#define WEFT_COMM_RENDEZVOUS_H
+
+#include "base/base.h"
+
+#define WF_SECOND_NS INT64_C(1000000000)
+
+/* ---- ranks.c ---- */
+
+/* "rank 3", "ranks 1, 4-6 and 9"; at most about 20 of them are written out. */
+void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
+
+/* ---- sha256.c ---- */
+
+#define WF_SHA256_BYTES 32
+
+void wf_sha256(const void *data, size_t bytes, uint8_t out[WF_SHA256_BYTES]);
+void wf_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
+                    uint8_t out[WF_SHA256_BYTES]);
+/* In a time that does not depend on the contents. */
+bool wf_secret_equal(const void *a, const void *b, size_t bytes);
+/* From the kernel; never fails. */
+void wf_random_bytes(void *out, size_t bytes);
+
+/* ---- address.c ---- */
+
+/* Where a rendezvous is.  An empty host with a port is not valid. */
+struct wf_address {
+    char host[256]; /* name or number; for Unix sockets the abstract name */
+    uint16_t port;
+    bool is_unix;
+};
+
+#define WF_ADDRESS_TEXT  288
+#define WF_MAX_LISTENERS 4
+
+/* WHAT names where TEXT is from ("WEFT_RENDEZVOUS").  A missing port is DEFAULT_PORT, or an error
+ * when that is negative. */
+weft_status wf_address_parse(const char *what, const char *text, int default_port,
+                             struct wf_address *out) WF_NODISCARD;
+void wf_address_print(const struct wf_address *address, char out[WF_ADDRESS_TEXT]);
+/* Does the text alone say that this host is meant: a Unix socket, localhost, 127.x, ::1? */
+bool wf_address_is_local(const struct wf_address *address);
+
+/* Listen on every address the host resolves to, the same port on each; port 0 takes a free one and
+ * writes it back.  Sockets do not block. */
+weft_status wf_address_listen(struct wf_address *address, int fds[WF_MAX_LISTENERS],
+                              size_t *count) WF_NODISCARD;
+/* Connect, trying each address the host resolves to, again and again until DEADLINE_NS of
+ * wf_now_ns.  The socket does not block. */
+weft_status wf_address_connect(const struct wf_address *address, uint64_t deadline_ns,
+                               int *fd) WF_NODISCARD;
+/* On a Unix socket: is the peer's user ours?  True for other sockets. */
+bool wf_address_same_user(int fd);
+
+/* ---- wire.c ---- */
+
+/* Everything is little-endian.  A frame is a header and a payload. */
+#define WF_FRAME_HEADER 16
+#define WF_FRAME_MOST   (UINT64_C(1) << 30)
+
+enum wf_frame_type {
+    WF_FRAME_REFUSED = 1, /* server: status, text; the connection ends */
+    WF_FRAME_ADMITTED,    /* server: its proof */
+    WF_FRAME_READY,       /* server: all have come; job number, rank that serves or -1 */
+    WF_FRAME_GATHER,      /* client: a contribution to a meeting; id is the client's */
+    WF_FRAME_GATHERED,    /* server: what came of it; the client's id */
+    WF_FRAME_GONE,        /* server: rank, whether it left in peace, text */
+    WF_FRAME_ABORT,       /* both: communicator's number, ranks, text */
+    WF_FRAME_ASK,         /* client: where are these ranks?  server: where are you? */
+    WF_FRAME_TELL,        /* client: where it is.  server: all answers */
+    WF_FRAME_LEAVE,       /* client: goodbye.  server: it ends, in peace */
+    WF_FRAME_TYPES
+};
+
+struct wf_frame {
+    uint16_t type;
+    uint64_t id;
+    const uint8_t *payload; /* inside the inbox; valid until wf_frame_drop */
+    size_t bytes;
+};
+
+/* Bytes that arrived and are not yet understood. */
+struct wf_inbox {
+    struct wf_text bytes;
+    size_t taken;
+};
+
+/* Start a frame in OUT, add to it with wf_put_, then end it. */
+size_t wf_frame_begin(struct wf_text *out, uint16_t type, uint64_t id);
+void wf_frame_end(struct wf_text *out, size_t begin);
+
+void wf_put_u32(struct wf_text *out, uint32_t value);
+void wf_put_u64(struct wf_text *out, uint64_t value);
+void wf_put_blob(struct wf_text *out, const void *data, uint64_t bytes);
+void wf_put_string(struct wf_text *out, const char *text);
+
+/* Reading past the end gives zeros and empty blobs and sets `failed`. */
+struct wf_reader {
+    const uint8_t *data;
+    size_t left;
+    bool failed;
+};
+
+struct wf_reader wf_frame_reader(const struct wf_frame *frame);
+uint32_t wf_take_u32(struct wf_reader *reader);
+uint64_t wf_take_u64(struct wf_reader *reader);
+weft_blob wf_take_blob(struct wf_reader *reader);
+/* Into a buffer, cut to its size, with unprintable bytes replaced by '?'. */
+void wf_take_string(struct wf_reader *reader, char *out, size_t bytes);
+
+/* The next whole frame: OK, IN_PROGRESS when bytes are missing, ERR_PARSE for a frame that cannot
+ * be one. */
+weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out) WF_NODISCARD;
+void wf_frame_drop(struct wf_inbox *inbox, const struct wf_frame *frame);
+void wf_inbox_free(struct wf_inbox *inbox);
+
+/* ---- join.c: the handshake ----
+ *
+ *     client -> server   magic, client's nonce
+ *     server -> client   magic, server's nonce
+ *     client -> server   who it is, its proof
+ *     server -> client   frame ADMITTED with the server's proof, or REFUSED
+ *
+ * A proof is a keyed hash over both nonces, so neither side shows the token, and none can be used
+ * twice.  A server says nothing to who does not begin with the magic. */
+
+#define WF_NONCE_BYTES 16
+#define WF_HELLO_BYTES 24
+#define WF_PROOF_BYTES 56
+
+struct wf_job_key {
+    uint8_t bytes[WF_SHA256_BYTES];
+};
+
+/* The key that TOKEN stands for. */
+struct wf_job_key wf_job_key(const char *token);
+
+struct wf_join {
+    uint8_t client_nonce[WF_NONCE_BYTES], server_nonce[WF_NONCE_BYTES];
+    int32_t rank, size;
+    uint64_t pid;
+};
+
+void wf_join_hello(const uint8_t nonce[WF_NONCE_BYTES], uint8_t out[WF_HELLO_BYTES]);
+bool wf_join_read_hello(const uint8_t in[WF_HELLO_BYTES], uint8_t nonce[WF_NONCE_BYTES]);
+/* Do BYTES of IN, fewer than a hello, begin like one? */
+bool wf_join_may_be_hello(const uint8_t *in, size_t bytes);
+void wf_join_proof(const struct wf_job_key *key, const struct wf_join *join,
+                   uint8_t out[WF_PROOF_BYTES]);
+/* Fills rank, size and pid of JOIN, whose nonces are set; false if the proof is wrong. */
+bool wf_join_read_proof(const struct wf_job_key *key, const uint8_t in[WF_PROOF_BYTES],
+                        struct wf_join *join);
+void wf_join_server_proof(const struct wf_job_key *key, const struct wf_join *join,
+                          uint8_t out[WF_SHA256_BYTES]);
+
+/* ---- meeting.c: all-gathers among lists of ranks ---- */
+
+/* What one rank brings to a meeting.  Borrowed. */
+struct wf_contribution {
+    const int32_t *ranks; /* world ranks, in the group's order */
+    int32_t count;
+    const char *label; /* what the ranks are doing, equal on all of them */
+    int64_t timeout_ns;
+    weft_status status; /* a failure ends the meeting for all */
+    const char *text;   /* of the failure */
+    weft_blob blob;
+};
+
+/* Where results go: the payload of a GATHERED frame for request ID of RANK. */
+struct wf_meeting_sink {
+    void *self;
+    void (*deliver)(void *self, int32_t rank, uint64_t id, const struct wf_text *payload);
+};
+
+struct wf_meetings;
+
+weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink,
+                               struct wf_meetings **out) WF_NODISCARD;
+void wf_meetings_release(struct wf_meetings **meetings);
+/* RANK comes.  Every rank that comes gets one delivery, now or later.  Fails only for want of
+ * memory or an ill-formed list. */
+weft_status wf_meetings_post(struct wf_meetings *meetings, uint64_t now_ns, int32_t rank,
+                             uint64_t id, const struct wf_contribution *contribution) WF_NODISCARD;
+/* RANK will come to no meeting any more; TEXT says why. */
+void wf_meetings_gone(struct wf_meetings *meetings, int32_t rank, const char *text);
+/* End meetings whose time is over; the earliest deadline left, or UINT64_MAX. */
+uint64_t wf_meetings_expire(struct wf_meetings *meetings, uint64_t now_ns);
+size_t wf_meetings_open(const struct wf_meetings *meetings);
+
+/* A contribution as a GATHER payload.  Reading points into the frame; RANKS has room for MOST. */
+void wf_contribution_put(struct wf_text *out, const struct wf_contribution *contribution);
+weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32_t most,
+                                 char *label, size_t label_bytes, char *text, size_t text_bytes,
+                                 struct wf_contribution *out) WF_NODISCARD;
+
+/* ---- inquiry.c: asking ranks where they are ---- */
+
+struct wf_inquiry;
+
+struct wf_inquiries {
+    struct wf_inquiry *first;
+    uint64_t number;
+    struct wf_meeting_sink sink; /* gets a payload as a meeting's, a blob per rank asked */
+};
+
+/* RANK's request ID asks RANKS; *NUMBER names the inquiry to those who answer. */
+weft_status wf_inquiry_open(struct wf_inquiries *inquiries, uint64_t deadline_ns, int32_t rank,
+                            uint64_t id, const int32_t *ranks, int32_t count,
+                            uint64_t *number) WF_NODISCARD;
+/* An answer; the inquiry ends with the last.  Unknown numbers are late answers, and ignored. */
+void wf_inquiry_answer(struct wf_inquiries *inquiries, uint64_t number, int32_t rank,
+                       weft_blob answer);
+/* End what is overdue with the answers there are; the earliest deadline left, or UINT64_MAX. */
+uint64_t wf_inquiries_expire(struct wf_inquiries *inquiries, uint64_t now_ns);
+void wf_inquiries_free(struct wf_inquiries *inquiries);
+
+/* ---- server.c ---- */
+
+struct wf_server_options {
+    int32_t size;
+    int32_t serving_rank; /* whose process it lives in, or -1 */
+    int64_t join_timeout_ns;
+    struct wf_job_key key;
+};
+
+struct wf_server;
+
+/* Listen on ADDRESS (written back as by wf_address_listen; NULL: nowhere) without a thread yet, so
+ * that the caller may still fork. */
+weft_status wf_server_create(const struct wf_server_options *options, struct wf_address *address,
+                             struct wf_server **out) WF_NODISCARD;
+weft_status wf_server_start(struct wf_server *server) WF_NODISCARD;
+/* A connection for a rank in this process.  [any thread] */
+weft_status wf_server_connect(struct wf_server *server, int *fd) WF_NODISCARD;
+/* Tell everyone that RANK is gone, and why.  [any thread] */
+void wf_server_report_gone(struct wf_server *server, int32_t rank, const char *text);
+/* Tells the ranks that are left that it ends, and stops. */
+void wf_server_release(struct wf_server **server);
+
+/* ---- client.c ---- */
+
+/* What the client's own thread tells.  Never while a call of the client holds a lock. */
+struct wf_client_events {
+    void *self;
+    /* RANK will not come back.  LEFT: it said goodbye, so nobody should be waiting for it. */
+    void (*gone)(void *self, int32_t rank, bool left, const char *text);
+    void (*abort)(void *self, uint64_t comm, const char *text);
+    /* Describe communicator COMM's position: an enum wf_where and what follows it. */
+    void (*where)(void *self, uint64_t comm, struct wf_text *out);
+};
+
+struct wf_client_options {
+    int32_t rank, size;
+    struct wf_job_key key;
+    int64_t join_timeout_ns;
+    const struct wf_address *address; /* NULL: SERVER */
+    struct wf_server *server;
+    struct wf_client_events events;
+};
+
+struct wf_client;
+
+/* Connect, prove, and wait until all ranks have come. */
+weft_status wf_client_create(const struct wf_client_options *options,
+                             struct wf_client **out) WF_NODISCARD;
+/* Say goodbye and close.  Accepts NULL. */
+void wf_client_release(struct wf_client **client);
+uint64_t wf_client_job(const struct wf_client *client);
+
+/* What a meeting came to.  `serial` is a number no other meeting of the job has; blobs point into
+ * `bytes`. */
+struct wf_gathered {
+    uint64_t serial;
+    weft_blob *blobs; /* one per rank of the list */
+    int32_t count;
+    struct wf_text bytes;
+};
+
+/* Bring CONTRIBUTION, wait for the others.  On failure of any rank, the same status and text on
+ * all.  [any thread; one at a time per list] */
+weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
+                             struct wf_gathered *out) WF_NODISCARD;
+void wf_gathered_free(struct wf_gathered *gathered);
+
+/* Tell RANKS that communicator COMM is aborted.  Does not wait.  [any thread] */
+void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
+                     const char *text);
+/* What a rank answers to ASK: this number, and if it knows the communicator more (position.c). */
+enum wf_where { WF_WHERE_UNKNOWN, WF_WHERE_KNOWN, WF_WHERE_GONE };
+
+/* Where RANKS are in communicator COMM: a blob each, empty from who did not answer in time.
+ * [any thread] */
+weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t *ranks,
+                          int32_t count, int64_t timeout_ns, struct wf_gathered *out) WF_NODISCARD;
+/* Why RANK is gone, or NULL; *LEFT whether in peace.  The text lives as long as the client.
+ * [any thread] */
+const char *wf_client_gone(struct wf_client *client, int32_t rank, bool *left);
+
+#endif

@@ -1,0 +1,341 @@
+/* server.c - the middle of the star: one thread, one poll, every connection.
+ *
+ * What strangers can cost it is bounded: so many connections in the handshake at a time, so many
+ * bytes from each, so many seconds; and they get no byte back before they have said the magic. */
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- making and starting ---- */
+
+static void close_sockets(struct wf_server *s)
+{
+    for (size_t i = 0; i < s->listener_count; i++)
+        close(s->listeners[i]);
+    for (int i = 0; i < 2; i++)
+        if (s->commands[i] >= 0) close(s->commands[i]);
+}
+
+static weft_status allocate(struct wf_server *s)
+{
+    s->capacity = (size_t)s->options.size + WF_PENDING_MOST + 2;
+    s->connections = wf_calloc(s->capacity, sizeof(struct wf_connection *));
+    s->polls = wf_calloc(s->capacity + WF_MAX_LISTENERS + 1, sizeof *s->polls);
+    if (s->connections == NULL || s->polls == NULL)
+        return wf_fail_memory(s->capacity * sizeof *s->polls);
+    return wf_members_create(s);
+}
+
+static void free_memory(struct wf_server *s)
+{
+    wf_members_release(s);
+    wf_free(s->connections);
+    wf_free(s->polls);
+    wf_free(s);
+}
+
+/* One descriptor per rank is needed, and a few more; say so before anyone waits in vain. */
+static weft_status check_file_limit(const struct wf_server_options *options)
+{
+    struct rlimit limit;
+    uint64_t needed = (uint64_t)options->size + 16;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_SYSTEM,
+        "the rendezvous of %d ranks needs about %llu file descriptors, and only %llu are "
+        "allowed: raise `ulimit -n`",
+        options->size, (unsigned long long)needed, (unsigned long long)limit.rlim_cur);
+}
+
+weft_status wf_server_create(const struct wf_server_options *options, struct wf_address *address,
+                             struct wf_server **out)
+{
+    struct wf_server *s;
+    weft_status status;
+
+    WF_TRY(check_file_limit(options));
+    s = wf_calloc(1, sizeof *s);
+    if (s == NULL) return wf_fail_memory(sizeof *s);
+    s->options = *options;
+    s->commands[0] = s->commands[1] = -1;
+    status = allocate(s);
+    if (status != WEFT_OK) goto free_server;
+    if (pipe2(s->commands, O_CLOEXEC) != 0) {
+        status = wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot have a pipe: %s", strerror(errno));
+        goto free_server;
+    }
+    if (address != NULL) status = wf_address_listen(address, s->listeners, &s->listener_count);
+    if (status != WEFT_OK) goto close_all;
+    *out = s;
+    return WEFT_OK;
+
+close_all:
+    close_sockets(s);
+free_server:
+    free_memory(s);
+    return status;
+}
+
+/* ---- connections ---- */
+
+static void add_connection(struct wf_server *s, int fd, uint64_t now_ns)
+{
+    struct wf_connection *c = s->count < s->capacity ? wf_connection_create(fd, now_ns) : NULL;
+
+    if (c == NULL)
+        close(fd);
+    else
+        s->connections[s->count++] = c;
+}
+
+static bool is_pending(const struct wf_connection *c)
+{
+    return c->stage != WF_STAGE_MEMBER;
+}
+
+/* Make room for one more stranger by ending the oldest, if it had its chance; else rest. */
+static bool make_room(struct wf_server *s, uint64_t now_ns)
+{
+    struct wf_connection *oldest = NULL;
+    size_t pending = 0;
+
+    for (size_t i = 0; i < s->count; i++) {
+        struct wf_connection *c = s->connections[i];
+
+        if (!is_pending(c) || c->broken) continue;
+        pending++;
+        if (oldest == NULL || c->begun_ns < oldest->begun_ns) oldest = c;
+    }
+    if (pending < WF_PENDING_MOST || oldest == NULL) return true;
+    if (now_ns - oldest->begun_ns >= WF_PENDING_SPARE_NS) {
+        oldest->broken = true;
+        return s->count < s->capacity;
+    }
+    s->listen_again_ns = oldest->begun_ns + WF_PENDING_SPARE_NS;
+    return false;
+}
+
+static void rest_without_files(struct wf_server *s, uint64_t now_ns)
+{
+    if (!s->out_of_files)
+        wf_log(WF_WARNING, "the rendezvous cannot take another connection: %s; raise `ulimit -n`",
+               strerror(errno));
+    s->out_of_files = true;
+    s->listen_again_ns = now_ns + WF_PENDING_SPARE_NS;
+}
+
+static void accept_from(struct wf_server *s, int listener, uint64_t now_ns)
+{
+    for (int i = 0; i < 64 && make_room(s, now_ns); i++) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) rest_without_files(s, now_ns);
+        if (fd < 0) return;
+        if (wf_address_same_user(fd))
+            add_connection(s, fd, now_ns);
+        else
+            close(fd);
+    }
+}
+
+static void drop_broken(struct wf_server *s)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < s->count; i++)
+        if (s->connections[i]->broken) wf_members_lost(s, s->connections[i]);
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->connections[i]->broken)
+            wf_connection_release(s->connections[i]);
+        else
+            s->connections[kept++] = s->connections[i];
+    }
+    s->count = kept;
+}
+
+/* ---- commands ---- */
+
+static void say_goodbye(struct wf_server *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        struct wf_connection *c = s->connections[i];
+
+        if (c->rank >= 0) wf_connection_send(c, WF_FRAME_LEAVE, 0, NULL);
+        c->stage = WF_STAGE_PARTING;
+        c->rank = -1;
+        c->deadline_ns = wf_now_ns() + WF_SECOND_NS;
+    }
+    s->stopping = true;
+}
+
+static void obey(struct wf_server *s, uint64_t now_ns)
+{
+    struct wf_command command;
+
+    if (read(s->commands[0], &command, sizeof command) != sizeof command) return;
+    if (command.kind == WF_COMMAND_ADOPT) add_connection(s, command.fd, now_ns);
+    if (command.kind == WF_COMMAND_GONE)
+        wf_members_gone(s, command.rank, false, command.text != NULL ? command.text : "is gone");
+    if (command.kind == WF_COMMAND_STOP) say_goodbye(s);
+    wf_free(command.text);
+}
+
+static bool order(struct wf_server *s, const struct wf_command *command)
+{
+    ssize_t put;
+
+    do
+        put = write(s->commands[1], command, sizeof *command);
+    while (put < 0 && errno == EINTR);
+    return put == sizeof *command;
+}
+
+weft_status wf_server_connect(struct wf_server *s, int *fd)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+        return wf_fail(WEFT_ERR_SYSTEM, "no connection to the rendezvous in this process: %s",
+                       strerror(errno));
+    if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
+        close(pair[0]);
+        close(pair[1]);
+        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous in this process does not hear: %s",
+                       strerror(errno));
+    }
+    *fd = pair[1];
+    return WEFT_OK;
+}
+
+void wf_server_report_gone(struct wf_server *s, int32_t rank, const char *text)
+{
+    struct wf_command command = {.kind = WF_COMMAND_GONE, .rank = rank, .text = wf_strdup(text)};
+
+    if (!order(s, &command)) wf_free(command.text);
+}
+
+/* ---- the loop ---- */
+
+static int milliseconds_until(uint64_t moment_ns, uint64_t now_ns)
+{
+    if (moment_ns == UINT64_MAX) return -1;
+    if (moment_ns <= now_ns) return 0;
+    return (int)wf_min_i64((int64_t)((moment_ns - now_ns + 999999) / 1000000), 60000);
+}
+
+/* End connections that are overdue; the next moment one will be. */
+static uint64_t expire_connections(struct wf_server *s, uint64_t now_ns)
+{
+    uint64_t earliest = UINT64_MAX;
+
+    for (size_t i = 0; i < s->count; i++) {
+        struct wf_connection *c = s->connections[i];
+
+        if (c->deadline_ns <= now_ns) c->broken = true;
+        if (c->deadline_ns < earliest) earliest = c->deadline_ns;
+    }
+    return earliest;
+}
+
+static size_t fill_polls(struct wf_server *s, bool listening)
+{
+    size_t used = 0;
+
+    s->polls[used++] = (struct pollfd){.fd = s->commands[0], .events = POLLIN};
+    for (size_t i = 0; i < s->listener_count; i++)
+        s->polls[used++] =
+            (struct pollfd){.fd = listening ? s->listeners[i] : -1, .events = POLLIN};
+    for (size_t i = 0; i < s->count; i++) {
+        struct wf_connection *c = s->connections[i];
+        bool has_output = c->sent < c->out.length || c->stage == WF_STAGE_PARTING;
+
+        s->polls[used++] =
+            (struct pollfd){.fd = c->fd, .events = (short)(POLLIN | (has_output ? POLLOUT : 0))};
+    }
+    return used;
+}
+
+/* Wait for something and see to it; false when there is nothing left to do. */
+static bool turn(struct wf_server *s)
+{
+    uint64_t now_ns = wf_now_ns(), next = wf_members_expire(s, now_ns);
+    uint64_t overdue = expire_connections(s, now_ns);
+    bool listening = !s->stopping && now_ns >= s->listen_again_ns;
+    size_t before, first = 1 + s->listener_count;
+    struct wf_connection *c;
+
+    drop_broken(s);
+    if (s->stopping && s->count == 0) return false;
+    if (overdue < next) next = overdue;
+    if (!listening && !s->stopping && s->listen_again_ns < next) next = s->listen_again_ns;
+    if (poll(s->polls, fill_polls(s, listening), milliseconds_until(next, wf_now_ns())) < 0)
+        return errno == EINTR || errno == EAGAIN || errno == ENOMEM;
+
+    now_ns = wf_now_ns();
+    before = s->count;
+    for (size_t i = 0; i < before; i++) {
+        c = s->connections[i];
+        if (s->polls[first + i].revents & (POLLIN | POLLHUP | POLLERR)) wf_connection_read(c);
+        wf_members_hear(s, c, now_ns);
+        if (c->ended) c->broken = true;
+    }
+    for (size_t i = 0; i < before; i++) {
+        c = s->connections[i];
+        if (!c->broken && (c->sent < c->out.length || c->stage == WF_STAGE_PARTING))
+            wf_connection_write(c);
+    }
+    for (size_t i = 0; i < s->listener_count; i++)
+        if (s->polls[1 + i].revents & POLLIN) accept_from(s, s->listeners[i], now_ns);
+    if (s->polls[0].revents & POLLIN) obey(s, now_ns);
+    return true;
+}
+
+static void *serve(void *argument)
+{
+    struct wf_server *s = argument;
+
+    pthread_setname_np(pthread_self(), "weft-rendezvous");
+    while (turn(s))
+        continue;
+    return NULL;
+}
+
+weft_status wf_server_start(struct wf_server *s)
+{
+    sigset_t all, before;
+    int code;
+
+    sigfillset(&all); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    code = pthread_create(&s->thread, NULL, serve, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0)
+        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot have a thread: %s", strerror(code));
+    s->started = true;
+    return WEFT_OK;
+}
+
+void wf_server_release(struct wf_server **server)
+{
+    struct wf_server *s = *server;
+
+    if (s == NULL) return;
+    if (s->started) {
+        order(s, &(struct wf_command){.kind = WF_COMMAND_STOP});
+        pthread_join(s->thread, NULL);
+    }
+    for (size_t i = 0; i < s->count; i++)
+        wf_connection_release(s->connections[i]);
+    close_sockets(s);
+    free_memory(s);
+    *server = NULL;
+}

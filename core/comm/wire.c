@@ -1,0 +1,168 @@
+/* wire.c - bytes to frames and back.
+ *
+ * A header holds the payload's length (4 bytes), the type (2), a zero (2) and an id (8).  What
+ * arrives is not trusted: a length only says when to look again, and memory grows with the bytes
+ * that really came. */
+#include "rendezvous.h"
+
+#include <string.h>
+
+static void store(uint8_t *to, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t load(const uint8_t *from, size_t bytes)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        value |= (uint64_t)from[i] << (8 * i);
+    return value;
+}
+
+static void put(struct wf_text *out, uint64_t value, size_t bytes)
+{
+    uint8_t raw[8];
+
+    store(raw, value, bytes);
+    wf_text_append(out, (const char *)raw, bytes);
+}
+
+size_t wf_frame_begin(struct wf_text *out, uint16_t type, uint64_t id)
+{
+    size_t begin = out->length;
+
+    put(out, 0, 4);
+    put(out, type, 4);
+    put(out, id, 8);
+    return begin;
+}
+
+void wf_frame_end(struct wf_text *out, size_t begin)
+{
+    if (out->failed) return;
+    store((uint8_t *)out->data + begin, out->length - begin - WF_FRAME_HEADER, 4);
+}
+
+void wf_put_u32(struct wf_text *out, uint32_t value)
+{
+    put(out, value, 4);
+}
+
+void wf_put_u64(struct wf_text *out, uint64_t value)
+{
+    put(out, value, 8);
+}
+
+void wf_put_blob(struct wf_text *out, const void *data, uint64_t bytes)
+{
+    put(out, bytes, 8);
+    wf_text_append(out, data, (size_t)bytes);
+}
+
+void wf_put_string(struct wf_text *out, const char *text)
+{
+    wf_put_blob(out, text, strlen(text));
+}
+
+struct wf_reader wf_frame_reader(const struct wf_frame *frame)
+{
+    return (struct wf_reader){frame->payload, frame->bytes, false};
+}
+
+static const uint8_t *take(struct wf_reader *reader, uint64_t bytes)
+{
+    const uint8_t *at = reader->data;
+
+    if (reader->failed || bytes > reader->left) {
+        reader->failed = true;
+        return NULL;
+    }
+    reader->data += bytes;
+    reader->left -= (size_t)bytes;
+    return at;
+}
+
+uint32_t wf_take_u32(struct wf_reader *reader)
+{
+    const uint8_t *at = take(reader, 4);
+
+    return at != NULL ? (uint32_t)load(at, 4) : 0;
+}
+
+uint64_t wf_take_u64(struct wf_reader *reader)
+{
+    const uint8_t *at = take(reader, 8);
+
+    return at != NULL ? load(at, 8) : 0;
+}
+
+weft_blob wf_take_blob(struct wf_reader *reader)
+{
+    uint64_t bytes = wf_take_u64(reader);
+    const uint8_t *at = take(reader, bytes);
+
+    return at != NULL ? (weft_blob){at, bytes} : (weft_blob){"", 0};
+}
+
+void wf_take_string(struct wf_reader *reader, char *out, size_t bytes)
+{
+    weft_blob blob = wf_take_blob(reader);
+    const char *from = blob.data;
+    size_t length = blob.bytes < bytes - 1 ? (size_t)blob.bytes : bytes - 1;
+
+    for (size_t i = 0; i < length; i++) {
+        bool control = ((unsigned char)from[i] < ' ' && from[i] != '\n') || from[i] == 127;
+        out[i] = control ? '?' : from[i];
+    }
+    out[length] = '\0';
+}
+
+weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out)
+{
+    size_t there = inbox->bytes.length - inbox->taken;
+    const uint8_t *at;
+    uint64_t bytes, type;
+
+    if (inbox->bytes.failed) return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory for a frame");
+    if (there < WF_FRAME_HEADER) return WEFT_IN_PROGRESS;
+    at = (const uint8_t *)inbox->bytes.data + inbox->taken;
+    bytes = load(at, 4);
+    type = load(at + 4, 4);
+    if (bytes > WF_FRAME_MOST || type == 0 || type >= WF_FRAME_TYPES)
+        return wf_fail(WEFT_ERR_PARSE, "not a frame: type %llu, %llu bytes",
+                       (unsigned long long)type, (unsigned long long)bytes);
+    if (there - WF_FRAME_HEADER < bytes) return WEFT_IN_PROGRESS;
+    *out = (struct wf_frame){(uint16_t)type, load(at + 8, 8), at + WF_FRAME_HEADER, (size_t)bytes};
+    return WEFT_OK;
+}
+
+void wf_frame_drop(struct wf_inbox *inbox, const struct wf_frame *frame)
+{
+    size_t left;
+
+    inbox->taken += WF_FRAME_HEADER + frame->bytes;
+    left = inbox->bytes.length - inbox->taken;
+    if (left > inbox->taken) return;
+    if (left > 0) {
+        memmove(inbox->bytes.data, inbox->bytes.data + inbox->taken, left);
+        inbox->bytes.length = left;
+        inbox->taken = 0;
+        return;
+    }
+    /* Empty: keep a small buffer, give a large one back. */
+    if (inbox->bytes.capacity > 65536) {
+        wf_text_free(&inbox->bytes);
+    } else {
+        inbox->bytes.length = 0;
+    }
+    inbox->taken = 0;
+}
+
+void wf_inbox_free(struct wf_inbox *inbox)
+{
+    wf_text_free(&inbox->bytes);
+    inbox->taken = 0;
+}
