@@ -77,6 +77,10 @@ WEFT_API const weft_plugin *weft_context_plugin(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_context_describe(weft_context *context,
                                                           weft_device_info *out);
 
+/* Let the calling thread use the context's device.  weft_init does so for its own thread; every
+ * further thread that works with the context calls it once.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_bind_thread(weft_context *context);
+
 /* ---- ranks as threads of one process ----------------------------------------- */
 
 /* Run RANK_MAIN as SIZE ranks, each on a thread of its own.  Inside it, weft_init(NULL, ...) joins

@@ -1,0 +1,230 @@
+/* coll.c - collectives: check, record, and straight into the plugin's table. */
+#include "comm.h"
+
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+static weft_status post(weft_comm *comm, const weft_collective_args *args)
+{
+    weft_status status;
+
+    if (UNLIKELY(comm == NULL)) return wf_fail_null("a collective", "comm");
+    status = wf_check_collective(comm, args);
+    if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, status);
+    if (UNLIKELY(atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK))
+        return wf_comm_note(comm, wf_comm_stuck(comm));
+    wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
+                args->count);
+    status = comm->table->collective(comm->handle, args);
+    if (UNLIKELY(status != WEFT_OK))
+        return wf_comm_note(comm,
+                            wf_comm_fault(comm, status, wf_collective_name(args->collective)));
+    if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
+    return WEFT_OK;
+}
+
+weft_status weft_collective(weft_comm *comm, const weft_collective_args *args)
+{
+    if (args == NULL) return wf_fail_null("weft_collective", "args");
+    if (args->struct_size < sizeof *args)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_collective_args.struct_size is %u; set it to %zu, the struct's size",
+                       args->struct_size, sizeof *args);
+    return post(comm, args);
+}
+
+weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                            uint32_t dtype, uint32_t reduction, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_ALL_REDUCE,
+                                              .dtype = dtype,
+                                              .reduction = reduction,
+                                              .root = -1,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_all_gather(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                            uint32_t dtype, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_ALL_GATHER,
+                                              .dtype = dtype,
+                                              .root = -1,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_reduce_scatter(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                                uint32_t dtype, uint32_t reduction, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_REDUCE_SCATTER,
+                                              .dtype = dtype,
+                                              .reduction = reduction,
+                                              .root = -1,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_all_to_all(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                            uint32_t dtype, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_ALL_TO_ALL,
+                                              .dtype = dtype,
+                                              .root = -1,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_broadcast(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                           uint32_t dtype, int32_t root, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_BROADCAST,
+                                              .dtype = dtype,
+                                              .root = root,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_reduce(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                        uint32_t dtype, uint32_t reduction, int32_t root, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_REDUCE,
+                                              .dtype = dtype,
+                                              .reduction = reduction,
+                                              .root = root,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_gather(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                        uint32_t dtype, int32_t root, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_GATHER,
+                                              .dtype = dtype,
+                                              .root = root,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_scatter(weft_comm *comm, const void *send, void *recv, uint64_t count,
+                         uint32_t dtype, int32_t root, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_SCATTER,
+                                              .dtype = dtype,
+                                              .root = root,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .stream = stream});
+}
+
+weft_status weft_barrier(weft_comm *comm, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_BARRIER,
+                                              .root = -1,
+                                              .stream = stream});
+}
+
+/* ---- with counts per rank ---- */
+
+weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
+                              const uint64_t *recv_counts, const uint64_t *recv_offsets,
+                              uint32_t dtype, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_ALL_GATHER_V,
+                                              .dtype = dtype,
+                                              .root = -1,
+                                              .send = send,
+                                              .recv = recv,
+                                              .recv_counts = recv_counts,
+                                              .recv_offsets = recv_offsets,
+                                              .stream = stream});
+}
+
+weft_status weft_reduce_scatter_v(weft_comm *comm, const void *send, void *recv,
+                                  const uint64_t *send_counts, const uint64_t *send_offsets,
+                                  uint32_t dtype, uint32_t reduction, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_REDUCE_SCATTER_V,
+                                              .dtype = dtype,
+                                              .reduction = reduction,
+                                              .root = -1,
+                                              .send = send,
+                                              .recv = recv,
+                                              .send_counts = send_counts,
+                                              .send_offsets = send_offsets,
+                                              .stream = stream});
+}
+
+weft_status weft_all_to_all_v(weft_comm *comm, const void *send, const uint64_t *send_counts,
+                              const uint64_t *send_offsets, void *recv, const uint64_t *recv_counts,
+                              const uint64_t *recv_offsets, uint32_t dtype, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_ALL_TO_ALL_V,
+                                              .dtype = dtype,
+                                              .root = -1,
+                                              .send = send,
+                                              .recv = recv,
+                                              .send_counts = send_counts,
+                                              .send_offsets = send_offsets,
+                                              .recv_counts = recv_counts,
+                                              .recv_offsets = recv_offsets,
+                                              .stream = stream});
+}
+
+weft_status weft_gather_v(weft_comm *comm, const void *send, uint64_t count, void *recv,
+                          const uint64_t *recv_counts, const uint64_t *recv_offsets, uint32_t dtype,
+                          int32_t root, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_GATHER_V,
+                                              .dtype = dtype,
+                                              .root = root,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .recv_counts = recv_counts,
+                                              .recv_offsets = recv_offsets,
+                                              .stream = stream});
+}
+
+weft_status weft_scatter_v(weft_comm *comm, const void *send, const uint64_t *send_counts,
+                           const uint64_t *send_offsets, void *recv, uint64_t count, uint32_t dtype,
+                           int32_t root, weft_stream *stream)
+{
+    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                              .collective = WEFT_COLL_SCATTER_V,
+                                              .dtype = dtype,
+                                              .root = root,
+                                              .send = send,
+                                              .recv = recv,
+                                              .count = count,
+                                              .send_counts = send_counts,
+                                              .send_offsets = send_offsets,
+                                              .stream = stream});
+}

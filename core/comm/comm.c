@@ -1,0 +1,72 @@
+/* comm.c - asking communicators, and letting them go. */
+#include "comm.h"
+
+void weft_comm_release(weft_comm **comm)
+{
+    if (comm == NULL || *comm == NULL) return;
+    if (*comm == (*comm)->context->world) {
+        wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
+        *comm = NULL;
+        return;
+    }
+    wf_comm_unmake(*comm);
+    *comm = NULL;
+}
+
+int32_t weft_comm_rank(const weft_comm *comm)
+{
+    return comm != NULL ? comm->rank : -1;
+}
+
+int32_t weft_comm_size(const weft_comm *comm)
+{
+    return comm != NULL ? comm->size : 0;
+}
+
+const char *weft_comm_name(const weft_comm *comm)
+{
+    return comm != NULL ? comm->name : "";
+}
+
+weft_context *weft_comm_context(const weft_comm *comm)
+{
+    return comm != NULL ? comm->context : NULL;
+}
+
+int32_t weft_comm_world_rank(const weft_comm *comm, int32_t rank)
+{
+    return comm != NULL && rank >= 0 && rank < comm->size ? comm->world_ranks[rank] : -1;
+}
+
+int32_t weft_comm_find_rank(const weft_comm *comm, int32_t world_rank)
+{
+    for (int32_t i = 0; comm != NULL && i < comm->size; i++)
+        if (comm->world_ranks[i] == world_rank) return i;
+    return -1;
+}
+
+int32_t weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b)
+{
+    if (comm == NULL || a < 0 || b < 0 || a >= comm->size || b >= comm->size) return 0;
+    return comm->host_ids[a] == comm->host_ids[b];
+}
+
+void *weft_comm_native(weft_comm *comm)
+{
+    if (comm == NULL || !WF_HAS(comm->table, native)) return NULL;
+    return comm->table->native(comm->handle);
+}
+
+weft_status weft_comm_support(const weft_comm *comm, uint32_t collective, uint32_t dtype,
+                              uint32_t reduction, uint32_t *level)
+{
+    weft_support_query query = {.struct_size = sizeof query,
+                                .collective = collective,
+                                .dtype = dtype,
+                                .reduction = reduction};
+
+    if (comm == NULL || level == NULL)
+        return wf_fail_null("weft_comm_support", comm == NULL ? "comm" : "level");
+    query.size = comm->size;
+    return comm->table->support(comm->context->device, &query, level);
+}

@@ -1,0 +1,227 @@
+/* comm.h - contexts and communicators from the inside.
+ *
+ *     place.c      who this rank is, and its way to the rendezvous
+ *     threads.c    ranks as threads of one process
+ *     context.c    joining and leaving the job
+ *     agree.c      one step that all ranks of a list take together
+ *     create.c     making communicators in two phases; split.c cuts them
+ *     comm.c       asking, aborting, releasing
+ *     fault.c      what an error on a communicator becomes
+ *     coll.c       collectives; message.c point to point; check.c their arguments
+ *     ring.c       recent operations; position.c every rank's, when something hangs
+ *     memory.c     memory and streams; work.c handles on what a stream was given */
+#ifndef WEFT_COMM_COMM_H
+#define WEFT_COMM_COMM_H
+
+#include "config/config.h"
+#include "plugin/plugin.h"
+#include "rendezvous.h"
+#include "weft/comm.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- ring.c ---- */
+
+#define WF_RING_ENTRIES 64
+
+/* One operation.  Fields are atomic because another thread may look while it is written. */
+struct wf_ring_entry {
+    _Atomic uint64_t what;  /* packed: kind, dtype, reduction, root or peer */
+    _Atomic uint64_t count; /* elements */
+};
+
+/* The last operations of a communicator.  One writer; readers at any time. */
+struct wf_ring {
+    _Atomic uint64_t posted;   /* operations handed to the plugin */
+    _Atomic uint64_t finished; /* of these, known to be done: on return, without a stream */
+    struct wf_ring_entry entries[WF_RING_ENTRIES];
+};
+
+/* What is recorded beyond the collectives of the ABI. */
+enum wf_ring_kind { WF_RING_SEND = WEFT_COLL_COUNT, WF_RING_RECEIVE, WF_RING_PULL };
+
+static inline void wf_ring_add(struct wf_ring *ring, uint32_t kind, uint32_t dtype,
+                               uint32_t reduction, int32_t root, uint64_t count)
+{
+    uint64_t n = atomic_load_explicit(&ring->posted, memory_order_relaxed) + 1;
+    struct wf_ring_entry *entry = &ring->entries[n % WF_RING_ENTRIES];
+
+    atomic_store_explicit(&entry->what,
+                          (uint64_t)(kind & 255) << 48 | (uint64_t)(dtype & 255) << 40 |
+                              (uint64_t)(reduction & 255) << 32 | (uint32_t)root,
+                          memory_order_relaxed);
+    atomic_store_explicit(&entry->count, count, memory_order_relaxed);
+    atomic_store_explicit(&ring->posted, n, memory_order_release);
+}
+
+static inline void wf_ring_finish(struct wf_ring *ring)
+{
+    atomic_store_explicit(&ring->finished,
+                          atomic_load_explicit(&ring->posted, memory_order_relaxed),
+                          memory_order_relaxed);
+}
+
+/* Operation N in words, "all_reduce sum of 1024 f32"; "" if it is not in the ring any more. */
+void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
+
+/* ---- the objects ---- */
+
+#define WF_SPARE_WORKS 32
+
+struct weft_context {
+    struct wf_config *config;
+    weft_backends *backends; /* NULL when the plugin was given */
+    const weft_plugin *plugin;
+    void *device; /* the plugin's; NULL before it is open */
+    uint64_t features;
+    int32_t rank, size, local_rank, local_size;
+    uint64_t *host_ids; /* one per rank */
+    uint64_t job;
+    int64_t timeout_ns;
+
+    struct wf_server *server; /* if this rank serves */
+    struct wf_client *client; /* NULL in a world of one */
+    _Atomic uint64_t solo_serial;
+
+    weft_comm *world;
+    pthread_mutex_t lock; /* of `comms` and of every communicator's stuck_text */
+    weft_comm *comms;
+    pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
+                                under it but answers of other ranks */
+    _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
+};
+
+struct weft_comm {
+    /* What every operation touches. */
+    const weft_comm_table *table;
+    void *handle;
+    _Atomic weft_status stuck;
+    int32_t rank, size;
+    bool done_on_return; /* work on stream NULL is */
+    int32_t group_depth;
+    weft_status group_status; /* first error inside the group */
+    struct wf_ring ring;
+
+    weft_context *context;
+    weft_comm *next; /* in context->comms */
+    uint64_t number; /* the same on all its ranks, and on no other communicator of a rank */
+    int64_t timeout_ns;
+    int32_t *world_ranks;
+    uint64_t *host_ids;
+    char stuck_text[1024], group_text[512];
+    char name[128];
+};
+
+struct weft_work {
+    weft_context *context;
+    void *event;
+};
+
+/* ---- place.c ---- */
+
+/* Set CONTEXT's rank, size, local rank (-1: not told), server and client. */
+weft_status wf_place_find(weft_context *context, const weft_options *options,
+                          int64_t join_timeout_ns,
+                          const struct wf_client_events *events) WF_NODISCARD;
+
+/* ---- threads.c ---- */
+
+struct weft_threads {
+    int32_t size;
+    struct wf_server *server;
+    struct wf_job_key key;
+};
+
+/* The world of weft_threads_run that the calling thread is a rank of, or NULL. */
+weft_threads *wf_threads_current(int32_t *rank);
+
+/* ---- context.c ---- */
+
+/* As weft_init, with the plugin given and not looked for. */
+weft_status wf_context_create(const weft_options *options, const weft_plugin *plugin,
+                              weft_context **out) WF_NODISCARD;
+
+/* ---- agree.c ---- */
+
+/* Serials of what a rank does alone: its rank plus one above this bit, a counter below. */
+#define WF_SOLO_SHIFT 40
+
+/* Take one step together with RANKS: STATUS is how it went here (then the thread's last error says
+ * why not).  All get OK and every rank's blob, or the same error. */
+weft_status wf_agree(weft_context *context, const int32_t *ranks, int32_t count, const char *label,
+                     int64_t timeout_ns, weft_status status, weft_blob blob,
+                     struct wf_gathered *out) WF_NODISCARD;
+
+/* ---- create.c ---- */
+
+/* A communicator to be made.  The ranks in AGREE make it, or several of its kind, together; RANKS,
+ * which has this rank, are its own. */
+struct wf_comm_request {
+    weft_comm *parent;            /* NULL: none */
+    const int32_t *agree, *ranks; /* world ranks; RANKS NULL: this rank has no part */
+    int32_t agree_count, count;
+    uint64_t number;
+    const char *name; /* of this rank's own */
+    const char *what; /* what all of AGREE do: "split#7" */
+    int64_t timeout_ns;
+    weft_status status; /* of what went before on this rank */
+};
+
+weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,
+                         weft_comm **out) WF_NODISCARD;
+/* Take COMM out of the context and free it. */
+void wf_comm_unmake(weft_comm *comm);
+
+/* ---- fault.c ---- */
+
+/* "weft_alloc: out is NULL" */
+weft_status wf_fail_null(const char *function, const char *argument);
+/* Keep the first error inside a group for its end.  Returns STATUS. */
+weft_status wf_comm_note(weft_comm *comm, weft_status status);
+
+/* A plugin's call about WHAT on COMM returned STATUS, not OK: what the caller is to be told.  Makes
+ * the communicator stick to errors that cannot pass. */
+weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
+/* Describe the error COMM sticks to, and return it. */
+weft_status wf_comm_stuck(weft_comm *comm);
+/* Let COMM stick to STATUS, unless it does to another; TEXT is for the users.  Then end its work.
+ */
+void wf_comm_break(weft_comm *comm, weft_status status, const char *text);
+/* The same where the context's lock is held already. */
+void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text);
+/* Events of the client: a rank is gone, a communicator was aborted elsewhere. */
+void wf_fault_gone(void *context, int32_t rank, bool left, const char *text);
+void wf_fault_abort(void *context, uint64_t comm, const char *text);
+
+/* ---- position.c ---- */
+
+/* An ASK's answer. */
+void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
+/* Ask the ranks of COMM; one line per rank into LINES, and who seems to be waited for into SUSPECTS
+ * ("" if none). */
+void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);
+/* To the log: this rank's recent operations on COMM, and every rank's position. */
+void wf_position_log(weft_comm *comm);
+
+/* ---- memory.c ---- */
+
+/* What a wait of at most TIMEOUT_NS that ended in STATUS becomes: a time limit that passed after a
+ * long wait logs every rank's position. */
+weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
+
+/* ---- work.c ---- */
+
+void wf_works_free(weft_context *context);
+
+/* ---- check.c ---- */
+
+/* Are ARGS fit to be given to the plugin? */
+weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
+
+static inline bool wf_comm_is_inline(const weft_comm *comm, const void *stream)
+{
+    return comm->done_on_return && stream == NULL && comm->group_depth == 0;
+}
+
+#endif

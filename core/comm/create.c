@@ -1,0 +1,256 @@
+/* create.c - making communicators in two phases, so that one rank's failure ends it for all.
+ *
+ * Prepare is local and may fail freely; its outcome and the addresses go round; commit is
+ * collective; its outcome goes round too.  Nobody is left waiting, because whatever a rank does
+ * next on the list of ranks, it learns of the failure there. */
+#include "comm.h"
+
+#include "weft/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the exchange that commit may use ---- */
+
+struct exchange {
+    weft_comm *comm;
+    weft_status shared; /* a failure that all ranks of the communicator have been told */
+    char text[1024];    /* of that failure, kept from what the plugin says about it */
+};
+
+static weft_status gather_equal(struct exchange *self, const void *mine, void *all, uint64_t bytes)
+{
+    weft_comm *comm = self->comm;
+    struct wf_gathered got;
+    char label[192];
+
+    snprintf(label, sizeof label, "the exchange of %s", comm->name);
+    self->shared = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns,
+                            WEFT_OK, (weft_blob){mine, bytes}, &got);
+    if (self->shared != WEFT_OK) {
+        snprintf(self->text, sizeof self->text, "%s", weft_last_error());
+        return self->shared;
+    }
+    for (int32_t i = 0; i < got.count; i++) {
+        if (got.blobs[i].bytes != bytes) {
+            wf_gathered_free(&got);
+            return wf_fail(
+                WEFT_ERR_MISMATCH,
+                "in the exchange of %s rank %d brought another number of bytes than %llu",
+                comm->name, comm->world_ranks[i], (unsigned long long)bytes);
+        }
+        if (bytes > 0) memcpy((char *)all + (size_t)i * bytes, got.blobs[i].data, (size_t)bytes);
+    }
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+static weft_status exchange_all_gather(void *self, const void *mine, void *all, uint64_t bytes)
+{
+    return gather_equal(self, mine, all, bytes);
+}
+
+/* ---- the object ---- */
+
+static void free_comm(weft_comm *comm)
+{
+    if (comm == NULL) return;
+    if (comm->handle != NULL) comm->table->destroy(comm->handle);
+    wf_free(comm->world_ranks);
+    wf_free(comm->host_ids);
+    wf_free(comm);
+}
+
+static weft_status allocate(weft_context *context, const struct wf_comm_request *request,
+                            weft_comm **out)
+{
+    weft_comm *comm = wf_calloc(1, sizeof *comm);
+    size_t count = (size_t)request->count;
+
+    if (comm == NULL) return wf_fail_memory(sizeof *comm);
+    comm->context = context;
+    comm->table = context->plugin->comm;
+    comm->size = request->count;
+    comm->number = request->number;
+    comm->timeout_ns = request->timeout_ns;
+    comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
+    snprintf(comm->name, sizeof comm->name, "%s", request->name);
+    comm->world_ranks = wf_alloc(count * sizeof *comm->world_ranks);
+    comm->host_ids = wf_alloc(count * sizeof *comm->host_ids);
+    if (comm->world_ranks == NULL || comm->host_ids == NULL) {
+        free_comm(comm);
+        return wf_fail_memory(count * sizeof *comm->host_ids);
+    }
+    for (size_t i = 0; i < count; i++) {
+        comm->world_ranks[i] = request->ranks[i];
+        comm->host_ids[i] = context->host_ids[request->ranks[i]];
+        if (request->ranks[i] == context->rank) comm->rank = (int32_t)i;
+    }
+    *out = comm;
+    return WEFT_OK;
+}
+
+static weft_comm_options plugin_options(const weft_comm *comm)
+{
+    return (weft_comm_options){
+        .struct_size = sizeof(weft_comm_options),
+        .flags = comm->context->config->check ? WEFT_COMM_CHECK : 0,
+        .rank = comm->rank,
+        .size = comm->size,
+        .world_ranks = comm->world_ranks,
+        .host_ids = comm->host_ids,
+        .name = comm->name,
+        .job = comm->context->job,
+        .timeout_ns = comm->timeout_ns,
+    };
+}
+
+/* ---- the phases ---- */
+
+static weft_status prepare(weft_comm *comm, weft_blob *address)
+{
+    weft_comm_options options = plugin_options(comm);
+
+    return comm->table->prepare(comm->context->device, &options, &comm->handle, address);
+}
+
+/* ADDRESSES is in the order of AGREE; the plugin wants the communicator's. */
+static weft_status commit(weft_comm *comm, const struct wf_comm_request *request,
+                          const weft_blob *addresses, struct exchange *self)
+{
+    weft_exchange exchange = {self, exchange_all_gather};
+    weft_blob *own = wf_alloc((size_t)comm->size * sizeof *own);
+    weft_status status;
+
+    if (own == NULL) return wf_fail_memory((size_t)comm->size * sizeof *own);
+    for (int32_t i = 0; i < comm->size; i++)
+        for (int32_t j = 0; j < request->agree_count; j++)
+            if (request->agree[j] == comm->world_ranks[i]) own[i] = addresses[j];
+    status = comm->table->commit(comm->handle, own, &exchange);
+    wf_free(own);
+    return status;
+}
+
+/* How commit went on the communicator's own ranks.  A failure of the exchange has gone round. */
+static weft_status agree_on_commit(weft_comm *comm, weft_status status,
+                                   const struct exchange *exchange)
+{
+    struct wf_gathered got;
+    char label[192];
+
+    if (exchange->shared != WEFT_OK) return wf_fail(exchange->shared, "%s", exchange->text);
+    snprintf(label, sizeof label, "the last step of making %s", comm->name);
+    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
+                    (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+static weft_status agree(weft_context *context, const struct wf_comm_request *request,
+                         const char *step, weft_status status, weft_blob blob,
+                         struct wf_gathered *out)
+{
+    char label[192];
+
+    snprintf(label, sizeof label, "%s of %s", step, request->what);
+    return wf_agree(context, request->agree, request->agree_count, label, request->timeout_ns,
+                    status, blob, out);
+}
+
+static bool same_ranks(const struct wf_comm_request *request)
+{
+    return request->agree_count == request->count;
+}
+
+/* Made afresh. */
+static weft_status make_by_phases(weft_context *context, const struct wf_comm_request *request,
+                                  weft_comm *comm, weft_status status)
+{
+    weft_blob address = {"", 0};
+    struct wf_gathered got;
+
+    if (status == WEFT_OK && comm != NULL) status = prepare(comm, &address);
+    WF_TRY(agree(context, request, "the preparation", status, address, &got));
+    if (comm != NULL) {
+        struct exchange exchange = {.comm = comm};
+
+        status = commit(comm, request, got.blobs, &exchange);
+        status = agree_on_commit(comm, status, &exchange);
+    }
+    wf_gathered_free(&got);
+    if (same_ranks(request)) return status;
+    WF_TRY(agree(context, request, "the making", status, (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+/* Cut out of its parent by the plugin. */
+static weft_status make_by_split(weft_context *context, const struct wf_comm_request *request,
+                                 weft_comm *comm, weft_status status)
+{
+    const weft_comm_table *table = context->plugin->comm;
+    weft_comm_options options;
+    struct wf_gathered got;
+    void *handle = NULL;
+
+    if (comm != NULL) options = plugin_options(comm);
+    WF_TRY(agree(context, request, "the preparation", status, (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    status = table->split(request->parent->handle, comm != NULL ? &options : NULL, &handle);
+    if (status == WEFT_OK && comm != NULL) comm->handle = handle;
+    WF_TRY(agree(context, request, "the making", status, (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+/* From now on failures of other ranks reach it. */
+static void enlist(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+
+    pthread_mutex_lock(&context->lock);
+    comm->next = context->comms;
+    context->comms = comm;
+    pthread_mutex_unlock(&context->lock);
+    for (int32_t i = 0; context->client != NULL && i < comm->size; i++) {
+        bool left;
+        const char *text = wf_client_gone(context->client, comm->world_ranks[i], &left);
+
+        if (text != NULL) wf_fault_gone(context, comm->world_ranks[i], left, text);
+    }
+}
+
+weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,
+                         weft_comm **out)
+{
+    bool splits =
+        request->parent != NULL && !same_ranks(request) && WF_HAS(context->plugin->comm, split);
+    weft_comm *comm = NULL;
+    weft_status status = request->status;
+
+    if (status == WEFT_OK && request->ranks != NULL) status = allocate(context, request, &comm);
+    status = splits ? make_by_split(context, request, comm, status)
+                    : make_by_phases(context, request, comm, status);
+    if (status != WEFT_OK) {
+        free_comm(comm);
+        return status;
+    }
+    if (comm != NULL) enlist(comm);
+    *out = comm;
+    return WEFT_OK;
+}
+
+void wf_comm_unmake(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+    weft_comm **at = &context->comms;
+
+    pthread_mutex_lock(&context->watched);
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL && *at != comm)
+        at = &(*at)->next;
+    if (*at != NULL) *at = comm->next;
+    pthread_mutex_unlock(&context->lock);
+    pthread_mutex_unlock(&context->watched);
+    free_comm(comm);
+}

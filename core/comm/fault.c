@@ -1,0 +1,146 @@
+/* fault.c - what an error on a communicator becomes.
+ *
+ * The first cause counts: it is kept with its words, and every later call answers with it.  Errors
+ * that leave the communicator whole - a wrong argument, no memory - are only passed on. */
+#include "comm.h"
+
+#include "weft/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+weft_status wf_fail_null(const char *function, const char *argument)
+{
+    return wf_fail(WEFT_ERR_INVALID, "%s: %s is NULL", function, argument);
+}
+
+weft_status wf_comm_note(weft_comm *comm, weft_status status)
+{
+    if (comm->group_depth > 0 && comm->group_status == WEFT_OK) {
+        comm->group_status = status;
+        snprintf(comm->group_text, sizeof comm->group_text, "%s", weft_last_error());
+    }
+    return status;
+}
+
+static bool passes(weft_status status)
+{
+    return status == WEFT_ERR_INVALID || status == WEFT_ERR_UNSUPPORTED ||
+           status == WEFT_ERR_NO_MEMORY || status == WEFT_ERR_NOT_FOUND ||
+           status == WEFT_IN_PROGRESS;
+}
+
+static void stick(weft_comm *comm, weft_status status, const char *text)
+{
+    if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK) return;
+    snprintf(comm->stuck_text, sizeof comm->stuck_text, "%s", text);
+    atomic_store_explicit(&comm->stuck, status, memory_order_release);
+}
+
+void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text)
+{
+    stick(comm, status, text);
+    comm->table->abort(comm->handle);
+}
+
+void wf_comm_break(weft_comm *comm, weft_status status, const char *text)
+{
+    pthread_mutex_lock(&comm->context->lock);
+    wf_comm_break_locked(comm, status, text);
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
+weft_status wf_comm_stuck(weft_comm *comm)
+{
+    weft_status status;
+
+    pthread_mutex_lock(&comm->context->lock);
+    status = atomic_load_explicit(&comm->stuck, memory_order_acquire);
+    if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->stuck_text);
+    pthread_mutex_unlock(&comm->context->lock);
+    return status;
+}
+
+/* Who keeps us waiting, for the message; every rank's position, for the log. */
+static void explain_timeout(weft_comm *comm, const char *what, struct wf_text *out)
+{
+    struct wf_text lines = {0}, suspects = {0};
+    char first[512];
+
+    snprintf(first, sizeof first, "%s", weft_last_error());
+    wf_text_add(out, "%s #%llu on %s: ", what,
+                (unsigned long long)atomic_load_explicit(&comm->ring.posted, memory_order_relaxed),
+                comm->name);
+    wf_position_ask(comm, &lines, &suspects);
+    if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
+    wf_text_add(out, "%s", first);
+    wf_position_log(comm);
+    wf_text_free(&lines);
+    wf_text_free(&suspects);
+}
+
+weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
+{
+    struct wf_text text = {0};
+
+    if (passes(status)) return wf_fail_context(status, "%s on %s", what, comm->name);
+    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
+        return wf_comm_stuck(comm);
+    if (status == WEFT_ERR_TIMEOUT)
+        explain_timeout(comm, what, &text);
+    else
+        wf_text_add(&text, "%s on %s: %s", what, comm->name, weft_last_error());
+    pthread_mutex_lock(&comm->context->lock);
+    stick(comm, status, text.failed ? "out of memory" : text.data);
+    pthread_mutex_unlock(&comm->context->lock);
+    wf_text_free(&text);
+    return wf_comm_stuck(comm);
+}
+
+/* ---- events from elsewhere ---- */
+
+void wf_fault_gone(void *self, int32_t rank, bool left, const char *text)
+{
+    weft_context *context = self;
+    char words[600];
+
+    /* Who left in peace had finished its part; who still waits for it will meet the time limit. */
+    if (left) return;
+    snprintf(words, sizeof words, "rank %d %s", rank, text);
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        if (weft_comm_find_rank(comm, rank) >= 0) wf_comm_break_locked(comm, WEFT_ERR_PEER, words);
+    pthread_mutex_unlock(&context->lock);
+}
+
+void wf_fault_abort(void *self, uint64_t number, const char *text)
+{
+    weft_context *context = self;
+
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        if (comm->number == number) wf_comm_break_locked(comm, WEFT_ERR_ABORTED, text);
+    pthread_mutex_unlock(&context->lock);
+}
+
+void weft_comm_abort(weft_comm *comm)
+{
+    char text[256];
+
+    if (comm == NULL) return;
+    snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
+    wf_comm_break(comm, WEFT_ERR_ABORTED, text);
+    if (comm->context->client != NULL && comm->size > 1)
+        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size, text);
+}
+
+weft_status weft_comm_async_error(weft_comm *comm)
+{
+    weft_status status;
+
+    if (comm == NULL) return wf_fail_null("weft_comm_async_error", "comm");
+    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
+        return wf_comm_stuck(comm);
+    status = comm->table->async_error(comm->handle);
+    return status == WEFT_OK ? WEFT_OK : wf_comm_fault(comm, status, "an earlier operation");
+}

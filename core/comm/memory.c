@@ -1,0 +1,132 @@
+/* memory.c - the backend's memory and streams. */
+#include "comm.h"
+
+/* How long a wait must have been for every rank's position to be logged when it ends in vain. */
+#define WORTH_LOGGING_NS WF_SECOND_NS
+
+weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, void **out)
+{
+    if (context == NULL || out == NULL)
+        return wf_fail_null("weft_alloc", context == NULL ? "context" : "out");
+    if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_alloc: kind %u; WEFT_MEMORY_DEVICE is %d, "
+                       "WEFT_MEMORY_PINNED %d",
+                       kind, WEFT_MEMORY_DEVICE, WEFT_MEMORY_PINNED);
+    if (bytes > INT64_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "weft_alloc: %llu bytes are more than 2^63 - 1",
+                       (unsigned long long)bytes);
+    return context->plugin->device->allocate(context->device, bytes, kind, out);
+}
+
+weft_status weft_free(weft_context *context, void *pointer)
+{
+    if (context == NULL) return wf_fail_null("weft_free", "context");
+    return context->plugin->device->free(context->device, pointer);
+}
+
+weft_status weft_query_pointer(weft_context *context, const void *pointer, weft_pointer_info *out)
+{
+    if (context == NULL || out == NULL)
+        return wf_fail_null("weft_query_pointer", context == NULL ? "context" : "out");
+    *out = (weft_pointer_info){.struct_size = sizeof *out};
+    return context->plugin->device->query_pointer(context->device, pointer, out);
+}
+
+weft_status weft_copy(weft_context *context, void *target, const void *source, uint64_t bytes,
+                      weft_stream *stream)
+{
+    if (context == NULL) return wf_fail_null("weft_copy", "context");
+    if (bytes > 0 && (target == NULL || source == NULL))
+        return wf_fail_null("weft_copy", target == NULL ? "target" : "source");
+    return context->plugin->device->copy(context->device, target, source, bytes, stream);
+}
+
+weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_t bytes,
+                      weft_stream *stream)
+{
+    if (context == NULL) return wf_fail_null("weft_fill", "context");
+    if (bytes > 0 && target == NULL) return wf_fail_null("weft_fill", "target");
+    return context->plugin->device->fill(context->device, target, byte, bytes, stream);
+}
+
+weft_status weft_bind_thread(weft_context *context)
+{
+    if (context == NULL) return wf_fail_null("weft_bind_thread", "context");
+    if (!WF_HAS(context->plugin->device, bind_thread)) return WEFT_OK;
+    return context->plugin->device->bind_thread(context->device);
+}
+
+/* ---- streams: the plugin's own handles under our type ---- */
+
+weft_status weft_stream_create(weft_context *context, weft_stream **out)
+{
+    void *stream;
+
+    if (context == NULL || out == NULL)
+        return wf_fail_null("weft_stream_create", context == NULL ? "context" : "out");
+    WF_TRY(context->plugin->device->stream_create(context->device, &stream));
+    *out = stream;
+    return WEFT_OK;
+}
+
+void weft_stream_release(weft_context *context, weft_stream **stream)
+{
+    if (context == NULL || stream == NULL || *stream == NULL) return;
+    context->plugin->device->stream_destroy(context->device, *stream);
+    *stream = NULL;
+}
+
+weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **out)
+{
+    void *stream;
+
+    if (context == NULL || out == NULL)
+        return wf_fail_null("weft_stream_wrap", context == NULL ? "context" : "out");
+    if (!WF_HAS(context->plugin->device, stream_wrap))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no streams of a vendor to wrap",
+                       context->plugin->name);
+    WF_TRY(context->plugin->device->stream_wrap(context->device, native, &stream));
+    *out = stream;
+    return WEFT_OK;
+}
+
+void *weft_stream_native(weft_context *context, weft_stream *stream)
+{
+    if (context == NULL || !WF_HAS(context->plugin->device, stream_native)) return NULL;
+    return context->plugin->device->stream_native(context->device, stream);
+}
+
+weft_status weft_stream_test(weft_context *context, weft_stream *stream)
+{
+    if (context == NULL) return wf_fail_null("weft_stream_test", "context");
+    return context->plugin->device->stream_query(context->device, stream);
+}
+
+weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns)
+{
+    weft_comm *unfinished[4];
+    size_t count = 0;
+
+    if (status != WEFT_ERR_TIMEOUT || timeout_ns < WORTH_LOGGING_NS) return status;
+    pthread_mutex_lock(&context->watched);
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL && count < WF_COUNT(unfinished);
+         comm = comm->next)
+        if (atomic_load(&comm->ring.posted) != atomic_load(&comm->ring.finished))
+            unfinished[count++] = comm;
+    pthread_mutex_unlock(&context->lock);
+    for (size_t i = 0; i < count; i++)
+        wf_position_log(unfinished[i]);
+    pthread_mutex_unlock(&context->watched);
+    return wf_fail_context(status, "rank %d waited for its stream", context->rank);
+}
+
+weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)
+{
+    weft_status status;
+
+    if (context == NULL) return wf_fail_null("weft_stream_wait", "context");
+    status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
+    return wf_context_waited(context, status, timeout_ns);
+}

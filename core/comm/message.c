@@ -1,0 +1,97 @@
+/* message.c - point to point, and groups. */
+#include "comm.h"
+
+#include <inttypes.h>
+
+static weft_status check(const weft_comm *comm, const char *what, const weft_message *message)
+{
+    uint64_t bytes;
+
+    if (message->dtype >= WEFT_DTYPE_COUNT)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: dtype %u is none of 0 to %d", what, comm->name,
+                       message->dtype, WEFT_DTYPE_COUNT - 1);
+    if (message->peer < 0 || message->peer >= comm->size)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer %d; there are ranks 0 to %d", what,
+                       comm->name, message->peer, comm->size - 1);
+    if (__builtin_mul_overflow(message->count, wf_dtype_bytes(message->dtype), &bytes) ||
+        bytes > INT64_MAX)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: count %" PRIu64 " of %s is more than 2^63 - 1 bytes", what,
+                       comm->name, message->count, wf_dtype_name(message->dtype));
+    if (message->buffer == NULL && message->count > 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
+    return WEFT_OK;
+}
+
+static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)
+{
+    const char *what = kind == WF_RING_SEND ? "send" : "receive";
+    weft_status status;
+
+    if (comm == NULL) return wf_fail_null(what, "comm");
+    status = check(comm, what, message);
+    if (status != WEFT_OK) return wf_comm_note(comm, status);
+    if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_note(comm, wf_comm_stuck(comm));
+    wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
+    status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
+                                  : comm->table->receive(comm->handle, message);
+    if (status != WEFT_OK) return wf_comm_note(comm, wf_comm_fault(comm, status, what));
+    if (wf_comm_is_inline(comm, message->stream)) wf_ring_finish(&comm->ring);
+    return WEFT_OK;
+}
+
+weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, uint32_t dtype,
+                      int32_t peer, uint32_t tag, weft_stream *stream)
+{
+    return post(comm, WF_RING_SEND,
+                &(weft_message){.struct_size = sizeof(weft_message),
+                                .dtype = dtype,
+                                .buffer = (void *)(uintptr_t)buffer, /* send only reads it */
+                                .count = count,
+                                .peer = peer,
+                                .tag = tag,
+                                .stream = stream});
+}
+
+weft_status weft_receive(weft_comm *comm, void *buffer, uint64_t count, uint32_t dtype,
+                         int32_t peer, uint32_t tag, weft_stream *stream)
+{
+    return post(comm, WF_RING_RECEIVE,
+                &(weft_message){.struct_size = sizeof(weft_message),
+                                .dtype = dtype,
+                                .buffer = buffer,
+                                .count = count,
+                                .peer = peer,
+                                .tag = tag,
+                                .stream = stream});
+}
+
+weft_status weft_group_begin(weft_comm *comm)
+{
+    weft_status status;
+
+    if (comm == NULL) return wf_fail_null("weft_group_begin", "comm");
+    if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_stuck(comm);
+    status = comm->table->group_begin(comm->handle);
+    if (status != WEFT_OK) return wf_comm_fault(comm, status, "group_begin");
+    if (comm->group_depth++ == 0) comm->group_status = WEFT_OK;
+    return WEFT_OK;
+}
+
+weft_status weft_group_end(weft_comm *comm)
+{
+    weft_status status;
+
+    if (comm == NULL) return wf_fail_null("weft_group_end", "comm");
+    if (comm->group_depth == 0)
+        return wf_fail(WEFT_ERR_INVALID, "weft_group_end on %s: no group has begun", comm->name);
+    status = comm->table->group_end(comm->handle);
+    comm->group_depth--;
+    if (status != WEFT_OK) status = wf_comm_note(comm, wf_comm_fault(comm, status, "group_end"));
+    if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
+    if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)
+        wf_ring_finish(&comm->ring);
+    return status;
+}

@@ -1,0 +1,161 @@
+/* position.c - where every rank is in a communicator, for when something hangs. */
+#include "comm.h"
+
+#include "weft/status.h"
+
+#include <string.h>
+
+#define ASK_NS     (WF_SECOND_NS / 2)
+#define LOGGED_OPS 8
+
+struct position {
+    bool answered;
+    uint32_t where; /* enum wf_where */
+    uint64_t posted, finished;
+    char last[120];
+};
+
+static uint64_t load(_Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+void wf_position_tell(void *self, uint64_t number, struct wf_text *out)
+{
+    weft_context *context = self;
+    struct wf_text last = {0};
+    weft_comm *comm;
+
+    pthread_mutex_lock(&context->lock);
+    comm = context->comms;
+    while (comm != NULL && comm->number != number)
+        comm = comm->next;
+    wf_put_u32(out, comm != NULL ? WF_WHERE_KNOWN : WF_WHERE_UNKNOWN);
+    if (comm != NULL) {
+        uint64_t posted = load(&comm->ring.posted);
+
+        wf_ring_print(&comm->ring, posted, &last);
+        wf_put_u64(out, posted);
+        wf_put_u64(out, load(&comm->ring.finished));
+        wf_put_blob(out, last.data, last.length);
+    }
+    pthread_mutex_unlock(&context->lock);
+    wf_text_free(&last);
+}
+
+static void read_position(weft_blob blob, struct position *out)
+{
+    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
+
+    *out = (struct position){.answered = blob.bytes > 0};
+    out->where = wf_take_u32(&reader);
+    if (out->where != WF_WHERE_KNOWN) return;
+    out->posted = wf_take_u64(&reader);
+    out->finished = wf_take_u64(&reader);
+    wf_take_string(&reader, out->last, sizeof out->last);
+}
+
+static void print_position(const struct position *p, struct wf_text *out)
+{
+    if (!p->answered) {
+        wf_text_add(out, "does not answer: stopped, cut off, or its host is");
+    } else if (p->where == WF_WHERE_GONE) {
+        wf_text_add(out, "is gone");
+    } else if (p->where == WF_WHERE_UNKNOWN) {
+        wf_text_add(out, "does not have it, or not any more");
+    } else if (p->posted == 0) {
+        wf_text_add(out, "has called nothing");
+    } else {
+        wf_text_add(out, "is at #%llu, %s%s", (unsigned long long)p->posted, p->last,
+                    p->finished == p->posted ? " (done)" : "");
+    }
+}
+
+/* Is a rank at P why one that has posted POSTED operations waits? */
+static bool is_suspect(const struct position *p, uint64_t posted)
+{
+    return !p->answered || p->where != WF_WHERE_KNOWN || p->posted < posted;
+}
+
+static void print_all(const weft_comm *comm, const struct wf_gathered *got, uint64_t posted,
+                      struct wf_text *lines, struct wf_text *suspects)
+{
+    int shown = 0;
+
+    for (int32_t i = 0; i < got->count && i < comm->size; i++) {
+        struct position p;
+
+        if (i == comm->rank) continue;
+        read_position(got->blobs[i], &p);
+        wf_text_add(lines, "  rank %d ", comm->world_ranks[i]);
+        print_position(&p, lines);
+        wf_text_char(lines, '\n');
+        if (!is_suspect(&p, posted) || shown == 4) continue;
+        wf_text_add(suspects, "%srank %d ", shown++ > 0 ? "; " : "", comm->world_ranks[i]);
+        print_position(&p, suspects);
+    }
+}
+
+void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects)
+{
+    struct wf_client *client = comm->context->client;
+    uint64_t posted = load(&comm->ring.posted);
+    struct wf_gathered got;
+
+    if (client == NULL || comm->size == 1) return;
+    if (wf_client_ask(client, comm->number, comm->world_ranks, comm->size, ASK_NS, &got) !=
+        WEFT_OK) {
+        wf_text_add(lines, "  the other ranks cannot be asked: %s\n", weft_last_error());
+        return;
+    }
+    print_all(comm, &got, posted, lines, suspects);
+    wf_gathered_free(&got);
+}
+
+static void print_own(weft_comm *comm, struct wf_text *out)
+{
+    uint64_t posted = load(&comm->ring.posted), finished = load(&comm->ring.finished);
+
+    wf_text_add(out, "%s: rank %d of %d has posted %llu operations\n", comm->name,
+                comm->context->rank, comm->context->size, (unsigned long long)posted);
+    for (uint64_t n = posted > LOGGED_OPS ? posted - LOGGED_OPS + 1 : 1; n <= posted; n++) {
+        wf_text_add(out, "  #%llu ", (unsigned long long)n);
+        wf_ring_print(&comm->ring, n, out);
+        wf_text_add(out, "%s\n", n <= finished ? " (done)" : "");
+    }
+}
+
+/* One call per line of TEXT, which it takes apart. */
+static void each_line(struct wf_text *text, void (*line)(void *, const char *), void *argument)
+{
+    char *rest = text->data, *end;
+
+    for (; rest != NULL && *rest != '\0'; rest = end) {
+        end = rest + strcspn(rest, "\n");
+        if (*end != '\0') *end++ = '\0';
+        line(argument, rest);
+    }
+}
+
+static void log_line(void *argument, const char *text)
+{
+    (void)argument;
+    wf_log(WF_WARNING, "%s", text);
+}
+
+void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text), void *argument)
+{
+    struct wf_text text = {0}, suspects = {0};
+
+    if (comm == NULL || line == NULL) return;
+    print_own(comm, &text);
+    wf_position_ask(comm, &text, &suspects);
+    each_line(&text, line, argument);
+    wf_text_free(&text);
+    wf_text_free(&suspects);
+}
+
+void wf_position_log(weft_comm *comm)
+{
+    weft_comm_dump(comm, log_line, NULL);
+}

@@ -1,0 +1,262 @@
+/* split.c - communicators out of communicators: by colour, or by a list of ranks. */
+#include "comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 96
+
+/* What every rank brings to the first step, besides its place. */
+struct wishes {
+    char name[64];
+    int64_t timeout_ns;
+};
+
+static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_options *options,
+                               struct wishes *out)
+{
+    weft_subcomm_options given = {0};
+
+    if (options != NULL) {
+        if (options->struct_size < sizeof given.struct_size)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_subcomm_options.struct_size is %zu; set it to "
+                           "sizeof(weft_subcomm_options)",
+                           options->struct_size);
+        memcpy(&given, options,
+               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    }
+    if (given.timeout_ns < WEFT_FOREVER)
+        return wf_fail(WEFT_ERR_INVALID, "a time limit of %lld ns", (long long)given.timeout_ns);
+    if (given.name != NULL && strlen(given.name) >= sizeof out->name)
+        return wf_fail(WEFT_ERR_INVALID, "the name \"%.80s\" is longer than %zu letters",
+                       given.name, sizeof out->name - 1);
+    *out = (struct wishes){.timeout_ns =
+                               given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns};
+    snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
+    return WEFT_OK;
+}
+
+/* "dp#7"; what one rank makes alone is numbered by itself, "dp#3.1". */
+static void number_name(const char *name, uint64_t serial, char out[NAME_BYTES])
+{
+    uint64_t alone = serial >> WF_SOLO_SHIFT,
+             counter = serial & ((UINT64_C(1) << WF_SOLO_SHIFT) - 1);
+
+    if (alone != 0)
+        snprintf(out, NAME_BYTES, "%s#%d.%llu", name, (int)alone - 1, (unsigned long long)counter);
+    else
+        snprintf(out, NAME_BYTES, "%s#%llu", name, (unsigned long long)counter);
+}
+
+/* (colour, key, time limit, name) */
+static void put_place(struct wf_text *out, int32_t colour, int32_t key, const struct wishes *wishes)
+{
+    wf_put_u32(out, (uint32_t)colour);
+    wf_put_u32(out, (uint32_t)key);
+    wf_put_u64(out, (uint64_t)wishes->timeout_ns);
+    wf_put_string(out, wishes->name);
+}
+
+struct place {
+    int32_t colour, key, rank; /* rank in the parent */
+};
+
+static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t rank,
+                              const struct wishes *mine, struct place *out)
+{
+    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
+    struct wishes theirs;
+
+    out->colour = (int32_t)wf_take_u32(&reader);
+    out->key = (int32_t)wf_take_u32(&reader);
+    out->rank = rank;
+    theirs.timeout_ns = (int64_t)wf_take_u64(&reader);
+    wf_take_string(&reader, theirs.name, sizeof theirs.name);
+    if (theirs.timeout_ns == mine->timeout_ns && strcmp(theirs.name, mine->name) == 0)
+        return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_MISMATCH,
+        "ranks differ in what they make of %s: rank %d wants \"%s\" with a limit of %lld "
+        "ns, rank %d \"%s\" with %lld ns",
+        parent->name, parent->world_ranks[parent->rank], mine->name, (long long)mine->timeout_ns,
+        parent->world_ranks[rank], theirs.name, (long long)theirs.timeout_ns);
+}
+
+static bool comes_before(const struct place *a, const struct place *b)
+{
+    return a->key != b->key ? a->key < b->key : a->rank < b->rank;
+}
+
+/* The world ranks of colour COLOUR, in order, and the colour's place among the colours. */
+static int32_t members_of(const weft_comm *parent, struct place *places, int32_t colour,
+                          int32_t *members)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < parent->size; i++) {
+        struct place place = places[i];
+        int32_t at = count;
+
+        if (place.colour != colour) continue;
+        /* Insertion sort; places[0 .. count) has been read already, and holds the members. */
+        for (; at > 0 && comes_before(&place, &places[at - 1]); at--)
+            places[at] = places[at - 1];
+        places[at] = place;
+        count++;
+    }
+    for (int32_t i = 0; i < count; i++)
+        members[i] = parent->world_ranks[places[i].rank];
+    return count;
+}
+
+static weft_status read_places(const weft_comm *parent, const struct wf_gathered *got,
+                               const struct wishes *wishes, struct place *places)
+{
+    for (int32_t i = 0; i < parent->size; i++)
+        WF_TRY(read_place(parent, got->blobs[i], i, wishes, &places[i]));
+    return WEFT_OK;
+}
+
+static weft_status make_part(weft_comm *parent, int32_t colour, const struct wishes *wishes,
+                             struct wf_gathered *got, weft_comm **out)
+{
+    size_t size = (size_t)parent->size;
+    struct place *places = wf_alloc(size * sizeof *places);
+    int32_t *members = wf_alloc(size * sizeof *members);
+    char name[NAME_BYTES], what[NAME_BYTES];
+    struct wf_comm_request request = {.parent = parent,
+                                      .agree = parent->world_ranks,
+                                      .agree_count = parent->size,
+                                      .number = got->serial,
+                                      .name = name,
+                                      .what = what,
+                                      .timeout_ns = wishes->timeout_ns};
+    weft_status status;
+
+    number_name(wishes->name, got->serial, name);
+    number_name(wishes->name, got->serial, what);
+    if (places == NULL || members == NULL)
+        request.status = wf_fail_memory(size * sizeof *places);
+    else
+        request.status = read_places(parent, got, wishes, places);
+    if (request.status == WEFT_OK && colour != WEFT_NO_COLOUR) {
+        size_t used = strlen(name);
+
+        request.count = members_of(parent, places, colour, members);
+        request.ranks = members;
+        if (request.count < parent->size) snprintf(name + used, sizeof name - used, "/%d", colour);
+    }
+    wf_gathered_free(got);
+    status = wf_comm_make(parent->context, &request, out);
+    wf_free(members);
+    wf_free(places);
+    return status;
+}
+
+weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
+                            const weft_subcomm_options *options, weft_comm **out)
+{
+    struct wf_text place = {0};
+    struct wf_gathered got;
+    struct wishes wishes;
+    char label[160];
+    weft_status status;
+
+    if (parent == NULL || out == NULL)
+        return wf_fail_null("weft_comm_split", parent == NULL ? "parent" : "out");
+    if (colour < WEFT_NO_COLOUR)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_comm_split: colour %d; colours are 0 and above, or "
+                       "WEFT_NO_COLOUR",
+                       colour);
+    WF_TRY(read_wishes(parent, options, &wishes));
+    if (atomic_load_explicit(&parent->stuck, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_stuck(parent);
+    snprintf(label, sizeof label, "a split of %s", parent->name);
+    put_place(&place, colour, key, &wishes);
+    status = wf_text_status(&place);
+    status = wf_agree(parent->context, parent->world_ranks, parent->size, label, wishes.timeout_ns,
+                      status, (weft_blob){place.data, place.length}, &got);
+    wf_text_free(&place);
+    return status != WEFT_OK ? status : make_part(parent, colour, &wishes, &got, out);
+}
+
+/* ---- by a list ---- */
+
+static weft_status check_list(const weft_comm *parent, int32_t count, const int32_t *ranks,
+                              int32_t *world_ranks, bool *member)
+{
+    *member = false;
+    for (int32_t i = 0; i < count; i++) {
+        if (ranks[i] < 0 || ranks[i] >= parent->size)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_comm_create: rank %d at place %d; %s has %d ranks", ranks[i], i,
+                           parent->name, parent->size);
+        for (int32_t j = 0; j < i; j++)
+            if (ranks[j] == ranks[i])
+                return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: rank %d at places %d and %d",
+                               ranks[i], j, i);
+        world_ranks[i] = parent->world_ranks[ranks[i]];
+        if (ranks[i] == parent->rank) *member = true;
+    }
+    return WEFT_OK;
+}
+
+static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t *world_ranks,
+                                const struct wishes *wishes, weft_comm **out)
+{
+    struct wf_text place = {0};
+    struct wf_gathered got;
+    struct place ignored;
+    char name[NAME_BYTES], label[160];
+    weft_status status;
+    struct wf_comm_request request = {.agree = world_ranks,
+                                      .ranks = world_ranks,
+                                      .agree_count = count,
+                                      .count = count,
+                                      .name = name,
+                                      .what = name,
+                                      .timeout_ns = wishes->timeout_ns};
+
+    snprintf(label, sizeof label, "a communicator made of %s", parent->name);
+    put_place(&place, 0, 0, wishes);
+    status = wf_text_status(&place);
+    status = wf_agree(parent->context, world_ranks, count, label, wishes->timeout_ns, status,
+                      (weft_blob){place.data, place.length}, &got);
+    wf_text_free(&place);
+    if (status != WEFT_OK) return status;
+    for (int32_t i = 0; i < count && request.status == WEFT_OK; i++)
+        request.status = read_place(parent, got.blobs[i], 0, wishes, &ignored);
+    request.number = got.serial;
+    number_name(wishes->name, got.serial, name);
+    wf_gathered_free(&got);
+    return wf_comm_make(parent->context, &request, out);
+}
+
+weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
+                             const weft_subcomm_options *options, weft_comm **out)
+{
+    struct wishes wishes;
+    int32_t *world_ranks;
+    weft_status status;
+    bool member;
+
+    if (parent == NULL || ranks == NULL || out == NULL)
+        return wf_fail_null("weft_comm_create", parent == NULL  ? "parent"
+                                                : ranks == NULL ? "ranks"
+                                                                : "out");
+    if (count < 1 || count > parent->size)
+        return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: %d ranks; %s has %d", count,
+                       parent->name, parent->size);
+    WF_TRY(read_wishes(parent, options, &wishes));
+    world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
+    if (world_ranks == NULL) return wf_fail_memory((size_t)count * sizeof *world_ranks);
+    status = check_list(parent, count, ranks, world_ranks, &member);
+    if (status == WEFT_OK && member)
+        status = make_of_list(parent, count, world_ranks, &wishes, out);
+    else if (status == WEFT_OK)
+        *out = NULL;
+    wf_free(world_ranks);
+    return status;
+}
