@@ -94,6 +94,7 @@ static uint32_t narrow(const struct format *format, float value)
     if (isnan(value)) return (1u << (m + e)) - 1;
     past = format->saturates ? largest(format) : largest(format) + 1;
     if (isinf(value)) return sign | past;
+    if (value == 0) return sign;
     frexpf(value, &exponent);
     exponent += bias - 1;
     if (exponent < 1) exponent = 1;
