@@ -82,10 +82,10 @@ void weft_mesh_release(weft_mesh **mesh)
 
 void wf_mesh_add_mode(weft_mesh *draft, int32_t axis, int32_t size, int32_t stride)
 {
-    struct wf_mode *last = &draft->modes[draft->mode_count - 1];
+    struct wf_mode *last = draft->mode_count > 0 ? &draft->modes[draft->mode_count - 1] : NULL;
 
     if (size == 1) return;
-    if (draft->mode_count > 0 && last->axis == axis && last->stride == (int64_t)size * stride) {
+    if (last != NULL && last->axis == axis && last->stride == (int64_t)size * stride) {
         last->size *= size;
         last->stride = stride;
         return;
