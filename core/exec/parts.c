@@ -1,0 +1,238 @@
+/* parts.c - one rank's share of a step: whom it reads, who reads it, and which boxes. */
+#include "exec.h"
+
+#include <string.h>
+
+struct share {
+    const weft_spec *from, *to;
+    int32_t rank;
+    const int64_t *strides; /* of this rank's shard */
+    struct wf_meeting meeting;
+    struct wf_shard mine;
+    uint32_t reduced; /* source axes whose contributions are reduced */
+    struct wf_region_list regions;
+    uint32_t rank_room;
+    struct wf_parts *out;
+};
+
+/* ---- what becomes of each axis ---- */
+
+static const weft_placement *place(const weft_spec *spec, int32_t axis)
+{
+    return &spec->layout.placements[axis];
+}
+
+static bool one_mesh(const struct share *s)
+{
+    return s->from->layout.mesh == s->to->layout.mesh;
+}
+
+/* A partial that the target has on the same axis stays what it is. */
+static bool kept_partial(const struct share *s, int32_t axis)
+{
+    return one_mesh(s) && place(s->from, axis)->kind == WEFT_PLACE_PARTIAL &&
+           place(s->to, axis)->kind == WEFT_PLACE_PARTIAL;
+}
+
+/* A partial that is made: only coordinate 0 gets the value, unless averages are asked for. */
+static bool one_holder(const struct share *s, int32_t axis)
+{
+    return place(s->to, axis)->kind == WEFT_PLACE_PARTIAL && !kept_partial(s, axis) &&
+           place(s->to, axis)->reduction != WEFT_REDUCE_AVG;
+}
+
+static void set_reduction(struct share *s)
+{
+    struct wf_parts *out = s->out;
+    const weft_mesh *mesh = s->from->layout.mesh;
+    int64_t averaged = 1, holders = 1;
+
+    out->reduction = WEFT_REDUCE_SUM;
+    for (int32_t a = 0; a < mesh->axes; a++) {
+        const weft_placement *p = place(s->from, a);
+        if (p->kind != WEFT_PLACE_PARTIAL || kept_partial(s, a)) continue;
+        s->reduced |= UINT32_C(1) << a;
+        holders *= mesh->axis[a].size;
+        if (p->reduction == WEFT_REDUCE_AVG)
+            averaged *= mesh->axis[a].size;
+        else
+            out->reduction = p->reduction;
+    }
+    out->holders = (uint32_t)holders;
+    out->divisor = averaged;
+    if (averaged > 1 && averaged == holders) {
+        out->reduction = WEFT_REDUCE_AVG;
+        out->divisor = 1;
+    }
+}
+
+/* The coordinate, on the source's axes that hold copies, that the rank at place POSITION of the
+ * target's mesh reads. */
+static void choose_copy(const struct share *s, int32_t rank, int32_t position, int32_t *coord)
+{
+    const weft_mesh *mesh = s->from->layout.mesh;
+
+    if (weft_mesh_coord(mesh, rank, coord)) return;
+    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
+        coord[a] = 0;
+        if (place(s->from, a)->kind != WEFT_PLACE_REPLICATE) continue;
+        coord[a] = position % mesh->axis[a].size;
+        position /= mesh->axis[a].size;
+    }
+}
+
+static int32_t position_of(const weft_mesh *mesh, const int32_t *coord)
+{
+    int32_t position = 0;
+
+    for (int32_t a = 0; a < mesh->axes; a++)
+        position = position * mesh->axis[a].size + coord[a];
+    return position;
+}
+
+/* ---- collecting ---- */
+
+static weft_status add_rank(struct share *s, int32_t rank)
+{
+    struct wf_parts *out = s->out;
+
+    if (out->rank_count == s->rank_room) {
+        uint32_t room = s->rank_room == 0 ? 8 : 2 * s->rank_room;
+        int32_t *ranks = wf_realloc(out->ranks, room * sizeof *ranks);
+        if (ranks == NULL) return wf_fail_memory(room * sizeof *ranks);
+        out->ranks = ranks;
+        s->rank_room = room;
+    }
+    out->ranks[out->rank_count++] = rank;
+    return WEFT_OK;
+}
+
+static weft_status read_from(void *self, const int32_t *coord)
+{
+    struct share *s = self;
+    const struct wf_layout *from = &s->from->layout;
+    uint32_t block = s->out->rank_count;
+    int32_t holder[WEFT_MAX_AXES];
+    int64_t strides[WEFT_MAX_DIMS];
+    struct wf_shard theirs;
+    int32_t a;
+
+    memcpy(holder, coord, sizeof holder);
+    do {
+        WF_TRY(add_rank(s, wf_mesh_rank(from->mesh, holder)));
+        for (a = from->mesh->axes - 1; a >= 0; a--) {
+            if (!(s->reduced >> a & 1)) continue;
+            if (++holder[a] < from->mesh->axis[a].size) break;
+            holder[a] = 0;
+        }
+    } while (a >= 0);
+    wf_shard_at(from, coord, &theirs);
+    wf_row_major(from->dims, theirs.shape, strides);
+    return wf_regions_add(&s->regions, &theirs, strides, &s->mine, s->strides, block, 0);
+}
+
+static weft_status serve_to(void *self, const int32_t *coord)
+{
+    struct share *s = self;
+    const struct wf_layout *to = &s->to->layout;
+    int32_t reader = wf_mesh_rank(to->mesh, coord), reads[WEFT_MAX_AXES];
+    int64_t strides[WEFT_MAX_DIMS];
+    uint64_t before = s->regions.count;
+    struct wf_shard theirs;
+
+    if (!one_mesh(s)) {
+        choose_copy(s, reader, position_of(to->mesh, coord), reads);
+        for (int32_t a = 0; a < s->from->layout.mesh->axes; a++)
+            if (place(s->from, a)->kind == WEFT_PLACE_REPLICATE && reads[a] != s->meeting.coord[a])
+                return WEFT_OK;
+    }
+    wf_shard_at(to, coord, &theirs);
+    wf_row_major(to->dims, theirs.shape, strides);
+    WF_TRY(
+        wf_regions_add(&s->regions, &s->mine, s->strides, &theirs, strides, 0, s->out->rank_count));
+    return s->regions.count > before ? add_rank(s, reader) : WEFT_OK;
+}
+
+/* ---- the two directions ---- */
+
+static weft_status collect(struct share *s, uint32_t skip,
+                           weft_status (*take)(void *self, const int32_t *coord))
+{
+    weft_status status = wf_meet(&s->meeting, skip, take, s);
+
+    s->out->regions = s->regions.regions;
+    s->out->region_count = s->regions.count;
+    if (status != WEFT_OK) wf_parts_free(s->out);
+    return status;
+}
+
+weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t rank,
+                          const int64_t *strides, struct wf_parts *out)
+{
+    struct share s = {.from = from, .to = to, .rank = rank, .strides = strides, .out = out};
+    const weft_mesh *mesh = to->layout.mesh;
+    int32_t coord[WEFT_MAX_AXES];
+    int64_t row_major[WEFT_MAX_DIMS];
+
+    memset(out, 0, sizeof *out);
+    set_reduction(&s);
+    if (!weft_mesh_coord(mesh, rank, coord)) return WEFT_OK;
+    for (int32_t a = 0; a < mesh->axes; a++)
+        if (one_holder(&s, a) && coord[a] != 0) out->identity = true;
+    if (out->identity) return WEFT_OK;
+    wf_shard_at(&to->layout, coord, &s.mine);
+    wf_row_major(to->layout.dims, s.mine.shape, row_major);
+    if (strides == NULL) s.strides = row_major;
+    s.meeting.theirs = &from->layout;
+    s.meeting.mine = &s.mine;
+    choose_copy(&s, rank, position_of(mesh, coord), s.meeting.coord);
+    for (int32_t a = 0; a < from->layout.mesh->axes; a++)
+        s.meeting.relation[a] = wf_placement_splits(place(from, a)) ? WF_BY_INDEX
+                                : s.reduced >> a & 1                ? WF_ANY
+                                                                    : WF_SAME;
+    return collect(&s, s.reduced, read_from);
+}
+
+/* How a reader's coordinate on AXIS of the target's mesh follows from ours. */
+static uint32_t reader_relation(const struct share *s, int32_t axis)
+{
+    const weft_placement *to = place(s->to, axis);
+
+    if (one_mesh(s) && !wf_placement_splits(place(s->from, axis)) && !(s->reduced >> axis & 1))
+        return WF_SAME;
+    if (wf_placement_splits(to)) return WF_BY_INDEX;
+    return one_holder(s, axis) ? WF_FIRST : WF_ANY;
+}
+
+weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t rank,
+                           const int64_t *strides, struct wf_parts *out)
+{
+    struct share s = {.from = from, .to = to, .rank = rank, .strides = strides, .out = out};
+    int64_t row_major[WEFT_MAX_DIMS];
+
+    memset(out, 0, sizeof *out);
+    set_reduction(&s);
+    if (!weft_mesh_coord(from->layout.mesh, rank, s.meeting.coord)) return WEFT_OK;
+    wf_shard_at(&from->layout, s.meeting.coord, &s.mine);
+    wf_row_major(from->layout.dims, s.mine.shape, row_major);
+    if (strides == NULL) s.strides = row_major;
+    s.meeting.theirs = &to->layout;
+    s.meeting.mine = &s.mine;
+    for (int32_t a = 0; a < to->layout.mesh->axes; a++) {
+        s.meeting.relation[a] = reader_relation(&s, a);
+        if (one_mesh(&s) && one_holder(&s, a) && s.meeting.relation[a] == WF_SAME &&
+            s.meeting.coord[a] != 0)
+            return WEFT_OK; /* the copy at coordinate 0 serves */
+    }
+    return collect(&s, 0, serve_to);
+}
+
+void wf_parts_free(struct wf_parts *parts)
+{
+    wf_free(parts->ranks);
+    wf_free(parts->regions);
+    parts->ranks = NULL;
+    parts->regions = NULL;
+    parts->rank_count = 0;
+    parts->region_count = 0;
+}
