@@ -1,0 +1,151 @@
+// gloo_transport.hpp - Gloo's TCP transport, except that every wait of a group can be ended.
+//
+// Gloo can end the wait on a buffer, but keeps the buffers inside its algorithms to itself.  All of
+// them are made by the transport's context, so this one stands in its place and keeps a list.
+#ifndef WEFT_CPU_GLOO_TRANSPORT_HPP
+#define WEFT_CPU_GLOO_TRANSPORT_HPP
+
+#include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace weft_gloo
+{
+
+using std::chrono::milliseconds;
+
+// Thrown by the waits.
+struct Aborted {
+};
+
+class Transport;
+using AnyBuffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
+
+// A buffer of Gloo's that the group knows of while it lives.
+class Buffer final : public gloo::transport::UnboundBuffer
+{
+  public:
+    Buffer(Transport *transport, AnyBuffer inner);
+    ~Buffer() override;
+    bool waitRecv(int *rank, milliseconds timeout) override
+    {
+        if (!inner_->waitRecv(rank, timeout)) throw Aborted();
+        return true;
+    }
+    bool waitSend(int *rank, milliseconds timeout) override
+    {
+        if (!inner_->waitSend(rank, timeout)) throw Aborted();
+        return true;
+    }
+    void abortWaitRecv() override
+    {
+        inner_->abortWaitRecv();
+    }
+    void abortWaitSend() override
+    {
+        inner_->abortWaitSend();
+    }
+    void send(int peer, uint64_t slot, size_t offset, size_t bytes) override
+    {
+        inner_->send(peer, slot, offset, bytes);
+    }
+    void recv(int peer, uint64_t slot, size_t offset, size_t bytes) override
+    {
+        inner_->recv(peer, slot, offset, bytes);
+    }
+    void recv(std::vector<int> peers, uint64_t slot, size_t offset, size_t bytes) override
+    {
+        inner_->recv(std::move(peers), slot, offset, bytes);
+    }
+
+  private:
+    Transport *transport_;
+    AnyBuffer inner_;
+};
+
+// Gloo's own context, except that all buffers, those inside its algorithms too, can be woken.
+class Transport final : public gloo::transport::Context
+{
+  public:
+    explicit Transport(const std::shared_ptr<gloo::transport::Context> &inner)
+        : gloo::transport::Context(inner->rank, inner->size), inner_(inner)
+    {
+    }
+    std::unique_ptr<gloo::transport::Pair> &getPair(int peer) override
+    {
+        return inner_->getPair(peer);
+    }
+    std::unique_ptr<gloo::transport::Pair> &createPair(int peer) override
+    {
+        return inner_->createPair(peer);
+    }
+    AnyBuffer createUnboundBuffer(void *data, size_t bytes) override
+    {
+        return std::make_unique<Buffer>(this, inner_->createUnboundBuffer(data, bytes));
+    }
+
+    void enlist(Buffer *buffer)
+    {
+        std::lock_guard<std::mutex> guard(lock_);
+        if (aborted_) throw Aborted();
+        live_.insert(buffer);
+    }
+    void dismiss(Buffer *buffer)
+    {
+        std::lock_guard<std::mutex> guard(lock_);
+        live_.erase(buffer);
+    }
+    void abort()
+    {
+        std::lock_guard<std::mutex> guard(lock_);
+        aborted_ = true;
+        for (Buffer *buffer : live_) {
+            buffer->abortWaitRecv();
+            buffer->abortWaitSend();
+        }
+    }
+
+  private:
+    std::shared_ptr<gloo::transport::Context> inner_;
+    std::mutex lock_;
+    std::set<Buffer *> live_;
+    bool aborted_ = false;
+};
+
+inline Buffer::Buffer(Transport *transport, AnyBuffer inner)
+    : gloo::transport::UnboundBuffer(inner->ptr, inner->size), transport_(transport),
+      inner_(std::move(inner))
+{
+    transport_->enlist(this);
+}
+
+inline Buffer::~Buffer()
+{
+    transport_->dismiss(this);
+}
+
+// What Gloo's algorithms take.
+class Context final : public gloo::Context
+{
+  public:
+    Context(const std::shared_ptr<gloo::transport::Device> &device,
+            const std::shared_ptr<Transport> &transport, milliseconds timeout)
+        : gloo::Context(transport->rank, transport->size)
+    {
+        device_ = device;
+        transportContext_ = transport;
+        setTimeout(timeout);
+    }
+};
+
+} // namespace weft_gloo
+
+#endif
