@@ -2,11 +2,31 @@
 #ifndef WEFT_CPU_COMM_H
 #define WEFT_CPU_COMM_H
 
-#include "shm.h"
+#include "mail.h"
 
 struct wf_cpu_device {
     struct wf_cpu_heap heap;
     int32_t local_rank;
+};
+
+/* A collective with everything it needs, no longer depending on the caller's arguments. */
+struct wf_cpu_call {
+    struct wf_shm_op op;
+    unsigned char scale[16];
+    uint64_t *counts; /* copies of the arrays; owned */
+    uint64_t turn;
+};
+
+/* What was called between group_begin and group_end. */
+struct wf_cpu_batch {
+    struct wf_cpu_comm *comm;
+    size_t call_count, call_room;
+    struct wf_cpu_call *calls;
+    size_t transfer_count, transfer_room;
+    struct wf_shm_transfer *transfers;
+    size_t stream_count, stream_room;
+    void **streams;            /* each once; NULL may be among them */
+    struct wf_cpu_error error; /* the first */
 };
 
 struct wf_cpu_comm {
@@ -17,9 +37,13 @@ struct wf_cpu_comm {
     struct wf_shm_group group; /* the ranks of this host */
     struct wf_cpu_address *address;
     /* Collectives are numbered when they are called and run in that order, on whatever stream. */
+    uint64_t issued;
+    _Atomic(uint64_t) finished;
+    _Atomic(uint32_t) turn_waiters;
     pthread_mutex_t turn_lock;
     pthread_cond_t turn_changed;
-    uint64_t issued, finished;
+    int group_depth;
+    struct wf_cpu_batch batch;
 };
 
 /* ---- cpu_device.c ---- */
@@ -50,13 +74,28 @@ weft_status wf_cpu_comm_async_error(void *comm);
 
 weft_status wf_cpu_comm_support(void *device, const weft_support_query *query, uint32_t *level);
 weft_status wf_cpu_comm_collective(void *comm, const weft_collective_args *args);
+/* Run a collective when those called before it are done. */
+weft_status wf_cpu_call_run(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op);
+/* Wake whoever waits for its turn: the communicator is broken. */
+void wf_cpu_turns_end(struct wf_cpu_comm *comm);
 
 /* ---- cpu_message.c ---- */
 
 weft_status wf_cpu_comm_send(void *comm, const weft_message *message);
 weft_status wf_cpu_comm_receive(void *comm, const weft_message *message);
+
+/* ---- cpu_group.c ---- */
+
 weft_status wf_cpu_comm_group_begin(void *comm);
 weft_status wf_cpu_comm_group_end(void *comm);
+/* Add to the open group; CALL's counts become the group's, also on failure. */
+weft_status wf_cpu_group_add_call(struct wf_cpu_comm *comm, const struct wf_cpu_call *call,
+                                  void *stream);
+weft_status wf_cpu_group_add_transfer(struct wf_cpu_comm *comm,
+                                      const struct wf_shm_transfer *transfer, void *stream);
+/* Keep STATUS and this thread's last words as the open group's error, if it is the first. */
+void wf_cpu_group_fail(struct wf_cpu_comm *comm, weft_status status);
+void wf_cpu_group_clear(struct wf_cpu_comm *comm);
 
 /* ---- cpu_cost.c ---- */
 

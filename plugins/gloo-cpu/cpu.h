@@ -37,6 +37,8 @@ weft_status wf_cpu_fail(weft_status status, const char *format, ...) CPU_PRINTF(
 weft_status wf_cpu_fail_errno(weft_status status, int error, const char *format, ...)
     CPU_PRINTF(3, 4);
 weft_status wf_cpu_fail_memory(size_t bytes);
+/* What the last wf_cpu_fail of this thread said. */
+const char *wf_cpu_last_words(void);
 void wf_cpu_log(int level, const char *format, ...) CPU_PRINTF(2, 3);
 
 /* Zeroed private memory; zero bytes give a valid pointer. */

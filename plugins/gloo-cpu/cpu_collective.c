@@ -5,10 +5,7 @@
 
 struct task {
     struct wf_cpu_comm *comm;
-    uint64_t turn;
-    struct wf_shm_op op;
-    unsigned char scale[16];
-    uint64_t *counts; /* copies of the four arrays, owned; NULL when run at once */
+    struct wf_cpu_call call;
 };
 
 weft_status wf_cpu_comm_support(void *device, const weft_support_query *given, uint32_t *level)
@@ -139,6 +136,8 @@ static weft_status check_args(const struct wf_cpu_comm *comm, const weft_collect
 static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *args,
                     struct wf_shm_op *op)
 {
+    bool scaled =
+        wf_cpu_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_PREMUL_SUM;
     bool send, recv;
 
     needs_arrays(comm, args, &send, &recv);
@@ -154,35 +153,45 @@ static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *
                              .send_offsets = send ? args->send_offsets : NULL,
                              .recv_counts = recv ? args->recv_counts : NULL,
                              .recv_offsets = recv ? args->recv_offsets : NULL,
-                             .scale = args->scale,
+                             .scale = scaled ? args->scale : NULL,
                              .parts = (uint32_t)comm->size};
     if (args->collective == WEFT_COLL_BARRIER) op->count = 0;
+}
+
+static bool is_turn(const struct wf_cpu_comm *comm, uint64_t turn)
+{
+    return atomic_load(&comm->finished) == turn || wf_shm_broken(&comm->group);
 }
 
 /* Wait for the collectives called earlier.  Fails only with the communicator. */
 static weft_status take_turn(struct wf_cpu_comm *comm, uint64_t turn)
 {
-    pthread_mutex_lock(&comm->turn_lock);
-    while (comm->finished != turn && !wf_shm_broken(&comm->group))
-        pthread_cond_wait(&comm->turn_changed, &comm->turn_lock);
-    pthread_mutex_unlock(&comm->turn_lock);
+    if (!is_turn(comm, turn)) {
+        atomic_fetch_add(&comm->turn_waiters, 1);
+        pthread_mutex_lock(&comm->turn_lock);
+        while (!is_turn(comm, turn))
+            pthread_cond_wait(&comm->turn_changed, &comm->turn_lock);
+        pthread_mutex_unlock(&comm->turn_lock);
+        atomic_fetch_sub(&comm->turn_waiters, 1);
+    }
     return wf_shm_fault(&comm->group);
 }
 
-static void end_turn(struct wf_cpu_comm *comm)
+void wf_cpu_turns_end(struct wf_cpu_comm *comm)
 {
+    if (atomic_load(&comm->turn_waiters) == 0) return;
     pthread_mutex_lock(&comm->turn_lock);
-    comm->finished++;
     pthread_cond_broadcast(&comm->turn_changed);
     pthread_mutex_unlock(&comm->turn_lock);
 }
 
-static weft_status run_in_turn(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op)
+weft_status wf_cpu_call_run(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op)
 {
     weft_status status = take_turn(comm, turn);
 
     if (status == WEFT_OK) status = wf_shm_run(&comm->group, op);
-    end_turn(comm);
+    atomic_fetch_add(&comm->finished, 1);
+    wf_cpu_turns_end(comm);
     return status;
 }
 
@@ -190,11 +199,11 @@ static void run_task(void *argument, struct wf_cpu_error *error)
 {
     struct task *task = argument;
 
-    if (task->op.scale != NULL) task->op.scale = task->scale;
-    error->status = run_in_turn(task->comm, task->turn, &task->op);
+    if (task->call.op.scale != NULL) task->call.op.scale = task->call.scale;
+    error->status = wf_cpu_call_run(task->comm, task->call.turn, &task->call.op);
     if (error->status != WEFT_OK)
         memcpy(error->text, task->comm->group.fault.text, sizeof error->text);
-    wf_cpu_free(task->counts);
+    wf_cpu_free(task->call.counts);
 }
 
 static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_t size)
@@ -208,22 +217,38 @@ static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_
 }
 
 /* The caller's arrays and scale are only lent for the call. */
-static weft_status keep_arguments(struct task *task)
+static weft_status keep_arguments(const struct wf_cpu_comm *comm, struct wf_cpu_call *call)
 {
-    struct wf_shm_op *op = &task->op;
-    int32_t size = task->comm->size;
+    struct wf_shm_op *op = &call->op;
+    size_t bytes = 4 * (size_t)comm->size * sizeof *call->counts;
     uint64_t *room;
 
-    if (op->scale != NULL) memcpy(task->scale, op->scale, op->element);
+    if (op->scale != NULL) memcpy(call->scale, op->scale, op->element);
     if (op->send_counts == NULL && op->recv_counts == NULL) return WEFT_OK;
-    task->counts = wf_cpu_alloc(4 * (size_t)size * sizeof *task->counts);
-    if (task->counts == NULL) return wf_cpu_fail_memory(4 * (size_t)size * sizeof *room);
-    room = task->counts;
-    op->send_counts = keep_array(&room, op->send_counts, size);
-    op->send_offsets = keep_array(&room, op->send_offsets, size);
-    op->recv_counts = keep_array(&room, op->recv_counts, size);
-    op->recv_offsets = keep_array(&room, op->recv_offsets, size);
+    call->counts = wf_cpu_alloc(bytes);
+    if (call->counts == NULL) return wf_cpu_fail_memory(bytes);
+    room = call->counts;
+    op->send_counts = keep_array(&room, op->send_counts, comm->size);
+    op->send_offsets = keep_array(&room, op->send_offsets, comm->size);
+    op->recv_counts = keep_array(&room, op->recv_counts, comm->size);
+    op->recv_offsets = keep_array(&room, op->recv_offsets, comm->size);
     return WEFT_OK;
+}
+
+/* On its stream, or into the open group. */
+static weft_status enqueue(struct wf_cpu_comm *comm, struct task *task, void *stream)
+{
+    weft_status status;
+
+    CPU_TRY(keep_arguments(comm, &task->call));
+    if (comm->group_depth > 0) return wf_cpu_group_add_call(comm, &task->call, stream);
+    task->call.turn = comm->issued++;
+    status = wf_cpu_stream_run(stream, run_task, task, sizeof *task);
+    if (status != WEFT_OK) {
+        comm->issued--;
+        wf_cpu_free(task->call.counts);
+    }
+    return status;
 }
 
 weft_status wf_cpu_comm_collective(void *handle, const weft_collective_args *args)
@@ -237,18 +262,14 @@ weft_status wf_cpu_comm_collective(void *handle, const weft_collective_args *arg
         wf_cpu_take_struct(&whole, sizeof whole, args);
         args = &whole;
     }
-
     CPU_TRY(wf_shm_fault(&comm->group));
-    CPU_TRY(check_args(comm, args));
-    fill_op(comm, args, &task.op);
-    if (args->reduction != WEFT_REDUCE_PREMUL_SUM) task.op.scale = NULL;
-    if (args->stream == NULL) return run_in_turn(comm, comm->issued++, &task.op);
-    CPU_TRY(keep_arguments(&task));
-    task.turn = comm->issued++;
-    status = wf_cpu_stream_run(args->stream, run_task, &task, sizeof task);
-    if (status != WEFT_OK) {
-        comm->issued--;
-        wf_cpu_free(task.counts);
+    status = check_args(comm, args);
+    if (status == WEFT_OK) {
+        fill_op(comm, args, &task.call.op);
+        if (args->stream == NULL && comm->group_depth == 0)
+            return wf_cpu_call_run(comm, comm->issued++, &task.call.op);
+        status = enqueue(comm, &task, args->stream);
     }
+    if (status != WEFT_OK) wf_cpu_group_fail(comm, status);
     return status;
 }

@@ -130,6 +130,7 @@ static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t rank, const wef
         return WEFT_ERR_SYSTEM;
     }
     peer->board = board;
+    peer->readable = wf_shm_readable(&comm->group, rank);
     return WEFT_OK;
 }
 
@@ -171,6 +172,23 @@ static weft_status agree(struct wf_cpu_comm *comm, const struct outcome *mine,
     return status;
 }
 
+/* Whether a peer can read our private memory only the peer can tell. */
+static weft_status exchange_readability(struct wf_cpu_comm *comm, const weft_exchange *exchange)
+{
+    size_t size = (size_t)comm->size;
+    unsigned char *mine = wf_cpu_alloc(size + size * size), *all = mine + size;
+    weft_status status;
+
+    if (mine == NULL) return wf_cpu_fail_memory(size + size * size);
+    for (size_t p = 0; p < size; p++)
+        mine[p] = comm->group.peers[p].readable;
+    status = exchange->all_gather(exchange->self, mine, all, size);
+    for (size_t p = 0; status == WEFT_OK && p < size; p++)
+        comm->group.peers[p].reads_us = all[p * size + (size_t)comm->rank] != 0;
+    wf_cpu_free(mine);
+    return status;
+}
+
 weft_status wf_cpu_comm_commit(void *handle, const weft_blob *addresses,
                                const weft_exchange *exchange)
 {
@@ -179,7 +197,8 @@ weft_status wf_cpu_comm_commit(void *handle, const weft_blob *addresses,
 
     comm->group.met = true;
     attach_all(comm, addresses, &mine);
-    return agree(comm, &mine, exchange);
+    CPU_TRY(agree(comm, &mine, exchange));
+    return exchange_readability(comm, exchange);
 }
 
 void wf_cpu_comm_destroy(void *handle)
@@ -187,6 +206,7 @@ void wf_cpu_comm_destroy(void *handle)
     struct wf_cpu_comm *comm = handle;
 
     if (comm == NULL) return;
+    wf_cpu_group_clear(comm);
     wf_shm_group_close(&comm->group);
     pthread_cond_destroy(&comm->turn_changed);
     pthread_mutex_destroy(&comm->turn_lock);
@@ -201,9 +221,7 @@ void wf_cpu_comm_abort(void *handle)
 
     wf_shm_fail(&comm->group, WEFT_ERR_ABORTED, "aborted by rank %d",
                 (int)comm->address->world_rank);
-    pthread_mutex_lock(&comm->turn_lock);
-    pthread_cond_broadcast(&comm->turn_changed);
-    pthread_mutex_unlock(&comm->turn_lock);
+    wf_cpu_turns_end(comm);
 }
 
 weft_status wf_cpu_comm_async_error(void *handle)

@@ -6,6 +6,7 @@
 #include "heap.h"
 
 #include <search.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PAGE        UINT64_C(4096)
@@ -21,12 +22,13 @@ struct wf_cpu_block {
     bool free, discarded; /* DISCARDED: the pages went back to the system */
 };
 
-/* A block that peers may still look at. */
+/* Blocks that peers may still look at. */
 struct wf_cpu_retired {
     struct wf_cpu_retired *next;
-    void *pointer;
     const _Atomic(uint32_t) *counter;
     uint32_t goal;
+    size_t count;
+    void *pointers[];
 };
 
 /* What used_tree compares: a used block, or one byte that is looked for. */
@@ -291,13 +293,16 @@ bool wf_cpu_heap_free(struct wf_cpu_heap *heap, void *pointer)
     return found;
 }
 
-void wf_cpu_heap_retire(struct wf_cpu_heap *heap, void *pointer, const _Atomic(uint32_t) *counter,
-                        uint32_t goal)
+void wf_cpu_heap_retire(struct wf_cpu_heap *heap, size_t count, void *const *pointers,
+                        const _Atomic(uint32_t) *counter, uint32_t goal)
 {
-    struct wf_cpu_retired *entry = wf_cpu_alloc(sizeof *entry);
+    struct wf_cpu_retired *entry = wf_cpu_alloc(sizeof *entry + count * sizeof *pointers);
 
-    if (entry == NULL) return; /* the block then stays until the heap is closed */
-    *entry = (struct wf_cpu_retired){.pointer = pointer, .counter = counter, .goal = goal};
+    if (entry == NULL) return; /* the blocks then stay until the heap is closed */
+    entry->counter = counter;
+    entry->goal = goal;
+    entry->count = count;
+    memcpy(entry->pointers, pointers, count * sizeof *pointers);
     pthread_mutex_lock(&heap->lock);
     entry->next = heap->retired;
     heap->retired = entry;
@@ -323,7 +328,8 @@ void wf_cpu_heap_sweep(struct wf_cpu_heap *heap)
     struct wf_cpu_retired *entry;
 
     while ((entry = next_to_go(heap)) != NULL) {
-        wf_cpu_heap_free(heap, entry->pointer);
+        for (size_t i = 0; i < entry->count; i++)
+            wf_cpu_heap_free(heap, entry->pointers[i]);
         wf_cpu_free(entry);
     }
 }

@@ -14,8 +14,11 @@ void wf_cpu_host_set(const weft_host *given)
     if (host == NULL) host = given;
 }
 
+static _Thread_local char last_words[512];
+
 static weft_status describe(weft_status status, const char *vendor, int64_t code, const char *text)
 {
+    snprintf(last_words, sizeof last_words, "%s", text);
     if (host != NULL) host->set_error(status, vendor, code, text);
     return status;
 }
@@ -43,6 +46,11 @@ weft_status wf_cpu_fail_errno(weft_status status, int error, const char *format,
     used = strlen(text);
     snprintf(text + used, sizeof text - used, ": %s", strerror(error));
     return describe(status, "Linux", error, text);
+}
+
+const char *wf_cpu_last_words(void)
+{
+    return last_words;
 }
 
 weft_status wf_cpu_fail_memory(size_t bytes)

@@ -74,9 +74,10 @@ weft_status wf_cpu_heap_allocate(struct wf_cpu_heap *heap, uint64_t bytes, uint3
                                  void **out);
 /* False if POINTER was not handed out by this heap. */
 bool wf_cpu_heap_free(struct wf_cpu_heap *heap, void *pointer);
-/* Free POINTER once *COUNTER, which lies in it, has reached GOAL: peers may still read it. */
-void wf_cpu_heap_retire(struct wf_cpu_heap *heap, void *pointer, const _Atomic(uint32_t) *counter,
-                        uint32_t goal);
+/* Free all POINTERS once *COUNTER, which lies in one of them, has reached GOAL: until then peers
+ * may still read them. */
+void wf_cpu_heap_retire(struct wf_cpu_heap *heap, size_t count, void *const *pointers,
+                        const _Atomic(uint32_t) *counter, uint32_t goal);
 /* Free what has been retired and may go. */
 void wf_cpu_heap_sweep(struct wf_cpu_heap *heap);
 /* The allocation POINTER lies in. */

@@ -66,7 +66,8 @@ struct wf_shm_board {
     _Atomic(uint32_t) departed;                 /* peers that will never look at this board again */
     int32_t cause; /* with SHM_FAILED: the owner's status and its words */
     char words[384];
-    _Alignas(CPU_LINE) unsigned char slots[]; /* SHM_SLOTS of slot_bytes */
+    /* SHM_SLOTS of slot_bytes; then for each rank the offset of the owner's mailbox for it, or 0 */
+    _Alignas(CPU_LINE) unsigned char slots[];
 };
 
 struct wf_shm_peer {
@@ -75,7 +76,8 @@ struct wf_shm_peer {
     uint8_t *heap;     /* where the peer's heap lies here */
     bool attached;     /* HEAP is to be detached */
     bool same_process; /* all its memory is ours too */
-    bool readable;     /* cross-memory attach works */
+    bool readable;     /* cross-memory attach lets us read its private memory */
+    bool reads_us;     /* and lets it read ours */
     int32_t name;      /* the rank to call it by in messages */
 };
 
@@ -111,9 +113,8 @@ struct wf_shm_group {
     const void **sources, **starts, **scales; /* likewise */
     bool one_process;
     bool met; /* peers may know the board */
-    /* Called while waiting, so that other work of the communicator moves on.  NULL: none. */
-    void (*progress)(void *argument);
-    void *progress_argument;
+    struct wf_shm_mail *mail;
+    _Atomic(uint32_t) under_way; /* messages, which move on while a collective waits */
 };
 
 /* ---- shm_group.c ---- */
@@ -138,6 +139,14 @@ static inline bool wf_shm_broken(const struct wf_shm_group *group)
     return atomic_load_explicit(&group->fault.status, memory_order_relaxed) != WEFT_OK;
 }
 
+/* ---- shm_read.c ---- */
+
+/* Copy from OFFSET behind PLACE, which is RANK's. */
+weft_status wf_shm_read(struct wf_shm_group *group, int32_t rank, const struct wf_shm_place *place,
+                        uint64_t offset, void *target, uint64_t bytes);
+/* Does cross-memory attach work on RANK?  Tries it. */
+bool wf_shm_readable(const struct wf_shm_group *group, int32_t rank);
+
 /* ---- shm_wait.c ---- */
 
 /* READY is called until it says true.  RANK is whom we wait for, or -1 when that is unknown. */
@@ -146,7 +155,8 @@ struct wf_shm_waiting {
     void *argument;
     int32_t rank;
     int64_t timeout_ns;
-    bool polled; /* nobody rings: never sleep for long */
+    const char *doing; /* for messages; NULL: the group's collective */
+    bool polled;       /* nobody rings: never sleep for long */
 };
 weft_status wf_shm_wait_until(struct wf_shm_group *group, const struct wf_shm_waiting *waiting);
 

@@ -1,5 +1,5 @@
 /* shm_group.c - the board of a rank, and failing together. */
-#include "shm.h"
+#include "mail.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,13 +18,14 @@ weft_status wf_shm_group_prepare(struct wf_shm_group *group, uint64_t token)
     group->starts = group->sources + size;
     group->scales = group->starts + size;
     group->slot_bytes = (slot + CPU_LINE - 1) / CPU_LINE * CPU_LINE;
-    bytes = offsetof(struct wf_shm_board, slots) + SHM_SLOTS * group->slot_bytes;
+    bytes = offsetof(struct wf_shm_board, slots) + SHM_SLOTS * group->slot_bytes +
+            size * sizeof(uint64_t);
     CPU_TRY(wf_cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
     memset(memory, 0, bytes);
     group->board = memory;
     group->board->token = token;
     pthread_mutex_init(&group->fault.lock, NULL);
-    return WEFT_OK;
+    return wf_shm_mail_open(group);
 }
 
 static void release_stage(struct wf_shm_group *group, struct wf_shm_stage *stage)
@@ -33,11 +34,23 @@ static void release_stage(struct wf_shm_group *group, struct wf_shm_stage *stage
     stage->memory = NULL;
 }
 
-/* The board outlives the communicator until all peers have departed as well: a slower one may still
- * be reading the last collective's slot. */
+/* The board and the mailboxes outlive the communicator until all peers have departed as well: a
+ * slower one may still be reading the last collective's slot or the last letter. */
+static void retire(struct wf_shm_group *group)
+{
+    uint32_t others = group->met ? (uint32_t)group->size - 1 : 0;
+    size_t count = 0;
+    void **pointers = (void **)group->sources; /* has room for more than SIZE */
+
+    pointers[count++] = group->board;
+    for (int32_t p = 0; group->mail != NULL && p < group->size; p++)
+        if (group->mail->lines[p].out != NULL) pointers[count++] = group->mail->lines[p].out;
+    wf_cpu_heap_retire(group->heap, count, pointers, &group->board->departed, others);
+}
+
 void wf_shm_group_close(struct wf_shm_group *group)
 {
-    uint32_t working = SHM_WORKING, others = (uint32_t)group->size - 1;
+    uint32_t working = SHM_WORKING;
 
     if (group->board != NULL) {
         atomic_compare_exchange_strong(&group->board->state, &working, SHM_LEFT);
@@ -45,9 +58,9 @@ void wf_shm_group_close(struct wf_shm_group *group)
         release_stage(group, &group->send_stage);
         release_stage(group, &group->recv_stage);
         pthread_mutex_destroy(&group->fault.lock);
-        if (!group->met) others = 0;
-        wf_cpu_heap_retire(group->heap, group->board, &group->board->departed, others);
+        retire(group);
     }
+    wf_shm_mail_close(group);
     for (int32_t p = 0; group->peers != NULL && p < group->size; p++) {
         struct wf_shm_peer *peer = &group->peers[p];
 

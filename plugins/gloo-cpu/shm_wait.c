@@ -4,7 +4,7 @@
  * outnumber cores; yielding hands the core over; sleeping costs a few microseconds to wake and
  * nothing meanwhile.  Every wait ends: by its condition, by abort, by the time limit, or because
  * the rank waited for failed, left or is gone. */
-#include "shm.h"
+#include "mail.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -91,14 +91,14 @@ static weft_status look_at_peer(struct wf_shm_group *group, const struct wf_shm_
     uint32_t state = atomic_load(&peer->board->state);
     bool gone = state == SHM_WORKING && thorough && !peer->same_process &&
                 !wf_cpu_process_alive(&peer->address.process);
+    const char *doing = waiting->doing != NULL ? waiting->doing : group->doing;
     char name[64];
 
     if (state == SHM_WORKING && !gone) return WEFT_OK;
     if (waiting->ready(waiting->argument)) return WEFT_OK;
     wf_shm_name(group, rank, name, sizeof name);
-    if (gone) return wf_shm_fail(group, WEFT_ERR_PEER, "%s: %s is gone", group->doing, name);
-    if (state == SHM_LEFT)
-        return wf_shm_fail(group, WEFT_ERR_PEER, "%s: %s has left", group->doing, name);
+    if (gone) return wf_shm_fail(group, WEFT_ERR_PEER, "%s: %s is gone", doing, name);
+    if (state == SHM_LEFT) return wf_shm_fail(group, WEFT_ERR_PEER, "%s: %s has left", doing, name);
     return wf_shm_fail(group,
                        peer->board->cause == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,
                        "%s failed: %.*s", name, (int)sizeof peer->board->words, peer->board->words);
@@ -115,7 +115,8 @@ static weft_status look_around(struct wf_shm_group *group, const struct wf_shm_w
         if (p != group->rank) CPU_TRY(look_at_peer(group, waiting, p, thorough));
     if (waiting->timeout_ns < 0 || waited < (uint64_t)waiting->timeout_ns) return WEFT_OK;
     if (waiting->rank >= 0) wf_shm_name(group, waiting->rank, name, sizeof name);
-    return wf_shm_fail(group, WEFT_ERR_TIMEOUT, "%s: waited %.3f s for %s", group->doing,
+    return wf_shm_fail(group, WEFT_ERR_TIMEOUT, "%s: waited %.3f s for %s",
+                       waiting->doing != NULL ? waiting->doing : group->doing,
                        (double)waited * 1e-9, name);
 }
 
@@ -126,8 +127,7 @@ static bool spin(struct wf_shm_group *group, const struct wf_shm_waiting *waitin
             if (waiting->ready(waiting->argument)) return true;
             relax();
         }
-    } while (!crowded() && group->progress == NULL && !wf_shm_broken(group) &&
-             wf_cpu_now() - start < SPIN_NS);
+    } while (!crowded() && !wf_shm_broken(group) && wf_cpu_now() - start < SPIN_NS);
     return false;
 }
 
@@ -141,7 +141,7 @@ weft_status wf_shm_wait_until(struct wf_shm_group *group, const struct wf_shm_wa
     for (;;) {
         if (waiting->ready(waiting->argument)) return WEFT_OK;
         if (wf_shm_broken(group)) return wf_shm_fault(group);
-        if (group->progress != NULL) group->progress(group->progress_argument);
+        if (atomic_load(&group->under_way) > 0) wf_shm_transfer_progress(group);
         waited = wf_cpu_now() - start;
         thorough = waited - looked >= SLEEP_NS;
         if (thorough) looked = waited;

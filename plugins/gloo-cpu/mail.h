@@ -1,0 +1,92 @@
+/* mail.h - messages between two ranks of a host.
+ *
+ * For each receiver that a rank has ever sent to, it keeps a mailbox in its own heap: a ring of
+ * letters in the order sent.  Small messages lie in the letter; of large ones the letter says where
+ * they are, the receiver reads them there and acknowledges.  The receiver takes letters out in
+ * order and matches them by tag; those nobody waits for yet it keeps aside. */
+#ifndef WEFT_CPU_MAIL_H
+#define WEFT_CPU_MAIL_H
+
+#include "shm.h"
+
+#define MAIL_LETTERS 32
+#define MAIL_INLINE  928 /* bytes of data in a letter: with its head, 1 KiB */
+#define MAIL_ACKS    64
+
+enum wf_shm_carriage { MAIL_IN_LETTER, MAIL_BY_REFERENCE };
+
+struct wf_shm_letter {
+    _Alignas(CPU_LINE) _Atomic(uint64_t) number; /* from 1, when written */
+    uint64_t bytes;
+    uint32_t tag, dtype;
+    uint32_t carriage; /* enum wf_shm_carriage */
+    uint32_t ack;      /* by reference: which acknowledgement is awaited */
+    struct wf_shm_place place;
+    unsigned char data[MAIL_INLINE];
+};
+
+struct wf_shm_mailbox {
+    _Alignas(CPU_LINE) _Atomic(uint64_t) taken;           /* letters taken out, by the receiver */
+    _Alignas(CPU_LINE) _Atomic(uint64_t) acks[MAIL_ACKS]; /* number of the letter last read */
+    struct wf_shm_letter letters[MAIL_LETTERS];
+};
+
+/* One message being sent or received; the caller's memory until DONE. */
+struct wf_shm_transfer {
+    struct wf_shm_transfer *next;
+    void *buffer;
+    uint64_t bytes;
+    int32_t peer;
+    uint32_t tag, dtype;
+    bool sends, posted, done;
+    uint32_t ack;
+    uint64_t number;
+    void *stage; /* shared stand-in for private memory */
+};
+
+/* A letter taken out before anybody asked for it. */
+struct wf_shm_early {
+    struct wf_shm_early *next;
+    uint64_t number, bytes;
+    uint32_t tag, dtype, carriage, ack;
+    struct wf_shm_place place;
+    unsigned char data[];
+};
+
+struct wf_shm_line { /* to and from one peer */
+    struct wf_shm_mailbox *out, *in;
+    uint64_t posted, taken;
+    uint64_t acks_used; /* a bit each */
+    struct wf_shm_early *early, **early_end;
+};
+
+struct wf_shm_mail {
+    pthread_mutex_t lock;
+    struct wf_shm_line *lines;                  /* one per rank */
+    struct wf_shm_transfer *sends, **sends_end; /* in the order asked for */
+    struct wf_shm_transfer *receives, **receives_end;
+};
+
+/* ---- shm_mail.c: carrying letters.  The caller holds the lock. ---- */
+
+/* Put a send into its mailbox if there is room.  Sets POSTED, and DONE if all is said. */
+weft_status wf_shm_mail_post(struct wf_shm_group *group, struct wf_shm_transfer *transfer);
+/* Has the receiver acknowledged?  Sets DONE. */
+void wf_shm_mail_settle(struct wf_shm_group *group, struct wf_shm_transfer *transfer);
+/* Find the message for a receive, and read it.  Sets DONE. */
+weft_status wf_shm_mail_fetch(struct wf_shm_group *group, struct wf_shm_transfer *transfer);
+
+/* ---- shm_transfer.c: messages under way ---- */
+
+weft_status wf_shm_mail_open(struct wf_shm_group *group);
+void wf_shm_mail_close(struct wf_shm_group *group);
+/* Put transfers under way; returns at once. [any] */
+void wf_shm_transfer_start(struct wf_shm_group *group, struct wf_shm_transfer *transfers,
+                           size_t count);
+/* Wait until all of them are done.  On failure none is under way any more. [any] */
+weft_status wf_shm_transfer_wait(struct wf_shm_group *group, struct wf_shm_transfer *transfers,
+                                 size_t count);
+/* Move everything that can move. [any] */
+void wf_shm_transfer_progress(void *group);
+
+#endif

@@ -1,0 +1,57 @@
+/* shm_read.c - reading a peer's memory: directly, or through the kernel. */
+#include "shm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/* The kernel copies at most IOV_MAX pieces and 2 GiB at once; one piece each time is enough. */
+static weft_status attach_read(struct wf_shm_group *group, int32_t rank, uint64_t from, void *to,
+                               uint64_t bytes)
+{
+    char name[64];
+
+    while (bytes > 0) {
+        size_t piece = bytes < (1u << 30) ? (size_t)bytes : 1u << 30;
+        struct iovec local = {to, piece}, remote = {(void *)(uintptr_t)from, piece};
+        ssize_t got =
+            process_vm_readv(group->peers[rank].address.process.pid, &local, 1, &remote, 1, 0);
+
+        if (got <= 0)
+            return wf_shm_fail(group, WEFT_ERR_PEER, "memory of %s cannot be read: %s",
+                               wf_shm_name(group, rank, name, sizeof name),
+                               got < 0 ? strerror(errno) : "nothing there");
+        from += (uint64_t)got;
+        to = (unsigned char *)to + got;
+        bytes -= (uint64_t)got;
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_shm_read(struct wf_shm_group *group, int32_t rank, const struct wf_shm_place *place,
+                        uint64_t offset, void *target, uint64_t bytes)
+{
+    const unsigned char *source = wf_shm_reach(group, rank, place);
+
+    if (source == NULL) return attach_read(group, rank, place->pointer + offset, target, bytes);
+    memcpy(target, source + offset, bytes);
+    return WEFT_OK;
+}
+
+bool wf_shm_readable(const struct wf_shm_group *group, int32_t rank)
+{
+    const struct wf_shm_peer *peer = &group->peers[rank];
+    uint64_t seen = 0, wanted = peer->board->token;
+    struct iovec local = {&seen, sizeof seen};
+    struct iovec remote;
+
+    if (peer->same_process) return true;
+    if (!wf_cpu_knob_flag("WEFT_CPU_CMA", true)) return false;
+    /* The board begins with the token, in the peer's own address space. */
+    remote.iov_base =
+        (void *)(uintptr_t)(peer->address.base + (uint64_t)((uint8_t *)peer->board - peer->heap));
+    remote.iov_len = sizeof seen;
+    return process_vm_readv(peer->address.process.pid, &local, 1, &remote, 1, 0) ==
+               (ssize_t)sizeof seen &&
+           seen == wanted;
+}
