@@ -1,0 +1,207 @@
+#include "plugin/plugin.h"
+#include "support/allocfail.h"
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define P   TEST_PLUGINS
+#define ALL P "/good:" P "/better:" P "/by-name:" P "/memory-only:" P "/no-library:" P "/no-device"
+
+static weft_backends *find(const char *backend, const char *directories)
+{
+    struct wf_find_input input = {
+        .backend = backend, .backend_origin = "WEFT_BACKEND", .plugin_path_variable = directories};
+    weft_backends *backends = NULL;
+
+    ck_assert_msg(wf_backends_find_in(&input, &backends) == WEFT_OK, "%s", weft_last_error());
+    return backends;
+}
+
+/* The name that serves ROLE for BACKEND, or the error. */
+static const char *serving(const char *backend, enum weft_role role)
+{
+    weft_backends *backends = find(backend, ALL);
+    static char name[64];
+    size_t index;
+
+    if (weft_backends_choose(backends, role, &index) == WEFT_OK)
+        snprintf(name, sizeof name, "%s", backends->candidates[index].name);
+    else
+        name[0] = '\0';
+    weft_backends_release(&backends);
+    return name[0] != '\0' ? name : weft_last_error();
+}
+
+/* What choosing BACKEND writes to standard error. */
+static const char *told(const char *backend)
+{
+    static char text[4096];
+    FILE *file = tmpfile();
+    int saved = dup(STDERR_FILENO);
+    size_t length;
+
+    fflush(stderr);
+    dup2(fileno(file), STDERR_FILENO);
+    serving(backend, WEFT_ROLE_COMM);
+    fflush(stderr);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(file);
+    length = fread(text, 1, sizeof text - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    return text;
+}
+
+START_TEST(auto_takes_the_highest_score)
+{
+    ck_assert_str_eq(serving("auto", WEFT_ROLE_COMM), "better");
+    ck_assert_str_eq(serving("^better", WEFT_ROLE_COMM), "good");
+}
+END_TEST
+
+START_TEST(auto_never_takes_a_score_of_zero)
+{
+    ck_assert_ptr_nonnull(strstr(serving("^better,^good", WEFT_ROLE_COMM),
+                                 "by-name: usable: its score keeps it out of auto"));
+    ck_assert_str_eq(serving("by-name", WEFT_ROLE_COMM), "by-name");
+}
+END_TEST
+
+START_TEST(a_list_is_tried_in_order)
+{
+    ck_assert_str_eq(serving("good,better", WEFT_ROLE_COMM), "good");
+    ck_assert_str_eq(serving("no-device,good", WEFT_ROLE_COMM), "good");
+    ck_assert_str_eq(serving("nosuch,auto", WEFT_ROLE_COMM), "better");
+    ck_assert_str_eq(serving(P "/any-file/mine.so,good", WEFT_ROLE_COMM), "mine");
+}
+END_TEST
+
+START_TEST(a_name_that_cannot_serve_is_an_error_with_its_reason)
+{
+    const char *error = serving("no-library", WEFT_ROLE_COMM);
+
+    ck_assert_ptr_nonnull(strstr(error, "WEFT_BACKEND is \"no-library\", and none serves"));
+    ck_assert_ptr_nonnull(strstr(error, "vendor library missing: libvendor.so.2 not found"));
+    ck_assert_ptr_null(strstr(error, "better"));
+    error = serving("memory-only", WEFT_ROLE_COMM);
+    ck_assert_ptr_nonnull(strstr(error, "has no comm table"));
+    error = serving("nosuch", WEFT_ROLE_COMM);
+    ck_assert_ptr_nonnull(strstr(error, "known: good, better, by-name, memory-only, no-library"));
+}
+END_TEST
+
+START_TEST(auto_without_any_lists_every_candidate)
+{
+    weft_backends *backends = find("auto", P "/no-library:" P "/no-device");
+    size_t index = 77;
+
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, &index), WEFT_ERR_NO_BACKEND);
+    ck_assert_uint_eq(index, 77);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "no-library: vendor library missing"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "no-device: no device"));
+    weft_backends_release(&backends);
+    backends = find("auto", "/no/such/place");
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, &index), WEFT_ERR_NO_BACKEND);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "no plugin in /no/such/place"));
+    weft_backends_release(&backends);
+}
+END_TEST
+
+START_TEST(symmetric_memory_needs_a_table_for_it)
+{
+    ck_assert_ptr_nonnull(strstr(serving("good", WEFT_ROLE_SYMM), "has no symm table"));
+    ck_assert_ptr_nonnull(strstr(serving("auto", WEFT_ROLE_SYMM), "symmetric memory"));
+}
+END_TEST
+
+START_TEST(falling_back_is_told_in_one_line)
+{
+    const char *line = told("auto");
+
+    ck_assert_ptr_nonnull(strstr(line, "notice: WEFT_BACKEND is \"auto\": better serves, not "
+                                       "no-library (vendor library missing), no-device (no "
+                                       "device)"));
+    ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
+    line = told("no-device,nosuch,good");
+    ck_assert_ptr_nonnull(
+        strstr(line, "good serves, not no-device (no device), nosuch (not found)"));
+    ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
+    ck_assert_str_eq(told("good,better"), "");
+    ck_assert_str_eq(told("^no-library,^no-device"), "");
+}
+END_TEST
+
+START_TEST(information_lives_in_the_list)
+{
+    weft_backends *backends = find("auto", P "/good:" P "/major");
+    weft_backend_info info = {.struct_size = sizeof info};
+    weft_backend_info small = {.struct_size = 8};
+
+    ck_assert_uint_eq(weft_backends_count(backends), 2);
+    ck_assert_int_eq(weft_backends_get(backends, 0, &info), WEFT_OK);
+    ck_assert_str_eq(info.name, "good");
+    ck_assert_str_eq(info.version, "1.2");
+    ck_assert_str_eq(info.build, "test");
+    ck_assert_uint_eq(info.abi_minor, WEFT_ABI_MINOR);
+    ck_assert_int_eq(weft_backends_get(backends, 1, &info), WEFT_OK);
+    ck_assert_ptr_null(info.version);
+    ck_assert_uint_eq(info.reason, WEFT_REASON_ABI_MAJOR);
+    ck_assert_int_eq(weft_backends_get(backends, 2, &info), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_get(backends, 0, &small), WEFT_ERR_INVALID);
+    weft_backends_release(&backends);
+    weft_backends_release(&backends);
+}
+END_TEST
+
+START_TEST(tables_are_given_only_of_what_is_usable)
+{
+    weft_backends *backends = find("auto", P "/good:" P "/no-device:" P "/major");
+
+    ck_assert_str_eq(wf_backends_plugin(backends, 0)->name, "good");
+    ck_assert_ptr_null(wf_backends_plugin(backends, 1));
+    ck_assert_str_eq(wf_backends_loaded(backends, 1)->name, "no-device");
+    ck_assert_ptr_null(wf_backends_loaded(backends, 2));
+    ck_assert_ptr_null(wf_backends_plugin(backends, 99));
+    weft_backends_release(&backends);
+}
+END_TEST
+
+START_TEST(every_reason_has_words)
+{
+    for (uint32_t i = 0; i < WEFT_REASON_COUNT; i++)
+        ck_assert_str_ne(weft_reason_text(i), "unknown");
+    ck_assert_str_eq(weft_reason_text(WEFT_REASON_COUNT), "unknown");
+}
+END_TEST
+
+static weft_status choose(void *backends)
+{
+    size_t index;
+
+    return weft_backends_choose(backends, WEFT_ROLE_COMM, &index);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    weft_backends *backends = find("no-device,good", ALL);
+    int level = wf_log_level();
+
+    wf_log_set_level(WF_ERROR);
+    ck_assert_uint_ge(check_allocation_failures(choose, NULL, backends), 1);
+    weft_backends_release(&backends);
+    backends = find("no-device", ALL);
+    wf_mem_fail_at(1);
+    ck_assert_int_eq(choose(backends), WEFT_ERR_NO_MEMORY);
+    wf_mem_fail_at(0);
+    weft_backends_release(&backends);
+    wf_log_set_level(level);
+}
+END_TEST
+
+SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of_zero,
+      a_list_is_tried_in_order, a_name_that_cannot_serve_is_an_error_with_its_reason,
+      auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
+      falling_back_is_told_in_one_line, information_lives_in_the_list,
+      tables_are_given_only_of_what_is_usable, every_reason_has_words, every_allocation_may_fail)

@@ -1,0 +1,116 @@
+#include "plugin/plugin.h"
+#include "support/allocfail.h"
+#include "support/suite.h"
+
+#include <stdio.h>
+
+/* The items of TEXT as "nNAME" "pPATH" "a" "x" joined by spaces. */
+static const char *parsed(const char *text)
+{
+    static const char letters[] = {'n', 'p', 'a', 'x'};
+    static char out[512];
+    struct wf_choice choice;
+    size_t used = 0;
+
+    if (wf_choice_parse(text, &choice) != WEFT_OK) return NULL;
+    out[0] = '\0';
+    for (size_t i = 0; i < choice.count; i++)
+        used += (size_t)snprintf(out + used, sizeof out - used, "%s%c:%s", i > 0 ? " " : "",
+                                 letters[choice.items[i].kind], choice.items[i].text);
+    wf_choice_free(&choice);
+    return out;
+}
+
+START_TEST(the_grammar_is_read)
+{
+    ck_assert_str_eq(parsed("auto"), "a:auto");
+    ck_assert_str_eq(parsed("nccl"), "n:nccl");
+    ck_assert_str_eq(parsed("nccl,gloo-cpu"), "n:nccl n:gloo-cpu");
+    ck_assert_str_eq(parsed(" nccl , auto "), "n:nccl a:auto");
+    ck_assert_str_eq(parsed("/opt/my lib.so"), "p:/opt/my lib.so");
+    ck_assert_str_eq(parsed("/a.so,/b.so,nccl"), "p:/a.so p:/b.so n:nccl");
+    ck_assert_str_eq(parsed("nccl,^rccl,auto"), "n:nccl x:rccl a:auto");
+}
+END_TEST
+
+START_TEST(exclusions_alone_end_in_auto)
+{
+    ck_assert_str_eq(parsed("^nccl"), "x:nccl a:auto");
+    ck_assert_str_eq(parsed("^nccl,^rccl"), "x:nccl x:rccl a:auto");
+}
+END_TEST
+
+START_TEST(what_cannot_be_meant_is_refused_in_words)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"", "expected auto"},
+        {",", "expected auto"},
+        {"nccl,", "expected auto"},
+        {"nccl,,x", "position 6"},
+        {"NCCL", "lower case"},
+        {"ncCl", "lower case"},
+        {"./x.so", "begins with /"},
+        {"lib/x.so", "begins with /"},
+        {"x.so", "begins with /"},
+        {"/", "is no plugin"},
+        {"^auto", "cannot be excluded"},
+        {"^^nccl", "stands once"},
+        {"^/x.so", "begins with /"},
+        {"nccl rccl", "comma"},
+        {"nccl,nccl", "twice"},
+        {"auto,auto", "cannot follow"},
+        {"auto,nccl", "cannot follow"},
+        {"nccl,^nccl,auto", "both named and excluded"},
+        {"^nccl,rccl", "before each name"},
+        {"nccl;rccl", "comma"},
+        {"n\xc3\xa9", "comma"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        struct wf_choice choice = {0};
+        ck_assert_msg(wf_choice_parse(cases[i].text, &choice) == WEFT_ERR_PARSE, "\"%s\"",
+                      cases[i].text);
+        ck_assert_msg(strstr(weft_last_error(), cases[i].words) != NULL, "\"%s\": %s",
+                      cases[i].text, weft_last_error());
+        ck_assert_uint_eq(choice.count, 0);
+    }
+}
+END_TEST
+
+START_TEST(names_have_a_form)
+{
+    char long_name[65];
+
+    memset(long_name, 'a', sizeof long_name);
+    ck_assert(wf_plugin_name_valid("gloo-cpu", 8));
+    ck_assert(wf_plugin_name_valid(long_name, 63));
+    ck_assert(!wf_plugin_name_valid(long_name, 64));
+    ck_assert(!wf_plugin_name_valid("", 0));
+    ck_assert(!wf_plugin_name_valid("auto", 4));
+    ck_assert(!wf_plugin_name_valid("a_b", 3));
+    ck_assert(!wf_plugin_name_valid("A", 1));
+}
+END_TEST
+
+static weft_status parse(void *choice)
+{
+    return wf_choice_parse("^nccl,/a/b.so,auto,^rccl", choice);
+}
+
+static void drop(void *choice)
+{
+    wf_choice_free(choice);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    struct wf_choice choice = {0};
+
+    ck_assert_uint_ge(check_allocation_failures(parse, drop, &choice), 8);
+}
+END_TEST
+
+SUITE(plugin_choice, the_grammar_is_read, exclusions_alone_end_in_auto,
+      what_cannot_be_meant_is_refused_in_words, names_have_a_form, every_allocation_may_fail)

@@ -1,0 +1,133 @@
+#include "plugin/plugin.h"
+#include "support/folder.h"
+#include "support/suite.h"
+
+static struct folder folder;
+static struct wf_verdict verdict;
+
+/* Open FILE, close it again; the reason is left in VERDICT. */
+static bool opens(const char *file, bool secure)
+{
+    int fd = -1;
+
+    verdict = (struct wf_verdict){0};
+    if (!wf_file_open(file, NULL, secure, &fd, &verdict)) {
+        ck_assert_int_eq(fd, -1);
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
+START_TEST(a_file_of_our_own_opens)
+{
+    folder = folder_create();
+    ck_assert_msg(opens(folder_write(&folder, "a", "x", 1), true), "%s", verdict.text);
+    folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_not_found)
+{
+    folder = folder_create();
+    ck_assert(!opens(folder_path(&folder, "none"), false));
+    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_FOUND);
+    ck_assert_int_eq(symlink("nowhere", folder_path(&folder, "dangling")), 0);
+    ck_assert(!opens(folder_path(&folder, "dangling"), false));
+    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_FOUND);
+    folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(only_regular_files_are_readable)
+{
+    folder = folder_create();
+    ck_assert_int_eq(mkdir(folder_path(&folder, "d"), 0755), 0);
+    ck_assert(!opens(folder_path(&folder, "d"), false));
+    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    ck_assert_ptr_nonnull(strstr(verdict.text, "a directory"));
+    ck_assert_int_eq(mkfifo(folder_path(&folder, "pipe"), 0644), 0);
+    ck_assert(!opens(folder_path(&folder, "pipe"), false)); /* and does not wait for a writer */
+    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(a_file_without_read_permission_is_not_readable)
+{
+    folder = folder_create();
+    ck_assert_int_eq(chmod(folder_write(&folder, "a", "x", 1), 0200), 0);
+    if (geteuid() == 0) {
+        printf("not checked: root may read everything\n");
+    } else {
+        ck_assert(!opens(folder_path(&folder, "a"), false));
+        ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    }
+    folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(what_anybody_may_change_is_not_trusted)
+{
+    folder = folder_create();
+    ck_assert_int_eq(chmod(folder_write(&folder, "a", "x", 1), 0666), 0);
+    ck_assert(!opens(folder_path(&folder, "a"), false));
+    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
+    ck_assert_ptr_nonnull(strstr(verdict.text, "mode 0666"));
+    ck_assert_ptr_nonnull(strstr(verdict.text, "wanted is 0664"));
+    folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(a_file_in_a_folder_that_anybody_may_change_is_not_trusted)
+{
+    folder = folder_create();
+    folder_write(&folder, "a", "x", 1);
+    ck_assert_int_eq(chmod(folder.path, 0777), 0);
+    ck_assert(!opens(folder_path(&folder, "a"), false));
+    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
+    ck_assert_int_eq(chmod(folder.path, 01777), 0); /* as /tmp: nobody may replace another's file */
+    ck_assert_msg(opens(folder_path(&folder, "a"), false), "%s", verdict.text);
+    folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(a_privileged_program_minds_the_group_too)
+{
+    folder = folder_create();
+    ck_assert_int_eq(chmod(folder_write(&folder, "a", "x", 1), 0664), 0);
+    ck_assert(opens(folder_path(&folder, "a"), false));
+    ck_assert(!opens(folder_path(&folder, "a"), true));
+    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
+    folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(a_stranger_s_file_is_not_trusted)
+{
+    int fd;
+
+    folder = folder_create();
+    folder_write(&folder, "a", "x", 1);
+    folder_write(&folder, "libweft.so", "x", 1);
+    if (geteuid() != 0 || chown(folder_path(&folder, "a"), 4711, 4711) != 0) {
+        printf("not checked: only root may give files away\n");
+    } else {
+        ck_assert(!opens(folder_path(&folder, "a"), false));
+        ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
+        ck_assert_ptr_nonnull(strstr(verdict.text, "user 4711"));
+        /* It may belong to whoever owns libweft: that user could change us anyway. */
+        ck_assert_int_eq(chown(folder_path(&folder, "libweft.so"), 4711, 4711), 0);
+        ck_assert(wf_file_open(folder_path(&folder, "a"), folder_path(&folder, "libweft.so"), false,
+                               &fd, &verdict));
+        close(fd);
+    }
+    folder_remove(&folder);
+}
+END_TEST
+
+SUITE(plugin_file, a_file_of_our_own_opens, what_is_not_there_is_not_found,
+      only_regular_files_are_readable, a_file_without_read_permission_is_not_readable,
+      what_anybody_may_change_is_not_trusted,
+      a_file_in_a_folder_that_anybody_may_change_is_not_trusted,
+      a_privileged_program_minds_the_group_too, a_stranger_s_file_is_not_trusted)
