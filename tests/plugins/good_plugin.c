@@ -312,7 +312,8 @@ const weft_plugin *weft_plugin_entry(const weft_host *given)
 #elif defined WRONG_NULL
     return NULL;
 #elif defined WRONG_HEAP_DESCRIPTOR
-    weft_plugin *moved = host->allocate(sizeof plugin);
+    static weft_plugin *moved;
+    moved = host->allocate(sizeof plugin);
     if (moved != NULL) memcpy(moved, &plugin, sizeof plugin);
     return moved;
 #elif defined WRONG_UNALIGNED

@@ -70,14 +70,13 @@ END_TEST
 
 START_TEST(what_is_no_elf_file_is_said_to_be_none)
 {
+    static const char script[] = "#!/bin/sh\n"
+                                 "echo this script is long enough to be an ELF header, I hope\n";
     struct folder folder = folder_create();
 
     ck_assert(!passes(folder_write(&folder, "empty", "", 0)));
     ck_assert(!passes(folder_write(&folder, "short", "\177ELF", 4)));
-    ck_assert(!passes(folder_write(&folder, "script",
-                                   "#!/bin/sh\necho this is a script, not a shared object; it is "
-                                   "long enough to be a header\n",
-                                   90)));
+    ck_assert(!passes(folder_write(&folder, "script", script, sizeof script - 1)));
     ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
     ck_assert_ptr_nonnull(strstr(verdict.text, "begins with 23 21 2f 62; wanted is 7f 45 4c 46"));
     folder_remove(&folder);
