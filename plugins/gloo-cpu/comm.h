@@ -32,10 +32,13 @@ struct wf_cpu_batch {
 struct wf_cpu_comm {
     struct wf_cpu_device *device;
     char *name;
-    int32_t rank, size;
-    int32_t hosts;             /* 1: the group is the whole communicator */
-    struct wf_shm_group group; /* the ranks of this host */
-    struct wf_cpu_address *address;
+    int32_t rank, size, world_rank;
+    int32_t hosts;                    /* 1: the group is the whole communicator */
+    int32_t *members;                 /* the group's ranks, as ranks of the communicator */
+    int32_t *places;                  /* a rank's place in the group; -1: on another host */
+    struct wf_shm_group group;        /* the ranks of this host */
+    void *address;                    /* what the others need to know: struct wf_cpu_address */
+    struct wf_cpu_hosts *other_hosts; /* NULL with one host */
     /* Collectives are numbered when they are called and run in that order, on whatever stream. */
     uint64_t issued;
     _Atomic(uint64_t) finished;
@@ -69,6 +72,12 @@ weft_status wf_cpu_comm_commit(void *comm, const weft_blob *addresses,
 void wf_cpu_comm_destroy(void *comm);
 void wf_cpu_comm_abort(void *comm);
 weft_status wf_cpu_comm_async_error(void *comm);
+
+/* ---- cpu_hosts.c: communicators over several hosts ---- */
+
+/* Follow the steps of the communicator's life, when there is more than one host.  A failure while
+ * it works goes through wf_shm_fail of its group, so the ranks of the host fail together. */
+weft_status wf_cpu_hosts_prepare(struct wf_cpu_comm *comm, const weft_comm_options *options);
 
 /* ---- cpu_collective.c ---- */
 

@@ -33,22 +33,40 @@ static weft_status copy_name(struct wf_cpu_comm *comm, const char *name)
     return WEFT_OK;
 }
 
-static weft_status prepare(struct wf_cpu_comm *comm, const weft_comm_options *options)
+/* Which ranks share this host, by what the options say. */
+static weft_status find_members(struct wf_cpu_comm *comm, const weft_comm_options *options)
 {
-    struct wf_shm_group *group = &comm->group;
-    uint64_t token;
+    size_t size = (size_t)options->size;
+    uint64_t here = options->host_ids[options->rank];
 
     comm->rank = options->rank;
     comm->size = options->size;
-    comm->hosts = 1;
-    for (int32_t p = 0; p < options->size; p++)
-        if (options->host_ids[p] != options->host_ids[options->rank]) comm->hosts = 2;
-    if (comm->hosts > 1)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "built without Gloo: one host only");
-    CPU_TRY(copy_name(comm, options->name));
+    comm->world_rank = options->world_ranks[options->rank];
+    comm->members = wf_cpu_alloc(2 * size * sizeof *comm->members);
+    if (comm->members == NULL) return wf_cpu_fail_memory(2 * size * sizeof *comm->members);
+    comm->places = comm->members + size;
+    for (int32_t p = 0; p < options->size; p++) {
+        int32_t first = 0;
+
+        while (options->host_ids[first] != options->host_ids[p])
+            first++;
+        if (first == p) comm->hosts++;
+        comm->places[p] = -1;
+        if (options->host_ids[p] != here) continue;
+        comm->places[p] = comm->group.size;
+        comm->members[comm->group.size++] = p;
+    }
+    comm->group.rank = comm->places[comm->rank];
+    return WEFT_OK;
+}
+
+static weft_status prepare_group(struct wf_cpu_comm *comm, const weft_comm_options *options)
+{
+    struct wf_shm_group *group = &comm->group;
+    struct wf_cpu_address *address;
+    uint64_t token;
+
     group->heap = &comm->device->heap;
-    group->rank = options->rank;
-    group->size = options->size;
     group->flags = options->flags;
     group->timeout_ns = options->timeout_ns;
     group->doing = "commit";
@@ -57,13 +75,21 @@ static weft_status prepare(struct wf_cpu_comm *comm, const weft_comm_options *op
     if (group->peers == NULL) return wf_cpu_fail_memory((size_t)group->size * sizeof *group->peers);
     CPU_TRY(wf_cpu_random(&token, sizeof token));
     CPU_TRY(wf_shm_group_prepare(group, token));
-    comm->address = wf_cpu_alloc(sizeof *comm->address);
-    if (comm->address == NULL) return wf_cpu_fail_memory(sizeof *comm->address);
-    comm->address->bytes = sizeof *comm->address;
-    comm->address->world_rank = options->world_ranks[options->rank];
-    comm->address->token = token;
-    comm->address->board = (uint64_t)((uint8_t *)group->board - group->heap->segment.base);
-    return wf_cpu_segment_describe(&group->heap->segment, &comm->address->segment);
+    comm->address = address = wf_cpu_alloc(sizeof *address);
+    if (address == NULL) return wf_cpu_fail_memory(sizeof *address);
+    address->bytes = sizeof *address;
+    address->world_rank = comm->world_rank;
+    address->token = token;
+    address->board = (uint64_t)((uint8_t *)group->board - group->heap->segment.base);
+    return wf_cpu_segment_describe(&group->heap->segment, &address->segment);
+}
+
+static weft_status prepare(struct wf_cpu_comm *comm, const weft_comm_options *options)
+{
+    CPU_TRY(copy_name(comm, options->name));
+    CPU_TRY(find_members(comm, options));
+    CPU_TRY(prepare_group(comm, options));
+    return comm->hosts > 1 ? wf_cpu_hosts_prepare(comm, options) : WEFT_OK;
 }
 
 static weft_status check_options(const weft_comm_options *options)
@@ -96,14 +122,15 @@ weft_status wf_cpu_comm_prepare(void *device, const weft_comm_options *given, vo
         return status;
     }
     *out = comm;
-    *address = (weft_blob){.data = comm->address, .bytes = sizeof *comm->address};
+    *address = (weft_blob){.data = comm->address, .bytes = sizeof(struct wf_cpu_address)};
     return WEFT_OK;
 }
 
-static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t rank, const weft_blob *blob,
+static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t place, const weft_blob *blob,
                                char *text, size_t bytes)
 {
-    struct wf_shm_peer *peer = &comm->group.peers[rank];
+    struct wf_shm_peer *peer = &comm->group.peers[place];
+    const struct wf_cpu_address *own = comm->address;
     struct wf_cpu_address address;
     struct wf_shm_board *board;
     weft_status status;
@@ -116,8 +143,7 @@ static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t rank, const wef
     memcpy(&address, blob->data, sizeof address);
     peer->name = address.world_rank;
     peer->address = address.segment;
-    peer->same_process =
-        wf_cpu_process_same(&address.segment.process, &comm->address->segment.process);
+    peer->same_process = wf_cpu_process_same(&address.segment.process, &own->segment.process);
     status = wf_cpu_segment_attach(&address.segment, &peer->heap);
     if (status != WEFT_OK) {
         snprintf(text, bytes, "its shared memory cannot be mapped");
@@ -130,7 +156,7 @@ static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t rank, const wef
         return WEFT_ERR_SYSTEM;
     }
     peer->board = board;
-    peer->readable = wf_shm_readable(&comm->group, rank);
+    peer->readable = wf_shm_readable(&comm->group, place);
     return WEFT_OK;
 }
 
@@ -142,11 +168,11 @@ static void attach_all(struct wf_cpu_comm *comm, const weft_blob *addresses,
 
     group->one_process = true;
     for (int32_t p = 0; p < group->size; p++) {
-        outcome->status = attach_peer(comm, p, &addresses[p], text, sizeof text);
+        outcome->status = attach_peer(comm, p, &addresses[comm->members[p]], text, sizeof text);
         if (outcome->status != WEFT_OK) {
             snprintf(outcome->text, sizeof outcome->text,
-                     "rank %d cannot share memory with rank %d: %s", (int)comm->address->world_rank,
-                     (int)p, text);
+                     "rank %d cannot share memory with rank %d: %s", (int)comm->world_rank, (int)p,
+                     text);
             return;
         }
         if (!group->peers[p].same_process) group->one_process = false;
@@ -180,11 +206,12 @@ static weft_status exchange_readability(struct wf_cpu_comm *comm, const weft_exc
     weft_status status;
 
     if (mine == NULL) return wf_cpu_fail_memory(size + size * size);
-    for (size_t p = 0; p < size; p++)
-        mine[p] = comm->group.peers[p].readable;
+    for (int32_t p = 0; p < comm->group.size; p++)
+        mine[comm->members[p]] = comm->group.peers[p].readable;
     status = exchange->all_gather(exchange->self, mine, all, size);
-    for (size_t p = 0; status == WEFT_OK && p < size; p++)
-        comm->group.peers[p].reads_us = all[p * size + (size_t)comm->rank] != 0;
+    for (int32_t p = 0; status == WEFT_OK && p < comm->group.size; p++)
+        comm->group.peers[p].reads_us =
+            all[(size_t)comm->members[p] * size + (size_t)comm->rank] != 0;
     wf_cpu_free(mine);
     return status;
 }
@@ -211,6 +238,7 @@ void wf_cpu_comm_destroy(void *handle)
     pthread_cond_destroy(&comm->turn_changed);
     pthread_mutex_destroy(&comm->turn_lock);
     wf_cpu_free(comm->address);
+    wf_cpu_free(comm->members);
     wf_cpu_free(comm->name);
     wf_cpu_free(comm);
 }
@@ -219,8 +247,7 @@ void wf_cpu_comm_abort(void *handle)
 {
     struct wf_cpu_comm *comm = handle;
 
-    wf_shm_fail(&comm->group, WEFT_ERR_ABORTED, "aborted by rank %d",
-                (int)comm->address->world_rank);
+    wf_shm_fail(&comm->group, WEFT_ERR_ABORTED, "aborted by rank %d", (int)comm->world_rank);
     wf_cpu_turns_end(comm);
 }
 

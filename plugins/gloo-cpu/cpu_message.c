@@ -44,7 +44,7 @@ static weft_status begin(struct wf_cpu_comm *comm, const weft_message *given, bo
     task.transfer =
         (struct wf_shm_transfer){.buffer = message.buffer,
                                  .bytes = message.count * wf_cpu_dtype_bytes(message.dtype),
-                                 .peer = message.peer,
+                                 .peer = status == WEFT_OK ? comm->places[message.peer] : 0,
                                  .tag = message.tag,
                                  .dtype = message.dtype,
                                  .sends = sends};
