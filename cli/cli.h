@@ -32,11 +32,13 @@ struct cli_args {
     const char *values[32]; /* per option of the command; "" for a given switch, NULL if absent */
     const char *rest[64];   /* what is not an option, in order */
     int rest_count;
+    int rest_at; /* index in argv of the first of them; argc if there is none */
 };
 
 /* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or a
  * complaint with the nearest known option (CLI_USAGE).  Everything after "--" is rest.
- * STOP_AT_REST: options after the first rest word belong to it (`weft run prog --flag`). */
+ * STOP_AT_REST: what follows the first rest word is not looked at (`weft run prog --flag`); it is
+ * argv[rest_at] and on. */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
                struct cli_args *out, int *exit_code);
 

@@ -94,7 +94,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, bool st
 {
     bool options_over = false;
 
-    *out = (struct cli_args){0};
+    *out = (struct cli_args){.rest_at = argc};
     *exit_code = CLI_USAGE;
     for (int i = 1; i < argc; i++) {
         bool is_option = !options_over && argv[i][0] == '-' && argv[i][1] != '\0';
@@ -109,7 +109,8 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, bool st
             if (!take_option(command, argc, argv, &i, out)) return false;
         } else {
             if (!take_rest(command, argv[i], out)) return false;
-            if (stop_at_rest) options_over = true;
+            if (out->rest_count == 1) out->rest_at = i;
+            if (stop_at_rest) break;
         }
     }
     *exit_code = CLI_OK;

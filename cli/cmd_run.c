@@ -1,0 +1,273 @@
+/* cmd_run.c - `weft run`: a program as several ranks on this host. */
+#include "run/run.h"
+
+#include "config/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_TIMEOUT = 124, EXIT_SIGNAL = 128 };
+
+/* ---- the command line ---- */
+
+static bool read_seconds(const struct cli_command *command, const struct cli_args *args,
+                         const char *name, int64_t fallback_ns, int64_t *out)
+{
+    const char *text = cli_value(command, args, name);
+    char *end;
+    double seconds;
+
+    *out = fallback_ns;
+    if (text == NULL) return true;
+    errno = 0;
+    seconds = strtod(text, &end);
+    if (errno != 0 || end == text || *end != '\0' || !(seconds > 0 && seconds < 1e9)) {
+        fprintf(stderr, "weft run: --%s is \"%s\", not a number of seconds\n", name, text);
+        return false;
+    }
+    *out = (int64_t)(seconds * 1e9);
+    return true;
+}
+
+static bool read_stdin_policy(const struct run_job *job, const char *text)
+{
+    struct wf_scan scan = {text, 0};
+    int64_t rank;
+
+    if (strcmp(text, "auto") == 0 || strcmp(text, "none") == 0) return true;
+    if (wf_scan_int(&scan, "a rank", &rank) == WEFT_OK && wf_scan_end(&scan) && rank < job->count)
+        return true;
+    fprintf(stderr, "weft run: --stdin is \"%s\"; wanted is auto, none, or a rank below %d\n", text,
+            job->count);
+    return false;
+}
+
+static bool read_job(const struct cli_command *command, int argc, char **argv,
+                     const struct cli_args *args, struct run_job *job)
+{
+    int64_t ranks;
+
+    *job = (struct run_job){.command = command, .program = argv + args->rest_at, .first = -1};
+    if (args->rest_at >= argc) {
+        fprintf(stderr, "weft run: no program given\n`weft run --help` shows an example.\n");
+        return false;
+    }
+    if (!cli_has(command, args, "n")) {
+        fprintf(stderr, "weft run: how many ranks?  -n N\n");
+        return false;
+    }
+    if (!cli_int(command, args, "n", 1, 4096, 1, &ranks)) return false;
+    job->threads = cli_has(command, args, "threads");
+    job->ranks = (int32_t)ranks;
+    job->count = job->threads ? 1 : job->ranks;
+    job->keep_going = cli_has(command, args, "keep-going");
+    job->prefix = !cli_has(command, args, "no-prefix");
+    job->stdin_policy =
+        cli_has(command, args, "stdin") ? cli_value(command, args, "stdin") : "auto";
+    return read_seconds(command, args, "timeout", 0, &job->timeout_ns) &&
+           read_seconds(command, args, "grace", 5 * WF_SECOND_NS, &job->grace_ns) &&
+           read_stdin_policy(job, job->stdin_policy);
+}
+
+/* ---- before the ranks ---- */
+
+/* Two pipes and a connection per rank. */
+static void raise_file_limit(const struct run_job *job)
+{
+    struct rlimit limit;
+    rlim_t wanted = 64 + 4 * (rlim_t)job->count;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static weft_status open_rendezvous(struct run_job *job, const char *listen)
+{
+    struct wf_server_options options = {.size = job->ranks, .serving_rank = -1};
+    struct wf_address address;
+    struct wf_config *config;
+    uint8_t secret[16];
+
+    WF_TRY(wf_config_read(&config));
+    options.join_timeout_ns = config->join_timeout_ns;
+    wf_config_release(&config);
+    wf_random_bytes(secret, sizeof secret);
+    for (size_t i = 0; i < sizeof secret; i++)
+        snprintf(job->token + 2 * i, 3, "%02x", (unsigned)secret[i]);
+    options.key = wf_job_key(job->token);
+    WF_TRY(wf_address_parse("--listen", listen != NULL ? listen : "localhost", 0, &address));
+    WF_TRY(wf_server_create(&options, &address, &job->server));
+    wf_address_print(&address, job->rendezvous);
+    return WEFT_OK;
+}
+
+static bool watch_signals(struct run_job *job)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH};
+    sigset_t set;
+
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&set);
+    for (size_t i = 0; i < WF_COUNT(numbers); i++)
+        sigaddset(&set, numbers[i]);
+    sigprocmask(SIG_BLOCK, &set, &job->old_mask);
+    job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (job->signals >= 0) return true;
+    fprintf(stderr, "weft run: no descriptor for signals: %s\n", strerror(errno));
+    return false;
+}
+
+/* ---- after the ranks ---- */
+
+static void print_how(const struct run_process *process, struct wf_text *out)
+{
+    int status = process->wait_status;
+
+    if (WIFSIGNALED(status))
+        wf_text_add(out, "was killed by signal %d (%s)%s", WTERMSIG(status),
+                    strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", with a core file" : "");
+    else
+        wf_text_add(out, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* Everyone else who failed on its own. */
+static void print_others(const struct run_job *job, struct wf_text *out)
+{
+    int32_t *others = wf_alloc((size_t)job->count * sizeof *others), count = 0;
+
+    for (int32_t i = 0; others != NULL && i < job->count; i++)
+        if (i != job->first && job->processes[i].wait_status != 0 && !job->processes[i].ended_by_us)
+            others[count++] = i;
+    if (count > 0) {
+        wf_text_add(out, "weft run: ");
+        wf_ranks_print(out, others, count);
+        wf_text_add(out, " failed after it\n");
+    }
+    wf_free(others);
+}
+
+static void print_failure(const struct run_job *job, struct wf_text *out)
+{
+    const struct run_process *first = &job->processes[job->first];
+
+    if (job->threads)
+        wf_text_add(out, "weft run: the process of all ranks ");
+    else
+        wf_text_add(out, "weft run: rank %d failed first: it ", job->first);
+    print_how(first, out);
+    wf_text_add(out, " after ");
+    wf_text_time(out, first->ended_ns - job->begun_ns);
+    wf_text_char(out, '\n');
+    if (first->last_words[0] != '\0')
+        wf_text_add(out, "weft run: its last words: %s\n", first->last_words);
+    print_others(job, out);
+}
+
+static int exit_code_of(const struct run_process *process)
+{
+    int status = process->wait_status;
+
+    return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int report(const struct run_job *job)
+{
+    struct wf_text text = {0};
+    int code = 0;
+
+    if (job->interrupted != 0) {
+        code = EXIT_SIGNAL + job->interrupted;
+    } else if (job->broken_pipe) {
+        code = EXIT_SIGNAL + SIGPIPE;
+    } else if (job->timed_out) {
+        code = EXIT_TIMEOUT;
+        wf_text_add(&text, "weft run: the time limit of ");
+        wf_text_time(&text, (uint64_t)job->timeout_ns);
+        wf_text_add(&text, " passed; the ranks that were left have been ended\n");
+    }
+    if (job->first >= 0) {
+        print_failure(job, &text);
+        if (code == 0) code = exit_code_of(&job->processes[job->first]);
+    }
+    if (text.data != NULL) fputs(text.data, stderr);
+    wf_text_free(&text);
+    return code;
+}
+
+static void end_unstarted(struct run_job *job)
+{
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->processes[i].running) {
+            job->processes[i].ended_by_us = true;
+            kill(-job->processes[i].pid, SIGKILL);
+        }
+    run_watch(job);
+}
+
+static int run_ranks(struct run_job *job)
+{
+    job->launcher = getpid();
+    job->begun_ns = wf_now_ns();
+    for (int32_t i = 0; i < job->count; i++)
+        job->processes[i].out.from = job->processes[i].err.from = -1;
+    for (int32_t i = 0; i < job->count; i++)
+        if (!run_spawn(job, i)) {
+            end_unstarted(job);
+            return 127;
+        }
+    /* Threads only now: a process with several cannot fork with care. */
+    if (wf_server_start(job->server) != WEFT_OK) {
+        end_unstarted(job);
+        return cli_fail(job->command);
+    }
+    run_watch(job);
+    return report(job);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_args args;
+    struct run_job job;
+    int code;
+
+    if (!cli_parse(command, argc, argv, true, &args, &code)) return code;
+    if (!read_job(command, argc, argv, &args, &job)) return CLI_USAGE;
+    raise_file_limit(&job);
+    if (open_rendezvous(&job, cli_value(command, &args, "listen")) != WEFT_OK)
+        return cli_fail(command);
+    code = CLI_NO;
+    job.processes = wf_calloc((size_t)job.count, sizeof *job.processes);
+    if (job.processes == NULL)
+        fprintf(stderr, "weft run: out of memory\n");
+    else if (watch_signals(&job))
+        code = run_ranks(&job);
+    wf_server_release(&job.server);
+    wf_free(job.processes);
+    return code;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .summary = "run a program as several ranks on this host",
+    .arguments = "-n N [options] PROGRAM [arguments]",
+    .example = "weft run -n 4 --timeout 60 ./engine --steps 100",
+    .options =
+        (const struct cli_option[]){
+            {"n", "N", "number of ranks"},
+            {"threads", NULL, "ranks are threads: PROGRAM is a shared object with weft_main"},
+            {"timeout", "SECONDS", "end all ranks after that long; exit code 124"},
+            {"grace", "SECONDS", "between SIGTERM and SIGKILL when ranks are ended; default 5"},
+            {"keep-going", NULL, "let the others go on when a rank fails"},
+            {"no-prefix", NULL, "do not put the rank before each line of output"},
+            {"stdin", "RANK", "who reads standard input; auto: rank 0, unless it is a terminal"},
+            {"listen", "ADDRESS", "where ranks meet, if not on loopback: host or host:port"},
+            {0}},
+    .run = run,
+};

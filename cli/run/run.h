@@ -1,0 +1,70 @@
+/* run.h - what the files of `weft run` share.
+ *
+ *     spawn.c   starts the processes
+ *     relay.c   passes on what they print, line by line, each with its rank
+ *     watch.c   waits for them, forwards signals, ends them
+ *     entry.c   --threads: the ranks as threads of one process */
+#ifndef WEFT_CLI_RUN_H
+#define WEFT_CLI_RUN_H
+
+#include "cli.h"
+#include "comm/rendezvous.h"
+
+#include <signal.h>
+#include <sys/types.h>
+
+/* One pipe of one process. */
+struct run_pipe {
+    int from, to; /* `to` is our own standard output or error; `from` is -1 when it has closed */
+    struct wf_text line;
+};
+
+struct run_process {
+    pid_t pid; /* 0 before it runs; its process group has the same number */
+    bool running;
+    bool ended_by_us; /* it got a signal from us before it ended */
+    int wait_status;
+    uint64_t ended_ns;
+    struct run_pipe out, err;
+    char last_words[256]; /* the last line on standard error that is not empty */
+};
+
+struct run_job {
+    const struct cli_command *command;
+    int32_t ranks;
+    int32_t count;  /* of processes: one per rank, or one for all ranks as threads */
+    char **program; /* with its arguments, ended by NULL */
+    bool threads, keep_going, prefix;
+    int64_t timeout_ns, grace_ns; /* timeout 0: none */
+    const char *stdin_policy;     /* "auto", "none" or a rank */
+
+    struct wf_server *server;
+    char rendezvous[WF_ADDRESS_TEXT], token[40];
+    pid_t launcher;
+    sigset_t old_mask;
+    int signals; /* signalfd */
+
+    struct run_process *processes;
+    int32_t running;
+    int32_t first;             /* that failed, or -1 */
+    uint64_t begun_ns, end_ns; /* end_ns: when TERM was sent, or 0 */
+    bool killed;               /* KILL was sent too */
+    bool timed_out, broken_pipe;
+    int interrupted; /* the signal that ended the job, or 0 */
+};
+
+/* Start process INDEX.  False after a complaint. */
+bool run_spawn(struct run_job *job, int32_t index);
+
+/* Take what is there to read; closes the pipe at its end.  False when our own output is closed. */
+bool run_relay(struct run_job *job, int32_t index, struct run_pipe *pipe);
+/* Whatever is left of a last line without an end. */
+void run_relay_rest(struct run_job *job, int32_t index, struct run_pipe *pipe);
+
+/* Run until every process has ended. */
+void run_watch(struct run_job *job);
+
+/* --threads, in the child: run the program's weft_main on every rank; the process's exit code. */
+int run_entry(const struct run_job *job);
+
+#endif

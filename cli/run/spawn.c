@@ -1,0 +1,127 @@
+/* spawn.c - one process per rank, in a process group of its own, told who it is by variables. */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* ---- in the child, between fork and exec; the launcher has one thread by then ---- */
+
+static void set_number(const char *name, int32_t value)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static void tell_who_it_is(const struct run_job *job, int32_t index)
+{
+    setenv("WEFT_LAUNCHER", "weft", 1);
+    set_number("WEFT_RANK", index);
+    set_number("WEFT_SIZE", job->ranks);
+    set_number("WEFT_LOCAL_RANK", index);
+    setenv("WEFT_RENDEZVOUS", job->rendezvous, 1);
+    setenv("WEFT_TOKEN", job->token, 1);
+    setenv("WEFT_SERVED", "1", 1);
+}
+
+static bool gets_stdin(const struct run_job *job, int32_t index)
+{
+    if (strcmp(job->stdin_policy, "none") == 0) return false;
+    /* A process outside the terminal's foreground group would be stopped by reading from it. */
+    if (strcmp(job->stdin_policy, "auto") == 0) return index == 0 && !isatty(STDIN_FILENO);
+    return strtol(job->stdin_policy, NULL, 10) == index;
+}
+
+static void become(const struct run_job *job, int32_t index, int out, int err, int report)
+{
+    int code;
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no rank outlives the launcher */
+    if (getppid() != job->launcher) _exit(126);
+    sigprocmask(SIG_SETMASK, &job->old_mask, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    if (!gets_stdin(job, index)) {
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (null >= 0) dup2(null, STDIN_FILENO);
+    }
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    if (job->threads) {
+        close(report);
+        _exit(run_entry(job));
+    }
+    tell_who_it_is(job, index);
+    execvp(job->program[0], job->program);
+    code = errno;
+    if (write(report, &code, sizeof code) != sizeof code) _exit(126);
+    _exit(127);
+}
+
+/* ---- in the launcher ---- */
+
+static bool complain(const struct run_job *job, int code)
+{
+    fprintf(stderr, "weft run: cannot run %s: %s\n", job->program[0], strerror(code));
+    return false;
+}
+
+static bool make_pipes(int out[2], int err[2], int report[2])
+{
+    int saved;
+
+    if (pipe2(out, O_CLOEXEC) != 0) return false;
+    if (pipe2(err, O_CLOEXEC) != 0) goto close_out;
+    if (pipe2(report, O_CLOEXEC) != 0) goto close_err;
+    return true;
+
+close_err:
+    saved = errno;
+    close(err[0]);
+    close(err[1]);
+    errno = saved;
+close_out:
+    saved = errno;
+    close(out[0]);
+    close(out[1]);
+    errno = saved;
+    return false;
+}
+
+bool run_spawn(struct run_job *job, int32_t index)
+{
+    struct run_process *process = &job->processes[index];
+    int out[2], err[2], report[2], code = 0;
+    ssize_t got;
+    pid_t pid;
+
+    if (!make_pipes(out, err, report)) return complain(job, errno);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) become(job, index, out[1], err[1], report[1]);
+    code = pid < 0 ? errno : 0;
+    close(out[1]);
+    close(err[1]);
+    close(report[1]);
+    process->out = (struct run_pipe){.from = out[0], .to = STDOUT_FILENO};
+    process->err = (struct run_pipe){.from = err[0], .to = STDERR_FILENO};
+    if (pid > 0) {
+        setpgid(pid, pid); /* the child does so too; whoever is first */
+        process->pid = pid;
+        process->running = true;
+        job->running++;
+        do
+            got = read(report[0], &code, sizeof code); /* nothing: the program runs */
+        while (got < 0 && errno == EINTR);
+        if (got != sizeof code) code = 0;
+    }
+    close(report[0]);
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    fcntl(err[0], F_SETFL, O_NONBLOCK);
+    return code == 0 || complain(job, code);
+}

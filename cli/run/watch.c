@@ -1,0 +1,213 @@
+/* watch.c - waits for the ranks, forwards signals, and ends them all when one fails. */
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long output of a rank that has ended may still come from processes it left behind. */
+#define DRAIN_NS (WF_SECOND_NS / 2)
+
+static void signal_all(struct run_job *job, int number)
+{
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->processes[i].running) kill(-job->processes[i].pid, number);
+}
+
+static void begin_end(struct run_job *job)
+{
+    if (job->end_ns != 0) return;
+    job->end_ns = wf_now_ns();
+    for (int32_t i = 0; i < job->count; i++)
+        job->processes[i].ended_by_us |= job->processes[i].running;
+    signal_all(job, SIGTERM);
+    signal_all(job, SIGCONT); /* a stopped process does not see the first */
+}
+
+static void kill_all(struct run_job *job)
+{
+    if (job->killed) return;
+    job->killed = true;
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->processes[i].running)
+            fprintf(stderr, "weft run: rank %d did not end by itself, and is killed\n", i);
+    signal_all(job, SIGKILL);
+}
+
+/* ---- processes that end ---- */
+
+static bool failed(const struct run_process *process)
+{
+    return !WIFEXITED(process->wait_status) || WEXITSTATUS(process->wait_status) != 0;
+}
+
+/* Of several that ended in one moment, one killed by a signal is the likelier cause. */
+static void note_first(struct run_job *job, int32_t index)
+{
+    const struct run_process *process = &job->processes[index];
+
+    if (!failed(process) || process->ended_by_us || job->interrupted != 0) return;
+    if (job->first < 0) {
+        job->first = index;
+    } else {
+        const struct run_process *first = &job->processes[job->first];
+
+        if (process->ended_ns == first->ended_ns && WIFSIGNALED(process->wait_status) &&
+            !WIFSIGNALED(first->wait_status))
+            job->first = index;
+    }
+}
+
+static void reap(struct run_job *job)
+{
+    uint64_t now_ns = wf_now_ns();
+    siginfo_t info;
+
+    for (int32_t i = 0; i < job->count; i++) {
+        struct run_process *process = &job->processes[i];
+
+        if (!process->running) continue;
+        info.si_pid = 0;
+        /* While it is a zombie its number is not used again, so its group can still be told. */
+        if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
+        if (info.si_pid == 0) continue;
+        kill(-process->pid, info.si_code == CLD_EXITED && info.si_status == 0 ? SIGTERM : SIGKILL);
+        if (waitpid(process->pid, &process->wait_status, 0) < 0) continue;
+        process->running = false;
+        process->ended_ns = now_ns;
+        job->running--;
+        note_first(job, i);
+    }
+    if (job->first >= 0 && !job->keep_going) begin_end(job);
+}
+
+/* ---- signals ---- */
+
+static void suspend(struct run_job *job)
+{
+    signal_all(job, SIGSTOP);
+    raise(SIGSTOP);
+    signal_all(job, SIGCONT);
+}
+
+static void obey(struct run_job *job)
+{
+    struct signalfd_siginfo info;
+    int number;
+
+    if (read(job->signals, &info, sizeof info) != sizeof info) return;
+    number = (int)info.ssi_signo;
+    if (number == SIGCHLD) {
+        reap(job);
+    } else if (number == SIGTSTP) {
+        suspend(job);
+    } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
+        if (job->interrupted != 0) kill_all(job);
+        if (job->interrupted == 0) {
+            job->interrupted = number;
+            job->end_ns = wf_now_ns();
+            signal_all(job, number);
+            signal_all(job, SIGCONT);
+        }
+    } else {
+        signal_all(job, number);
+    }
+}
+
+/* ---- the loop ---- */
+
+static uint64_t next_deadline(const struct run_job *job)
+{
+    uint64_t at = UINT64_MAX;
+
+    if (job->end_ns == 0 && job->timeout_ns > 0) at = job->begun_ns + (uint64_t)job->timeout_ns;
+    if (job->end_ns != 0 && !job->killed) at = job->end_ns + (uint64_t)job->grace_ns;
+    return at;
+}
+
+static void meet_deadline(struct run_job *job)
+{
+    if (job->end_ns != 0) {
+        kill_all(job);
+    } else {
+        job->timed_out = true;
+        begin_end(job);
+    }
+}
+
+static size_t fill_polls(struct run_job *job, struct pollfd *polls)
+{
+    size_t used = 0;
+
+    polls[used++] = (struct pollfd){.fd = job->signals, .events = POLLIN};
+    for (int32_t i = 0; i < job->count; i++) {
+        polls[used++] = (struct pollfd){.fd = job->processes[i].out.from, .events = POLLIN};
+        polls[used++] = (struct pollfd){.fd = job->processes[i].err.from, .events = POLLIN};
+    }
+    return used;
+}
+
+static bool pipes_open(const struct run_job *job)
+{
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->processes[i].out.from >= 0 || job->processes[i].err.from >= 0) return true;
+    return false;
+}
+
+static void read_pipes(struct run_job *job, const struct pollfd *polls)
+{
+    for (int32_t i = 0; i < job->count; i++) {
+        struct run_process *process = &job->processes[i];
+        bool heard = true;
+
+        if (polls[1 + 2 * i].revents != 0) heard &= run_relay(job, i, &process->out);
+        if (polls[2 + 2 * i].revents != 0) heard &= run_relay(job, i, &process->err);
+        if (!heard) {
+            job->broken_pipe = true;
+            begin_end(job);
+        }
+    }
+}
+
+/* One round; until UNTIL_NS at the longest. */
+static void round_of(struct run_job *job, struct pollfd *polls, uint64_t until_ns)
+{
+    uint64_t now_ns = wf_now_ns();
+    int64_t left_ms = -1;
+
+    if (until_ns != UINT64_MAX)
+        left_ms = now_ns < until_ns ? (int64_t)((until_ns - now_ns) / 1000000) + 1 : 0;
+    if (poll(polls, fill_polls(job, polls), (int)wf_min_i64(left_ms, 60000)) < 0) return;
+    read_pipes(job, polls);
+    if (polls[0].revents != 0) obey(job);
+}
+
+void run_watch(struct run_job *job)
+{
+    struct pollfd *polls = wf_calloc(1 + 2 * (size_t)job->count, sizeof *polls);
+    uint64_t until_ns;
+
+    if (polls == NULL) {
+        fprintf(stderr, "weft run: out of memory\n");
+        begin_end(job);
+        kill_all(job);
+        return;
+    }
+    while (job->running > 0) {
+        round_of(job, polls, next_deadline(job));
+        if (wf_now_ns() >= next_deadline(job)) meet_deadline(job);
+        reap(job);
+    }
+    until_ns = wf_now_ns() + DRAIN_NS;
+    while (pipes_open(job) && wf_now_ns() < until_ns)
+        round_of(job, polls, until_ns);
+    for (int32_t i = 0; i < job->count; i++) {
+        run_relay_rest(job, i, &job->processes[i].out);
+        run_relay_rest(job, i, &job->processes[i].err);
+    }
+    wf_free(polls);
+}
