@@ -3,6 +3,6 @@
 source "$(dirname "$0")/lib.sh"
 
 part packages need build
-part build build build/demo -DWEFT_BUILD_TESTS=OFF
-part "weft version" build/demo/bin/weft version
+part build build release build/demo -DWEFT_BUILD_TESTS=OFF
+part "weft info" build/demo/bin/weft info
 finish ci/demo.sh

@@ -95,6 +95,8 @@ packages_test()
 {
     cat <<'LIST'
 check: pkg-config --exists check
+zsh: command -v zsh
+groff-base: command -v groff
 libgloo-dev: test -e /usr/include/gloo/context.h
 iproute2: command -v ip
 LIST
@@ -117,6 +119,8 @@ packages_clang_runtime()
     done
     echo "$package: echo 'int main(void){return 0;}' | clang -fsanitize=address -x c - -o /dev/null"
 }
+
+packages_coverage() { echo "gcovr: command -v gcovr"; }
 
 packages_static()
 {
@@ -148,19 +152,16 @@ llvm_tool()
 
 jobs=${JOBS:-$(nproc)}
 
-# build FOLDER [-D...]: configure and build the tree, with warnings as errors.
+# build PRESET FOLDER [-D...]: configure and build the tree, with warnings as errors.
 build()
 {
-    local folder=$1
-    shift
+    local preset=$1 folder=$2
+    shift 2
     mkdir -p "$folder"
-    cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_WERROR=ON "$@" >"$folder/configure.log" 2>&1 ||
+    cmake --preset "$preset" -B "$folder" -DWEFT_WERROR=ON "$@" >"$folder/configure.log" 2>&1 ||
         { cat "$folder/configure.log" >&2; return 1; }
     cmake --build "$folder" -j "$jobs"
 }
-
-# Asserts on, frames readable, quick enough to run everything.
-sanitized=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g")
 
 # Does a program built with clang and a sanitizer start here, behind the words of a command?
 try_sanitizer()
@@ -176,10 +177,5 @@ try_sanitizer()
 leaks_can_be_seen() { try_sanitizer address env ASAN_OPTIONS=detect_leaks=1; }
 tsan_runs() { try_sanitizer thread "$@"; }
 
-# test_in FOLDER [ctest options]
-test_in()
-{
-    local folder=$1
-    shift
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" "$@"
-}
+# run_tests CTEST-OPTIONS
+run_tests() { ctest --output-on-failure --no-tests=error -j "$jobs" "$@"; }

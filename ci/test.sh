@@ -5,7 +5,7 @@
 # release lane comes last, so that the output ends with ctest's summary.
 source "$(dirname "$0")/lib.sh"
 
-part packages need build test clang clang_runtime
+part packages need build test clang clang_runtime static
 part asan ci/lanes/asan
 part tsan ci/lanes/tsan
 part cpu-gcc ci/lanes/cpu-gcc
