@@ -1,4 +1,11 @@
-# How every target of weft is compiled: warnings, sanitizers, coverage.
+# How every target of weft is compiled and installed.
+
+# install(), unless weft is a part of a project that does not want it.
+function(weft_install)
+  if(WEFT_INSTALL)
+    install(${ARGN})
+  endif()
+endfunction()
 
 function(weft_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla
@@ -29,5 +36,5 @@ function(weft_add_plugin name)
   set_target_properties(weft_plugin_${name} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${WEFT_PLUGIN_OUTPUT_DIRECTORY}
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/plugin.map)
-  install(TARGETS weft_plugin_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
+  weft_install(TARGETS weft_plugin_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 endfunction()

@@ -13,7 +13,7 @@ if(GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
   set_target_properties(weft_gloo PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${WEFT_PLUGIN_OUTPUT_DIRECTORY}
     LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/gloo_bridge.map)
-  install(TARGETS weft_gloo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
+  weft_install(TARGETS weft_gloo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 else()
   message(STATUS "gloo-cpu: Gloo (libgloo-dev) was not found; ranks on one host only")
 endif()

@@ -1,0 +1,20 @@
+# What lets other projects find an installed weft: a CMake package and a pkg-config file, both of
+# which go on working when the installed tree is moved.
+include(CMakePackageConfigHelpers)
+
+set(WEFT_PLUGIN_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/weft)
+weft_install(DIRECTORY DESTINATION ${WEFT_PLUGIN_INSTALL_DIR}) # also where no plugin was built
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/weft-config.cmake.in
+  ${PROJECT_BINARY_DIR}/weft-config.cmake INSTALL_DESTINATION ${package_dir}
+  PATH_VARS WEFT_PLUGIN_INSTALL_DIR)
+# Before 1.0 a minor version may change anything.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+weft_install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${package_dir})
+weft_install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake
+              ${PROJECT_BINARY_DIR}/weft-config-version.cmake DESTINATION ${package_dir})
+
+file(RELATIVE_PATH WEFT_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/weft.pc.in ${PROJECT_BINARY_DIR}/weft.pc @ONLY)
+weft_install(FILES ${PROJECT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

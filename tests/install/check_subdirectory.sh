@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Build a small program in a project that has weft as a subdirectory.
+# Usage: check_subdirectory.sh SOURCE BUILD CC CXX
+set -euo pipefail
+source=$1
+export CC=$3 CXX=$4
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+cmake -S "$source/tests/install/subdirectory" -B "$folder" -DWEFT_SOURCE="$source" \
+    -DCMAKE_BUILD_TYPE=Debug >"$folder/log" || { cat "$folder/log"; exit 1; }
+cmake --build "$folder" --target program -j 2 >"$folder/log" || { cat "$folder/log"; exit 1; }
+"$folder/program" | grep -q 'weft [0-9.]*: a timeout is "the time limit passed"'
+if (cd "$folder" && ctest -N) | grep -q 'Test *#'; then
+    echo "weft's tests are among those of the project around it"
+    exit 1
+fi
+cmake --install "$folder" --prefix "$folder/installed" >/dev/null
+if [[ -e $folder/installed/include/weft ]]; then
+    echo "weft is installed along with the project around it, unasked"
+    exit 1
+fi
