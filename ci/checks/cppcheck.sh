@@ -6,6 +6,6 @@ mkdir -p build/cppcheck
 mapfile -t files < <(project_files 'core/*.c' 'cli/*.c' 'plugins/*.c' 'examples/*.c')
 cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability --inline-suppr \
     --cppcheck-build-dir=build/cppcheck --suppressions-list=ci/checks/cppcheck.allow \
-    --error-exitcode=1 -DWEFT_VERSION_STRING='""' -D_GNU_SOURCE \
+    --error-exitcode=1 -DWEFT_VERSION_STRING='""' -DWEFT_LIBDIR='"lib"' -D_GNU_SOURCE -D__x86_64__ \
     -I core -I core/include -I cli "${files[@]}"
 echo "cppcheck: ${#files[@]} files, nothing to complain about"

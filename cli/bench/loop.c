@@ -117,14 +117,15 @@ static int copy_once(void *argument)
 int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_ns, double *gbps)
 {
     char *memory = malloc(2 * bytes + 1);
-    struct copy copy = {.target = memory, .source = memory + bytes, .bytes = bytes};
+    struct copy copy = {.target = memory, .bytes = bytes};
     struct bench_times times;
     uint64_t failed = memory == NULL;
     int status = ranks->maximum(ranks->self, &failed, 1);
 
-    if (status == 0 && failed) status = BENCH_NO_MEMORY;
+    if (status == 0 && (failed || memory == NULL)) status = BENCH_NO_MEMORY;
     if (status == 0) {
         memset(memory, 1, 2 * bytes + 1);
+        copy.source = memory + bytes;
         status = bench_time(ranks, copy_once, &copy, budget_ns, &times);
     }
     free(memory);

@@ -41,6 +41,12 @@ weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRIN
 /* WEFT_ERR_NO_MEMORY with the byte count in the text. */
 weft_status wf_fail_memory(size_t bytes);
 
+#ifdef __clang_analyzer__ /* which does not see that they return the status they are given */
+#define wf_fail(status, ...)         (wf_fail(status, __VA_ARGS__), (status))
+#define wf_fail_context(status, ...) (wf_fail_context(status, __VA_ARGS__), (status))
+#define wf_fail_memory(bytes)        (wf_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
+#endif
+
 /* ---- log.c: telling ---- */
 
 enum wf_log_level { WF_ERROR, WF_WARNING, WF_NOTICE, WF_INFO, WF_DEBUG };
@@ -156,6 +162,9 @@ weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out) WF
 /* WEFT_ERR_PARSE: `mesh "2xx4", position 3: expected ...`.  KIND names the grammar. */
 weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
     WF_PRINTF(3, 4);
+#ifdef __clang_analyzer__
+#define wf_scan_fail(scan, ...) (wf_scan_fail(scan, __VA_ARGS__), WEFT_ERR_PARSE)
+#endif
 
 /* ---- nearest.c ---- */
 

@@ -1,5 +1,6 @@
 /* scan.c - reading small grammars by hand, never losing the position. */
 #include "base.h"
+#undef wf_scan_fail
 
 #include <stdio.h>
 #include <string.h>

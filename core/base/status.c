@@ -1,5 +1,8 @@
 /* status.c - names of statuses, and what the calling thread's last failure had to say. */
 #include "base.h"
+#undef wf_fail
+#undef wf_fail_context
+#undef wf_fail_memory
 
 #include "weft/status.h"
 

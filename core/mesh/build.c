@@ -126,10 +126,11 @@ static bool fit_axis(weft_mesh *draft, int32_t axis, int32_t step)
     int32_t count = 0, size = draft->axis[axis].size;
 
     for (int32_t unit = 1; unit < size;) {
-        int64_t stride = (int64_t)ranks[unit * step] - ranks[0];
+        int64_t stride = (int64_t)ranks[(int64_t)unit * step] - ranks[0];
         int32_t length = 1;
         if (stride <= 0) return false;
-        while (length < size / unit && ranks[length * unit * step] - ranks[0] == length * stride)
+        while (length < size / unit &&
+               ranks[(int64_t)length * unit * step] - ranks[0] == length * stride)
             length++;
         if (size / unit % length != 0) return false;
         found[count++] = (struct wf_mode){.size = length, .stride = (int32_t)stride};
@@ -210,7 +211,7 @@ static weft_status settle_list(weft_mesh *draft)
 
 weft_status wf_mesh_finish_take(weft_mesh *draft, weft_mesh **out)
 {
-    struct wf_interned *mesh;
+    struct wf_interned *mesh = NULL;
     weft_status status = WEFT_OK;
 
     if (draft->ranks != NULL)

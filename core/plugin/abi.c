@@ -205,7 +205,8 @@ static bool table_good(const struct rule *rule, const void *table, const struct 
 {
     struct head head;
 
-    if ((uintptr_t)table % _Alignof(struct head) != 0 || !wf_image_holds(image, table, sizeof head))
+    if (table == NULL || (uintptr_t)table % _Alignof(struct head) != 0 ||
+        !wf_image_holds(image, table, sizeof head))
         return wf_refuse(verdict, WEFT_REASON_MALFORMED,
                          "%s: its %s table is at %p; wanted is a place in the plugin's own memory",
                          file, rule->name, table);

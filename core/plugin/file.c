@@ -1,6 +1,7 @@
 /* file.c - may this file be opened as a plugin?  Opening runs its code with our privileges, so
  * whoever can change it must be somebody who could change this program anyway. */
 #include "plugin.h"
+#undef wf_refuse
 
 #include <errno.h>
 #include <fcntl.h>

@@ -23,6 +23,9 @@ struct wf_verdict {
 /* Set *VERDICT; returns false, so that a check can end with it. */
 bool wf_refuse(struct wf_verdict *verdict, enum weft_reason reason, const char *format, ...)
     WF_PRINTF(3, 4);
+#ifdef __clang_analyzer__ /* which does not see what it returns */
+#define wf_refuse(...) (wf_refuse(__VA_ARGS__), false)
+#endif
 
 /* ---- choice.c: the grammar of WEFT_BACKEND ---- */
 

@@ -73,6 +73,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_find(const weft_backend_option
                                                        weft_backends **out);
 WEFT_API void weft_backends_release(weft_backends **backends);
 
+/* The candidates, usable or not, in the order of the search.  The caller sets OUT->struct_size. */
 WEFT_API size_t weft_backends_count(const weft_backends *backends);
 WEFT_API WEFT_NODISCARD weft_status weft_backends_get(const weft_backends *backends, size_t index,
                                                       weft_backend_info *out);

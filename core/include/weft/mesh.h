@@ -61,7 +61,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_print(const weft_mesh *mesh, char 
 
 /* ---- what a mesh is ---- */
 
-WEFT_API int32_t weft_mesh_axes(const weft_mesh *mesh);
+WEFT_API int32_t weft_mesh_axes(const weft_mesh *mesh); /* how many */
 WEFT_API int32_t weft_mesh_size(const weft_mesh *mesh); /* ranks in all */
 
 /* Size and name of an axis; 0 and NULL past the last one.  The name is "" where axes have none. */

@@ -70,9 +70,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char 
 
 /* ---- what a spec is; pointers live as long as the spec ---- */
 
+/* Not retained: weft_mesh_retain it to keep it longer than the spec. */
 WEFT_API const weft_mesh *weft_spec_mesh(const weft_spec *spec);
-WEFT_API uint32_t weft_spec_dtype(const weft_spec *spec);
-WEFT_API int32_t weft_spec_dims(const weft_spec *spec);
+WEFT_API uint32_t weft_spec_dtype(const weft_spec *spec);       /* enum weft_dtype */
+WEFT_API int32_t weft_spec_dims(const weft_spec *spec);         /* of the tensor; 0 for a scalar */
 WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec); /* [dims] */
 /* One per axis.  Turns count from 1 in each dimension, also where the order is the default. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
@@ -91,6 +92,7 @@ typedef struct weft_shard {
     int64_t offset[WEFT_MAX_DIMS]; /* first global index; the full size where the shard is empty */
 } weft_shard;
 
+/* What RANK holds; any number may be asked for. */
 WEFT_API void weft_spec_shard(const weft_spec *spec, int32_t rank, weft_shard *out);
 
 /* LENGTH consecutive global indices from START on, in one dimension. */
