@@ -11,13 +11,14 @@
 static const char *const level_words[] = {"no", "emulated", "native"};
 static const char *const level_cells[] = {"-", "e", "N"};
 
-/* Level of one combination; NO also where the plugin fails to answer or answers nonsense. */
+/* Level of one combination; NO also where the plugin fails to answer or answers nonsense.  A
+ * barrier moves no elements: its answer is the same in every column. */
 static uint32_t ask(const weft_plugin *plugin, uint32_t collective, uint32_t dtype,
                     uint32_t reduction, int32_t ranks)
 {
     weft_support_query query = {.struct_size = sizeof query,
                                 .collective = collective,
-                                .dtype = dtype,
+                                .dtype = collective == WEFT_COLL_BARRIER ? 0 : dtype,
                                 .reduction = reduction,
                                 .size = ranks};
     uint32_t level = WEFT_SUPPORT_NO;

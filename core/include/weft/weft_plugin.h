@@ -143,7 +143,7 @@ enum weft_feature {
 
 typedef struct weft_probe {
     uint32_t struct_size;
-    int32_t score; /* for `auto`: 100 works anywhere, 300 accelerator */
+    int32_t score; /* for `auto`: 100 works anywhere, 300 accelerator, 0 only by name */
     uint32_t device_count, reserved;
     char library[256]; /* path and version of the vendor library, or "" */
 } weft_probe;
