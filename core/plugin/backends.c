@@ -38,12 +38,12 @@ void weft_backends_release(weft_backends **backends)
 
 size_t weft_backends_count(const weft_backends *backends)
 {
-    return backends->candidate_count;
+    return backends != NULL ? backends->candidate_count : 0;
 }
 
 const char *weft_backends_trace(const weft_backends *backends, size_t line)
 {
-    return line < backends->line_count ? backends->lines[line].text : NULL;
+    return backends != NULL && line < backends->line_count ? backends->lines[line].text : NULL;
 }
 
 weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_backend_info *out)
@@ -52,6 +52,9 @@ weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_
     const weft_plugin *plugin;
     weft_backend_info info;
 
+    if (backends == NULL || out == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: %s is NULL",
+                       backends == NULL ? "BACKENDS" : "OUT");
     if (index >= backends->candidate_count)
         return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: index is %zu of %zu", index,
                        backends->candidate_count);
@@ -238,9 +241,12 @@ static weft_status tell_fallback(const weft_backends *backends, size_t chosen, s
 
 weft_status weft_backends_choose(const weft_backends *backends, enum weft_role role, size_t *index)
 {
-    size_t item;
-    size_t chosen = pick(backends, role, &item);
+    size_t item, chosen;
 
+    if (backends == NULL || index == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "weft_backends_choose: %s is NULL",
+                       backends == NULL ? "BACKENDS" : "INDEX");
+    chosen = pick(backends, role, &item);
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
     if (role == WEFT_ROLE_COMM || chosen != wf_backends_pick(backends, WEFT_ROLE_COMM))
         WF_TRY(tell_fallback(backends, chosen, item));

@@ -155,6 +155,23 @@ START_TEST(information_lives_in_the_list)
 }
 END_TEST
 
+START_TEST(null_arguments_are_errors_not_crashes)
+{
+    weft_backends *backends = find("auto", P "/good");
+    weft_backend_info info = {.struct_size = sizeof info};
+    size_t index;
+
+    ck_assert_uint_eq(weft_backends_count(NULL), 0);
+    ck_assert_ptr_null(weft_backends_trace(NULL, 0));
+    ck_assert_int_eq(weft_backends_get(NULL, 0, &info), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_get(backends, 0, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_choose(NULL, WEFT_ROLE_COMM, &index), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, NULL), WEFT_ERR_INVALID);
+    weft_backends_release(&backends);
+    weft_backends_release(NULL);
+}
+END_TEST
+
 START_TEST(tables_are_given_only_of_what_is_usable)
 {
     weft_backends *backends = find("auto", P "/good:" P "/no-device:" P "/major");
@@ -204,4 +221,5 @@ SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of
       a_list_is_tried_in_order, a_name_that_cannot_serve_is_an_error_with_its_reason,
       auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
       falling_back_is_told_in_one_line, information_lives_in_the_list,
-      tables_are_given_only_of_what_is_usable, every_reason_has_words, every_allocation_may_fail)
+      null_arguments_are_errors_not_crashes, tables_are_given_only_of_what_is_usable,
+      every_reason_has_words, every_allocation_may_fail)

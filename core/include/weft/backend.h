@@ -1,7 +1,8 @@
 /* backend.h - which plugins there are, which one serves, and why the others do not.
  *
- * WEFT_BACKEND decides: `auto` (the default), a name, an ordered list `nccl,gloo-cpu`, `^name` to
- * exclude one, or an absolute path to a .so. */
+ * WEFT_BACKEND decides: `auto` (the default: the usable one that scores highest), a name, an
+ * absolute path to a .so, or a list of these, `nccl,/opt/libmine.so,auto`, tried in order; `^name`
+ * excludes a plugin from auto.  A list of exclusions alone ends in auto. */
 #ifndef WEFT_BACKEND_H
 #define WEFT_BACKEND_H
 
@@ -37,26 +38,26 @@ extern "C" {
 enum weft_reason { WEFT_REASON_LIST(WEFT_REASON_ENUM) WEFT_REASON_COUNT };
 #undef WEFT_REASON_ENUM
 
-/* Zero means default. */
+/* Set struct_size to sizeof(weft_backend_options); NULL elsewhere means default. */
 typedef struct weft_backend_options {
     size_t struct_size;
     const char *backend;     /* NULL: WEFT_BACKEND */
-    const char *plugin_path; /* NULL: WEFT_PLUGIN_PATH; colon-separated, searched first */
+    const char *plugin_path; /* directories, colon-separated, searched before WEFT_PLUGIN_PATH's */
 } weft_backend_options;
 
 /* One candidate.  Strings live as long as the list. */
 typedef struct weft_backend_info {
     size_t struct_size;
-    const char *name;        /* from the file's name until the plugin has said its own */
-    const char *file;        /* absolute path */
-    const char *version;     /* NULL where the plugin was not asked */
-    const char *build;       /* likewise */
-    const char *description; /* likewise */
-    const char *library;     /* vendor library in use; "" for none */
-    uint32_t abi_major, abi_minor;
-    uint32_t reason;         /* enum weft_reason */
-    const char *reason_text; /* a sentence with both sides: what is, what was wanted */
-    int32_t score;           /* for auto; higher is better */
+    const char *name;              /* from the file's name until the plugin has said its own */
+    const char *file;              /* absolute path; NULL for a name that no file answers to */
+    const char *version;           /* NULL where the plugin was not asked */
+    const char *build;             /* likewise */
+    const char *description;       /* likewise */
+    const char *library;           /* vendor library in use; "" for none */
+    uint32_t abi_major, abi_minor; /* 0.0 where the plugin was not asked */
+    uint32_t reason;               /* enum weft_reason */
+    const char *reason_text;       /* a sentence with both sides: what is, what was wanted */
+    int32_t score;                 /* for auto: higher is better, 0 or less never */
     uint32_t device_count;
 } weft_backend_info;
 
@@ -66,11 +67,14 @@ typedef struct weft_backends weft_backends;
  * each role goes to the first in order that is usable and has the table for it. */
 enum weft_role { WEFT_ROLE_COMM = 0, WEFT_ROLE_SYMM = 1 };
 
-/* Look everywhere, judge every candidate.  Succeeds also when none is usable; fails only for a
- * WEFT_BACKEND that cannot be read, or for want of memory.  OPTIONS may be NULL.  The caller
- * releases *OUT; plugins themselves are never unloaded.  [any thread] */
+/* Look everywhere, judge every candidate; what WEFT_BACKEND rules out is not opened.  Succeeds also
+ * when none is usable; fails only for a variable or option that cannot be read, or for want of
+ * memory.  OPTIONS may be NULL.  The caller releases *OUT; plugins themselves are never unloaded.
+ * The list does not change any more: all that read it may do so from any thread.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_find(const weft_backend_options *options,
                                                        weft_backends **out);
+
+/* Frees the list and sets *BACKENDS to NULL.  NULL, and a pointer to NULL, are accepted. */
 WEFT_API void weft_backends_release(weft_backends **backends);
 
 /* The candidates, usable or not, in the order of the search.  The caller sets OUT->struct_size. */
@@ -78,8 +82,9 @@ WEFT_API size_t weft_backends_count(const weft_backends *backends);
 WEFT_API WEFT_NODISCARD weft_status weft_backends_get(const weft_backends *backends, size_t index,
                                                       weft_backend_info *out);
 
-/* The candidate that serves ROLE.  WEFT_ERR_NO_BACKEND carries the full reason: for a name the
- * user gave, why that one cannot serve and which are known; for auto, one line per candidate. */
+/* The candidate that serves ROLE.  Where that is not the first one wanted, a notice in the log says
+ * so in one line.  WEFT_ERR_NO_BACKEND carries the full reason: for a name the user gave, why that
+ * one cannot serve and which are known; for auto, one line per candidate.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_choose(const weft_backends *backends,
                                                          enum weft_role role, size_t *index);
 
