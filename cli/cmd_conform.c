@@ -14,9 +14,10 @@ static void print_level(const struct kit_board *board, int level)
     uint32_t passed = atomic_load(&result->passed), failed = atomic_load(&result->failed);
     uint32_t lost = atomic_load(&result->lost);
 
+    if (passed + failed + lost == 0 && result->skipped[0] == '\0') return; /* not asked for */
     printf("%-12s", kit_levels[level].name);
     if (passed + failed + lost == 0) {
-        printf(" not run%s%s\n", result->skipped[0] != '\0' ? ": " : "", result->skipped);
+        printf(" not run: %s\n", result->skipped);
         return;
     }
     printf(" %5u passed", passed);

@@ -27,6 +27,7 @@ struct kit_place {
     _Atomic uint64_t deadline_ns; /* when the open case is a hang */
     _Atomic uint64_t case_number;
     _Atomic uint32_t finished; /* the rank is through with everything */
+    _Atomic uint32_t dying;    /* the rank kills itself on purpose */
     _Atomic uint32_t waiting;  /* the rank has done its part and waits for the others */
     char case_name[KIT_NAME_BYTES];
     struct kit_verdict verdicts[2];

@@ -1,7 +1,9 @@
 /* cases.c - a case is opened by all ranks, run, and closed by all of them with one verdict. */
 #include "board.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool kit_case_matches(const char *pattern, const char *name)
@@ -57,6 +59,7 @@ bool kit_begin(struct kit *kit, const char *format, ...)
     va_start(args, format);
     vsnprintf(name + used, sizeof name - (size_t)used, format, args);
     va_end(args);
+    if (kit->over) return false;
     if (kit->options->only != NULL && !kit_case_matches(kit->options->only, name)) return false;
     kit->case_number++;
     if (kit->case_number <= kit->board->resume_after) return false;
@@ -93,15 +96,16 @@ void kit_fail(struct kit *kit, const char *format, ...)
     atomic_store(&mine->failed, 1);
 }
 
-bool kit_end(struct kit *kit)
+/* Meet the first SIZE ranks and count the verdict. */
+static bool close_case(struct kit *kit, int32_t size)
 {
     struct kit_place *place = &kit->board->places[kit->rank];
     int32_t first = -1;
 
     atomic_store(&place->waiting, 1);
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_meet(kit, kit->groups[0].ranks, size);
     atomic_store(&place->waiting, 0);
-    for (int32_t rank = kit->size; rank-- > 0;)
+    for (int32_t rank = size; rank-- > 0;)
         if (atomic_load(&verdict(kit, rank)->failed)) first = rank;
     if (kit->rank == 0 && first >= 0)
         kit_board_fail(kit->board, kit->level, place->case_name, first, verdict(kit, first)->text);
@@ -109,8 +113,28 @@ bool kit_end(struct kit *kit)
         atomic_fetch_add(&kit->board->levels[kit->level].passed, 1);
     atomic_store(&place->started_ns, 0);
     kit->case_failed = true; /* no case is open: nothing can fail it any more */
-    if (first >= 0) kit_comms_drop(kit);
     return first < 0;
+}
+
+bool kit_end(struct kit *kit)
+{
+    bool passed = close_case(kit, kit->size);
+
+    if (!passed) kit_comms_drop(kit);
+    return passed;
+}
+
+void kit_end_without(struct kit *kit, int32_t dead)
+{
+    close_case(kit, dead);
+    kit->over = true;
+}
+
+_Noreturn void kit_die(struct kit *kit)
+{
+    atomic_store(&kit->board->places[kit->rank].dying, 1);
+    raise(SIGKILL);
+    abort();
 }
 
 void kit_skip(struct kit *kit, const char *format, ...)

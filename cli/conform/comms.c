@@ -1,6 +1,7 @@
 /* comms.c - communicators made as weft makes them, but over the kit's own exchange. */
 #include "kit.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +50,15 @@ void kit_groups_make(struct kit *kit)
 struct exchange {
     struct kit *kit;
     const struct kit_group *group;
+    int fails_at, calls; /* fails_at: the call that fails on every rank; 0: none */
 };
 
 static weft_status exchange_gather(void *self, const void *mine, void *all, uint64_t bytes)
 {
     struct exchange *exchange = self;
 
+    if (++exchange->calls == exchange->fails_at)
+        return wf_fail(WEFT_ERR_PEER, "the kit let the exchange fail");
     kit_gather(exchange->kit, exchange->group, mine, all, bytes);
     return WEFT_OK;
 }
@@ -69,29 +73,6 @@ static bool agree(struct kit *kit, const struct kit_group *group, bool mine)
     for (int32_t i = 0; i < group->size; i++)
         result = result && all[i];
     return result;
-}
-
-static weft_status prepare(struct kit *kit, const struct kit_group *group, int64_t timeout_ns,
-                           uint32_t flags, void **comm, weft_blob *address)
-{
-    uint64_t host_ids[KIT_MAX_RANKS];
-    char name[64];
-    weft_comm_options options = {
-        .struct_size = sizeof options,
-        .flags = flags,
-        .rank = group->mine,
-        .size = group->size,
-        .world_ranks = group->ranks,
-        .host_ids = host_ids,
-        .name = name,
-        .job = kit->job,
-        .timeout_ns = timeout_ns,
-    };
-
-    for (int32_t i = 0; i < group->size; i++)
-        host_ids[i] = 1;
-    snprintf(name, sizeof name, "conform-%u-%s", kit->comms_made, group->name);
-    return kit->plugin->comm->prepare(kit->device, &options, comm, address);
 }
 
 /* Everyone's address, in one block that the caller frees; NULL when out of memory anywhere. */
@@ -117,36 +98,75 @@ static void *gather_addresses(struct kit *kit, const struct kit_group *group, co
     return block;
 }
 
-void *kit_comm_make(struct kit *kit, const struct kit_group *group, int64_t timeout_ns,
-                    uint32_t flags)
+void kit_comm_options(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
+                      struct kit_comm_setup *out)
+{
+    snprintf(out->name, sizeof out->name, "conform-%u-%s", kit->comms_made++, group->name);
+    for (int32_t i = 0; i < group->size; i++)
+        out->host_ids[i] = 1;
+    out->options = (weft_comm_options){
+        .struct_size = sizeof out->options,
+        .flags = wish.flags,
+        .rank = group->mine,
+        .size = group->size,
+        .world_ranks = group->ranks,
+        .host_ids = out->host_ids,
+        .name = out->name,
+        .job = kit->job,
+        .timeout_ns = wish.timeout_ns > 0 ? wish.timeout_ns : kit->options->timeout_ns,
+    };
+}
+
+static weft_status prepare(struct kit *kit, const struct kit_group *group,
+                           struct kit_comm_wish wish, void **comm, weft_blob *address)
+{
+    struct kit_comm_setup setup;
+    weft_status status;
+
+    kit_comm_options(kit, group, wish, &setup);
+    status = kit->plugin->comm->prepare(kit->device, &setup.options, comm, address);
+    if (status == WEFT_OK && *comm == NULL)
+        return wf_fail(WEFT_ERR_INTERNAL, "prepare: WEFT_OK without a communicator");
+    return status;
+}
+
+weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
+                         void **out)
 {
     const weft_comm_table *table = kit->plugin->comm;
-    struct exchange exchange = {kit, group};
+    struct exchange exchange = {kit, group, wish.exchange_fails_at, 0};
     weft_exchange services = {&exchange, exchange_gather};
     weft_blob addresses[KIT_MAX_RANKS], address = {0};
-    void *comm = NULL, *block;
-    bool fine;
+    void *comm = NULL, *block = NULL;
+    weft_status status = prepare(kit, group, wish, &comm, &address);
 
-    kit->comms_made++;
-    fine = kit_ok(kit, "prepare", prepare(kit, group, timeout_ns, flags, &comm, &address));
-    if (fine && comm == NULL) kit_fail(kit, "prepare: WEFT_OK without a communicator");
-    if (!agree(kit, group, fine && comm != NULL)) goto give_up;
-    block = gather_addresses(kit, group, &address, addresses);
-    if (block == NULL) goto give_up;
-    fine = kit_ok(kit, "commit", table->commit(comm, addresses, &services));
-    free(block);
-    if (agree(kit, group, fine)) return comm;
-
-give_up:
+    if (agree(kit, group, status == WEFT_OK))
+        block = gather_addresses(kit, group, &address, addresses);
+    if (block != NULL) {
+        status = table->commit(comm, addresses, &services);
+        free(block);
+        if (agree(kit, group, status == WEFT_OK)) {
+            *out = comm;
+            return WEFT_OK;
+        }
+    }
     table->destroy(comm);
-    kit_fail(kit, "another rank could not make the communicator");
-    return NULL;
+    if (status != WEFT_OK) return status;
+    return wf_fail(WEFT_ERR_PEER, "another rank could not make the communicator");
+}
+
+void *kit_comm_make(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish)
+{
+    void *comm = NULL;
+
+    kit_ok(kit, "making a communicator", kit_comm_try(kit, group, wish, &comm));
+    return comm;
 }
 
 void *kit_comm(struct kit *kit, struct kit_group *group)
 {
     if (group->mine < 0) return NULL;
-    if (group->comm == NULL) group->comm = kit_comm_make(kit, group, kit->options->timeout_ns, 0);
+    if (group->comm == NULL) group->comm = kit_comm_make(kit, group, (struct kit_comm_wish){0});
     return group->comm;
 }
 
@@ -170,7 +190,7 @@ weft_status kit_finish(struct kit *kit, void *comm, void *stream, int64_t limit_
     const weft_device_table *device = kit->plugin->device;
     uint64_t deadline = wf_now_ns() + (uint64_t)limit_ns;
 
-    for (;;) {
+    for (uint32_t tries = 0;; tries++) {
         weft_status status = device->stream_query(kit->device, stream);
         weft_status stuck = comm != NULL ? kit->plugin->comm->async_error(comm) : WEFT_OK;
         if (stuck != WEFT_OK) return stuck;
@@ -178,6 +198,9 @@ weft_status kit_finish(struct kit *kit, void *comm, void *stream, int64_t limit_
         if (wf_now_ns() > deadline)
             return wf_fail(WEFT_ERR_TIMEOUT, "the stream was not done after %.1f s",
                            (double)limit_ns * 1e-9);
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        if (tries < 100)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
 }

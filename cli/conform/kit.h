@@ -113,6 +113,7 @@ struct kit {
     uint64_t case_number; /* cases opened or passed over so far */
     uint64_t cases_run;
     bool case_failed;
+    bool over; /* a rank was killed on purpose: this team can do no more */
     struct kit_block blocks[12];
 };
 
@@ -142,6 +143,10 @@ bool kit_begin(struct kit *kit, const char *format, ...) WF_PRINTF(2, 3);
 void kit_fail(struct kit *kit, const char *format, ...) WF_PRINTF(2, 3);
 /* Close the case together.  True if it passed on every rank. */
 bool kit_end(struct kit *kit);
+/* The same when rank DEAD, the last one, was killed in the case.  The team is over after it. */
+void kit_end_without(struct kit *kit, int32_t dead);
+/* This rank ends itself now, as part of the open case. */
+_Noreturn void kit_die(struct kit *kit);
 /* Give the open case up to LIMIT before the watcher calls it a hang. */
 void kit_allow(struct kit *kit, int64_t limit_ns);
 /* Why the rest of this level is not run on this plugin. */
@@ -171,9 +176,27 @@ void kit_groups_make(struct kit *kit);
 /* The group's communicator, made on first use; NULL (and the case failed) if it cannot be.
  * Collective over the group. */
 void *kit_comm(struct kit *kit, struct kit_group *group);
-/* A fresh communicator over GROUP with this timeout and WEFT_COMM_ flags; the caller drops it. */
-void *kit_comm_make(struct kit *kit, const struct kit_group *group, int64_t timeout_ns,
-                    uint32_t flags);
+/* How a communicator shall differ from the usual. */
+struct kit_comm_wish {
+    int64_t timeout_ns;    /* 0: the run's */
+    uint32_t flags;        /* WEFT_COMM_ bits */
+    int exchange_fails_at; /* the n-th call of the exchange fails on every rank; 0: none */
+};
+
+/* Options for prepare or split over GROUP, with the storage they point to. */
+struct kit_comm_setup {
+    weft_comm_options options;
+    uint64_t host_ids[KIT_MAX_RANKS];
+    char name[128];
+};
+void kit_comm_options(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
+                      struct kit_comm_setup *out);
+
+/* A fresh communicator over GROUP, which the caller drops.  Collective over the group; its failure
+ * is the case's only for _make. */
+weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
+                         void **out);
+void *kit_comm_make(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish);
 void kit_comm_drop(struct kit *kit, void *comm);
 /* Abort and forget all cached communicators: after a failure they are not to be trusted. */
 void kit_comms_drop(struct kit *kit);

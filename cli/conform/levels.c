@@ -11,6 +11,8 @@ const struct kit_level kit_levels[] = {
     {"collectives", "every collective x dtype x reduction claimed", kit_level_collectives},
     {"p2p", "messages between two ranks", kit_level_p2p},
     {"groups", "operations that start together", kit_level_groups},
+    {"errors", "wrong arguments, lost ranks, aborts: nobody hangs", kit_level_errors},
+    {"symm", "memory that all ranks of a communicator reach", kit_level_symm},
 };
 const size_t kit_level_count = WF_COUNT(kit_levels);
 
@@ -74,6 +76,7 @@ void kit_rank_main(struct kit *kit)
     for (size_t i = 0; i < kit_level_count; i++) {
         kit->level = (int)i;
         if (wanted(kit->options, (int)i)) kit_levels[i].run(kit);
+        if (kit->over) break;
         kit_meet(kit, kit->groups[0].ranks, kit->size);
         if (kit->rank == 0) atomic_store(&kit->board->levels[i].done, 1);
     }

@@ -16,13 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_TEAMS 12
+#define MOST_LOSSES 12
 
 struct team {
     const struct kit_options *options;
     struct kit_board *board;
     pid_t pids[KIT_MAX_RANKS]; /* 0: ended and waited for */
     int process_count;
+    bool shrunk; /* a rank was killed as part of a case */
 };
 
 /* ---- meeting ---- */
@@ -156,6 +157,7 @@ static bool start_team(struct team *team)
 
     memset(board->places, 0, sizeof board->places);
     memset(board->meetings, 0, sizeof board->meetings);
+    team->shrunk = false;
     team->process_count = team->options->threads ? 1 : team->options->ranks;
     fflush(NULL);
     for (int i = 0; i < team->process_count; i++) {
@@ -226,6 +228,11 @@ static bool reap(struct team *team, bool *all_gone)
             continue;
         }
         team->pids[i] = 0;
+        if (atomic_load(&team->board->places[i].dying)) {
+            team->shrunk = true;
+            team->board->resume_after = atomic_load(&team->board->places[i].case_number);
+            continue;
+        }
         if (WIFSIGNALED(status))
             snprintf(text, sizeof text, "the %s was ended by signal %d (%s)",
                      team->options->threads ? "process of all ranks" : "rank", WTERMSIG(status),
@@ -272,7 +279,7 @@ bool kit_team_run(const struct kit_options *options, struct kit_board *board,
     struct team team = {.options = options, .board = board};
     int announced = 0;
 
-    for (int teams = 0; teams < MOST_TEAMS; teams++) {
+    for (int losses = 0; losses < MOST_LOSSES;) {
         bool well = true, all_gone = false;
         if (!start_team(&team)) return false;
         while (well && !all_gone) {
@@ -282,9 +289,10 @@ bool kit_team_run(const struct kit_options *options, struct kit_board *board,
         }
         kill_team(&team);
         announce(board, &announced, level_done);
-        if (well) return true;
+        if (well && !team.shrunk) return true;
+        if (!well) losses++;
     }
     snprintf(board->stopped, sizeof board->stopped,
-             "given up after %d crashes and hangs; later cases were not run", MOST_TEAMS);
+             "given up after %d crashes and hangs; later cases were not run", MOST_LOSSES);
     return true;
 }

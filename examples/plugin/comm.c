@@ -28,6 +28,11 @@ weft_status example_join(const char *name, uint64_t bytes, void **memory)
     return WEFT_OK;
 }
 
+void example_unname(const char *name)
+{
+    shm_unlink(name);
+}
+
 weft_status example_share(uint64_t bytes, char name[64], void **memory)
 {
     static _Atomic uint32_t made;
@@ -43,7 +48,7 @@ weft_status example_share(uint64_t bytes, char name[64], void **memory)
                  : example_fail(WEFT_ERR_SYSTEM, "%llu bytes for %s: %s", (unsigned long long)bytes,
                                 name, strerror(errno));
     close(file);
-    if (status != WEFT_OK) shm_unlink(name);
+    if (status != WEFT_OK) example_unname(name);
     return status;
 }
 
@@ -57,6 +62,8 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
     void *memory = NULL;
 
     (void)device;
+    if (options->rank < 0 || options->rank >= options->size)
+        return example_fail(WEFT_ERR_INVALID, "rank %d of %d", options->rank, options->size);
     if (options->size > EXAMPLE_MOST_RANKS)
         return example_fail(WEFT_ERR_UNSUPPORTED, "%d ranks; %d is the most", options->size,
                             EXAMPLE_MOST_RANKS);
@@ -94,7 +101,7 @@ static weft_status commit(void *self, const weft_blob *addresses, const weft_exc
     }
     if (exchange->all_gather(exchange->self, &mine, all, sizeof mine) != WEFT_OK)
         return example_fail(WEFT_ERR_PEER, "the ranks did not meet");
-    if (comm->rank == 0) shm_unlink(comm->name);
+    if (comm->rank == 0) example_unname(comm->name);
     comm->name[0] = '\0';
     for (int32_t i = 0; i < comm->size; i++)
         if (all[i] != WEFT_OK)
@@ -109,7 +116,7 @@ static void destroy(void *self)
     if (comm == NULL) return;
     example_drop_queue(comm);
     if (comm->segment != NULL) munmap(comm->segment, sizeof *comm->segment);
-    if (comm->rank == 0 && comm->name[0] != '\0') shm_unlink(comm->name);
+    if (comm->rank == 0 && comm->name[0] != '\0') example_unname(comm->name);
     example_host->release(comm);
 }
 

@@ -91,6 +91,7 @@ const struct example_note *example_note_of(const struct example_comm *comm, int3
 /* New shared memory, zeroed; NAME receives what others open it by. */
 weft_status example_share(uint64_t bytes, char name[64], void **memory);
 weft_status example_join(const char *name, uint64_t bytes, void **memory);
+void example_unname(const char *name); /* once all have joined */
 
 /* ---- collectives.c ---- */
 
@@ -107,5 +108,9 @@ weft_status example_group_end(void *comm);
 /* Keep ARGS, with copies of its arrays, until the group ends. */
 weft_status example_queue_collective(struct example_comm *comm, const weft_collective_args *args);
 void example_drop_queue(struct example_comm *comm);
+
+/* ---- symm.c ---- */
+
+extern const weft_symm_table example_symm;
 
 #endif

@@ -12,6 +12,7 @@ static const weft_plugin plugin = {
     .description = "the example of a plugin: CPU memory, ranks of one host",
     .device = &example_device,
     .comm = &example_comm_table,
+    .symm = &example_symm,
 };
 
 const weft_plugin *weft_plugin_entry(const weft_host *host)
