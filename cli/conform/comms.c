@@ -101,7 +101,7 @@ static void *gather_addresses(struct kit *kit, const struct kit_group *group, co
 void kit_comm_options(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
                       struct kit_comm_setup *out)
 {
-    snprintf(out->name, sizeof out->name, "conform-%u-%s", kit->comms_made++, group->name);
+    snprintf(out->name, sizeof out->name, "conform-%u-%s", kit->comms_made, group->name);
     for (int32_t i = 0; i < group->size; i++)
         out->host_ids[i] = 1;
     out->options = (weft_comm_options){
@@ -130,6 +130,17 @@ static weft_status prepare(struct kit *kit, const struct kit_group *group,
     return status;
 }
 
+/* Names are unique, and the same on all ranks of the group, which have made others before. */
+static void agree_on_number(struct kit *kit, const struct kit_group *group)
+{
+    uint32_t all[KIT_MAX_RANKS];
+
+    kit_gather(kit, group, &kit->comms_made, all, sizeof kit->comms_made);
+    for (int32_t i = 0; i < group->size; i++)
+        if (all[i] > kit->comms_made) kit->comms_made = all[i];
+    kit->comms_made++;
+}
+
 weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
                          void **out)
 {
@@ -138,8 +149,10 @@ weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct 
     weft_exchange services = {&exchange, exchange_gather};
     weft_blob addresses[KIT_MAX_RANKS], address = {0};
     void *comm = NULL, *block = NULL;
-    weft_status status = prepare(kit, group, wish, &comm, &address);
+    weft_status status;
 
+    agree_on_number(kit, group);
+    status = prepare(kit, group, wish, &comm, &address);
     if (agree(kit, group, status == WEFT_OK))
         block = gather_addresses(kit, group, &address, addresses);
     if (block != NULL) {

@@ -249,6 +249,7 @@ static void prepared_and_dropped(struct kit *kit)
         struct kit_comm_setup setup;
         weft_blob address = {0};
         void *comm = NULL;
+        kit->comms_made++;
         kit_comm_options(kit, &kit->groups[0], (struct kit_comm_wish){0}, &setup);
         if (!kit_ok(kit, "prepare",
                     kit->plugin->comm->prepare(kit->device, &setup.options, &comm, &address)))
