@@ -14,7 +14,7 @@ static void drop(weft_plan *plan)
     wf_free(plan);
 }
 
-static void add_up(weft_plan *plan)
+void wf_plan_add_up(weft_plan *plan)
 {
     uint64_t h = wf_hash_mix(weft_spec_hash(plan->from), weft_spec_hash(plan->to));
 
@@ -29,8 +29,8 @@ static void add_up(weft_plan *plan)
     plan->digest = h;
 }
 
-/* A plan with room for STEPS steps, none of which is set. */
-static weft_status make(const weft_spec *from, const weft_spec *to, uint32_t steps, weft_plan **out)
+weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t steps,
+                         weft_plan **out)
 {
     size_t bytes = sizeof(weft_plan) + steps * sizeof(struct wf_step);
     weft_plan *plan = wf_calloc(1, bytes);
@@ -49,7 +49,7 @@ static weft_status from_path(const struct wf_problem *problem, const struct wf_p
     weft_plan *plan = NULL;
     const weft_spec *at = problem->from;
 
-    WF_TRY(make(problem->from, problem->to, path->count, &plan));
+    WF_TRY(wf_plan_make(problem->from, problem->to, path->count, &plan));
     for (uint32_t i = 0; i < path->count; i++) {
         struct wf_step *step = &plan->steps[i];
         const struct wf_price *price = &path->prices[i];
@@ -68,7 +68,7 @@ static weft_status from_path(const struct wf_problem *problem, const struct wf_p
         plan->step_count++;
         at = step->to;
     }
-    add_up(plan);
+    wf_plan_add_up(plan);
     *out = plan;
     return WEFT_OK;
 }
@@ -101,8 +101,7 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
         memcpy(&given, options,
                options->struct_size < sizeof given ? options->struct_size : sizeof given);
     WF_TRY(check(from, to, &given));
-    if (from->layout.mesh != to->layout.mesh)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "source and target lie on different meshes");
+    if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, &given, out);
     WF_TRY(wf_problem_set(&problem, from, to, &given));
     path.count = 0;
     if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))

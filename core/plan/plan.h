@@ -2,7 +2,8 @@
  *
  * problem.c brings two specs on one mesh into a small form, state.c says how large shards are in
  * it, edges.c lists the steps that lead on from a state, price.c what each costs, exchange.c the
- * price of moving everything at once, search.c finds the cheapest way, plan.c makes the object. */
+ * price of moving everything at once, search.c finds the cheapest way, plan.c makes the object;
+ * cross.c puts plans between two meshes together from plans on each. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -29,6 +30,19 @@ struct weft_plan {
     uint32_t step_count;
     struct wf_step steps[];
 };
+
+/* ---- plan.c ---- */
+
+/* A plan with room for STEPS steps, none of which is set. */
+weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t steps,
+                         weft_plan **out) WF_NODISCARD;
+/* Fill in what follows from the steps. */
+void wf_plan_add_up(weft_plan *plan);
+
+/* ---- cross.c ---- */
+
+weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
+                          const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
 
 /* ---- states: placements of the axes that matter, in a few bytes ---- */
 

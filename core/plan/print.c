@@ -25,8 +25,13 @@ static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
 
 static void add_step(struct wf_text *out, const struct wf_step *step)
 {
-    wf_text_add(out, "%s over ", weft_step_name(step->kind));
-    add_axes(out, step->from->layout.mesh, step->axes);
+    wf_text_add(out, "%s ", weft_step_name(step->kind));
+    if (step->axes != 0) {
+        wf_text_add(out, "over ");
+        add_axes(out, step->from->layout.mesh, step->axes);
+    } else {
+        wf_text_add(out, "between the meshes");
+    }
     if (step->received > 0) {
         wf_text_add(out, ": each rank receives ");
         wf_text_bytes(out, step->received);
