@@ -103,14 +103,17 @@ struct copy {
     char *target;
     const char *source;
     size_t bytes;
+    int repeat; /* small copies are too short to be counted one by one */
 };
 
 static int copy_once(void *argument)
 {
     const struct copy *copy = argument;
 
-    memcpy(copy->target, copy->source, copy->bytes);
-    __asm__ volatile("" : : "r"(copy->target) : "memory"); /* the copy may not be dropped */
+    for (int i = 0; i < copy->repeat; i++) {
+        memcpy(copy->target, copy->source, copy->bytes);
+        __asm__ volatile("" : : "r"(copy->target) : "memory"); /* it may not be dropped */
+    }
     return 0;
 }
 
@@ -118,6 +121,7 @@ int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_
 {
     char *memory = malloc(2 * bytes + 1);
     struct copy copy = {.target = memory, .bytes = bytes};
+    double copied;
     struct bench_times times;
     uint64_t failed = memory == NULL;
     int status = ranks->maximum(ranks->self, &failed, 1);
@@ -126,11 +130,13 @@ int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_
     if (status == 0) {
         memset(memory, 1, 2 * bytes + 1);
         copy.source = memory + bytes;
+        copy.repeat = bytes < 4096 ? (int)(65536 / (bytes + 1)) : 1;
         status = bench_time(ranks, copy_once, &copy, budget_ns, &times);
     }
     free(memory);
     if (status != 0) return status;
-    *gbps = (double)bytes * ranks->size / (double)(times.median_ns > 0 ? times.median_ns : 1);
+    copied = (double)bytes * copy.repeat * ranks->size;
+    *gbps = copied / (double)(times.median_ns > 0 ? times.median_ns : 1);
     return 0;
 }
 

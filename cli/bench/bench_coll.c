@@ -1,0 +1,297 @@
+/* bench_coll.c - `weft bench coll`: how fast collectives are here.
+ *
+ * The command forks its ranks and reads what they find from a pipe.  Under a launcher it is a rank
+ * itself. */
+#include "cli.h"
+
+#include "bench/coll.h"
+#include "bench/coll_print.h"
+#include "comm/launch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_RANKS = 256 };
+
+/* ---- the request ---- */
+
+static int bad_value(const struct cli_command *command, const char *option, const char *value,
+                     const char *wanted)
+{
+    fprintf(stderr, "weft %s: --%s %s: wanted is %s\n", command->name, option, value, wanted);
+    return CLI_USAGE;
+}
+
+/* "64KiB", "64K", "65536".  The length taken, or 0. */
+static size_t scan_size(const char *text, size_t *out)
+{
+    static const char units[] = "KMG";
+    struct wf_scan scan = {text, 0};
+    int64_t value;
+    const char *unit;
+
+    if (wf_scan_int(&scan, "a size", &value) != WEFT_OK || value == 0) return 0;
+    unit = wf_scan_peek(&scan) != '\0' ? strchr(units, wf_scan_peek(&scan)) : NULL;
+    if (unit != NULL) {
+        value <<= 10 * (unit - units + 1);
+        scan.at++;
+        wf_scan_char(&scan, 'i');
+    }
+    wf_scan_char(&scan, 'B');
+    if (value <= 0 || value > INT64_C(1) << 40) return 0;
+    *out = (size_t)value;
+    return scan.at;
+}
+
+static bool read_sizes(const char *list, struct coll_request *out)
+{
+    out->size_count = 0;
+    while (out->size_count < COLL_MOST_SIZES) {
+        size_t taken = scan_size(list, &out->sizes[out->size_count]);
+
+        if (taken == 0) return false;
+        out->size_count++;
+        list += taken;
+        if (*list == '\0') return true;
+        if (*list++ != ',') return false;
+    }
+    return false;
+}
+
+/* Powers of two from the least to the most. */
+static void double_sizes(size_t least, size_t most, struct coll_request *out)
+{
+    out->size_count = 0;
+    for (size_t bytes = least; bytes <= most && out->size_count < COLL_MOST_SIZES; bytes *= 2)
+        out->sizes[out->size_count++] = bytes;
+}
+
+static bool read_one_size(const char *text, size_t fallback, size_t *out)
+{
+    size_t taken;
+
+    *out = fallback;
+    if (text == NULL) return true;
+    taken = scan_size(text, out);
+    return taken > 0 && text[taken] == '\0';
+}
+
+static int read_all_sizes(const struct cli_command *command, const struct cli_args *args,
+                          struct coll_request *out)
+{
+    const char *list = cli_value(command, args, "sizes");
+    const char *min = cli_value(command, args, "min-bytes");
+    const char *max = cli_value(command, args, "max-bytes");
+    size_t least, most;
+
+    if (list != NULL)
+        return read_sizes(list, out) ? CLI_OK
+                                     : bad_value(command, "sizes", list, "a list: 8,64KiB,1MiB");
+    if (!read_one_size(min, 8, &least)) return bad_value(command, "min-bytes", min, "a size: 8");
+    if (!read_one_size(max, (size_t)256 << 20, &most))
+        return bad_value(command, "max-bytes", max, "a size: 64MiB");
+    if (least > most) return bad_value(command, "max-bytes", max, "no less than --min-bytes");
+    double_sizes(least, most, out);
+    return CLI_OK;
+}
+
+static int read_ops(const struct cli_command *command, const char *list, struct coll_request *out)
+{
+    for (int op = 0; op < BENCH_OP_COUNT; op++)
+        out->wanted[op] = list == NULL;
+    while (list != NULL) {
+        size_t length = strcspn(list, ",");
+        int op = 0;
+
+        while (op < BENCH_OP_COUNT && (strlen(bench_op_names[op]) != length ||
+                                       strncmp(bench_op_names[op], list, length) != 0))
+            op++;
+        if (op == BENCH_OP_COUNT)
+            return bad_value(
+                command, "op", list,
+                "a list of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast");
+        out->wanted[op] = true;
+        list = list[length] == ',' ? list + length + 1 : NULL;
+    }
+    return CLI_OK;
+}
+
+static int read_request(const struct cli_command *command, const struct cli_args *args,
+                        struct coll_request *out, int32_t *ranks)
+{
+    const char *dtype = cli_value(command, args, "dtype");
+    const char *memory = cli_value(command, args, "memory");
+    int64_t count, budget_ms;
+    int code = read_ops(command, cli_value(command, args, "op"), out);
+
+    if (code == CLI_OK) code = read_all_sizes(command, args, out);
+    if (code != CLI_OK) return code;
+    out->dtype = WEFT_DTYPE_F32;
+    if (dtype != NULL && !wf_dtype_find(dtype, strlen(dtype), &out->dtype))
+        return bad_value(command, "dtype", dtype, "a dtype such as f32 or bf16");
+    if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
+        return bad_value(command, "memory", memory, "alloc or malloc");
+    out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
+    if (!cli_int(command, args, "ranks", 1, MOST_RANKS, 2, &count)) return CLI_USAGE;
+    if (!cli_int(command, args, "budget-ms", 1, 60000, 50, &budget_ms)) return CLI_USAGE;
+    *ranks = (int32_t)count;
+    out->budget_ns = (uint64_t)budget_ms * 1000000;
+    return CLI_OK;
+}
+
+/* ---- the ranks ---- */
+
+struct crew {
+    int32_t size;
+    pid_t pids[MOST_RANKS];
+};
+
+static _Noreturn void child_main(const struct coll_request *request, int32_t rank, int32_t size,
+                                 const char *rendezvous, int fd)
+{
+    weft_options options = {
+        .struct_size = sizeof options, .rank = rank, .size = size, .rendezvous = rendezvous};
+
+    _exit(coll_rank(request, &options, fd) == WEFT_OK ? CLI_OK : CLI_NO);
+}
+
+static weft_status start_crew(struct crew *crew, const struct coll_request *request, int fds[2])
+{
+    char rendezvous[64];
+
+    snprintf(rendezvous, sizeof rendezvous, "unix:weft-bench-%ld-%llx", (long)getpid(),
+             (unsigned long long)wf_now_ns());
+    for (int32_t rank = 0; rank < crew->size; rank++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            close(fds[0]);
+            child_main(request, rank, crew->size, rendezvous, fds[1]);
+        }
+        if (pid < 0)
+            return wf_fail(WEFT_ERR_SYSTEM, "rank %d could not be started: %s", (int)rank,
+                           strerror(errno));
+        crew->pids[rank] = pid;
+    }
+    return WEFT_OK;
+}
+
+/* After a failure the others have nothing left to do. */
+static weft_status end_crew(struct crew *crew, weft_status status)
+{
+    for (int32_t rank = 0; rank < crew->size; rank++) {
+        int code = 0;
+
+        if (crew->pids[rank] <= 0) continue;
+        if (status != WEFT_OK) kill(crew->pids[rank], SIGKILL);
+        waitpid(crew->pids[rank], &code, 0);
+        if (status == WEFT_OK && code != 0)
+            status = WIFSIGNALED(code) ? wf_fail(WEFT_ERR_PEER, "rank %d was ended by signal %d",
+                                                 (int)rank, WTERMSIG(code))
+                                       : wf_fail(WEFT_ERR_PEER, "rank %d ended with code %d",
+                                                 (int)rank, WEXITSTATUS(code));
+    }
+    return status;
+}
+
+/* ---- what they find ---- */
+
+static weft_status collect(int fd, int wanted, struct coll_row *rows, int *count)
+{
+    struct coll_message message;
+    ssize_t got;
+
+    while ((got = read(fd, &message, sizeof message)) != 0) {
+        if (got < 0 && errno == EINTR) continue;
+        if (got != (ssize_t)sizeof message)
+            return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+        if (message.status != WEFT_OK)
+            return wf_fail(message.status, "rank %d: %.*s", (int)message.rank,
+                           (int)sizeof message.text, message.text);
+        if (*count < wanted) rows[(*count)++] = message.row;
+        coll_print_progress(*count, wanted);
+    }
+    return WEFT_OK;
+}
+
+static weft_status run_crew(const struct coll_request *request, int32_t ranks,
+                            struct coll_row *rows, int *count)
+{
+    struct crew crew = {.size = ranks};
+    weft_status status;
+    int fds[2];
+
+    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
+    coll_print_progress(0, coll_row_count(request));
+    status = start_crew(&crew, request, fds);
+    close(fds[1]);
+    if (status == WEFT_OK) status = collect(fds[0], coll_row_count(request), rows, count);
+    coll_print_progress(-1, 0);
+    close(fds[0]);
+    return end_crew(&crew, status);
+}
+
+/* A launcher started this process as one rank of its job; the pipe is large enough for all rows. */
+static weft_status run_as_rank(const struct coll_request *request, struct coll_row *rows,
+                               int *count)
+{
+    weft_status status, ended;
+    int fds[2];
+
+    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
+    ended = coll_rank(request, NULL, fds[1]);
+    close(fds[1]);
+    status = collect(fds[0], coll_row_count(request), rows, count);
+    close(fds[0]);
+    return status != WEFT_OK ? status : ended;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct coll_request request;
+    struct cli_args args;
+    struct wf_launch launch;
+    struct coll_row *rows;
+    weft_status status;
+    int code, count = 0;
+    int32_t ranks;
+
+    if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
+    code = read_request(command, &args, &request, &ranks);
+    if (code != CLI_OK) return code;
+    if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
+    rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *rows);
+    if (rows == NULL) return cli_fail(command);
+    status = launch.size > 1 ? run_as_rank(&request, rows, &count)
+                             : run_crew(&request, ranks, rows, &count);
+    if (status != WEFT_OK)
+        code = cli_fail(command);
+    else if (count > 0)
+        code = coll_print(command, &request, rows, count, cli_has(command, &args, "json"));
+    wf_free(rows);
+    return code;
+}
+
+const struct cli_command bench_coll = {
+    .name = "bench coll",
+    .summary = "collectives: time and bandwidth by size, beside memcpy",
+    .arguments = "[options]",
+    .example = "weft bench coll --op all_reduce,all_gather --ranks 4 --max-bytes 64MiB",
+    .options =
+        (const struct cli_option[]){
+            {"op", "LIST", "which collectives (default: all five)"},
+            {"dtype", "NAME", "element type (default: f32)"},
+            {"ranks", "N", "processes started on this host (default: 2)"},
+            {"memory", "KIND", "alloc: weft_alloc, the default; malloc: any memory"},
+            {"min-bytes", "SIZE", "smallest buffer per rank (default: 8)"},
+            {"max-bytes", "SIZE", "largest, by doubling (default: 256MiB)"},
+            {"sizes", "LIST", "these sizes instead: 8,64KiB,1MiB"},
+            {"budget-ms", "N", "time spent on each cell (default: 50)"},
+            {"json", NULL, "as JSON"},
+            {0}},
+    .run = run,
+};

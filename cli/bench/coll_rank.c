@@ -1,0 +1,255 @@
+/* coll_rank.c - one rank of `weft bench coll`. */
+#include "bench/coll.h"
+
+#include "base/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct rank {
+    const struct coll_request *request;
+    weft_context *context;
+    weft_comm *comm;
+    bool inline_work;  /* on the default stream, work is done on return */
+    uint64_t *meeting; /* backend memory for `maximum`, MEETING values long */
+    void *send, *recv;
+    enum bench_op op;
+    uint64_t count;
+};
+
+enum { MEETING = 512 };
+
+static weft_status finish(struct rank *rank)
+{
+    return rank->inline_work ? WEFT_OK : weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
+}
+
+/* ---- what the loop needs ---- */
+
+static int barrier(void *self)
+{
+    struct rank *rank = self;
+
+    WF_TRY(weft_barrier(rank->comm, NULL));
+    return finish(rank);
+}
+
+static int maximum(void *self, uint64_t *values, size_t count)
+{
+    struct rank *rank = self;
+
+    while (count > 0) {
+        size_t part = count < MEETING ? count : MEETING;
+
+        WF_TRY(weft_copy(rank->context, rank->meeting, values, part * sizeof *values, NULL));
+        WF_TRY(weft_all_reduce(rank->comm, rank->meeting, rank->meeting, part, WEFT_DTYPE_U64,
+                               WEFT_REDUCE_MAX, NULL));
+        WF_TRY(weft_copy(rank->context, values, rank->meeting, part * sizeof *values, NULL));
+        WF_TRY(finish(rank));
+        values += part;
+        count -= part;
+    }
+    return WEFT_OK;
+}
+
+static weft_status start(const struct rank *rank)
+{
+    uint32_t dtype = rank->request->dtype;
+
+    switch (rank->op) {
+    case BENCH_ALL_REDUCE:
+        return weft_all_reduce(rank->comm, rank->send, rank->recv, rank->count, dtype,
+                               WEFT_REDUCE_SUM, NULL);
+    case BENCH_ALL_GATHER:
+        return weft_all_gather(rank->comm, rank->send, rank->recv, rank->count, dtype, NULL);
+    case BENCH_REDUCE_SCATTER:
+        return weft_reduce_scatter(rank->comm, rank->send, rank->recv, rank->count, dtype,
+                                   WEFT_REDUCE_SUM, NULL);
+    case BENCH_ALL_TO_ALL:
+        return weft_all_to_all(rank->comm, rank->send, rank->recv, rank->count, dtype, NULL);
+    default:
+        return weft_broadcast(rank->comm, rank->recv, rank->recv, rank->count, dtype, 0, NULL);
+    }
+}
+
+static int operation(void *argument)
+{
+    struct rank *rank = argument;
+
+    WF_TRY(start(rank));
+    return finish(rank);
+}
+
+/* ---- memory ---- */
+
+static weft_status allocate(struct rank *rank, size_t bytes, void **out)
+{
+    size_t page = 4096;
+
+    if (!rank->request->malloced) return weft_alloc(rank->context, bytes, WEFT_MEMORY_DEVICE, out);
+    *out = aligned_alloc(page, (bytes + page - 1) / page * page);
+    return *out != NULL ? WEFT_OK : wf_fail_memory(bytes);
+}
+
+static void give_back(struct rank *rank, void *memory)
+{
+    if (rank->request->malloced)
+        free(memory);
+    else if (weft_free(rank->context, memory) != WEFT_OK)
+        wf_log(WF_WARNING, "%s", weft_last_error());
+}
+
+/* Only f32 has values to compare; the bytes of other dtypes are zeros, which all of them have. */
+static bool is_checked(const struct rank *rank)
+{
+    return rank->request->dtype == WEFT_DTYPE_F32;
+}
+
+static weft_status fill(struct rank *rank, size_t sent, size_t received)
+{
+    int me = weft_comm_rank(rank->comm), size = weft_comm_size(rank->comm);
+    float *send, *recv;
+    weft_status status = WEFT_OK;
+
+    if (!is_checked(rank)) {
+        WF_TRY(weft_fill(rank->context, rank->send, 0, sent, NULL));
+        return weft_fill(rank->context, rank->recv, 0, received, NULL);
+    }
+    send = malloc(sent);
+    recv = malloc(received);
+    if (send == NULL || recv == NULL) {
+        status = wf_fail_memory(sent + received);
+    } else {
+        bench_fill(rank->op, me, size, rank->count, send, recv);
+        status = weft_copy(rank->context, rank->send, send, sent, NULL);
+        if (status == WEFT_OK) status = weft_copy(rank->context, rank->recv, recv, received, NULL);
+    }
+    if (status == WEFT_OK) status = finish(rank);
+    free(send);
+    free(recv);
+    return status;
+}
+
+static weft_status check(struct rank *rank, size_t received)
+{
+    int me = weft_comm_rank(rank->comm), size = weft_comm_size(rank->comm);
+    uint64_t wrong = 0;
+    float *recv;
+
+    if (!is_checked(rank)) return WEFT_OK;
+    recv = malloc(received);
+    if (recv == NULL || weft_copy(rank->context, recv, rank->recv, received, NULL) != WEFT_OK ||
+        finish(rank) != WEFT_OK || !bench_right(rank->op, me, size, rank->count, recv))
+        wrong = 1;
+    free(recv);
+    WF_TRY(maximum(rank, &wrong, 1));
+    if (wrong == 0) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INTERNAL, "%s of %llu f32 gave a wrong result",
+                   bench_op_names[rank->op], (unsigned long long)rank->count);
+}
+
+/* ---- cells ---- */
+
+static weft_status measure_cell(struct rank *rank, struct coll_row *row)
+{
+    struct bench_ranks ranks = {.rank = weft_comm_rank(rank->comm),
+                                .size = weft_comm_size(rank->comm),
+                                .self = rank,
+                                .barrier = barrier,
+                                .maximum = maximum};
+    size_t element = weft_dtype_bytes(rank->request->dtype), bytes = row->bytes;
+    size_t sent, received;
+    weft_status status;
+
+    rank->op = (enum bench_op)row->op;
+    rank->count = bench_count(rank->op, ranks.size, element, &bytes);
+    row->bytes = bytes;
+    sent = bench_sent(rank->op, ranks.size, rank->count) * element;
+    received = bench_received(rank->op, ranks.size, rank->count) * element;
+    rank->send = rank->recv = NULL;
+    status = allocate(rank, sent, &rank->send);
+    if (status == WEFT_OK) status = allocate(rank, received, &rank->recv);
+    if (status == WEFT_OK) status = fill(rank, sent, received);
+    if (status == WEFT_OK)
+        status = bench_time(&ranks, operation, rank, rank->request->budget_ns, &row->times);
+    if (status == BENCH_NO_MEMORY) status = wf_fail_memory(0);
+    if (status == WEFT_OK) status = check(rank, received);
+    give_back(rank, rank->send);
+    give_back(rank, rank->recv);
+    return status;
+}
+
+static weft_status tell(const struct coll_message *message, int fd)
+{
+    if (write(fd, message, sizeof *message) == sizeof *message) return WEFT_OK;
+    return wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
+}
+
+static weft_status measure_size(struct rank *rank, size_t bytes, int fd)
+{
+    struct bench_ranks ranks = {.rank = weft_comm_rank(rank->comm),
+                                .size = weft_comm_size(rank->comm),
+                                .self = rank,
+                                .barrier = barrier,
+                                .maximum = maximum};
+    double memcpy_gbps;
+    weft_status status = bench_memcpy(&ranks, bytes, rank->request->budget_ns / 2, &memcpy_gbps);
+
+    if (status == BENCH_NO_MEMORY) status = wf_fail_memory(2 * bytes);
+    for (uint32_t op = 0; status == WEFT_OK && op < BENCH_OP_COUNT; op++) {
+        struct coll_message message = {
+            .row = {.op = op, .ranks = ranks.size, .bytes = bytes, .memcpy_gbps = memcpy_gbps}};
+
+        if (!rank->request->wanted[op]) continue;
+        status = measure_cell(rank, &message.row);
+        if (status == WEFT_OK && ranks.rank == 0) status = tell(&message, fd);
+    }
+    return status;
+}
+
+int coll_row_count(const struct coll_request *request)
+{
+    int ops = 0;
+
+    for (int op = 0; op < BENCH_OP_COUNT; op++)
+        ops += request->wanted[op];
+    return ops * request->size_count;
+}
+
+static weft_status measure(struct rank *rank, int fd)
+{
+    weft_device_info info = {.struct_size = sizeof info};
+    void *meeting;
+
+    WF_TRY(weft_context_describe(rank->context, &info));
+    rank->inline_work = (info.features & WEFT_FEATURE_INLINE) != 0;
+    WF_TRY(weft_alloc(rank->context, MEETING * sizeof(uint64_t), WEFT_MEMORY_DEVICE, &meeting));
+    rank->meeting = meeting;
+    for (int i = 0; i < rank->request->size_count; i++)
+        WF_TRY(measure_size(rank, rank->request->sizes[i], fd));
+    return weft_free(rank->context, meeting);
+}
+
+weft_status coll_rank(const struct coll_request *request, const weft_options *options, int fd)
+{
+    struct rank rank = {.request = request};
+    struct coll_message message = {.rank = options != NULL ? options->rank : 0};
+    weft_status status = weft_init(options, &rank.context);
+
+    if (status == WEFT_OK) {
+        rank.comm = weft_world(rank.context);
+        message.rank = weft_rank(rank.context);
+        bench_pin(weft_local_rank(rank.context));
+        status = measure(&rank, fd);
+    }
+    if (status == WEFT_OK) {
+        weft_context_release(&rank.context);
+        return WEFT_OK;
+    }
+    message.status = status;
+    snprintf(message.text, sizeof message.text, "%s", weft_last_error());
+    (void)tell(&message, fd); /* the process ends now: nothing need be undone */
+    return status;
+}

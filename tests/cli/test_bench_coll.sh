@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# `weft bench coll`: a row for every cell asked for, and complaints about what makes no sense.
+source "$(dirname "$0")/lib.sh"
+weft=$1
+coll() { "$weft" bench coll --budget-ms 1 "$@"; }
+
+json coll --sizes 8,1KiB,100K --json -- \
+    'it["bench"] == "coll" and it["memcpy_gbps"] > 0' \
+    '[r["op"] for r in it["rows"][:5]] == ["all_reduce", "all_gather", "reduce_scatter",
+        "all_to_all", "broadcast"]' \
+    '[r["bytes"] for r in it["rows"][::5]] == [8, 1024, 102400]' \
+    'all(r["dtype"] == "f32" and r["ranks"] == 2 and r["memory"] == "alloc" for r in it["rows"])' \
+    'all(0 < r["min_ns"] <= r["median_ns"] <= r["p99_ns"] for r in it["rows"])' \
+    'all(r["memcpy_gbps"] > 0 and r["samples"] >= 3 for r in it["rows"])'
+json coll --min-bytes 8 --max-bytes 64 --op broadcast,all_gather --dtype bf16 --ranks 3 \
+    --memory malloc --json -- \
+    '{r["op"] for r in it["rows"]} == {"all_gather", "broadcast"}' \
+    '[r["bytes"] for r in it["rows"] if r["op"] == "broadcast"] == [8, 16, 32, 64]' \
+    '[r["bytes"] for r in it["rows"] if r["op"] == "all_gather"] == [6, 12, 30, 60]' \
+    'all(r["dtype"] == "bf16" and r["ranks"] == 3 and r["memory"] == "malloc" for r in it["rows"])'
+json coll --ranks 1 --sizes 8 --json -- 'len(it["rows"]) == 5'
+expect 0 "all_reduce of f32, 2 ranks, memory from weft_alloc" coll --op all_reduce --sizes 4096
+expect 0 "4.0 KiB" coll --op all_reduce --sizes 4096
+
+expect 2 "--op reduce_all: wanted is a list of all_reduce" coll --op reduce_all
+expect 2 "--sizes 8,: wanted is a list" coll --sizes 8,
+expect 2 "--sizes 0" coll --sizes 0
+expect 2 "no less than --min-bytes" coll --min-bytes 64 --max-bytes 8
+expect 2 "--dtype f31: wanted is a dtype" coll --dtype f31
+expect 2 "--memory shm: wanted is alloc or malloc" coll --memory shm
+expect 2 "did you mean --ranks?" coll --rank 2
+WEFT_BACKEND=nothing expect 1 "nothing" coll --sizes 8
+expect 0 "example:" coll --help
+finish
