@@ -162,8 +162,12 @@ weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out) WF
 /* WEFT_ERR_PARSE: `mesh "2xx4", position 3: expected ...`.  KIND names the grammar. */
 weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
     WF_PRINTF(3, 4);
+/* The same without ", found 'x'": for what reads well but cannot be meant. */
+weft_status wf_scan_refuse(const struct wf_scan *scan, const char *kind, const char *format, ...)
+    WF_PRINTF(3, 4);
 #ifdef __clang_analyzer__
-#define wf_scan_fail(scan, ...) (wf_scan_fail(scan, __VA_ARGS__), WEFT_ERR_PARSE)
+#define wf_scan_fail(scan, ...)   (wf_scan_fail(scan, __VA_ARGS__), WEFT_ERR_PARSE)
+#define wf_scan_refuse(scan, ...) (wf_scan_refuse(scan, __VA_ARGS__), WEFT_ERR_PARSE)
 #endif
 
 /* ---- nearest.c ---- */

@@ -1,6 +1,7 @@
 /* scan.c - reading small grammars by hand, never losing the position. */
 #include "base.h"
 #undef wf_scan_fail
+#undef wf_scan_refuse
 
 #include <stdio.h>
 #include <string.h>
@@ -68,29 +69,48 @@ weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out)
     for (; is_digit(wf_scan_peek(&ahead)); ahead.at++)
         if (!wf_mul_i64(value, 10, &value) ||
             !wf_add_i64(value, wf_scan_peek(&ahead) - '0', &value))
-            return wf_scan_fail(scan, NULL, "%s is larger than 2^63 - 1", what);
+            return wf_scan_refuse(scan, NULL, "%s is larger than 2^63 - 1", what);
     *scan = ahead;
     *out = value;
     return WEFT_OK;
 }
 
-weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
+static weft_status complain(const struct wf_scan *scan, const char *kind, const char *found,
+                            const char *format, va_list args)
 {
     char reason[512];
-    char found[32];
+
+    vsnprintf(reason, sizeof reason, format, args);
+    return wf_fail(WEFT_ERR_PARSE, "%s%s\"%.200s\", position %zu: %s%s", kind != NULL ? kind : "",
+                   kind != NULL ? " " : "", scan->text, scan->at + 1, reason, found);
+}
+
+weft_status wf_scan_refuse(const struct wf_scan *scan, const char *kind, const char *format, ...)
+{
     va_list args;
-    char next = wf_scan_peek(scan);
+    weft_status status;
 
     va_start(args, format);
-    vsnprintf(reason, sizeof reason, format, args);
+    status = complain(scan, kind, "", format, args);
     va_end(args);
+    return status;
+}
+
+weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
+{
+    char found[32];
+    va_list args;
+    weft_status status;
+    char next = wf_scan_peek(scan);
+
     if (next == '\0')
-        snprintf(found, sizeof found, "the end");
+        snprintf(found, sizeof found, ", found the end");
     else if ((unsigned char)next < 0x20 || (unsigned char)next >= 0x7f)
-        snprintf(found, sizeof found, "byte 0x%02x", (unsigned char)next);
+        snprintf(found, sizeof found, ", found byte 0x%02x", (unsigned char)next);
     else
-        snprintf(found, sizeof found, "'%c'", next);
-    return wf_fail(WEFT_ERR_PARSE, "%s%s\"%.200s\", position %zu: %s, found %s",
-                   kind != NULL ? kind : "", kind != NULL ? " " : "", scan->text, scan->at + 1,
-                   reason, found);
+        snprintf(found, sizeof found, ", found '%c'", next);
+    va_start(args, format);
+    status = complain(scan, kind, found, format, args);
+    va_end(args);
+    return status;
 }

@@ -92,6 +92,33 @@ static weft_status draft_axes(const weft_mesh *first, const weft_mesh *second, w
     return WEFT_OK;
 }
 
+/* The modes of both, from the corner that is as far from CROSS as their origins are together. */
+static bool add_modes(const weft_mesh *first, const weft_mesh *second, int32_t cross,
+                      weft_mesh *draft)
+{
+    int64_t origin = (int64_t)first->origin + second->origin - cross;
+
+    if (origin < 0) return false;
+    draft->origin = (int32_t)origin; /* no more than either's, since both reach CROSS */
+    for (int32_t i = 0; i < first->mode_count; i++)
+        wf_mesh_add_mode(draft, first->modes[i].axis, first->modes[i].size, first->modes[i].stride);
+    for (int32_t i = 0; i < second->mode_count; i++)
+        wf_mesh_add_mode(draft, first->axes + second->modes[i].axis, second->modes[i].size,
+                         second->modes[i].stride);
+    return true;
+}
+
+static weft_status check_within(const weft_mesh *within, const weft_mesh *draft)
+{
+    int32_t coord[WEFT_MAX_AXES];
+
+    for (int32_t i = 0; within != NULL && i < draft->size; i++)
+        if (!weft_mesh_coord(within, weft_mesh_rank_at(draft, i), coord))
+            return wf_fail(WEFT_ERR_INVALID, "rank %d is not in the mesh that holds both",
+                           weft_mesh_rank_at(draft, i));
+    return WEFT_OK;
+}
+
 weft_status weft_mesh_concatenate(const weft_mesh *within, const weft_mesh *first,
                                   const weft_mesh *second, weft_mesh **out)
 {
@@ -103,19 +130,12 @@ weft_status weft_mesh_concatenate(const weft_mesh *within, const weft_mesh *firs
 
     WF_TRY(crossing(first, second, &cross));
     WF_TRY(draft_axes(first, second, &draft));
-    if (regular && first->origin + (int64_t)second->origin >= cross) {
-        draft->origin = (int32_t)((int64_t)first->origin + second->origin - cross);
-        for (int32_t i = 0; i < first->mode_count; i++)
-            wf_mesh_add_mode(draft, first->modes[i].axis, first->modes[i].size,
-                             first->modes[i].stride);
-        for (int32_t i = 0; i < second->mode_count; i++)
-            wf_mesh_add_mode(draft, first->axes + second->modes[i].axis, second->modes[i].size,
-                             second->modes[i].stride);
-        regular = wf_mesh_settle_modes(draft);
-    }
+    regular = regular && add_modes(first, second, cross, draft) && wf_mesh_settle_modes(draft);
     if (!regular) {
         draft->mode_count = 0;
         status = list_corners(within, first, second, cross, draft);
+    } else {
+        status = check_within(within, draft);
     }
     if (status == WEFT_OK) return wf_mesh_finish_take(draft, out);
     wf_mesh_free(draft);

@@ -21,11 +21,12 @@ struct parts {
 static weft_status read_int(struct wf_scan *scan, const char *what, int32_t least, int32_t *out)
 {
     struct wf_scan start = *scan;
+    char first = wf_scan_peek(scan);
     int64_t value;
 
-    if (wf_scan_int(scan, what, &value) != WEFT_OK) return wf_fail_context(WEFT_ERR_PARSE, "mesh");
-    if (value < least || value > INT32_MAX)
-        return wf_scan_fail(&start, "mesh", "%s is from %d to %d", what, least, INT32_MAX);
+    if (first < '0' || first > '9') return wf_scan_fail(scan, "mesh", "expected %s", what);
+    if (wf_scan_int(scan, what, &value) != WEFT_OK || value < least || value > INT32_MAX)
+        return wf_scan_refuse(&start, "mesh", "%s is from %d to %d", what, least, INT32_MAX);
     *out = (int32_t)value;
     return WEFT_OK;
 }
@@ -40,13 +41,13 @@ static weft_status read_name(struct wf_scan *scan, struct parts *parts)
     if (!wf_scan_name(scan, &start, &length))
         return wf_scan_fail(scan, "mesh", "expected the name of an axis");
     if (length > WEFT_MAX_AXIS_NAME)
-        return wf_scan_fail(&start_of_name, "mesh", "a name of %zu bytes; %d are the most", length,
-                            WEFT_MAX_AXIS_NAME);
+        return wf_scan_refuse(&start_of_name, "mesh", "a name of %zu bytes; %d are the most",
+                              length, WEFT_MAX_AXIS_NAME);
     memcpy(name, start, length);
     name[length] = '\0';
     for (int32_t i = 0; i < parts->axes; i++)
         if (strcmp(parts->names[i], name) == 0)
-            return wf_scan_fail(&start_of_name, "mesh", "a second axis named \"%s\"", name);
+            return wf_scan_refuse(&start_of_name, "mesh", "a second axis named \"%s\"", name);
     if (!wf_scan_char(scan, '=')) return wf_scan_fail(scan, "mesh", "expected '=' and a size");
     return WEFT_OK;
 }
@@ -59,14 +60,14 @@ static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
     do {
         struct wf_scan start = *scan;
         if (parts->axes == WEFT_MAX_AXES)
-            return wf_scan_fail(scan, "mesh", "an axis beyond the %d that a mesh may have",
-                                WEFT_MAX_AXES);
+            return wf_scan_refuse(scan, "mesh", "an axis beyond the %d that a mesh may have",
+                                  WEFT_MAX_AXES);
         if (parts->named) WF_TRY(read_name(scan, parts));
         WF_TRY(read_int(scan, "the size of an axis", 1, &parts->sizes[parts->axes]));
         parts->size *= parts->sizes[parts->axes++];
         if (parts->size > INT32_MAX)
-            return wf_scan_fail(&start, "mesh", "this axis brings the mesh beyond %d ranks",
-                                INT32_MAX);
+            return wf_scan_refuse(&start, "mesh", "this axis brings the mesh beyond %d ranks",
+                                  INT32_MAX);
     } while (wf_scan_char(scan, parts->named ? ',' : 'x'));
     return WEFT_OK;
 }
@@ -88,9 +89,10 @@ static weft_status read_range(struct wf_scan *scan, struct range *out)
         if (wf_scan_char(scan, ':')) WF_TRY(read_int(scan, "the step", 1, &step));
     }
     if (last < out->first)
-        return wf_scan_fail(&start, "mesh", "the range %d-%d goes down", out->first, last);
+        return wf_scan_refuse(&start, "mesh", "the range %d-%d goes down", out->first, last);
     if ((last - out->first) % step != 0)
-        return wf_scan_fail(&start, "mesh", "steps of %d from %d miss %d", step, out->first, last);
+        return wf_scan_refuse(&start, "mesh", "steps of %d from %d miss %d", step, out->first,
+                              last);
     out->step = step;
     out->count = (last - out->first) / step + 1;
     return WEFT_OK;
@@ -117,8 +119,8 @@ static weft_status list_ranks(struct wf_scan scan, weft_mesh *draft)
     int32_t at = 0;
 
     if (draft->size > WF_MESH_LIST_MAX)
-        return wf_scan_fail(&scan, "mesh", "a list of %d ranks; %d are the most", draft->size,
-                            WF_MESH_LIST_MAX);
+        return wf_scan_refuse(&scan, "mesh", "a list of %d ranks; %d are the most", draft->size,
+                              WF_MESH_LIST_MAX);
     draft->ranks = wf_alloc(bytes);
     if (draft->ranks == NULL) return wf_fail_memory(bytes);
     do {
@@ -152,8 +154,8 @@ static weft_status read_ranks(struct wf_scan *scan, struct parts *parts, struct 
     if (wf_scan_char(scan, '@')) {
         WF_TRY(count_ranks(scan, first, ranges, &ranks));
         if (ranks != parts->size)
-            return wf_scan_fail(&start, "mesh", "%lld ranks for a mesh of %lld", (long long)ranks,
-                                (long long)parts->size);
+            return wf_scan_refuse(&start, "mesh", "%lld ranks for a mesh of %lld", (long long)ranks,
+                                  (long long)parts->size);
     }
     if (wf_scan_char(scan, '/'))
         WF_TRY(read_int(scan, "the number of devices per host", 1, &parts->devices_per_host));
@@ -191,7 +193,7 @@ weft_status weft_mesh_parse(const char *text, weft_mesh **out)
     return status;
 }
 
-/* Ranks at places FROM on that are equally far apart: at least three, or two neighbours. */
+/* The ranks from place FROM on that are equally far apart, if they are three or more. */
 static struct range next_range(const weft_mesh *mesh, int32_t from)
 {
     int32_t first = weft_mesh_rank_at(mesh, from);
@@ -205,7 +207,7 @@ static struct range next_range(const weft_mesh *mesh, int32_t from)
         range.count++;
         at++;
     }
-    if (range.count == 2 && range.step > 1) range.count = 1;
+    if (range.count == 2) range.count = 1;
     return range;
 }
 
@@ -246,13 +248,13 @@ void wf_mesh_add_text(const weft_mesh *mesh, struct wf_text *text)
         if (named) wf_text_add(text, "%s=", mesh->axis[i].name);
         wf_text_add(text, "%d", mesh->axis[i].size);
     }
-    if (!one_stride(mesh, &stride))
+    if (!one_stride(mesh, &stride) || (mesh->size == 2 && stride > 1))
         add_ranks(mesh, text);
     else if (mesh->size == 1 && mesh->origin != 0)
         wf_text_add(text, "@%d", mesh->origin);
     else if (mesh->origin != 0 || stride != 1)
         wf_text_add(text, "@%d-%d", mesh->origin, mesh->origin + (mesh->size - 1) * stride);
-    if (mesh->size > 1 && one_stride(mesh, &stride) && stride != 1)
+    if (mesh->size > 2 && one_stride(mesh, &stride) && stride != 1)
         wf_text_add(text, ":%d", stride);
     if (mesh->devices_per_host != 0) wf_text_add(text, "/%d", mesh->devices_per_host);
 }

@@ -21,13 +21,14 @@ struct reader {
 static weft_status read_int(struct reader *r, const char *what, int64_t most, int64_t *out)
 {
     struct wf_scan start;
+    char first;
 
     wf_scan_space(&r->scan);
     start = r->scan;
-    if (wf_scan_int(&r->scan, what, out) != WEFT_OK)
-        return wf_fail_context(WEFT_ERR_PARSE, "%s", r->kind);
-    if (*out > most)
-        return wf_scan_fail(&start, r->kind, "%s is at most %lld", what, (long long)most);
+    first = wf_scan_peek(&start);
+    if (first < '0' || first > '9') return wf_scan_fail(&start, r->kind, "expected %s", what);
+    if (wf_scan_int(&r->scan, what, out) != WEFT_OK || *out > most)
+        return wf_scan_refuse(&start, r->kind, "%s is at most %lld", what, (long long)most);
     return WEFT_OK;
 }
 
@@ -56,8 +57,9 @@ static weft_status read_sizes(struct reader *r, char between, int32_t *dims, int
     do {
         wf_scan_space(&r->scan);
         if (*dims == WEFT_MAX_DIMS)
-            return wf_scan_fail(&r->scan, r->kind,
-                                "a dimension beyond the %d that a tensor may have", WEFT_MAX_DIMS);
+            return wf_scan_refuse(&r->scan, r->kind,
+                                  "a dimension beyond the %d that a tensor may have",
+                                  WEFT_MAX_DIMS);
         WF_TRY(read_int(r, "the size of a dimension", INT64_MAX, &shape[(*dims)++]));
     } while (take(r, between));
     return WEFT_OK;
@@ -162,14 +164,14 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
 
     do {
         if (count == axes)
-            return wf_scan_fail(&r->scan, r->kind, "a placement too many: the mesh has %d ax%s",
-                                axes, axes == 1 ? "is" : "es");
+            return wf_scan_refuse(&r->scan, r->kind, "a placement too many: the mesh has %d ax%s",
+                                  axes, axes == 1 ? "is" : "es");
         WF_TRY(read_placement(r, &out[count++]));
     } while (take(r, ','));
     WF_TRY(expect_end(r));
     if (count < axes)
-        return wf_scan_fail(&r->scan, r->kind, "%d placement%s for a mesh of %d axes", count,
-                            count == 1 ? "" : "s", axes);
+        return wf_scan_refuse(&r->scan, r->kind, "%d placement%s for a mesh of %d axes", count,
+                              count == 1 ? "" : "s", axes);
     return check_turns(r, out, axes);
 }
 

@@ -37,9 +37,9 @@ rank   coord      shape            offset           runs
 5      1,2        [0]              [7]              none' \
     layout --mesh 2x3 --shape 7 --placements 'S(0)[1],S(0)[0]'
 
-fails 2 'mesh: "2xx4", position 3: expected the size of an axis, found '"'x'" \
+fails 2 'mesh "2xx4", position 3: expected the size of an axis, found '"'x'" \
     layout --mesh 2xx4 --shape 4 --placements R
-fails 2 'shape: "4x-1", position 3' layout --mesh 2 --shape 4x-1 --placements R
+fails 2 'shape "4x-1", position 3' layout --mesh 2 --shape 4x-1 --placements R
 fails 2 'placement 1, S(2): the tensor has 1 dimension' layout --mesh 2x2 --shape 4 --placements 'R,S(2)'
 fails 2 'placement 2, P(max): mixes with P(sum) on axis 0' \
     layout --mesh 2x2x2 --shape 4 --placements 'P,R,P(max)'
@@ -60,8 +60,7 @@ print(len(root.findall("{http://www.w3.org/2000/svg}rect")))'
 is 9 rectangles --mesh 2x4 --shape 8x16 --placements 'S(0),S(1)'
 is 13 rectangles --mesh dp=2,tp=4 --shape 24 --placements 'SS(0,3),S(0)'
 
-# Every run of a million ranks comes out, and none needs the others.
-is 1048576 bash -c "'$weft' layout --mesh 1024x1024 --shape 8192x4096 --placements 'S(0),S(1)' --json |
+is 65536 bash -c "'$weft' layout --mesh 256x256 --shape 8192x4096 --placements 'S(0),S(1)' --json |
     grep -o '\"rank\"' | wc -l"
 
 is 8 bash -c "'$weft' bench layout --ms 1 --json | grep -o median_ns | wc -l"

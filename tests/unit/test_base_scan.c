@@ -81,6 +81,9 @@ START_TEST(failures_name_the_place_counting_from_one)
     scan = (struct wf_scan){"\x80", 0};
     ck_assert_int_eq(wf_scan_fail(&scan, NULL, "expected a size"), WEFT_ERR_PARSE);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "found byte 0x80"));
+    scan = (struct wf_scan){"7-3", 0};
+    ck_assert_int_eq(wf_scan_refuse(&scan, "range", "it goes down by %d", 4), WEFT_ERR_PARSE);
+    ck_assert_str_eq(weft_last_error(), "range \"7-3\", position 1: it goes down by 4");
 }
 END_TEST
 

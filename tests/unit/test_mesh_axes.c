@@ -1,0 +1,61 @@
+#include "support/layout.h"
+#include "support/suite.h"
+
+START_TEST(axes_have_sizes_and_names)
+{
+    weft_mesh *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4");
+
+    ck_assert_int_eq(weft_mesh_axes(mesh), 2);
+    ck_assert_int_eq(weft_mesh_size(mesh), 8);
+    ck_assert_int_eq(weft_mesh_axis_size(mesh, 1), 4);
+    ck_assert_str_eq(weft_mesh_axis_name(mesh, 1), "tp");
+    ck_assert_str_eq(weft_mesh_axis_name(plain, 1), "");
+    ck_assert_int_eq(weft_mesh_axis_size(mesh, 2), 0);
+    ck_assert_int_eq(weft_mesh_axis_size(mesh, -1), 0);
+    ck_assert_ptr_null(weft_mesh_axis_name(mesh, 2));
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&plain);
+}
+END_TEST
+
+START_TEST(an_axis_is_found_by_name_or_index)
+{
+    weft_mesh *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4");
+    int32_t axis = -7;
+
+    ck_assert_int_eq(weft_mesh_find_axis(mesh, "tp", &axis), WEFT_OK);
+    ck_assert_int_eq(axis, 1);
+    ck_assert_int_eq(weft_mesh_find_axis(mesh, "0", &axis), WEFT_OK);
+    ck_assert_int_eq(axis, 0);
+    check_refused(weft_mesh_find_axis(mesh, "pp", &axis), WEFT_ERR_NOT_FOUND,
+                  "the mesh has no axis \"pp\": it has 2, dp, tp");
+    check_refused(weft_mesh_find_axis(mesh, "2", &axis), WEFT_ERR_NOT_FOUND, "no axis \"2\"");
+    check_refused(weft_mesh_find_axis(plain, "", &axis), WEFT_ERR_NOT_FOUND,
+                  "no axis \"\": it has 2 without names");
+    ck_assert_int_eq(axis, 0);
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&plain);
+}
+END_TEST
+
+START_TEST(a_list_of_axes_names_each_once)
+{
+    weft_mesh *mesh = mesh_of("dp=2,cp=2,tp=2");
+    int32_t axes[WEFT_MAX_AXES], count = -7;
+
+    ck_assert_int_eq(wf_mesh_read_axes(mesh, "tp,0", axes, &count), WEFT_OK);
+    ck_assert_int_eq(count, 2);
+    ck_assert_int_eq(axes[0], 2);
+    ck_assert_int_eq(axes[1], 0);
+    count = -7;
+    check_refused(wf_mesh_read_axes(mesh, "tp,cp,2", axes, &count), WEFT_ERR_INVALID,
+                  "axes \"tp,cp,2\", position 7: axis 2 is listed twice");
+    check_refused(wf_mesh_read_axes(mesh, "", axes, &count), WEFT_ERR_NOT_FOUND, "no axis \"\"");
+    check_refused(wf_mesh_read_axes(mesh, "dp,", axes, &count), WEFT_ERR_NOT_FOUND, "no axis \"\"");
+    ck_assert_int_eq(count, -7);
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
+SUITE(mesh_axes, axes_have_sizes_and_names, an_axis_is_found_by_name_or_index,
+      a_list_of_axes_names_each_once)

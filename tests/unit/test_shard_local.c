@@ -1,0 +1,74 @@
+#include "support/layout.h"
+#include "support/suite.h"
+
+START_TEST(a_rank_outside_the_mesh_holds_nothing)
+{
+    weft_spec *spec = spec_of("2x2@4-7", "f32[6,4] S(0),R"), *scalar = spec_of("2@4-5", "f32[] R");
+    weft_shard shard;
+    weft_run run;
+    weft_segment segment;
+    weft_overlap overlap;
+
+    weft_spec_shard(spec, 0, &shard);
+    ck_assert(!shard.member);
+    ck_assert_int_eq(shard.elements, 0);
+    ck_assert_int_eq(shard.shape[1], 0);
+    ck_assert_int_eq(shard.offset[0], 6);
+    ck_assert(!weft_spec_run(spec, 0, 0, 0, &run));
+    ck_assert(!weft_spec_segment(spec, 0, NULL, 0, &segment));
+    ck_assert(!weft_spec_overlap(spec, 0, spec, 4, 0, 0, &overlap));
+    ck_assert(!weft_spec_overlap(spec, 4, spec, 0, 0, 0, &overlap));
+    weft_spec_shard(scalar, 0, &shard);
+    ck_assert(!shard.member);
+    ck_assert_int_eq(shard.elements, 0);
+    weft_spec_shard(scalar, 5, &shard);
+    ck_assert(shard.member);
+    ck_assert_int_eq(shard.elements, 1);
+    ck_assert(weft_spec_segment(scalar, 5, NULL, 0, &segment));
+    ck_assert_int_eq(segment.length, 1);
+    weft_spec_release(&spec);
+    weft_spec_release(&scalar);
+}
+END_TEST
+
+START_TEST(runs_begin_where_they_are_asked_for)
+{
+    weft_spec *spec = spec_of("2", "f32[12] SS(0,2)");
+    weft_run run;
+
+    ck_assert(weft_spec_run(spec, 1, 0, 0, &run));
+    ck_assert(run.start == 3 && run.length == 3);
+    ck_assert(weft_spec_run(spec, 1, 0, 1, &run));
+    ck_assert(run.start == 4 && run.length == 2);
+    ck_assert(weft_spec_run(spec, 1, 0, 3, &run));
+    ck_assert(run.start == 9 && run.length == 3);
+    ck_assert(!weft_spec_run(spec, 1, 0, 6, &run));
+    ck_assert(!weft_spec_run(spec, 1, 0, -1, &run));
+    ck_assert(!weft_spec_run(spec, 1, 1, 0, &run));
+    ck_assert(!weft_spec_run(spec, 1, -1, 0, &run));
+    weft_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(overlaps_cross_meshes)
+{
+    weft_spec *from = spec_of("4", "f32[10] S(0)"), *to = spec_of("3@8-10", "f32[10] S(0)");
+    weft_overlap o;
+
+    /* 0-2 3-5 6-8 9 against 0-3 4-7 8-9 */
+    ck_assert(weft_spec_overlap(from, 1, to, 9, 0, 0, &o));
+    ck_assert(o.start == 4 && o.length == 2 && o.first == 1 && o.second == 0);
+    ck_assert(!weft_spec_overlap(from, 1, to, 9, 0, 6, &o));
+    ck_assert(weft_spec_overlap(from, 2, to, 10, 0, 0, &o));
+    ck_assert(o.start == 8 && o.length == 1 && o.first == 2 && o.second == 0);
+    ck_assert(!weft_spec_overlap(from, 0, to, 10, 0, 0, &o));
+    ck_assert(weft_spec_overlap(from, 1, to, 9, 0, -5, &o));
+    ck_assert(!weft_spec_overlap(from, 1, to, 9, 0, INT64_MAX, &o));
+    ck_assert(!weft_spec_overlap(from, 1, to, 9, 1, 0, &o));
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+END_TEST
+
+SUITE(shard_local, a_rank_outside_the_mesh_holds_nothing, runs_begin_where_they_are_asked_for,
+      overlaps_cross_meshes)

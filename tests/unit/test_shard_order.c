@@ -1,0 +1,153 @@
+#include "support/allocfail.h"
+#include "support/layout.h"
+#include "support/suite.h"
+
+static void check_conversion(weft_status (*convert)(const weft_spec *, weft_spec **),
+                             const char *mesh, const char *from, const char *want)
+{
+    weft_spec *spec = spec_of(mesh, from), *out;
+    char text[128];
+
+    ck_assert_msg(convert(spec, &out) == WEFT_OK, "%s on %s: %s", from, mesh, weft_last_error());
+    ck_assert_int_eq(weft_spec_print(out, text, sizeof text, NULL), WEFT_OK);
+    ck_assert_str_eq(text, want);
+    weft_spec_release(&out);
+    weft_spec_release(&spec);
+}
+
+static void check_both(const char *mesh, const char *ordered, const char *strided)
+{
+    check_conversion(weft_spec_order_to_strides, mesh, ordered, strided);
+    check_conversion(weft_spec_strides_to_order, mesh, strided, ordered);
+}
+
+START_TEST(an_even_order_has_a_strided_form)
+{
+    check_both("2x4", "f32[8,8] S(0)[1],S(0)[0]", "f32[8,8] SS(0,4),S(0)");
+    check_both("4x3x2", "f32[24] S(0)[1],S(0)[2],S(0)[0]", "f32[24] SS(0,2),SS(0,2),S(0)");
+    check_both("2x2x2", "f32[8,8] S(1),S(0)[1],S(0)[0]", "f32[8,8] S(1),SS(0,2),S(0)");
+    check_both("2x4", "f32[8,8] S(0),S(0)", "f32[8,8] S(0),S(0)");
+    check_both("2x4", "f32[7,8] P(max),S(0)", "f32[7,8] P(max),S(0)");
+    check_both("2x4", "f32[] R,R", "f32[] R,R");
+}
+END_TEST
+
+START_TEST(mildly_uneven_orders_convert_too)
+{
+    check_both("2x3", "f32[7] S(0)[1],S(0)[0]", "f32[7] SS(0,3),S(0)");
+    check_both("4x2", "f32[7] S(0)[1],S(0)[0]", "f32[7] SS(0,2),S(0)");
+}
+END_TEST
+
+START_TEST(uneven_orders_that_strides_would_move_are_refused)
+{
+    static const struct {
+        const char *mesh, *ordered, *strided, *error;
+    } cases[] = {
+        {"3x2", "f32[7] S(0)[1],S(0)[0]", "f32[7] SS(0,2),S(0)",
+         "dimension 0, of size 7, is not split evenly: rank 4 holds 0 indices from 7 by order and "
+         "1 from 6 by strides"},
+        {"4x2", "f32[9] S(0)[1],S(0)[0]", "f32[9] SS(0,2),S(0)", "dimension 0, of size 9"},
+        {"8x2", "f32[5,17] S(1)[1],S(1)[0]", "f32[5,17] SS(1,2),S(1)", "dimension 1, of size 17"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_spec *ordered = spec_of(cases[i].mesh, cases[i].ordered), *out = NULL;
+        weft_spec *strided = spec_of(cases[i].mesh, cases[i].strided);
+        check_refused(weft_spec_order_to_strides(ordered, &out), WEFT_ERR_UNSUPPORTED,
+                      cases[i].error);
+        check_refused(weft_spec_strides_to_order(strided, &out), WEFT_ERR_UNSUPPORTED,
+                      cases[i].error);
+        ck_assert_ptr_null(out);
+        weft_spec_release(&ordered);
+        weft_spec_release(&strided);
+    }
+}
+END_TEST
+
+START_TEST(strides_that_mean_no_order_are_refused)
+{
+    static const struct {
+        const char *mesh, *text, *error;
+    } cases[] = {
+        {"4x8", "f32[64,64] SS(0,2),SS(1,2)", "placement 1, SS(1,2): no later axes"},
+        {"4x8", "f32[64,64] SS(0,2),S(1)", "placement 0, SS(0,2): no later axes"},
+        {"4x8", "f32[64,64] SS(1,16),S(1)",
+         "placement 0, SS(1,16): no later axes that split "
+         "dimension 1 have sizes that multiply to 16"},
+        {"4x8", "f32[64] SS(0,8)[1],S(0)[0]", "dimension 0 has an order already"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_spec *spec = spec_of(cases[i].mesh, cases[i].text), *out = NULL;
+        check_refused(weft_spec_strides_to_order(spec, &out), WEFT_ERR_UNSUPPORTED, cases[i].error);
+        check_refused(weft_spec_order_to_strides(spec, &out), WEFT_ERR_UNSUPPORTED,
+                      "is strided already");
+        ck_assert_ptr_null(out);
+        weft_spec_release(&spec);
+    }
+}
+END_TEST
+
+START_TEST(every_order_of_even_splits_comes_back)
+{
+    static const int32_t orders[][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
+                                        {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+    weft_mesh *mesh = mesh_of("2x3x4");
+
+    for (size_t i = 0; i < WF_COUNT(orders); i++) {
+        weft_placement p[3];
+        weft_spec *spec, *strided, *back;
+        for (int32_t j = 0; j < 3; j++)
+            p[j] = (weft_placement){.kind = WEFT_PLACE_SHARD, .turn = orders[i][j]};
+        ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){48}, p, &spec),
+                         WEFT_OK);
+        ck_assert_int_eq(weft_spec_order_to_strides(spec, &strided), WEFT_OK);
+        ck_assert_int_eq(weft_spec_strides_to_order(strided, &back), WEFT_OK);
+        ck_assert_ptr_eq(back, spec);
+        weft_spec_release(&back);
+        weft_spec_release(&strided);
+        weft_spec_release(&spec);
+    }
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
+struct converting {
+    weft_spec *from, *out;
+};
+
+static weft_status convert(void *argument)
+{
+    struct converting *c = argument;
+
+    return weft_spec_order_to_strides(c->from, &c->out);
+}
+
+static weft_status convert_back(void *argument)
+{
+    struct converting *c = argument;
+
+    return weft_spec_strides_to_order(c->from, &c->out);
+}
+
+static void undo(void *argument)
+{
+    weft_spec_release(&((struct converting *)argument)->out);
+}
+
+START_TEST(conversion_survives_every_allocation_failure)
+{
+    struct converting there = {.from = spec_of("2x4", "f32[8] S(0)[1],S(0)[0]")};
+    struct converting back = {.from = spec_of("2x4", "f32[8] SS(0,4),S(0)")};
+
+    check_allocation_failures(convert, undo, &there);
+    check_allocation_failures(convert_back, undo, &back);
+    weft_spec_release(&there.from);
+    weft_spec_release(&back.from);
+}
+END_TEST
+
+SUITE(shard_order, an_even_order_has_a_strided_form, mildly_uneven_orders_convert_too,
+      uneven_orders_that_strides_would_move_are_refused, strides_that_mean_no_order_are_refused,
+      every_order_of_even_splits_comes_back, conversion_survives_every_allocation_failure)

@@ -1,0 +1,196 @@
+#include "support/allocfail.h"
+#include "support/layout.h"
+#include "support/suite.h"
+
+#include <stdio.h>
+
+START_TEST(equal_specs_are_one_object)
+{
+    weft_spec *a = spec_of("2x4", "f32[8,8] S(0),R"), *b = spec_of("2x4", "f32[8, 8] S(0)[0], R");
+    static const char *const others[] = {"f32[8,8] R,S(0)", "f32[8,8] S(1),R",   "bf16[8,8] S(0),R",
+                                         "f32[8,9] S(0),R", "f32[8,8,1] S(0),R", "f32[8,8] S(0),P"};
+    weft_spec *kept;
+
+    ck_assert_ptr_eq(a, b);
+    ck_assert_uint_eq(weft_spec_hash(a), weft_spec_hash(b));
+    for (size_t i = 0; i < WF_COUNT(others); i++) {
+        weft_spec *other = spec_of("2x4", others[i]);
+        ck_assert_ptr_ne(a, other);
+        weft_spec_release(&other);
+    }
+    b = spec_of("dp=2,tp=4", "f32[8,8] S(0),R");
+    ck_assert_ptr_ne(a, b);
+    kept = weft_spec_retain(a);
+    weft_spec_release(&a);
+    ck_assert_str_eq(weft_mesh_axis_name(weft_spec_mesh(kept), 0), "");
+    weft_spec_release(&kept);
+    weft_spec_release(&b);
+    weft_spec_release(&b);
+    weft_spec_release(NULL);
+}
+END_TEST
+
+START_TEST(a_spec_keeps_its_mesh)
+{
+    weft_spec *spec = spec_of("2x2@3,1,2,0", "f32[8] S(0),R"); /* its only other holder is gone */
+
+    ck_assert_int_eq(weft_mesh_rank_at(weft_spec_mesh(spec), 0), 3);
+    weft_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(a_spec_tells_what_it_was_made_of)
+{
+    weft_spec *spec = spec_of("2x4", "bf16[6,5] S(1),P(max)"), *empty = spec_of("2", "u8[0,7] R");
+
+    ck_assert_uint_eq(weft_spec_dtype(spec), WEFT_DTYPE_BF16);
+    ck_assert_int_eq(weft_spec_dims(spec), 2);
+    ck_assert_int_eq(weft_spec_shape(spec)[1], 5);
+    ck_assert_int_eq(weft_spec_elements(spec), 30);
+    ck_assert_int_eq(weft_spec_elements(empty), 0);
+    ck_assert_uint_eq(weft_spec_placements(spec)[0].kind, WEFT_PLACE_SHARD);
+    ck_assert_uint_eq(weft_spec_placements(spec)[1].reduction, WEFT_REDUCE_MAX);
+    weft_spec_release(&spec);
+    weft_spec_release(&empty);
+}
+END_TEST
+
+START_TEST(a_hash_is_the_same_on_every_machine)
+{
+    weft_spec *spec = spec_of("dp=2,tp=4", "f32[4096,4096] S(0)[1],S(0)[0]");
+
+    ck_assert_uint_eq(weft_spec_hash(spec), UINT64_C(0x10d75b594b0672bd));
+    weft_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(sizes_stay_below_two_to_the_63)
+{
+    weft_mesh *mesh = mesh_of("2");
+    weft_spec *spec = NULL;
+
+    check_refused(weft_spec_parse(mesh, "f32[2305843009213693952] R", &spec), WEFT_ERR_INVALID,
+                  "dimension 0, of size 2305843009213693952, brings the tensor beyond 2^63 - 1 "
+                  "bytes of f32");
+    check_refused(weft_spec_parse(mesh, "u8[4294967296,0,4294967296] R", &spec), WEFT_ERR_INVALID,
+                  "dimension 2");
+    ck_assert_ptr_null(spec);
+    ck_assert_int_eq(weft_spec_parse(mesh, "f32[2305843009213693951] R", &spec), WEFT_OK);
+    weft_spec_release(&spec);
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
+START_TEST(what_is_no_tensor_is_refused)
+{
+    static const int64_t shape[9] = {1, -1, 1, 1, 1, 1, 1, 1, 1};
+    weft_mesh *mesh = mesh_of("2");
+    weft_placement p = {.kind = WEFT_PLACE_REPLICATE};
+    weft_spec *spec = NULL;
+
+    check_refused(weft_spec_create(mesh, 99, 1, shape, &p, &spec), WEFT_ERR_INVALID,
+                  "dtype 99 is not known");
+    check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 2, shape, &p, &spec), WEFT_ERR_INVALID,
+                  "dimension 1 has size -1");
+    check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 9, shape, &p, &spec), WEFT_ERR_INVALID,
+                  "a tensor of 9 dimensions; 8 are the most");
+    check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, -1, shape, &p, &spec), WEFT_ERR_INVALID,
+                  "a tensor of -1 dimensions");
+    ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 0, NULL, &p, &spec), WEFT_OK);
+    weft_spec_release(&spec);
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
+START_TEST(every_dtype_makes_a_spec)
+{
+    weft_mesh *mesh = mesh_of("2");
+    weft_placement p = {.kind = WEFT_PLACE_SHARD};
+    char text[64], want[64];
+
+    for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+        weft_spec *spec;
+        ck_assert_int_eq(weft_spec_create(mesh, dtype, 1, (const int64_t[]){8}, &p, &spec),
+                         WEFT_OK);
+        ck_assert_int_eq(weft_spec_print(spec, text, sizeof text, NULL), WEFT_OK);
+        snprintf(want, sizeof want, "%s[8] S(0)", weft_dtype_name(dtype));
+        ck_assert_str_eq(text, want);
+        weft_spec_release(&spec);
+    }
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
+START_TEST(specs_have_a_total_order)
+{
+    static const char *const ascending[] = {"f16[9] S(0),R",
+                                            "f32[] R,R",
+                                            "f32[8] R,R",
+                                            "f32[8] R,S(0)",
+                                            "f32[8] S(0),R",
+                                            "f32[8] S(0),S(0)",
+                                            "f32[8] S(0)[1],S(0)[0]",
+                                            "f32[8] SS(0,2),R",
+                                            "f32[8] SS(0,3),R",
+                                            "f32[8] P,R",
+                                            "f32[9] R,R"};
+    weft_spec *specs[WF_COUNT(ascending)];
+
+    for (size_t i = 0; i < WF_COUNT(ascending); i++)
+        specs[i] = spec_of("2x2", ascending[i]);
+    for (size_t i = 0; i < WF_COUNT(ascending); i++)
+        for (size_t j = 0; j < WF_COUNT(ascending); j++)
+            ck_assert_msg(wf_spec_compare(specs[i], specs[j]) == (i > j) - (i < j), "%s, %s",
+                          ascending[i], ascending[j]);
+    for (size_t i = 0; i < WF_COUNT(ascending); i++)
+        weft_spec_release(&specs[i]);
+}
+END_TEST
+
+struct making {
+    weft_mesh *mesh;
+    weft_spec *spec;
+};
+
+static weft_status make(void *argument)
+{
+    static const weft_placement placements[] = {{.kind = WEFT_PLACE_SHARD},
+                                                {.kind = WEFT_PLACE_REPLICATE}};
+    struct making *m = argument;
+
+    return weft_spec_create(m->mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){8}, placements, &m->spec);
+}
+
+static void undo(void *argument)
+{
+    weft_spec_release(&((struct making *)argument)->spec);
+}
+
+START_TEST(creation_survives_every_allocation_failure)
+{
+    struct making m = {.mesh = mesh_of("2x4")};
+
+    ck_assert_uint_ge(check_allocation_failures(make, undo, &m), 1);
+    weft_mesh_release(&m.mesh);
+}
+END_TEST
+
+START_TEST(a_known_spec_costs_no_memory)
+{
+    weft_spec *spec = spec_of("2x4", "f32[8,8] S(0),R"), *again;
+    uint64_t made;
+
+    wf_mem_fail_at(0);
+    ck_assert_int_eq(weft_spec_parse(weft_spec_mesh(spec), "f32[8,8] S(0),R", &again), WEFT_OK);
+    made = wf_mem_made();
+    ck_assert_uint_eq(made, 0);
+    weft_spec_release(&again);
+    weft_spec_release(&spec);
+}
+END_TEST
+
+SUITE(shard_spec, equal_specs_are_one_object, a_spec_keeps_its_mesh,
+      a_spec_tells_what_it_was_made_of, a_hash_is_the_same_on_every_machine,
+      sizes_stay_below_two_to_the_63, what_is_no_tensor_is_refused, every_dtype_makes_a_spec,
+      specs_have_a_total_order, creation_survives_every_allocation_failure,
+      a_known_spec_costs_no_memory)

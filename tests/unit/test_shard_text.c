@@ -1,0 +1,175 @@
+#include "support/allocfail.h"
+#include "support/layout.h"
+#include "support/suite.h"
+
+START_TEST(every_form_reads_and_prints)
+{
+    static const struct {
+        const char *mesh, *text, *printed; /* NULL: as read */
+    } cases[] = {
+        {"2x4", "f32[4096,4096] S(0),R", NULL},
+        {"2x4", "f32[4096,4096] S(0)[1],S(0)[0]", NULL},
+        {"2x4", "f32[4096,4096] S(0)[0],S(0)[1]", "f32[4096,4096] S(0),S(0)"},
+        {"2x4", "f32[8] SS(0,4)[1],S(0)[0]", NULL},
+        {"2", "bf16[8] P", "bf16[8] P(sum)"},
+        {"2x2x2x2", "f64[8] P(avg),R,P(sum),S(0)", NULL},
+        {"2", "i64[8] P(min)", NULL},
+        {"2", "i64[8] P(max)", NULL},
+        {"2", "i64[8] P(prod)", NULL},
+        {"2", "f8e4m3[1,2,3] SS(2,2)", NULL},
+        {"2", "f32[8] SS(0,1)", "f32[8] S(0)"},
+        {"2", "bool[] R", NULL},
+        {"2", "c64[0] S(0)", NULL},
+        {"2", "u8[1,1,1,1,1,1,1,1] S(7)", NULL},
+        {"2", "u8[9] SS(0,9223372036854775807)", NULL},
+        {"2x2", "\t f32 [ 4 , 6 ]  SS ( 0 , 2 ) [ 1 ] , S ( 0 ) [ 0 ] ",
+         "f32[4,6] SS(0,2)[1],S(0)[0]"},
+    };
+    char text[128];
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_spec *spec = spec_of(cases[i].mesh, cases[i].text), *again;
+        ck_assert_int_eq(weft_spec_print(spec, text, sizeof text, NULL), WEFT_OK);
+        ck_assert_str_eq(text, cases[i].printed != NULL ? cases[i].printed : cases[i].text);
+        ck_assert_int_eq(weft_spec_parse(weft_spec_mesh(spec), text, &again), WEFT_OK);
+        ck_assert_ptr_eq(again, spec);
+        weft_spec_release(&again);
+        weft_spec_release(&spec);
+    }
+}
+END_TEST
+
+START_TEST(wrong_text_is_refused_with_position_and_reason)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"", "position 1: expected a dtype such as f32, found the end"},
+        {"f31[8] R,R", "position 1: expected a dtype such as f32"},
+        {"f32", "position 4: expected '[', found the end"},
+        {"f32[8 R,R", "position 7: expected ']', found 'R'"},
+        {"f32[8,] R,R", "position 7: expected the size of a dimension, found ']'"},
+        {"f32[-1] R,R", "position 5: expected the size of a dimension, found '-'"},
+        {"f32[9223372036854775808] R,R", "position 5: the size of a dimension is at most"},
+        {"f32[1,1,1,1,1,1,1,1,1] R,R", "position 21: a dimension beyond the 8"},
+        {"f32[8]", "position 7: expected R, S(dim), SS(dim,factor) or P(op), found the end"},
+        {"f32[8] R", "position 9: 1 placement for a mesh of 2 axes"},
+        {"f32[8] R,R,R", "position 12: a placement too many: the mesh has 2 axes"},
+        {"f32[8] R,Q", "position 10: expected R, S(dim), SS(dim,factor) or P(op), found 'Q'"},
+        {"f32[8] R,", "position 10: expected R"},
+        {"f32[8] S,R", "position 9: expected '(', found ','"},
+        {"f32[8] S(),R", "position 10: expected a dimension, found ')'"},
+        {"f32[8] S(-1),R", "position 10: expected a dimension, found '-'"},
+        {"f32[8] S(8),R", "position 10: a dimension is at most 7"},
+        {"f32[8] S(0,R", "position 11: expected ')', found ','"},
+        {"f32[8] SS(0),R", "position 12: expected ',', found ')'"},
+        {"f32[8] SS(0,),R", "position 13: expected a factor, found ')'"},
+        {"f32[8] P(),R", "position 10: expected sum, avg, min, max or prod, found ')'"},
+        {"f32[8] P(mean),R", "position 10: expected sum, avg, min, max or prod, found 'm'"},
+        {"f32[8] P(max,R", "position 13: expected ')'"},
+        {"f32[8] S(0)[],R", "position 13: expected the turn of a split, found ']'"},
+        {"f32[8] S(0)[8],R", "position 13: the turn of a split is at most 7"},
+        {"f32[8] S(0)[0,R", "position 14: expected ']'"},
+        {"f32[8] S(0)[1],R", "placement 0 has turn [1], but dimension 0 is split 1 time"},
+        {"f32[8] S(0)[2],S(0)[0]", "placement 0 has turn [2], but dimension 0 is split 2 times"},
+        {"f32[8] R[0],R", "position 9: expected the end, found '['"},
+        {"f32[8] R,R R", "position 12: expected the end, found 'R'"},
+    };
+    weft_mesh *mesh = mesh_of("2x2");
+    weft_spec *spec = NULL;
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        check_refused(weft_spec_parse(mesh, cases[i].text, &spec), WEFT_ERR_PARSE, cases[i].error);
+        check_refused(WEFT_OK, WEFT_OK, "spec \"");
+    }
+    ck_assert_ptr_null(spec);
+    weft_mesh_release(&mesh);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+START_TEST(shapes_read_in_three_ways)
+{
+    static const struct {
+        const char *text;
+        int32_t dims;
+        int64_t last;
+    } cases[] = {{"4x6", 2, 6}, {"4,6", 2, 6},       {"[4,6]", 2, 6},
+                 {"[]", 0, 0},  {"7", 1, 7},         {" 7 ", 1, 7},
+                 {"0", 1, 0},   {"[ 4 , 6 ]", 2, 6}, {"1x2x3x4x5x6x7x8", 8, 8},
+                 {"[7]", 1, 7}};
+    int64_t shape[WEFT_MAX_DIMS];
+    int32_t dims;
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        ck_assert_msg(wf_shape_parse(cases[i].text, &dims, shape) == WEFT_OK, "%s",
+                      weft_last_error());
+        ck_assert_int_eq(dims, cases[i].dims);
+        if (dims > 0) ck_assert_int_eq(shape[dims - 1], cases[i].last);
+    }
+}
+END_TEST
+
+START_TEST(wrong_shapes_are_refused)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"", "shape \"\", position 1: expected the size of a dimension, found the end"},
+        {"4x", "position 3: expected the size of a dimension"},
+        {"4x6,2", "position 2: expected the end, found 'x'"},
+        {"[4x6]", "position 3: expected ']', found 'x'"},
+        {"[4,6", "position 5: expected ']'"},
+        {"[]x", "position 3: expected the end"},
+        {"-4", "position 1: expected the size of a dimension, found '-'"},
+        {"1x1x1x1x1x1x1x1x1", "position 17: a dimension beyond the 8"},
+        {"99999999999999999999", "position 1: the size of a dimension is at most"},
+    };
+    int64_t shape[WEFT_MAX_DIMS] = {-7};
+    int32_t dims = -7;
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++)
+        check_refused(wf_shape_parse(cases[i].text, &dims, shape), WEFT_ERR_PARSE, cases[i].error);
+    ck_assert_int_eq(dims, -7);
+    ck_assert_int_eq(shape[0], -7);
+}
+END_TEST
+
+struct making {
+    weft_mesh *mesh;
+    weft_spec *spec;
+};
+
+static weft_status parse(void *argument)
+{
+    struct making *m = argument;
+
+    return weft_spec_parse(m->mesh, "f32[8,8] S(0),P(max)", &m->spec);
+}
+
+static void undo(void *argument)
+{
+    weft_spec_release(&((struct making *)argument)->spec);
+}
+
+static weft_status print(void *argument)
+{
+    char text[64];
+
+    return weft_spec_print(((struct making *)argument)->spec, text, sizeof text, NULL);
+}
+
+START_TEST(text_survives_every_allocation_failure)
+{
+    struct making m = {.mesh = mesh_of("2x4")};
+
+    ck_assert_uint_ge(check_allocation_failures(parse, undo, &m), 1);
+    ck_assert_int_eq(parse(&m), WEFT_OK);
+    ck_assert_uint_ge(check_allocation_failures(print, NULL, &m), 1);
+    undo(&m);
+    weft_mesh_release(&m.mesh);
+}
+END_TEST
+
+SUITE(shard_text, every_form_reads_and_prints, wrong_text_is_refused_with_position_and_reason,
+      shapes_read_in_three_ways, wrong_shapes_are_refused, text_survives_every_allocation_failure)
