@@ -83,7 +83,10 @@ weft_status wf_cpu_hosts_prepare(struct wf_cpu_comm *comm, const weft_comm_optio
 
 weft_status wf_cpu_comm_support(void *device, const weft_support_query *query, uint32_t *level);
 weft_status wf_cpu_comm_collective(void *comm, const weft_collective_args *args);
-/* Run a collective when those called before it are done. */
+/* Run WORK when the collectives called before it are done. */
+weft_status wf_cpu_run_in_turn(struct wf_cpu_comm *comm, uint64_t turn,
+                               weft_status (*work)(struct wf_cpu_comm *, const void *),
+                               const void *argument);
 weft_status wf_cpu_call_run(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op);
 /* Wake whoever waits for its turn: the communicator is broken. */
 void wf_cpu_turns_end(struct wf_cpu_comm *comm);

@@ -185,14 +185,26 @@ void wf_cpu_turns_end(struct wf_cpu_comm *comm)
     pthread_mutex_unlock(&comm->turn_lock);
 }
 
-weft_status wf_cpu_call_run(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op)
+weft_status wf_cpu_run_in_turn(struct wf_cpu_comm *comm, uint64_t turn,
+                               weft_status (*work)(struct wf_cpu_comm *, const void *),
+                               const void *argument)
 {
     weft_status status = take_turn(comm, turn);
 
-    if (status == WEFT_OK) status = wf_shm_run(&comm->group, op);
+    if (status == WEFT_OK) status = work(comm, argument);
     atomic_fetch_add(&comm->finished, 1);
     wf_cpu_turns_end(comm);
     return status;
+}
+
+static weft_status run_op(struct wf_cpu_comm *comm, const void *op)
+{
+    return wf_shm_run(&comm->group, op);
+}
+
+weft_status wf_cpu_call_run(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op)
+{
+    return wf_cpu_run_in_turn(comm, turn, run_op, op);
 }
 
 static void run_task(void *argument, struct wf_cpu_error *error)

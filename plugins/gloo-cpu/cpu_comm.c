@@ -209,9 +209,14 @@ static weft_status exchange_readability(struct wf_cpu_comm *comm, const weft_exc
     for (int32_t p = 0; p < comm->group.size; p++)
         mine[comm->members[p]] = comm->group.peers[p].readable;
     status = exchange->all_gather(exchange->self, mine, all, size);
-    for (int32_t p = 0; status == WEFT_OK && p < comm->group.size; p++)
-        comm->group.peers[p].reads_us =
-            all[(size_t)comm->members[p] * size + (size_t)comm->rank] != 0;
+    comm->group.all_readable = true;
+    for (int32_t p = 0; status == WEFT_OK && p < comm->group.size; p++) {
+        const unsigned char *row = all + (size_t)comm->members[p] * size;
+
+        comm->group.peers[p].reads_us = row[comm->rank] != 0;
+        for (int32_t q = 0; q < comm->group.size; q++)
+            if (row[comm->members[q]] == 0) comm->group.all_readable = false;
+    }
     wf_cpu_free(mine);
     return status;
 }

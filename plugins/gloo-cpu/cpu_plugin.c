@@ -1,5 +1,8 @@
 /* cpu_plugin.c - the plugin's tables and its one exported symbol. */
 #include "comm.h"
+#include "kernel.h"
+#include "pull.h"
+#include "symm.h"
 
 static const weft_device_table device_table = {
     .struct_size = sizeof(weft_device_table),
@@ -41,7 +44,38 @@ static const weft_comm_table comm_table = {
     .receive = wf_cpu_comm_receive,
     .group_begin = wf_cpu_comm_group_begin,
     .group_end = wf_cpu_comm_group_end,
+    .pull = wf_cpu_comm_pull,
     .cost = wf_cpu_comm_cost,
+};
+
+static const weft_kernel_table kernel_table = {
+    .struct_size = sizeof(weft_kernel_table),
+    .signature = WEFT_KERNEL_SIGNATURE,
+    .regions_create = wf_cpu_regions_create,
+    .regions_destroy = wf_cpu_regions_destroy,
+    .regions_copy = wf_cpu_regions_copy,
+    .regions_reduce = wf_cpu_regions_reduce,
+    .reduce = wf_cpu_kernel_reduce,
+    .cast = wf_cpu_kernel_cast,
+    .scale = wf_cpu_kernel_scale,
+    .fill = wf_cpu_kernel_fill,
+};
+
+static const weft_symm_table symm_table = {
+    .struct_size = sizeof(weft_symm_table),
+    .signature = WEFT_SYMM_SIGNATURE,
+    .window_create = wf_cpu_window_create,
+    .window_destroy = wf_cpu_window_destroy,
+    .window_register = wf_cpu_window_register,
+    .handle = wf_cpu_window_handle,
+    .put = wf_cpu_symm_put,
+    .get = wf_cpu_symm_get,
+    .put_signal = wf_cpu_symm_put_signal,
+    .signal = wf_cpu_symm_signal,
+    .wait_signal = wf_cpu_symm_wait_signal,
+    .fence = wf_cpu_symm_fence,
+    .quiet = wf_cpu_symm_quiet,
+    .barrier = wf_cpu_symm_barrier,
 };
 
 static const weft_plugin plugin = {
@@ -55,6 +89,8 @@ static const weft_plugin plugin = {
     .description = "host memory shared by the ranks of a host",
     .device = &device_table,
     .comm = &comm_table,
+    .symm = &symm_table,
+    .kernel = &kernel_table,
 };
 
 const weft_plugin *weft_plugin_entry(const weft_host *host)

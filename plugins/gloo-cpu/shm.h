@@ -17,6 +17,7 @@
 #define SHM_INLINE  4096 /* bytes of data that travel in the slot itself */
 #define SHM_TINY    40   /* bytes that travel in the slot's first cache line */
 #define SHM_NOWHERE UINT64_MAX
+#define SHM_PULL    WEFT_COLL_COUNT /* a pull, among the collectives */
 
 /* A call as all ranks should make it.  COUNT is a hash where ranks share an array of counts, and 0
  * where each has its own. */
@@ -50,6 +51,7 @@ struct wf_shm_slot {
     };
     unsigned char scale[16]; /* premul_sum */
     uint64_t bytes;          /* sent */
+    uint64_t shift;          /* pull: how far behind its buffer's start the shared part begins */
     /* With calls that have counts per rank: the owner's spans, one per rank. */
     unsigned char data[]; /* spans, then up to SHM_INLINE bytes */
 };
@@ -66,7 +68,7 @@ struct wf_shm_board {
     _Atomic(uint32_t) departed;                 /* peers that will never look at this board again */
     int32_t cause; /* with SHM_FAILED: the owner's status and its words */
     char words[384];
-    /* SHM_SLOTS of slot_bytes; then for each rank the offset of the owner's mailbox for it, or 0 */
+    /* SHM_SLOTS of slot_bytes; then a word for each rank, about the owner's mailbox for it */
     _Alignas(CPU_LINE) unsigned char slots[];
 };
 
@@ -112,7 +114,8 @@ struct wf_shm_group {
     struct wf_shm_span *spans; /* room for SIZE */
     const void **sources, **starts, **scales; /* likewise */
     bool one_process;
-    bool met; /* peers may know the board */
+    bool all_readable; /* every rank can read every other's private memory */
+    bool met;          /* peers may know the board */
     struct wf_shm_mail *mail;
     _Atomic(uint32_t) under_way; /* messages, which move on while a collective waits */
 };
@@ -157,6 +160,7 @@ struct wf_shm_waiting {
     int64_t timeout_ns;
     const char *doing; /* for messages; NULL: the group's collective */
     bool polled;       /* nobody rings: never sleep for long */
+    bool forgiving;    /* the time limit is the caller's own: passing it breaks nothing */
 };
 weft_status wf_shm_wait_until(struct wf_shm_group *group, const struct wf_shm_waiting *waiting);
 
@@ -187,6 +191,8 @@ struct wf_shm_share {
     uint64_t recv_bytes;
     const void *scale;               /* one element for premul_sum, or NULL */
     const struct wf_shm_span *spans; /* parts of SEND (or of RECV) per rank, or NULL */
+    uint64_t shift;                  /* as in the slot */
+    bool by_reference;               /* also where it is small; never in a stand-in if BYTES is 0 */
     bool copy_send;                  /* RECV overlaps SEND: peers must read a copy */
 };
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* Where FROM tells TO its mailbox: its offset plus one, or 0 while there is none. */
 static _Atomic(uint64_t) *mailbox_word(const struct wf_shm_group *group, int32_t from, int32_t to)
 {
     return (_Atomic(uint64_t) *)(group->peers[from].board->slots + SHM_SLOTS * group->slot_bytes) +
@@ -17,7 +18,7 @@ static weft_status open_mailbox(struct wf_shm_group *group, struct wf_shm_line *
     memset(memory, 0, sizeof *line->out);
     line->out = memory;
     atomic_store(mailbox_word(group, group->rank, peer),
-                 (uint64_t)((uint8_t *)memory - group->heap->segment.base));
+                 (uint64_t)((uint8_t *)memory - group->heap->segment.base) + 1);
     return WEFT_OK;
 }
 
@@ -99,7 +100,7 @@ static struct wf_shm_letter *next_letter(struct wf_shm_group *group, struct wf_s
         uint64_t offset = atomic_load(mailbox_word(group, peer, group->rank));
 
         if (offset == 0) return NULL;
-        line->in = (struct wf_shm_mailbox *)(group->peers[peer].heap + offset);
+        line->in = (struct wf_shm_mailbox *)(group->peers[peer].heap + offset - 1);
     }
     letter = &line->in->letters[line->taken % MAIL_LETTERS];
     return atomic_load(&letter->number) == line->taken + 1 ? letter : NULL;

@@ -81,7 +81,8 @@ weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *c
                          const struct wf_shm_share *share)
 {
     struct wf_shm_slot *slot;
-    bool by_reference = share->recv != NULL || share->send_bytes > SHM_INLINE;
+    bool by_reference =
+        share->by_reference || share->recv != NULL || share->send_bytes > SHM_INLINE;
 
     if (wf_shm_broken(group)) return wf_shm_fault(group);
     group->number++;
@@ -90,6 +91,7 @@ weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *c
     slot = wf_shm_slot(group, group->rank);
     slot->call = *call;
     slot->bytes = share->send_bytes;
+    slot->shift = share->shift;
     if (share->scale != NULL) memcpy(slot->scale, share->scale, wf_cpu_dtype_bytes(call->dtype));
     if (share->spans != NULL)
         memcpy(slot->data, share->spans, (size_t)group->size * sizeof *share->spans);

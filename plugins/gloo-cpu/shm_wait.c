@@ -114,6 +114,9 @@ static weft_status look_around(struct wf_shm_group *group, const struct wf_shm_w
     for (int32_t p = first; p <= last; p++)
         if (p != group->rank) CPU_TRY(look_at_peer(group, waiting, p, thorough));
     if (waiting->timeout_ns < 0 || waited < (uint64_t)waiting->timeout_ns) return WEFT_OK;
+    if (waiting->forgiving)
+        return wf_cpu_fail(WEFT_ERR_TIMEOUT, "%s: waited %.3f s", waiting->doing,
+                           (double)waited * 1e-9);
     if (waiting->rank >= 0) wf_shm_name(group, waiting->rank, name, sizeof name);
     return wf_shm_fail(group, WEFT_ERR_TIMEOUT, "%s: waited %.3f s for %s",
                        waiting->doing != NULL ? waiting->doing : group->doing,

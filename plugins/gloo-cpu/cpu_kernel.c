@@ -1,0 +1,123 @@
+/* cpu_kernel.c - reduce, scale and fill, in stream order. */
+#include "kernel.h"
+
+#include "reduce.h"
+#include "stream.h"
+
+#include <string.h>
+
+struct reduce_work {
+    struct wf_cpu_reducer reducer;
+    const void *const *sources;
+    void *target;
+    uint64_t count;
+    void *kept; /* a copy of SOURCES, to be freed */
+};
+
+static void run_reduce(void *argument, struct wf_cpu_error *error)
+{
+    struct reduce_work *work = argument;
+
+    (void)error;
+    wf_cpu_reduce(wf_cpu_kernels(), &work->reducer, work->sources, work->target, work->count);
+    wf_cpu_free(work->kept);
+}
+
+weft_status wf_cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reduction, uint64_t count,
+                                 uint32_t size, const void *const *sources, void *target,
+                                 void *stream)
+{
+    struct reduce_work work = {.reducer = {.dtype = dtype, .reduction = reduction, .size = size},
+                               .sources = sources,
+                               .target = target,
+                               .count = count};
+    size_t bytes = size * sizeof *sources;
+    weft_status status;
+
+    (void)device;
+    if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_cpu_reduction_defined(reduction, dtype))
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s on %s",
+                           wf_cpu_reduction_name(reduction), wf_cpu_dtype_name(dtype));
+    if (size == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "reduce: of no buffers");
+    if (count > 0 && (sources == NULL || target == NULL))
+        return wf_cpu_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
+                           sources == NULL ? "sources" : "target");
+    if (count == 0) return WEFT_OK;
+    if (stream != NULL) {
+        work.kept = wf_cpu_alloc(bytes);
+        if (work.kept == NULL) return wf_cpu_fail_memory(bytes);
+        memcpy(work.kept, sources, bytes);
+        work.sources = work.kept;
+    }
+    status = wf_cpu_stream_run(stream, run_reduce, &work, sizeof work);
+    if (status != WEFT_OK) wf_cpu_free(work.kept);
+    return status;
+}
+
+/* One element, and what to do with it. */
+struct element_work {
+    uint32_t dtype;
+    unsigned char element[16];
+    void *data;
+    uint64_t count;
+};
+
+static void run_scale(void *argument, struct wf_cpu_error *error)
+{
+    struct element_work *work = argument;
+
+    (void)error;
+    wf_cpu_scale(wf_cpu_kernels(), work->dtype, work->element, work->data, work->count);
+}
+
+static void run_fill(void *argument, struct wf_cpu_error *error)
+{
+    struct element_work *work = argument;
+    size_t bytes = wf_cpu_dtype_bytes(work->dtype), filled = bytes, all = bytes * work->count;
+    unsigned char *data = work->data;
+
+    (void)error;
+    if (work->count == 0) return;
+    memcpy(data, work->element, bytes);
+    /* Doubling, but from a part that stays in the first cache. */
+    while (filled < all) {
+        size_t more = filled < 4096 ? filled : filled / 4096 * 4096;
+
+        if (more > 4096) more = 4096;
+        if (more > all - filled) more = all - filled;
+        memcpy(data + filled, data, more);
+        filled += more;
+    }
+}
+
+static weft_status start(wf_cpu_work run, struct element_work *work, const void *element,
+                         void *stream, const char *name)
+{
+    if (element == NULL || (work->count > 0 && work->data == NULL))
+        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: %s is NULL", name,
+                           element == NULL ? "the element" : "the memory");
+    memcpy(work->element, element, wf_cpu_dtype_bytes(work->dtype));
+    return wf_cpu_stream_run(stream, run, work, sizeof *work);
+}
+
+weft_status wf_cpu_kernel_scale(void *device, uint32_t dtype, uint64_t count, const void *scale,
+                                void *data, void *stream)
+{
+    struct element_work work = {.dtype = dtype, .data = data, .count = count};
+
+    (void)device;
+    if (!wf_cpu_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "scale: %s", wf_cpu_dtype_name(dtype));
+    return start(run_scale, &work, scale, stream, "scale");
+}
+
+weft_status wf_cpu_kernel_fill(void *device, uint32_t dtype, uint64_t count, const void *value,
+                               void *target, void *stream)
+{
+    struct element_work work = {.dtype = dtype, .data = target, .count = count};
+
+    (void)device;
+    if (dtype >= WEFT_DTYPE_COUNT)
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "fill: dtype %u is unknown", dtype);
+    return start(run_fill, &work, value, stream, "fill");
+}

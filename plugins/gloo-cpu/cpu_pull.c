@@ -1,0 +1,103 @@
+/* cpu_pull.c - checking a pull's arguments and putting it on its stream. */
+#include "pull.h"
+
+#include <string.h>
+
+struct task {
+    struct wf_cpu_comm *comm;
+    struct wf_shm_pull pull;
+    uint64_t turn;
+    int32_t *kept; /* a copy of the sources, to be freed */
+};
+
+static weft_status run_pull(struct wf_cpu_comm *comm, const void *argument)
+{
+    return wf_shm_pull(&comm->group, argument);
+}
+
+static void run_task(void *argument, struct wf_cpu_error *error)
+{
+    struct task *task = argument;
+
+    error->status = wf_cpu_run_in_turn(task->comm, task->turn, run_pull, &task->pull);
+    if (error->status != WEFT_OK)
+        memcpy(error->text, task->comm->group.fault.text, sizeof error->text);
+    wf_cpu_free(task->kept);
+}
+
+/* How many of the sources the regions use. */
+static size_t count_sources(const struct wf_shm_pull *pull)
+{
+    size_t count = 0;
+
+    for (uint64_t i = 0; i < pull->regions->count; i++) {
+        size_t end = (size_t)pull->regions->boxes[i].source + pull->holders;
+
+        if (end > count) count = end;
+    }
+    return count;
+}
+
+static weft_status check(const struct wf_cpu_comm *comm, const weft_pull_args *args,
+                         struct wf_shm_pull *pull, size_t *sources)
+{
+    const struct wf_cpu_regions *regions = args->regions;
+
+    if (comm->hosts > 1)
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts",
+                           (int)comm->hosts);
+    if (regions == NULL) return wf_cpu_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
+    if (args->dtype >= WEFT_DTYPE_COUNT ||
+        (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
+                               !wf_cpu_reduction_defined(args->reduction, args->dtype))))
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: %s on %s",
+                           wf_cpu_reduction_name(args->reduction), wf_cpu_dtype_name(args->dtype));
+    if (wf_cpu_dtype_bytes(args->dtype) != regions->element)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
+                           wf_cpu_dtype_name(args->dtype), regions->element);
+    *pull = (struct wf_shm_pull){.dtype = args->dtype,
+                                 .reduction = args->reduction,
+                                 .holders = args->holders > 0 ? args->holders : 1,
+                                 .regions = regions,
+                                 .sources = args->sources,
+                                 .send = args->send,
+                                 .recv = args->recv};
+    *sources = count_sources(pull);
+    if (*sources > 0 && (args->sources == NULL || args->recv == NULL))
+        return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
+                           args->recv == NULL ? "recv" : "sources");
+    if (pull->holders > (uint32_t)comm->size)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
+                           (int)comm->size);
+    for (size_t i = 0; i < *sources; i++)
+        if (args->sources[i] < 0 || args->sources[i] >= comm->size)
+            return wf_cpu_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks",
+                               (int)args->sources[i], (int)comm->size);
+    return WEFT_OK;
+}
+
+weft_status wf_cpu_comm_pull(void *handle, const weft_pull_args *given)
+{
+    struct wf_cpu_comm *comm = handle;
+    struct task task = {.comm = comm};
+    weft_pull_args args;
+    size_t sources = 0;
+    weft_status status;
+
+    wf_cpu_take_struct(&args, sizeof args, given);
+    CPU_TRY(wf_shm_fault(&comm->group));
+    CPU_TRY(check(comm, &args, &task.pull, &sources));
+    if (comm->group_depth > 0) return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+    if (args.stream == NULL) return wf_cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
+    task.kept = wf_cpu_alloc(sources * sizeof *task.kept);
+    if (task.kept == NULL) return wf_cpu_fail_memory(sources * sizeof *task.kept);
+    if (sources > 0) memcpy(task.kept, args.sources, sources * sizeof *task.kept);
+    task.pull.sources = task.kept;
+    task.turn = comm->issued++;
+    status = wf_cpu_stream_run(args.stream, run_task, &task, sizeof task);
+    if (status != WEFT_OK) {
+        comm->issued--;
+        wf_cpu_free(task.kept);
+    }
+    return status;
+}

@@ -1,0 +1,196 @@
+/* cpu_regions.c - the kernel table's lists of regions. */
+#include "regions.h"
+
+#include "stream.h"
+
+#include <string.h>
+
+#define SCRATCH_BYTES 32768
+
+weft_status wf_cpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
+                                  const weft_region *regions, void **out)
+{
+    struct wf_cpu_regions *list;
+
+    (void)device;
+    if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "regions: elements of %u bytes, not 1, 2, 4, 8 or 16",
+                           element_bytes);
+    for (uint64_t i = 0; i < count; i++) {
+        if (regions[i].dims > WEFT_MAX_DIMS)
+            return wf_cpu_fail(WEFT_ERR_INVALID, "region %llu has %u dimensions, %d at most",
+                               (unsigned long long)i, regions[i].dims, WEFT_MAX_DIMS);
+        for (uint32_t d = 0; d < regions[i].dims; d++)
+            if (regions[i].extent[d] < 0)
+                return wf_cpu_fail(WEFT_ERR_INVALID, "region %llu: extent %lld of dimension %u",
+                                   (unsigned long long)i, (long long)regions[i].extent[d], d);
+    }
+    list = wf_cpu_alloc(sizeof *list + count * sizeof list->boxes[0]);
+    if (list == NULL) return wf_cpu_fail_memory(sizeof *list + count * sizeof list->boxes[0]);
+    list->element = element_bytes;
+    for (uint64_t i = 0; i < count; i++)
+        if (wf_cpu_box_make(&regions[i], &list->boxes[list->count])) list->count++;
+    *out = list;
+    return WEFT_OK;
+}
+
+void wf_cpu_regions_destroy(void *list)
+{
+    wf_cpu_free(list);
+}
+
+/* A run of a list.  The pointer arrays are the caller's, so queued work keeps copies. */
+struct work {
+    const struct wf_cpu_regions *list;
+    const void *const *sources;
+    void *const *targets;
+    struct wf_cpu_reducer reducer; /* SIZE 0: copy */
+    void *kept;                    /* copies of both arrays, to be freed */
+};
+
+static weft_status run_now(const struct work *work)
+{
+    const struct wf_cpu_regions *list = work->list;
+
+    for (uint64_t i = 0; i < list->count; i++) {
+        const struct wf_cpu_box *box = &list->boxes[i];
+
+        if (work->reducer.size == 0)
+            wf_cpu_box_copy(box, list->element, work->sources[box->source],
+                            work->targets[box->target]);
+        else
+            CPU_TRY(wf_cpu_box_reduce(box, &work->reducer, work->sources + box->source,
+                                      work->targets[box->target]));
+    }
+    return WEFT_OK;
+}
+
+static void run_work(void *argument, struct wf_cpu_error *error)
+{
+    struct work *work = argument;
+
+    error->status = run_now(work);
+    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
+    wf_cpu_free(work->kept);
+}
+
+/* How far the list reaches into the two arrays. */
+static void count_buffers(const struct wf_cpu_regions *list, size_t *sources, size_t *targets)
+{
+    *sources = *targets = 0;
+    for (uint64_t i = 0; i < list->count; i++) {
+        if (list->boxes[i].source >= *sources) *sources = list->boxes[i].source + (size_t)1;
+        if (list->boxes[i].target >= *targets) *targets = list->boxes[i].target + (size_t)1;
+    }
+}
+
+static weft_status start(struct work *work, void *stream)
+{
+    size_t sources, targets, bytes;
+    const void **kept;
+    weft_status status;
+
+    if (stream == NULL) return run_now(work);
+    count_buffers(work->list, &sources, &targets);
+    if (sources > 0 && work->reducer.size > 1) sources += work->reducer.size - 1;
+    bytes = (sources + targets) * sizeof(void *);
+    kept = wf_cpu_alloc(bytes);
+    if (kept == NULL) return wf_cpu_fail_memory(bytes);
+    memcpy(kept, work->sources, sources * sizeof(void *));
+    memcpy(kept + sources, work->targets, targets * sizeof(void *));
+    work->kept = (void *)kept;
+    work->sources = kept;
+    work->targets = (void *const *)(kept + sources);
+    status = wf_cpu_stream_run(stream, run_work, work, sizeof *work);
+    if (status != WEFT_OK) wf_cpu_free(work->kept);
+    return status;
+}
+
+weft_status wf_cpu_regions_copy(void *list, const void *const *sources, void *const *targets,
+                                void *stream)
+{
+    struct work work = {.list = list, .sources = sources, .targets = targets};
+
+    return start(&work, stream);
+}
+
+weft_status wf_cpu_regions_reduce(void *handle, uint32_t dtype, uint32_t reduction, uint32_t size,
+                                  const void *const *sources, void *const *targets, void *stream)
+{
+    const struct wf_cpu_regions *list = handle;
+    struct work work = {.list = list,
+                        .sources = sources,
+                        .targets = targets,
+                        .reducer = {.dtype = dtype, .reduction = reduction, .size = size}};
+
+    if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_cpu_reduction_defined(reduction, dtype))
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "regions_reduce: %s on %s",
+                           wf_cpu_reduction_name(reduction), wf_cpu_dtype_name(dtype));
+    if (size == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "regions_reduce: of no buffers");
+    if (wf_cpu_dtype_bytes(dtype) != list->element)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "regions_reduce: %s in a list of %zu-byte elements",
+                           wf_cpu_dtype_name(dtype), list->element);
+    return start(&work, stream);
+}
+
+/* ---- reducing a box ---- */
+
+/* What one line is reduced with: contiguous copies of strided parts, in SCRATCH. */
+struct scratch {
+    unsigned char *memory;
+    int64_t most; /* elements of each source, and of the result */
+    const void **starts;
+};
+
+static void reduce_line(const struct wf_cpu_line *line, const struct wf_cpu_reducer *reducer,
+                        const void *const *sources, unsigned char *target,
+                        const struct scratch *scratch)
+{
+    int64_t size = (int64_t)wf_cpu_dtype_bytes(reducer->dtype);
+    const struct wf_cpu_kernels *kernels = wf_cpu_kernels();
+    bool gather = line->source_stride != 1, scatter = line->target_stride != 1;
+    int64_t most = gather || scatter ? scratch->most : line->count;
+
+    for (int64_t first = 0, count; first < line->count; first += count) {
+        unsigned char *result = target + (line->target + first * line->target_stride) * size;
+        unsigned char *room = scratch->memory;
+
+        count = line->count - first < most ? line->count - first : most;
+        for (uint32_t k = 0; k < reducer->size; k++) {
+            const unsigned char *from = (const unsigned char *)sources[k] +
+                                        (line->source + first * line->source_stride) * size;
+
+            scratch->starts[k] = gather ? room : from;
+            if (!gather) continue;
+            wf_cpu_copy_strided((size_t)size, room, 1, from, line->source_stride, count);
+            room += count * size;
+        }
+        wf_cpu_reduce(kernels, reducer, scratch->starts, scatter ? room : result, (size_t)count);
+        if (scatter) wf_cpu_copy_strided((size_t)size, result, line->target_stride, room, 1, count);
+    }
+}
+
+weft_status wf_cpu_box_reduce(const struct wf_cpu_box *box, const struct wf_cpu_reducer *reducer,
+                              const void *const *sources, void *target)
+{
+    _Alignas(64) unsigned char near[SCRATCH_BYTES];
+    const void *near_starts[64];
+    size_t element = wf_cpu_dtype_bytes(reducer->dtype), size = reducer->size;
+    size_t starts = size * sizeof(void *), least = (size + 1) * element * 16;
+    struct scratch scratch = {.memory = near, .starts = near_starts};
+    size_t bytes = least > sizeof near ? least : sizeof near;
+    struct wf_cpu_line_walk at = {0};
+    void *far = NULL;
+
+    if (bytes > sizeof near || size > 64) {
+        far = wf_cpu_alloc(starts + 64 + bytes);
+        if (far == NULL) return wf_cpu_fail_memory(starts + 64 + bytes);
+        scratch.starts = far;
+        scratch.memory = (unsigned char *)far + (starts + 63) / 64 * 64;
+    }
+    scratch.most = (int64_t)(bytes / ((size + 1) * element));
+    while (wf_cpu_box_next_line(box, &at))
+        reduce_line(&at.line, reducer, sources, target, &scratch);
+    wf_cpu_free(far);
+    return WEFT_OK;
+}

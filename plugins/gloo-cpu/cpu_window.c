@@ -1,0 +1,193 @@
+/* cpu_window.c - making and ending windows: every rank says what it has and where, and all come to
+ * the same conclusion. */
+#include "symm.h"
+
+#include <string.h>
+
+struct entry {
+    int32_t status; /* of allocating, or UNSUPPORTED for memory that cannot be shared */
+    uint32_t signals;
+    uint64_t bytes;
+    struct wf_shm_place memory, pad;
+};
+
+static weft_status gather(struct wf_cpu_comm *comm, const struct entry *mine, struct entry *all)
+{
+    struct wf_shm_op op = {.collective = WEFT_COLL_ALL_GATHER,
+                           .dtype = WEFT_DTYPE_U8,
+                           .element = 1,
+                           .send = mine,
+                           .recv = all,
+                           .count = sizeof *mine};
+
+    return wf_cpu_call_run(comm, comm->issued++, &op);
+}
+
+/* The first rank that could not, or that asked for something else, decides for all. */
+static weft_status judge(struct wf_cpu_comm *comm, const struct entry *all)
+{
+    const struct wf_shm_group *group = &comm->group;
+
+    for (int32_t p = 0; p < comm->size; p++)
+        if (all[p].bytes != all[0].bytes || all[p].signals != all[0].signals)
+            return wf_cpu_fail(WEFT_ERR_MISMATCH,
+                               "window: rank %d asks for %llu bytes and %u signals, rank %d for "
+                               "%llu bytes and %u signals",
+                               (int)group->peers[0].name, (unsigned long long)all[0].bytes,
+                               all[0].signals, (int)group->peers[p].name,
+                               (unsigned long long)all[p].bytes, all[p].signals);
+    for (int32_t p = 0; p < comm->size; p++)
+        if (all[p].status == WEFT_ERR_UNSUPPORTED)
+            return wf_cpu_fail(WEFT_ERR_UNSUPPORTED,
+                               "window: the memory of rank %d was not allocated here",
+                               (int)group->peers[p].name);
+        else if (all[p].status != WEFT_OK)
+            return wf_cpu_fail(all[p].status, "window: rank %d has no %llu bytes of shared memory",
+                               (int)group->peers[p].name, (unsigned long long)all[p].bytes);
+    return WEFT_OK;
+}
+
+static weft_status settle(struct wf_cpu_window *window, const struct entry *mine)
+{
+    struct wf_cpu_comm *comm = window->comm;
+    size_t size = (size_t)comm->size;
+    struct entry *all = wf_cpu_alloc(size * sizeof *all);
+    weft_status status;
+
+    if (all == NULL) return wf_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
+    status = gather(comm, mine, all);
+    if (status == WEFT_OK) status = judge(comm, all);
+    for (int32_t p = 0; status == WEFT_OK && p < comm->size; p++) {
+        window->buffers[p] = wf_shm_reach(&comm->group, p, &all[p].memory);
+        window->pads[p] = wf_shm_reach(&comm->group, p, &all[p].pad);
+    }
+    wf_cpu_free(all);
+    return status;
+}
+
+static struct wf_shm_place place_of(struct wf_cpu_comm *comm, const void *memory)
+{
+    return (struct wf_shm_place){
+        .pointer = (uint64_t)(uintptr_t)memory,
+        .offset = (uint64_t)((const uint8_t *)memory - comm->device->heap.segment.base)};
+}
+
+/* Zeroed memory of this rank's heap. */
+static weft_status take(struct wf_cpu_window *window, uint64_t bytes, void **out)
+{
+    void *memory = NULL;
+
+    CPU_TRY(wf_cpu_heap_allocate(&window->comm->device->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
+    memset(memory, 0, bytes);
+    *out = memory;
+    return WEFT_OK;
+}
+
+static void give_back(struct wf_cpu_window *window)
+{
+    struct wf_cpu_heap *heap = &window->comm->device->heap;
+
+    if (window->pad != NULL) wf_cpu_heap_free(heap, (void *)window->pad);
+    if (window->memory != NULL && !window->registered) wf_cpu_heap_free(heap, window->memory);
+    wf_cpu_free(window);
+}
+
+static weft_status new_window(struct wf_cpu_comm *comm, uint64_t bytes, uint32_t signals,
+                              struct wf_cpu_window **out)
+{
+    size_t size = (size_t)comm->size, all = sizeof **out + 2 * size * sizeof(void *);
+    struct wf_cpu_window *window;
+
+    CPU_TRY(wf_shm_fault(&comm->group));
+    if (comm->hosts > 1)
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "window: the ranks are on %d hosts",
+                           (int)comm->hosts);
+    window = wf_cpu_alloc(all);
+    if (window == NULL) return wf_cpu_fail_memory(all);
+    window->comm = comm;
+    window->bytes = bytes;
+    window->signals = signals;
+    window->buffers = (void **)(window + 1);
+    window->pads = (uint64_t **)(window->buffers + size);
+    *out = window;
+    return WEFT_OK;
+}
+
+static weft_status create(struct wf_cpu_comm *comm, void *memory, uint64_t bytes, uint32_t signals,
+                          struct wf_cpu_window **out)
+{
+    struct entry mine = {.bytes = bytes, .signals = signals};
+    struct wf_cpu_window *window = NULL;
+    void *pad = NULL;
+    weft_status status;
+
+    CPU_TRY(new_window(comm, bytes, signals, &window));
+    window->memory = memory;
+    window->registered = memory != NULL;
+    if (window->registered && !comm->group.one_process &&
+        !wf_cpu_heap_holds(&comm->device->heap, memory, bytes))
+        mine.status = WEFT_ERR_UNSUPPORTED;
+    if (!window->registered) mine.status = take(window, bytes, &window->memory);
+    if (mine.status == WEFT_OK) mine.status = take(window, (uint64_t)signals * 8, &pad);
+    window->pad = pad;
+    mine.memory = place_of(comm, window->memory);
+    mine.pad = place_of(comm, pad);
+    status = settle(window, &mine);
+    if (status == WEFT_OK)
+        *out = window;
+    else
+        give_back(window);
+    return status;
+}
+
+weft_status wf_cpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void **out,
+                                 void **local)
+{
+    struct wf_cpu_window *window = NULL;
+
+    CPU_TRY(create(comm, NULL, bytes, signals, &window));
+    *out = window;
+    *local = window->memory;
+    return WEFT_OK;
+}
+
+weft_status wf_cpu_window_register(void *comm, void *memory, uint64_t bytes, uint32_t signals,
+                                   void **out)
+{
+    struct wf_cpu_window *window = NULL;
+
+    if (memory == NULL) return wf_cpu_fail(WEFT_ERR_INVALID, "window_register: memory is NULL");
+    CPU_TRY(create(comm, memory, bytes, signals, &window));
+    *out = window;
+    return WEFT_OK;
+}
+
+/* After a failure peers may still reach into the window: it then stays until the heap goes. */
+weft_status wf_cpu_window_destroy(void *handle)
+{
+    struct wf_cpu_window *window = handle;
+    struct wf_shm_op op = {.collective = WEFT_COLL_BARRIER};
+    weft_status status;
+
+    if (window == NULL) return WEFT_OK;
+    status = wf_cpu_call_run(window->comm, window->comm->issued++, &op);
+    if (status == WEFT_OK)
+        give_back(window);
+    else
+        wf_cpu_free(window);
+    return status;
+}
+
+weft_status wf_cpu_window_handle(void *handle, weft_symm_handle *out)
+{
+    const struct wf_cpu_window *window = handle;
+    weft_symm_handle full = {.rank = window->comm->rank,
+                             .size = window->comm->size,
+                             .signal_count = window->signals,
+                             .bytes = window->bytes,
+                             .buffers = window->buffers,
+                             .signals = window->pads};
+
+    wf_cpu_give_struct(out, &full, sizeof full);
+    return WEFT_OK;
+}

@@ -1,0 +1,44 @@
+/* symm.h - windows: memory and signals that every rank of a communicator reaches. */
+#ifndef WEFT_CPU_SYMM_H
+#define WEFT_CPU_SYMM_H
+
+#include "comm.h"
+
+struct wf_cpu_window {
+    struct wf_cpu_comm *comm;
+    uint64_t bytes;
+    uint32_t signals;
+    void *memory;           /* this rank's, in its heap */
+    _Atomic(uint64_t) *pad; /* this rank's signals */
+    bool registered;        /* MEMORY is the user's */
+    void **buffers;         /* of all ranks, as seen here */
+    uint64_t **pads;
+};
+
+/* ---- cpu_window.c ---- */
+
+weft_status wf_cpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
+                                 void **local);
+weft_status wf_cpu_window_destroy(void *window);
+weft_status wf_cpu_window_register(void *comm, void *memory, uint64_t bytes, uint32_t signals,
+                                   void **window);
+weft_status wf_cpu_window_handle(void *window, weft_symm_handle *out);
+
+/* ---- cpu_symm.c ---- */
+
+weft_status wf_cpu_symm_put(void *window, uint64_t target_offset, const void *source,
+                            uint64_t bytes, int32_t peer, void *stream);
+weft_status wf_cpu_symm_get(void *window, void *target, uint64_t source_offset, uint64_t bytes,
+                            int32_t peer, void *stream);
+weft_status wf_cpu_symm_put_signal(void *window, uint64_t target_offset, const void *source,
+                                   uint64_t bytes, uint32_t signal, uint64_t value, uint32_t op,
+                                   int32_t peer, void *stream);
+weft_status wf_cpu_symm_signal(void *window, uint32_t signal, uint64_t value, uint32_t op,
+                               int32_t peer, void *stream);
+weft_status wf_cpu_symm_wait_signal(void *window, uint32_t signal, uint32_t compare, uint64_t value,
+                                    int64_t timeout_ns, void *stream);
+weft_status wf_cpu_symm_fence(void *window, void *stream);
+weft_status wf_cpu_symm_quiet(void *window, void *stream);
+weft_status wf_cpu_symm_barrier(void *window, void *stream);
+
+#endif
