@@ -15,6 +15,7 @@
 
 static const char file_prefix[] = "libweft_plugin_";
 static const char file_suffix[] = ".so";
+static const char beside[] = "beside libweft";
 
 bool wf_plugin_file_name(const char *file, const char **name, size_t *length)
 {
@@ -89,7 +90,12 @@ static weft_status add_joined(struct wf_directories *list, const char *base, siz
 
     wf_text_add(&text, "%.*s%s", (int)length, base, below);
     WF_TRY(wf_text_take(&text, &path));
-    return add_directory(list, path, "beside libweft");
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].origin == beside && strcmp(list->items[i].path, path) == 0) {
+            wf_free(path); /* libweft's own folder is the prefix's library folder, as a rule */
+            return WEFT_OK;
+        }
+    return add_directory(list, path, beside);
 }
 
 /* libweft lies in PREFIX/LIBDIR and the plugins in PREFIX/LIBDIR/weft; a program that the core is
@@ -100,8 +106,7 @@ static weft_status add_beside(struct wf_directories *list, const char *own_file)
     size_t folder, parent;
 
     if (WEFT_LIBDIR[0] == '/')
-        return add_copy(list, WEFT_LIBDIR "/weft", sizeof WEFT_LIBDIR "/weft" - 1,
-                        "beside libweft");
+        return add_copy(list, WEFT_LIBDIR "/weft", sizeof WEFT_LIBDIR "/weft" - 1, beside);
     if (slash == NULL || own_file[0] != '/') return WEFT_OK;
     folder = (size_t)(slash - own_file);
     for (parent = folder; parent > 0 && own_file[parent - 1] != '/';)
