@@ -1,8 +1,6 @@
 /* claims.c - what the plugin says it can do. */
 #include "kit.h"
 
-#include <string.h>
-
 bool kit_is_question(uint32_t collective, uint32_t dtype, uint32_t reduction)
 {
     if (collective == WEFT_COLL_BARRIER) return dtype == 0 && reduction == 0;
@@ -22,6 +20,15 @@ static uint8_t ask(struct kit *kit, uint32_t collective, uint32_t dtype, uint32_
     if (!kit_is_question(collective, dtype, reduction)) return WEFT_SUPPORT_NO;
     if (kit->plugin->comm->support(kit->device, &query, &level) != WEFT_OK) return WEFT_SUPPORT_NO;
     return (uint8_t)level;
+}
+
+int kit_first_claimed(const struct kit *kit, uint32_t collective, uint32_t reduction,
+                      const uint32_t *dtypes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (kit->groups[0].claims[collective][dtypes[i]][reduction] != WEFT_SUPPORT_NO)
+            return (int)dtypes[i];
+    return -1;
 }
 
 void kit_claims_read(struct kit *kit)

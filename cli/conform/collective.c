@@ -220,6 +220,7 @@ static weft_status call(struct part *part, void *comm, void *stream)
     kit_pattern_scale(c->dtype, scale);
     if (c->reduction == WEFT_REDUCE_PREMUL_SUM) args.scale = scale;
     if (c->late == part->me) nanosleep(&(struct timespec){.tv_nsec = LATENESS_NS}, NULL);
+    atomic_store(&part->kit->board->places[part->kit->rank].entered, part->kit->case_number);
     return part->kit->plugin->comm->collective(comm, &args);
 }
 
@@ -229,6 +230,18 @@ static void reuse_send(struct part *part)
     if (part->c->late < 0 || part->in_place || !part->sends) return;
     memset(part->send.before + part->send.start, 0x5a, part->send.bytes);
     kit_image_upload(part->kit, &part->send);
+}
+
+/* A barrier lets nobody out before all have come in. */
+static void check_all_entered(struct part *part)
+{
+    const struct kit_group *group = part->c->group;
+
+    for (int32_t i = 0; i < group->size; i++) {
+        const struct kit_place *place = &part->kit->board->places[group->ranks[i]];
+        kit_check(part->kit, atomic_load(&place->entered) >= part->kit->case_number,
+                  "it was over before rank %d had called it", group->ranks[i]);
+    }
 }
 
 static void run(struct part *part, void *comm)
@@ -243,7 +256,10 @@ static void run(struct part *part, void *comm)
     status = call(part, comm, stream);
     if (kit_ok(part->kit, "collective", status)) {
         status = kit_finish(part->kit, comm, stream, 2 * part->kit->options->timeout_ns);
-        if (kit_ok(part->kit, "the collective's work", status)) reuse_send(part);
+        if (kit_ok(part->kit, "the collective's work", status)) {
+            if (part->c->collective == WEFT_COLL_BARRIER) check_all_entered(part);
+            reuse_send(part);
+        }
     }
     if (stream != NULL) device->stream_destroy(part->kit->device, stream);
 }

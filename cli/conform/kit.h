@@ -55,6 +55,7 @@ void kit_level_groups(struct kit *kit);
 void kit_level_errors(struct kit *kit);
 void kit_level_symm(struct kit *kit);
 void kit_level_kernel(struct kit *kit);
+void kit_level_pull(struct kit *kit);
 void kit_level_stress(struct kit *kit);
 
 /* ---- team.c: the ranks, and how they meet outside the plugin ---- */
@@ -161,11 +162,19 @@ static inline bool kit_ok(struct kit *kit, const char *what, weft_status status)
 /* Fail the case unless HOLDS. */
 bool kit_check(struct kit *kit, bool holds, const char *format, ...) WF_PRINTF(3, 4);
 
+/* ---- leaks.c ---- */
+
+/* How many files this process has open; -1 where the system does not tell. */
+int kit_open_files(void);
+
 /* ---- claims.c: what the plugin says it can do ---- */
 
 /* Is (COLLECTIVE, DTYPE, REDUCTION) a question at all?  Reductions only where there is one, and
  * barrier has no dtype. */
 bool kit_is_question(uint32_t collective, uint32_t dtype, uint32_t reduction);
+/* The first of DTYPES for which COLLECTIVE by REDUCTION is claimed over all ranks, or -1. */
+int kit_first_claimed(const struct kit *kit, uint32_t collective, uint32_t reduction,
+                      const uint32_t *dtypes, size_t count);
 /* Ask about everything for every group, and keep what all ranks agree on.  Collective. */
 void kit_claims_read(struct kit *kit);
 

@@ -116,6 +116,38 @@ static void run_groups(struct kit *kit, struct kit_collective c)
     }
 }
 
+/* The same on communicators that split made. */
+static void run_split(struct kit *kit, struct kit_collective c)
+{
+    const weft_comm_table *table = kit->plugin->comm;
+
+    c.count = 6;
+    for (int g = 1; g < kit->group_count && table->split != NULL; g++) {
+        struct kit_group group = kit->groups[g];
+        struct kit_comm_setup setup;
+        void *parent;
+        if (!kit_begin(kit, "split/%s/%s/ranks=%s", wf_collective_name(c.collective),
+                       wf_dtype_name(c.dtype), group.name))
+            continue;
+        parent = kit_comm(kit, &kit->groups[0]);
+        c.group = &group;
+        group.comm = kit; /* to be overwritten, also where it becomes NULL */
+        if (group.mine >= 0) kit_comm_options(kit, &group, (struct kit_comm_wish){0}, &setup);
+        if (parent != NULL &&
+            kit_ok(kit, "split",
+                   table->split(parent, group.mine >= 0 ? &setup.options : NULL, &group.comm)) &&
+            kit_check(kit, (group.comm != NULL) == (group.mine >= 0),
+                      "split gave %s to a rank that is %s the list",
+                      group.comm != NULL ? "a communicator" : "none",
+                      group.mine >= 0 ? "in" : "not in")) {
+            kit_collective_run(kit, &c, kit_case_seed(kit));
+            kit_meet(kit, kit->groups[0].ranks, kit->size);
+            kit_comm_drop(kit, group.comm);
+        }
+        kit_end(kit);
+    }
+}
+
 static void run_collective(struct kit *kit, uint32_t collective)
 {
     static const uint32_t first_choices[] = {WEFT_DTYPE_F32, WEFT_DTYPE_I32, WEFT_DTYPE_U8};
@@ -130,6 +162,7 @@ static void run_collective(struct kit *kit, uint32_t collective)
             if (!once) {
                 run_once(kit, c);
                 run_groups(kit, c);
+                run_split(kit, c);
             }
             once = true;
             if (preferred) continue;

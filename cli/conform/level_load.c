@@ -1,7 +1,6 @@
 /* level_load.c - the plugin says who it is, and opens and closes without a trace. */
 #include "kit.h"
 
-#include <dirent.h>
 #include <string.h>
 
 static bool is_name(const char *name)
@@ -85,18 +84,6 @@ static void describe(struct kit *kit)
     kit_end(kit);
 }
 
-static int open_files(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    if (folder == NULL) return -1;
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
-
 static bool open_and_close(struct kit *kit)
 {
     weft_device_options options = {
@@ -116,8 +103,8 @@ static void reopen(struct kit *kit)
 
     if (!kit_begin(kit, "reopen")) return;
     for (int i = 0; i < 20 && open_and_close(kit); i++)
-        if (i == 9) before = open_files();
-    after = open_files();
+        if (i == 9) before = kit_open_files();
+    after = kit_open_files();
     if (!kit->options->threads)
         kit_check(kit, after <= before, "10 times open and close left %d files open",
                   after - before);

@@ -364,17 +364,9 @@ static void threads(struct kit *kit, struct tools *tools)
 
 /* ---- collectives in stream order ---- */
 
+/* Dtypes that hold small sums exactly. */
 static const uint32_t sum_dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_I32, WEFT_DTYPE_F64,
                                       WEFT_DTYPE_I64};
-
-/* A dtype that the plugin can all_reduce by sum and that counts small numbers exactly; or -1. */
-static int sum_dtype(const struct kit *kit)
-{
-    for (size_t i = 0; i < WF_COUNT(sum_dtypes); i++)
-        if (kit->groups[0].claims[WEFT_COLL_ALL_REDUCE][sum_dtypes[i]][WEFT_REDUCE_SUM])
-            return (int)sum_dtypes[i];
-    return -1;
-}
 
 static void store_small(uint32_t dtype, double value, void *element)
 {
@@ -386,7 +378,8 @@ static void store_small(uint32_t dtype, double value, void *element)
 static void collectives_in_order(struct kit *kit, struct tools *tools)
 {
     const weft_device_table *device = kit->plugin->device;
-    int dtype = kit->plugin->comm != NULL ? sum_dtype(kit) : -1;
+    int dtype = kit_first_claimed(kit, WEFT_COLL_ALL_REDUCE, WEFT_REDUCE_SUM, sum_dtypes,
+                                  WF_COUNT(sum_dtypes));
     void *comm = dtype >= 0 ? kit_comm(kit, &kit->groups[0]) : NULL;
     struct entry slow = {&tools->journal, 1, kit->rank == 0 ? SLOW_NS : 0};
     struct kit_image image = {0};

@@ -13,6 +13,9 @@ const struct kit_level kit_levels[] = {
     {"groups", "operations that start together", kit_level_groups},
     {"errors", "wrong arguments, lost ranks, aborts: nobody hangs", kit_level_errors},
     {"symm", "memory that all ranks of a communicator reach", kit_level_symm},
+    {"kernel", "local copies and arithmetic", kit_level_kernel},
+    {"pull", "redistribution in one pass", kit_level_pull},
+    {"stress", "much at once", kit_level_stress},
 };
 const size_t kit_level_count = WF_COUNT(kit_levels);
 

@@ -33,6 +33,9 @@ bool example_reduction_defined(uint32_t dtype, uint32_t reduction);
 void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t size,
                     const void *const *sources, const void *scale, void *target);
 
+/* TARGET[i] = SOURCE[i] in another dtype.  False: not between these two. */
+bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source, void *target);
+
 /* ---- comm.c: a communicator, and how its ranks meet ---- */
 
 /* What a rank shows the others of the collective it is in. */
@@ -112,5 +115,9 @@ void example_drop_queue(struct example_comm *comm);
 /* ---- symm.c ---- */
 
 extern const weft_symm_table example_symm;
+
+/* ---- kernel.c ---- */
+
+extern const weft_kernel_table example_kernel;
 
 #endif

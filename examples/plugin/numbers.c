@@ -252,3 +252,32 @@ void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t
         store(dtype, result, (uint8_t *)target + at);
     }
 }
+
+/* Toward zero, saturating; NaN is 0. */
+static uint64_t to_integer(uint32_t dtype, double value)
+{
+    int bits = dtype_bytes[dtype] * 8;
+    double end = ldexp(1, is_signed(dtype) ? bits - 1 : bits);
+
+    if (dtype == WEFT_DTYPE_BOOL) return value != 0;
+    if (isnan(value)) return 0;
+    if (value >= end)
+        return is_signed(dtype) ? (UINT64_C(1) << (bits - 1)) - 1 : ~UINT64_C(0) >> (64 - bits);
+    if (!is_signed(dtype)) return value <= 0 ? 0 : (uint64_t)value;
+    return (uint64_t)(int64_t)(value < -end ? -end : value);
+}
+
+bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source, void *target)
+{
+    if (from >= WEFT_DTYPE_COUNT || to >= WEFT_DTYPE_COUNT || is_complex(from) != is_complex(to))
+        return false;
+    for (uint64_t i = 0; i < count; i++) {
+        struct number value = load(from, (const uint8_t *)source + i * dtype_bytes[from]);
+        if (from < WEFT_DTYPE_F16)
+            value.re = is_signed(from) ? (double)(int64_t)value.i : (double)value.i;
+        if (to < WEFT_DTYPE_F16 && (from >= WEFT_DTYPE_F16 || to == WEFT_DTYPE_BOOL))
+            value.i = to_integer(to, value.re);
+        store(to, value, (uint8_t *)target + i * dtype_bytes[to]);
+    }
+    return true;
+}

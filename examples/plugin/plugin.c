@@ -13,6 +13,7 @@ static const weft_plugin plugin = {
     .device = &example_device,
     .comm = &example_comm_table,
     .symm = &example_symm,
+    .kernel = &example_kernel,
 };
 
 const weft_plugin *weft_plugin_entry(const weft_host *host)
