@@ -122,7 +122,7 @@ static size_t find_meant(const weft_backends *backends, const struct wf_choice_i
 }
 
 /* Highest score, then the first by name: the same on every rank with the same plugins. */
-static size_t find_best(const weft_backends *backends, enum weft_role role)
+static size_t find_best(const weft_backends *backends)
 {
     size_t best = WF_NO_CANDIDATE;
 
@@ -131,7 +131,7 @@ static size_t find_best(const weft_backends *backends, enum weft_role role)
         const struct wf_candidate *so_far =
             best != WF_NO_CANDIDATE ? &backends->candidates[best] : NULL;
 
-        if (!serves(backends, i, role) || candidate->score <= 0) continue;
+        if (!serves(backends, i, WEFT_ROLE_COMM) || candidate->score <= 0) continue;
         if (so_far == NULL || candidate->score > so_far->score ||
             (candidate->score == so_far->score && strcmp(candidate->name, so_far->name) < 0))
             best = i;
@@ -139,7 +139,8 @@ static size_t find_best(const weft_backends *backends, enum weft_role role)
     return best;
 }
 
-/* Also counts, in *ITEM, how far down the choice it had to go. */
+/* Also counts, in *ITEM, how far down the choice it had to go.  Auto never adds a second plugin to
+ * the one that communicates: whether their memories go together only the user knows. */
 static size_t pick(const weft_backends *backends, enum weft_role role, size_t *item)
 {
     for (*item = 0; *item < backends->choice.count; (*item)++) {
@@ -147,7 +148,8 @@ static size_t pick(const weft_backends *backends, enum weft_role role, size_t *i
         size_t index = WF_NO_CANDIDATE;
 
         if (wanted->kind == WF_CHOOSE_AUTO)
-            index = find_best(backends, role);
+            index = role == WEFT_ROLE_COMM ? find_best(backends)
+                                           : wf_backends_pick(backends, WEFT_ROLE_COMM);
         else if (wanted->kind != WF_CHOOSE_EXCLUDE)
             index = find_meant(backends, wanted);
         if (index != WF_NO_CANDIDATE && serves(backends, index, role)) return index;
@@ -168,8 +170,9 @@ static const char *why_not(const weft_backends *backends, size_t index, enum wef
 
     if (plugin == NULL) return backends->candidates[index].reason_text;
     if (plugin->comm == NULL) return "it is usable but has no comm table";
-    return role == WEFT_ROLE_SYMM && plugin->symm == NULL ? "it is usable but has no symm table"
-                                                          : "its score keeps it out of auto";
+    if (role == WEFT_ROLE_SYMM && plugin->symm == NULL) return "it is usable but has no symm table";
+    return backends->candidates[index].score <= 0 ? "its score keeps it out of auto"
+                                                  : "it is usable but another communicates";
 }
 
 /* Everything that is known goes into the error, one line per candidate that was wanted. */

@@ -1,5 +1,6 @@
-/* good_plugin.c - the smallest plugin with all four tables, and, by a -DWRONG_..., plugins that are
- * wrong in one way each.  What its functions do is of no interest: the loader never calls them. */
+/* good_plugin.c - a plugin that loads, with -DWITH_SYMM a symm table, and, by a -DWRONG_...,
+ * plugins that are wrong in one way each.  What its functions do is of no interest: the loader
+ * never calls them. */
 #ifdef WRONG_NO_ENTRY
 #define weft_plugin_entry another_entry
 #endif
@@ -242,6 +243,78 @@ __attribute__((unused)) static const weft_comm_table comm_table = {
     .group_end = one,
 };
 
+/* ---- symm ---- */
+
+#ifdef WITH_SYMM
+static weft_status window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
+                                 void **local)
+{
+    (void)comm, (void)bytes, (void)signals, (void)window, (void)local;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static weft_status handle(void *window, weft_symm_handle *out)
+{
+    (void)window, (void)out;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static weft_status put(void *window, uint64_t target_offset, const void *source, uint64_t bytes,
+                       int32_t peer, void *stream)
+{
+    (void)window, (void)target_offset, (void)source, (void)bytes, (void)peer, (void)stream;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static weft_status get(void *window, void *target, uint64_t source_offset, uint64_t bytes,
+                       int32_t peer, void *stream)
+{
+    (void)window, (void)target, (void)source_offset, (void)bytes, (void)peer, (void)stream;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static weft_status put_signal(void *window, uint64_t target_offset, const void *source,
+                              uint64_t bytes, uint32_t signal, uint64_t value, uint32_t op,
+                              int32_t peer, void *stream)
+{
+    (void)signal, (void)value, (void)op;
+    return put(window, target_offset, source, bytes, peer, stream);
+}
+
+static weft_status send_signal(void *window, uint32_t signal, uint64_t value, uint32_t op,
+                               int32_t peer, void *stream)
+{
+    (void)window, (void)signal, (void)value, (void)op, (void)peer, (void)stream;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static weft_status wait_signal(void *window, uint32_t signal, uint32_t compare, uint64_t value,
+                               int64_t timeout_ns, void *stream)
+{
+    (void)window, (void)signal, (void)compare, (void)value, (void)timeout_ns, (void)stream;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+static const weft_symm_table symm_table = {
+    .struct_size = sizeof(weft_symm_table),
+    .signature = WEFT_SYMM_SIGNATURE,
+    .window_create = window_create,
+    .window_destroy = one,
+    .handle = handle,
+    .put = put,
+    .get = get,
+    .put_signal = put_signal,
+    .signal = send_signal,
+    .wait_signal = wait_signal,
+    .fence = two,
+    .quiet = two,
+    .barrier = two,
+};
+#define SYMM_TABLE &symm_table
+#else
+#define SYMM_TABLE NULL
+#endif
+
 /* ---- the plugin ---- */
 
 #ifdef WRONG_MAJOR
@@ -295,6 +368,7 @@ static weft_plugin plugin = {
     .description = "a plugin for the loader's tests",
     .device = DEVICE_TABLE,
     .comm = COMM_TABLE,
+    .symm = SYMM_TABLE,
 };
 
 #ifdef WRONG_UNDEFINED

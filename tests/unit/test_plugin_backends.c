@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define P   TEST_PLUGINS
-#define ALL P "/good:" P "/better:" P "/by-name:" P "/memory-only:" P "/no-library:" P "/no-device"
+#define P TEST_PLUGINS
+#define ALL                                                                                        \
+    P "/good:" P "/better:" P "/by-name:" P "/memory-only:" P "/no-library:" P "/no-device:" P     \
+      "/symm"
 
 static weft_backends *find(const char *backend, const char *directories)
 {
@@ -63,7 +65,7 @@ END_TEST
 
 START_TEST(auto_never_takes_a_score_of_zero)
 {
-    ck_assert_ptr_nonnull(strstr(serving("^better,^good", WEFT_ROLE_COMM),
+    ck_assert_ptr_nonnull(strstr(serving("^better,^good,^symm", WEFT_ROLE_COMM),
                                  "by-name: usable: its score keeps it out of auto"));
     ck_assert_str_eq(serving("by-name", WEFT_ROLE_COMM), "by-name");
 }
@@ -112,7 +114,18 @@ END_TEST
 START_TEST(symmetric_memory_needs_a_table_for_it)
 {
     ck_assert_ptr_nonnull(strstr(serving("good", WEFT_ROLE_SYMM), "has no symm table"));
-    ck_assert_ptr_nonnull(strstr(serving("auto", WEFT_ROLE_SYMM), "symmetric memory"));
+    ck_assert_str_eq(serving("symm", WEFT_ROLE_SYMM), "symm");
+}
+END_TEST
+
+START_TEST(two_plugins_share_the_roles_only_when_both_are_named)
+{
+    ck_assert_str_eq(serving("good,symm", WEFT_ROLE_COMM), "good");
+    ck_assert_str_eq(serving("good,symm", WEFT_ROLE_SYMM), "symm");
+    ck_assert_ptr_nonnull(strstr(serving("auto", WEFT_ROLE_SYMM), "another communicates"));
+    ck_assert_ptr_nonnull(strstr(serving("good,auto", WEFT_ROLE_SYMM), "none serves symmetric"));
+    ck_assert_str_eq(serving("^good,^better", WEFT_ROLE_COMM), "symm");
+    ck_assert_str_eq(serving("^good,^better", WEFT_ROLE_SYMM), "symm");
 }
 END_TEST
 
@@ -220,6 +233,6 @@ END_TEST
 SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of_zero,
       a_list_is_tried_in_order, a_name_that_cannot_serve_is_an_error_with_its_reason,
       auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
-      falling_back_is_told_in_one_line, information_lives_in_the_list,
-      null_arguments_are_errors_not_crashes, tables_are_given_only_of_what_is_usable,
-      every_reason_has_words, every_allocation_may_fail)
+      two_plugins_share_the_roles_only_when_both_are_named, falling_back_is_told_in_one_line,
+      information_lives_in_the_list, null_arguments_are_errors_not_crashes,
+      tables_are_given_only_of_what_is_usable, every_reason_has_words, every_allocation_may_fail)

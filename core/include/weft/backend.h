@@ -64,7 +64,8 @@ typedef struct weft_backend_info {
 typedef struct weft_backends weft_backends;
 
 /* What a backend is wanted for.  A list such as `nccl,nvshmem` may serve them from two plugins:
- * each role goes to the first in order that is usable and has the table for it. */
+ * each role goes to the first in order that is usable and has the table for it.  Auto gives
+ * symmetric memory to the plugin that communicates, or to none. */
 enum weft_role { WEFT_ROLE_COMM = 0, WEFT_ROLE_SYMM = 1 };
 
 /* Look everywhere, judge every candidate; what WEFT_BACKEND rules out is not opened.  Succeeds also
