@@ -9,5 +9,6 @@
 #include "context.h"
 #include "comm.h"
 #include "plan.h"
+#include "exec.h"
 
 #endif

@@ -1,0 +1,286 @@
+/* bind.c - a plan bound to communicators, scratch and one rank's share of every step. */
+#include "bound.h"
+
+#include <string.h>
+
+/* ---- who takes part ---- */
+
+/* The group of MESH's ranks that goes through RANK and differs in the axes of AXES alone. */
+static weft_status list_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
+                              int32_t *count)
+{
+    int32_t coord[WEFT_MAX_AXES], a;
+    int32_t *ranks;
+
+    *count = 0;
+    *out = NULL;
+    if (!weft_mesh_coord(mesh, rank, coord)) return WEFT_OK;
+    *count = 1;
+    for (a = 0; a < mesh->axes; a++) {
+        if (!(axes >> a & 1)) continue;
+        *count *= mesh->axis[a].size;
+        coord[a] = 0;
+    }
+    ranks = wf_alloc((size_t)*count * sizeof *ranks);
+    if (ranks == NULL) return wf_fail_memory((size_t)*count * sizeof *ranks);
+    for (int32_t i = 0; i < *count; i++) {
+        ranks[i] = wf_mesh_rank(mesh, coord);
+        for (a = mesh->axes - 1; a >= 0; a--) {
+            if (!(axes >> a & 1)) continue;
+            if (++coord[a] < mesh->axis[a].size) break;
+            coord[a] = 0;
+        }
+    }
+    *out = ranks;
+    return WEFT_OK;
+}
+
+/* The ranks of either mesh, each once: those of the first, then those only in the second. */
+static weft_status list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
+                              int32_t **out, int32_t *count)
+{
+    int32_t coord[WEFT_MAX_AXES];
+    int32_t *ranks;
+
+    *count = 0;
+    *out = NULL;
+    if (!weft_mesh_coord(first, rank, coord) && !weft_mesh_coord(second, rank, coord))
+        return WEFT_OK;
+    ranks = wf_alloc(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
+    if (ranks == NULL)
+        return wf_fail_memory(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
+    for (int32_t i = 0; i < first->size; i++)
+        ranks[(*count)++] = weft_mesh_rank_at(first, i);
+    for (int32_t i = 0; i < second->size; i++)
+        if (!weft_mesh_coord(first, weft_mesh_rank_at(second, i), coord))
+            ranks[(*count)++] = weft_mesh_rank_at(second, i);
+    *out = ranks;
+    return WEFT_OK;
+}
+
+/* The communicator of exactly RANKS (of the parent) in this order: one the bound plan has already,
+ * or a new one.  Every rank of the parent gets here in the same order of steps. */
+static weft_status find_comm(struct weft_bound *bound, const int32_t *ranks, int32_t count,
+                             weft_comm **out)
+{
+    weft_comm **comms, *made;
+
+    for (uint32_t i = 0; i < bound->comm_count; i++) {
+        weft_comm *comm = bound->comms[i];
+        bool same = comm->size == count;
+        for (int32_t r = 0; same && r < count; r++)
+            same = comm->world_ranks[r] == weft_comm_world_rank(bound->parent, ranks[r]);
+        if (same) {
+            *out = comm;
+            return WEFT_OK;
+        }
+    }
+    comms = wf_realloc(bound->comms, (bound->comm_count + 1) * sizeof(*comms));
+    if (comms == NULL) return wf_fail_memory((bound->comm_count + 1) * sizeof(*comms));
+    bound->comms = comms;
+    WF_TRY(weft_comm_create(bound->parent, count, ranks, NULL, &made));
+    bound->comms[bound->comm_count++] = made;
+    *out = made;
+    return WEFT_OK;
+}
+
+static weft_status set_comm(struct weft_bound *bound, struct wf_action *action, bool *member)
+{
+    const struct wf_step *step = action->step;
+    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
+    int32_t rank = weft_comm_rank(bound->parent), count, *ranks;
+    weft_status status;
+
+    if (from == to)
+        WF_TRY(list_group(from, step->axes, rank, &ranks, &count));
+    else
+        WF_TRY(list_union(from, to, rank, &ranks, &count));
+    *member = count > 0;
+    status = count > 0 && step->kind != WEFT_STEP_SLICE && step->kind != WEFT_STEP_PARTIAL
+                 ? find_comm(bound, ranks, count, &action->comm)
+                 : WEFT_OK;
+    wf_free(ranks);
+    return status;
+}
+
+/* ---- places ---- */
+
+static uint64_t shard_bytes(const struct weft_bound *bound, const weft_spec *spec)
+{
+    struct wf_shard shard;
+
+    wf_shard_of(spec, weft_comm_rank(bound->parent), &shard);
+    return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
+}
+
+/* Chain the actions: what one leaves in scratch the next takes. */
+static weft_status set_places(struct weft_bound *bound)
+{
+    uint64_t room[2] = {0, 0};
+
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        struct wf_action *action = &bound->actions[i];
+        bool last = i + 1 == bound->action_count;
+        uint64_t bytes = last ? 0 : shard_bytes(bound, action->step->to);
+        action->in = i == 0 ? WF_SOURCE : bound->actions[i - 1].out;
+        action->out = last ? WF_TARGET : i % 2 == 0 ? WF_FIRST_SCRATCH : WF_SECOND_SCRATCH;
+        if (bytes > room[i % 2]) room[i % 2] = bytes;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (room[i] == 0) continue;
+        WF_TRY(weft_alloc(bound->context, room[i], WEFT_MEMORY_DEVICE, &bound->scratch[i]));
+        bound->scratch_bytes += room[i];
+    }
+    return WEFT_OK;
+}
+
+/* ---- binding ---- */
+
+struct binding {
+    struct weft_bound *bound;
+    const int64_t *source_strides, *target_strides;
+    bool copy_first, copy_last;
+};
+
+static bool local(const struct wf_step *step)
+{
+    return step->kind == WEFT_STEP_SLICE || step->kind == WEFT_STEP_PARTIAL;
+}
+
+static weft_status set_steps(struct binding *b)
+{
+    struct weft_bound *bound = b->bound;
+    uint32_t first = b->copy_first, count = bound->plan->step_count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct wf_action *action = &bound->actions[first + i];
+        const int64_t *in = i == 0 && !b->copy_first ? b->source_strides : NULL;
+        const int64_t *out = i + 1 == count && !b->copy_last ? b->target_strides : NULL;
+        bool member;
+        WF_TRY(set_comm(bound, action, &member));
+        if (member) WF_TRY(wf_action_set(bound, action, in, out));
+    }
+    if (b->copy_first)
+        WF_TRY(wf_action_set_copy(bound, &bound->actions[0], b->source_strides, NULL));
+    if (b->copy_last)
+        WF_TRY(wf_action_set_copy(bound, &bound->actions[bound->action_count - 1], NULL,
+                                  b->target_strides));
+    return WEFT_OK;
+}
+
+static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
+{
+    uint32_t count = plan->step_count;
+    bool reduces = count > 0 && plan->steps[count - 1].kind == WEFT_STEP_ALL_REDUCE;
+    bool may_alias = count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE;
+
+    if (count == 0) {
+        b->copy_last = true; /* one copy, straight from the source's strides to the target's */
+        return;
+    }
+    b->copy_first =
+        (b->source_strides != NULL && !local(&plan->steps[0])) || (in_place && !may_alias);
+    b->copy_last = b->target_strides != NULL && reduces;
+}
+
+static weft_status fill_in(struct binding *b, const weft_bind_options *given)
+{
+    struct weft_bound *bound = b->bound;
+    const weft_plan *plan = bound->plan;
+    uint32_t first = b->copy_first;
+
+    bound->before = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->from, .to = plan->from};
+    bound->after = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        struct wf_action *action = &bound->actions[i];
+        if (i < first)
+            action->step = &bound->before;
+        else if (i - first < plan->step_count)
+            action->step = &plan->steps[i - first];
+        else
+            action->step = &bound->after;
+    }
+    WF_TRY(set_places(bound));
+    if (plan->step_count == 0)
+        return wf_action_set_copy(bound, &bound->actions[0], given->source_strides,
+                                  given->target_strides);
+    return set_steps(b);
+}
+
+static weft_status check(const weft_plan *plan, const weft_comm *comm)
+{
+    const weft_kernel_table *kernel = comm->context->plugin->kernel;
+    const weft_mesh *meshes[] = {plan->from->layout.mesh, plan->to->layout.mesh};
+
+    for (size_t m = 0; m < WF_COUNT(meshes); m++)
+        for (int32_t i = 0; i < meshes[m]->size; i++)
+            if (weft_mesh_rank_at(meshes[m], i) >= comm->size)
+                return wf_fail(WEFT_ERR_INVALID,
+                               "the plan's mesh has rank %d, the communicator %d ranks",
+                               weft_mesh_rank_at(meshes[m], i), comm->size);
+    if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
+                       comm->context->plugin->name);
+    return WEFT_OK;
+}
+
+weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
+                           weft_bound **out)
+{
+    weft_bind_options given = {0};
+    struct binding b = {0};
+    uint32_t actions;
+    weft_status status;
+
+    if (plan == NULL || comm == NULL || out == NULL)
+        return wf_fail_null("weft_plan_bind", "plan, comm or out");
+    if (options != NULL)
+        memcpy(&given, options,
+               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    WF_TRY(check(plan, comm));
+    b.source_strides = given.source_strides;
+    b.target_strides = given.target_strides;
+    plan_copies(&b, plan, given.in_place);
+    actions = plan->step_count + b.copy_first + b.copy_last;
+    b.bound = wf_calloc(1, sizeof *b.bound + actions * sizeof b.bound->actions[0]);
+    if (b.bound == NULL) return wf_fail_memory(sizeof *b.bound);
+    b.bound->plan = weft_plan_retain(plan);
+    b.bound->parent = comm;
+    b.bound->context = comm->context;
+    b.bound->device = comm->context->device;
+    b.bound->device_table = comm->context->plugin->device;
+    b.bound->kernel = comm->context->plugin->kernel;
+    b.bound->in_place = given.in_place;
+    b.bound->action_count = actions;
+    status = fill_in(&b, &given);
+    if (status != WEFT_OK) {
+        weft_bound_release(&b.bound);
+        return status;
+    }
+    *out = b.bound;
+    return WEFT_OK;
+}
+
+void weft_bound_release(weft_bound **bound)
+{
+    weft_bound *mine;
+
+    if (bound == NULL || *bound == NULL) return;
+    mine = *bound;
+    *bound = NULL;
+    for (uint32_t i = 0; i < mine->action_count; i++)
+        wf_action_clear(mine, &mine->actions[i]);
+    for (uint32_t i = 0; i < mine->comm_count; i++)
+        weft_comm_release(&mine->comms[i]);
+    for (int i = 0; i < 2; i++)
+        if (weft_free(mine->context, mine->scratch[i]) != WEFT_OK)
+            wf_log(WF_WARNING, "scratch was not freed: %s", weft_last_error());
+    wf_free(mine->comms);
+    weft_plan_release(&mine->plan);
+    wf_free(mine);
+}
+
+uint64_t weft_bound_scratch(const weft_bound *bound)
+{
+    return bound->scratch_bytes;
+}

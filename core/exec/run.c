@@ -1,0 +1,72 @@
+/* run.c - a bound plan carried out: no allocation, no lock. */
+#include "bound.h"
+
+static weft_status run_pull(const struct wf_action *action, const void *in, void *out,
+                            weft_stream *stream)
+{
+    weft_comm *comm = action->comm;
+    weft_pull_args args = {.struct_size = sizeof args,
+                           .dtype = action->dtype,
+                           .reduction = action->reduction,
+                           .holders = action->holders,
+                           .regions = action->regions,
+                           .sources = action->sources,
+                           .send = in,
+                           .recv = out,
+                           .stream = stream};
+    weft_status status = atomic_load_explicit(&comm->stuck, memory_order_relaxed);
+
+    if (status != WEFT_OK) return wf_comm_stuck(comm);
+    wf_ring_add(&comm->ring, WF_RING_PULL, action->dtype, action->reduction, -1, action->elements);
+    status = comm->table->pull(comm->handle, &args);
+    if (status != WEFT_OK) return wf_comm_fault(comm, status, "pull");
+    if (wf_comm_is_inline(comm, stream)) wf_ring_finish(&comm->ring);
+    return WEFT_OK;
+}
+
+static weft_status run_collective(const struct wf_action *action, const void *in, void *out,
+                                  weft_stream *stream)
+{
+    weft_collective_args args = action->collective;
+
+    args.send = in;
+    args.recv = out;
+    args.stream = stream;
+    return weft_collective(action->comm, &args);
+}
+
+static weft_status run_action(const struct weft_bound *bound, const struct wf_action *action,
+                              const void *in, void *out, weft_stream *stream)
+{
+    if (action->filled && action->elements > 0)
+        WF_TRY(bound->kernel->fill(bound->device, action->dtype, action->elements, action->identity,
+                                   out, stream));
+    if (action->way == WF_PULL)
+        WF_TRY(run_pull(action, in, out, stream));
+    else if (action->way == WF_COLLECTIVE)
+        WF_TRY(run_collective(action, in, out, stream));
+    else if (action->way == WF_PACKED)
+        WF_TRY(wf_packing_run(bound, action, in, out, stream));
+    else if (action->way == WF_COPY && action->regions != NULL)
+        WF_TRY(bound->kernel->regions_copy(action->regions, &in, &out, stream));
+    if (action->scaled && action->elements > 0)
+        WF_TRY(bound->kernel->scale(bound->device, action->dtype, action->elements, action->scale,
+                                    out, stream));
+    return WEFT_OK;
+}
+
+weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
+                              weft_stream *stream, weft_work **work)
+{
+    void *places[] = {(void *)(uintptr_t)source, target, NULL, NULL};
+
+    if (bound == NULL) return wf_fail_null("weft_redistribute", "bound");
+    places[WF_FIRST_SCRATCH] = bound->scratch[0];
+    places[WF_SECOND_SCRATCH] = bound->scratch[1];
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        const struct wf_action *action = &bound->actions[i];
+        if (action->way == WF_NOTHING) continue;
+        WF_TRY(run_action(bound, action, places[action->in], places[action->out], stream));
+    }
+    return work != NULL ? weft_work_record(bound->context, stream, work) : WEFT_OK;
+}

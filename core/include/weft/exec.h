@@ -1,0 +1,55 @@
+/* exec.h - plans carried out on real ranks.
+ *
+ *     weft_bound *bound;
+ *     if (weft_plan_bind(plan, weft_world(ctx), NULL, &bound) != WEFT_OK) fail(weft_last_error());
+ *     for (...) weft_redistribute(bound, source, target, stream, NULL);
+ *
+ * Binding makes the communicators, finds out what this rank reads from whom, and allocates scratch;
+ * running allocates nothing and takes no lock. */
+#ifndef WEFT_EXEC_H
+#define WEFT_EXEC_H
+
+#include "comm.h"
+#include "plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_bound weft_bound;
+
+/* Zero means default. */
+typedef struct weft_bind_options {
+    size_t struct_size;
+    /* Strides of this rank's shards in memory, in elements, one per dimension; NULL: row-major
+     * without gaps. */
+    const int64_t *source_strides, *target_strides;
+    bool in_place; /* SOURCE and TARGET of weft_redistribute may be the same memory */
+} weft_bind_options;
+
+/* Make PLAN ready to run on COMM, whose ranks are those that the plan's meshes number.  Collective:
+ * every rank of COMM calls it with the same plan, also those in neither mesh.  OPTIONS may be NULL
+ * and may differ between ranks, except in_place.  The caller releases *OUT, before COMM.
+ * WEFT_ERR_INVALID: a mesh has ranks that COMM has not. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
+                                                   const weft_bind_options *options,
+                                                   weft_bound **out);
+
+/* Drop BOUND and set it to NULL.  Its work must be done. */
+WEFT_API void weft_bound_release(weft_bound **bound);
+
+/* Scratch that BOUND holds on this rank, in bytes. */
+WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
+
+/* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that
+ * of its target; NULL where the shard is empty.  Collective.  *WORK, if wanted, stands for it and
+ * is the caller's to release.  One thread at a time per BOUND; different BOUNDs may run at the same
+ * time. */
+WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
+                                                      void *target, weft_stream *stream,
+                                                      weft_work **work);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
