@@ -72,7 +72,7 @@ bool kit_begin(struct kit *kit, const char *format, ...)
     memcpy(place->case_name, name, sizeof name);
     atomic_store(&place->case_number, kit->case_number);
     atomic_store(&verdict(kit, kit->rank)->failed, 0);
-    kit_allow(kit, 2 * kit->options->timeout_ns + 5 * KIT_SECOND);
+    kit_allow(kit, 2 * kit->options->timeout_ns + 3 * KIT_SECOND);
     atomic_store(&place->started_ns, wf_now_ns());
     kit->case_failed = false;
     return true;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define LIMIT_NS (10 * KIT_SECOND)
+#define LIMIT_NS (5 * KIT_SECOND)
 
 /* ---- windows ---- */
 

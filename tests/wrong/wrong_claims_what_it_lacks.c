@@ -1,0 +1,16 @@
+/* wrong_claims_what_it_lacks.c - says it can do what it then refuses.
+ * Runs: --level claims
+ * Fails: claims/kept/all_to_all/c128/out_of_place/count=1/ranks=all */
+#include "wrong.h"
+
+static weft_status collective(void *comm, const weft_collective_args *args)
+{
+    if (args->collective == WEFT_COLL_ALL_TO_ALL && args->dtype == WEFT_DTYPE_C128)
+        return example_fail(WEFT_ERR_UNSUPPORTED, "not done yet");
+    return run_right(comm, args);
+}
+
+void wrong_install(void)
+{
+    wrong.comm.collective = collective;
+}

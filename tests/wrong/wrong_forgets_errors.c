@@ -1,0 +1,15 @@
+/* wrong_forgets_errors.c - goes on after a failure as if there had been none.
+ * Runs: --only errors/timeout
+ * Fails: errors/timeout/collective */
+#include "wrong.h"
+
+static weft_status async_error(void *comm)
+{
+    (void)comm;
+    return WEFT_OK;
+}
+
+void wrong_install(void)
+{
+    wrong.comm.async_error = async_error;
+}

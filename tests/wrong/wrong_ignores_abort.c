@@ -1,0 +1,14 @@
+/* wrong_ignores_abort.c - an abort that does nothing.
+ * Runs: --only errors/abort/idle
+ * Fails: errors/abort/idle */
+#include "wrong.h"
+
+static void abort_comm(void *comm)
+{
+    (void)comm;
+}
+
+void wrong_install(void)
+{
+    wrong.comm.abort = abort_comm;
+}

@@ -1,0 +1,16 @@
+/* wrong_ignores_groups.c - starts each operation at once, so that a ring of sends waits for ever.
+ * Runs: --only groups/ring --timeout 1
+ * Fails: groups/ring */
+#include "wrong.h"
+
+static weft_status nothing(void *comm)
+{
+    (void)comm;
+    return WEFT_OK;
+}
+
+void wrong_install(void)
+{
+    wrong.comm.group_begin = nothing;
+    wrong.comm.group_end = nothing;
+}

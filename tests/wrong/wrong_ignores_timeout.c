@@ -1,0 +1,18 @@
+/* wrong_ignores_timeout.c - waits for ever for a rank that never comes.
+ * Runs: --only errors/timeout/collective --timeout 1
+ * Fails: errors/timeout/collective */
+#include "wrong.h"
+
+static weft_status prepare(void *device, const weft_comm_options *options, void **comm,
+                           weft_blob *address)
+{
+    weft_comm_options other = *options;
+
+    other.timeout_ns = WEFT_FOREVER;
+    return right.comm.prepare(device, &other, comm, address);
+}
+
+void wrong_install(void)
+{
+    wrong.comm.prepare = prepare;
+}

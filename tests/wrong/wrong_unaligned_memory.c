@@ -1,0 +1,17 @@
+/* wrong_unaligned_memory.c - hands out memory that is not as aligned as it says.
+ * Runs: --level memory
+ * Fails: memory/allocate/device */
+#include "wrong.h"
+
+static weft_status describe(void *device, weft_device_info *out)
+{
+    weft_status status = right.device.describe(device, out);
+
+    out->alignment = 1 << 16;
+    return status;
+}
+
+void wrong_install(void)
+{
+    wrong.device.describe = describe;
+}
