@@ -43,6 +43,12 @@ weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t r
                            const int64_t *strides, struct wf_parts *out) WF_NODISCARD;
 void wf_parts_free(struct wf_parts *parts);
 
+/* ---- measure.c ---- */
+
+/* Bytes received over all steps, by the rank that receives most and by all together.  Linear in
+ * the number of ranks. */
+weft_status wf_plan_measure(const weft_plan *plan, uint64_t *most, uint64_t *total) WF_NODISCARD;
+
 /* ---- peers.c: whom a rank has to do with ---- */
 
 /* How the peer's coordinate on an axis follows from one's own. */

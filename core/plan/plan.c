@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* What a plan of one step may be. */
+#define EXCHANGES (UINT32_C(1) << WEFT_STEP_EXCHANGE | UINT32_C(1) << WEFT_STEP_PERMUTE)
+
 static void drop(weft_plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -104,6 +107,7 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
     if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, &given, out);
     WF_TRY(wf_problem_set(&problem, from, to, &given));
     path.count = 0;
+    if (given.planner == WEFT_PLANNER_EXCHANGE) problem.without = ~EXCHANGES;
     if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
         WF_TRY(wf_search(&problem, &path));
     return from_path(&problem, &path, out);

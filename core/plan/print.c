@@ -1,4 +1,4 @@
-/* print.c - plans as people and programs read them. */
+/* print.c - plans as people read them. */
 #include "plan.h"
 
 #include <string.h>
@@ -63,61 +63,10 @@ static void add_text(struct wf_text *out, const weft_plan *plan)
     wf_text_add(out, " predicted\n");
 }
 
-static void json_placements(struct wf_json *json, const char *key, const weft_spec *spec)
+weft_status weft_plan_print(const weft_plan *plan, char *buffer, size_t capacity, size_t *length)
 {
     struct wf_text text = {0};
 
-    wf_placements_add_text(spec->layout.placements, spec->layout.mesh->axes, &text);
-    if (text.failed)
-        json->out->failed = true;
-    else
-        wf_json_string(json, key, text.data);
-    wf_text_free(&text);
-}
-
-static void json_step(struct wf_json *json, const struct wf_step *step)
-{
-    const weft_mesh *mesh = step->from->layout.mesh;
-
-    wf_json_begin(json, NULL, '{');
-    wf_json_string(json, "kind", weft_step_name(step->kind));
-    wf_json_begin(json, "axes", '[');
-    for (int32_t a = 0; a < mesh->axes; a++)
-        if (step->axes >> a & 1) wf_json_int(json, NULL, a);
-    wf_json_end(json, ']');
-    json_placements(json, "from", step->from);
-    json_placements(json, "to", step->to);
-    wf_json_uint(json, "bytes_sent", step->sent);
-    wf_json_uint(json, "bytes_received", step->received);
-    wf_json_uint(json, "scratch_bytes", step->scratch);
-    wf_json_uint(json, "cost_ns", step->cost_ns);
-    wf_json_end(json, '}');
-}
-
-static void add_json(struct wf_text *out, const weft_plan *plan)
-{
-    struct wf_json json = {.out = out};
-
-    wf_json_begin(&json, NULL, '{');
-    wf_json_begin(&json, "steps", '[');
-    for (uint32_t i = 0; i < plan->step_count; i++)
-        json_step(&json, &plan->steps[i]);
-    wf_json_end(&json, ']');
-    wf_json_uint(&json, "bytes_received_max", plan->received);
-    wf_json_uint(&json, "peak_bytes", plan->peak);
-    wf_json_uint(&json, "cost_ns", plan->cost_ns);
-    wf_json_end(&json, '}');
-}
-
-weft_status weft_plan_print(const weft_plan *plan, uint32_t format, char *buffer, size_t capacity,
-                            size_t *length)
-{
-    struct wf_text text = {0};
-
-    if (format > WEFT_PLAN_JSON) return wf_fail(WEFT_ERR_INVALID, "format %u is not known", format);
-    if (format == WEFT_PLAN_TEXT)
-        add_text(&text, plan);
-    else
-        add_json(&text, plan);
+    add_text(&text, plan);
     return wf_text_copy_out(&text, buffer, capacity, length);
 }

@@ -121,13 +121,10 @@ WEFT_API bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_in
 /* "all-gather"; NULL for an unknown kind. */
 WEFT_API const char *weft_step_name(uint32_t kind);
 
-/* How a plan is written: for people, or as one JSON object. */
-enum weft_plan_format { WEFT_PLAN_TEXT = 0, WEFT_PLAN_JSON = 1 };
-
-/* Write PLAN as snprintf would: at most CAPACITY bytes with the end; *LENGTH, if wanted, is the
- * whole length. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, uint32_t format,
-                                                    char *buffer, size_t capacity, size_t *length);
+/* Write PLAN for people, one line per step, as snprintf would: at most CAPACITY bytes with the end;
+ * *LENGTH, if wanted, is the whole length. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char *buffer,
+                                                    size_t capacity, size_t *length);
 
 #ifdef __cplusplus
 }

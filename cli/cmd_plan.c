@@ -1,0 +1,187 @@
+/* cmd_plan.c - `weft plan`: the steps of a redistribution, before anything moves. */
+#include "cli.h"
+
+#include "exec/exec.h"
+#include "redistribute/request.h"
+
+enum { COUNTED_RANKS = 4096 }; /* meshes up to this size are counted rank by rank */
+
+struct answer {
+    weft_plan *plan;
+    uint64_t plan_ns, received_max, received_total;
+    weft_plan *runner_up; /* NULL: there is none */
+};
+
+/* The kind of step that costs most. */
+static uint32_t dearest(const weft_plan *plan)
+{
+    weft_step_info step, most = {0};
+
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++)
+        if (i == 0 || step.cost_ns > most.cost_ns) most = step;
+    return most.kind;
+}
+
+/* The best plan without the kind of step that the best plan spends most on. */
+static weft_plan *find_runner_up(const struct request *request, const weft_plan *best)
+{
+    weft_plan_options options = request->options;
+    weft_plan_info info;
+    weft_plan *plan;
+
+    weft_plan_get(best, &info);
+    if (info.steps == 0 || options.planner != WEFT_PLANNER_SEARCH) return NULL;
+    options.without |= UINT32_C(1) << dearest(best);
+    options.memory_limit = 0;
+    return weft_plan_create(request->from, request->to, &options, &plan) == WEFT_OK ? plan : NULL;
+}
+
+static weft_status find(const struct request *request, struct answer *out)
+{
+    weft_plan_info info;
+    uint64_t begun = wf_now_ns();
+
+    WF_TRY(weft_plan_create(request->from, request->to, &request->options, &out->plan));
+    out->plan_ns = wf_now_ns() - begun;
+    weft_plan_get(out->plan, &info);
+    out->received_max = info.bytes_received_max;
+    out->received_total = info.bytes_received_max * (uint64_t)weft_mesh_size(request->to_mesh);
+    if (weft_mesh_size(request->mesh) <= COUNTED_RANKS &&
+        weft_mesh_size(request->to_mesh) <= COUNTED_RANKS)
+        WF_TRY(wf_plan_measure(out->plan, &out->received_max, &out->received_total));
+    out->runner_up = find_runner_up(request, out->plan);
+    return WEFT_OK;
+}
+
+static void add_kinds(struct wf_text *text, const weft_plan *plan)
+{
+    weft_step_info step;
+
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++)
+        wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
+}
+
+static void add_runner_up(struct wf_text *text, const struct answer *answer)
+{
+    weft_plan_info best, other;
+
+    if (answer->runner_up == NULL) return;
+    weft_plan_get(answer->plan, &best);
+    weft_plan_get(answer->runner_up, &other);
+    wf_text_add(text, "runner-up: ");
+    add_kinds(text, answer->runner_up);
+    wf_text_add(text, "; it takes ");
+    wf_text_time(text, other.cost_ns);
+    wf_text_add(text, ", receives ");
+    wf_text_bytes(text, other.bytes_received_max);
+    wf_text_add(text, " and needs ");
+    wf_text_bytes(text, other.peak_bytes);
+    wf_text_add(text, " of scratch\n");
+}
+
+static weft_status add_plan(struct wf_text *text, const weft_plan *plan)
+{
+    char *buffer;
+    size_t length;
+    weft_status status;
+
+    WF_TRY(weft_plan_print(plan, NULL, 0, &length));
+    buffer = wf_alloc(length + 1);
+    if (buffer == NULL) return wf_fail_memory(length + 1);
+    status = weft_plan_print(plan, buffer, length + 1, NULL);
+    if (status == WEFT_OK) wf_text_append(text, buffer, length);
+    wf_free(buffer);
+    return status;
+}
+
+static void json_placements(struct wf_json *json, const char *key, const weft_spec *spec)
+{
+    struct wf_text text = {0};
+
+    wf_placements_add_text(weft_spec_placements(spec), weft_mesh_axes(weft_spec_mesh(spec)), &text);
+    wf_json_string(json, key, text.data);
+    wf_text_free(&text);
+}
+
+static void json_step(struct wf_json *json, const weft_step_info *step)
+{
+    wf_json_begin(json, NULL, '{');
+    wf_json_string(json, "kind", weft_step_name(step->kind));
+    wf_json_begin(json, "axes", '[');
+    for (int32_t a = 0; a < WEFT_MAX_AXES; a++)
+        if (step->axes >> a & 1) wf_json_int(json, NULL, a);
+    wf_json_end(json, ']');
+    json_placements(json, "from", step->from);
+    json_placements(json, "to", step->to);
+    wf_json_uint(json, "bytes_sent", step->bytes_sent);
+    wf_json_uint(json, "bytes_received", step->bytes_received);
+    wf_json_uint(json, "scratch_bytes", step->scratch_bytes);
+    wf_json_uint(json, "cost_ns", step->cost_ns);
+    wf_json_end(json, '}');
+}
+
+static void add_json(struct wf_text *text, const struct answer *answer)
+{
+    struct wf_json json = {.out = text};
+    weft_plan_info info;
+    weft_step_info step;
+
+    weft_plan_get(answer->plan, &info);
+    wf_json_begin(&json, NULL, '{');
+    wf_json_begin(&json, "steps", '[');
+    for (uint32_t i = 0; weft_plan_step(answer->plan, i, &step); i++)
+        json_step(&json, &step);
+    wf_json_end(&json, ']');
+    wf_json_uint(&json, "bytes_received_max", answer->received_max);
+    wf_json_uint(&json, "bytes_received_total", answer->received_total);
+    wf_json_uint(&json, "peak_bytes", info.peak_bytes);
+    wf_json_uint(&json, "cost_ns", info.cost_ns);
+    wf_json_uint(&json, "plan_ns", answer->plan_ns);
+    wf_json_end(&json, '}');
+    wf_text_char(text, '\n');
+}
+
+static int print(const struct cli_command *command, const struct answer *answer, bool as_json)
+{
+    struct wf_text text = {0};
+
+    if (as_json) {
+        add_json(&text, answer);
+    } else if (add_plan(&text, answer->plan) == WEFT_OK) {
+        add_runner_up(&text, answer);
+        wf_text_add(&text, "planned in ");
+        wf_text_time(&text, answer->plan_ns);
+        wf_text_char(&text, '\n');
+    } else {
+        wf_text_free(&text);
+        return cli_fail(command);
+    }
+    return cli_print(command, stdout, &text);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct answer answer = {0};
+    struct request request;
+    struct cli_args args;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (!request_read(command, &args, &request, &exit_code)) return exit_code;
+    exit_code = find(&request, &answer) == WEFT_OK
+                    ? print(command, &answer, cli_has(command, &args, "json"))
+                    : cli_fail(command);
+    weft_plan_release(&answer.plan);
+    weft_plan_release(&answer.runner_up);
+    request_free(&request);
+    return exit_code;
+}
+
+const struct cli_command cli_plan = {
+    .name = "plan",
+    .summary = "the steps that take a tensor from one layout to another",
+    .arguments = "--mesh M --shape S --from P --to P [options]",
+    .example = "weft plan --mesh dp=2,tp=4 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
+    .options = (const struct cli_option[]){REQUEST_OPTIONS, {"json", NULL, "as JSON"}, {0}},
+    .run = run,
+};
