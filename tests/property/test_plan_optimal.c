@@ -1,0 +1,249 @@
+/* Plans are optimal: against exhaustive search, and never dearer than what PyTorch 2.11 does with
+ * the pairs recorded in tests/data/plans.txt. */
+#include "plan/plan.h"
+#include "support/exhaustive.h"
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- pairs of specs ---- */
+
+struct pair {
+    weft_mesh *mesh;
+    weft_spec *from, *to;
+};
+
+static void open_pair(struct pair *pair, const char *mesh, const char *shape, const char *from,
+                      const char *to)
+{
+    char text[256];
+
+    ck_assert_int_eq(weft_mesh_parse(mesh, &pair->mesh), WEFT_OK);
+    snprintf(text, sizeof text, "f32[%s] %s", shape, from);
+    ck_assert_msg(weft_spec_parse(pair->mesh, text, &pair->from) == WEFT_OK, "%s",
+                  weft_last_error());
+    snprintf(text, sizeof text, "f32[%s] %s", shape, to);
+    ck_assert_msg(weft_spec_parse(pair->mesh, text, &pair->to) == WEFT_OK, "%s", weft_last_error());
+}
+
+static void close_pair(struct pair *pair)
+{
+    weft_spec_release(&pair->from);
+    weft_spec_release(&pair->to);
+    weft_mesh_release(&pair->mesh);
+}
+
+static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options *options)
+{
+    weft_plan_info info;
+    weft_plan *plan;
+
+    ck_assert_msg(weft_plan_create(pair->from, pair->to, options, &plan) == WEFT_OK, "%s",
+                  weft_last_error());
+    weft_plan_get(plan, &info);
+    weft_plan_release(&plan);
+    return info;
+}
+
+/* ---- what PyTorch does, priced by our table ---- */
+
+static uint32_t kind_of(char from, char to)
+{
+    static const struct {
+        char from, to;
+        uint32_t kind;
+    } kinds[] = {{'S', 'R', WEFT_STEP_ALL_GATHER}, {'P', 'S', WEFT_STEP_REDUCE_SCATTER},
+                 {'P', 'R', WEFT_STEP_ALL_REDUCE}, {'S', 'S', WEFT_STEP_ALL_TO_ALL},
+                 {'R', 'S', WEFT_STEP_SLICE},      {'R', 'P', WEFT_STEP_PARTIAL},
+                 {'S', 'P', WEFT_STEP_PARTIAL}};
+
+    for (size_t i = 0; i < WF_COUNT(kinds); i++)
+        if (kinds[i].from == from && kinds[i].to == to) return kinds[i].kind;
+    ck_abort_msg("a step from %c to %c", from, to);
+    return 0;
+}
+
+/* Close the gap that the axis AXIS leaves in its dimension's turns. */
+static void leave_dimension(struct wf_state *state, int axis)
+{
+    struct wf_code left = state->axis[axis];
+
+    state->axis[axis] = (struct wf_code){0};
+    if (!wf_code_splits(left)) return;
+    for (int i = 0; i < WEFT_MAX_AXES; i++)
+        if (wf_code_splits(state->axis[i]) && state->axis[i].value == left.value &&
+            state->axis[i].turn > left.turn)
+            state->axis[i].turn--;
+}
+
+static void join_dimension(struct wf_state *state, int axis, uint8_t dim)
+{
+    uint8_t turn = 1;
+
+    for (int i = 0; i < WEFT_MAX_AXES; i++)
+        if (wf_code_splits(state->axis[i]) && state->axis[i].value == dim) turn++;
+    state->axis[axis] = (struct wf_code){WF_SHARD, dim, turn, 0};
+}
+
+/* "1:S(0)>R;0:P(sum)>S(1)" */
+static struct wf_price price_steps(const struct wf_problem *problem, char *steps)
+{
+    struct wf_price sum = {0}, price;
+    struct wf_state at = problem->source;
+    char *rest = NULL;
+
+    for (char *step = strtok_r(steps, ";", &rest); step != NULL;
+         step = strtok_r(NULL, ";", &rest)) {
+        int axis = step[0] - '0';
+        const char *to = strchr(step, '>') + 1;
+        struct wf_edge edge = {kind_of(step[2], to[0]), UINT32_C(1) << axis, at};
+        leave_dimension(&edge.to, axis);
+        if (to[0] == 'S') join_dimension(&edge.to, axis, (uint8_t)(to[2] - '0'));
+        if (to[0] == 'P') edge.to.axis[axis] = (struct wf_code){WF_PARTIAL, WEFT_REDUCE_SUM, 0, 0};
+        wf_price_edge(problem, &at, &edge, &price);
+        sum.ns += price.ns;
+        sum.received += price.received;
+        at = edge.to;
+    }
+    return sum;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Line of tests/data/plans.txt: mesh|shape|from|to|greedy|graph. */
+static void compare_with_incumbent(char *line, const weft_cost_table *costs)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
+    struct wf_price greedy, graph;
+    struct wf_problem problem;
+    weft_plan_info info;
+    struct pair pair;
+    char *field[6], *rest = line;
+
+    for (size_t i = 0; i < WF_COUNT(field); i++)
+        field[i] = strsep(&rest, "|");
+    for (char *c = field[1]; *c != '\0'; c++)
+        if (*c == 'x') *c = ',';
+    open_pair(&pair, field[0], field[1], field[2], field[3]);
+    ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
+    greedy = price_steps(&problem, field[4]);
+    graph = price_steps(&problem, field[5]);
+    info = plan_info(&pair, &options);
+    ck_assert_msg(info.cost_ns <= least(greedy.ns, graph.ns),
+                  "--mesh %s --shape %s --from \"%s\" --to \"%s\": %llu ns, the incumbent %llu",
+                  field[0], field[1], field[2], field[3], (unsigned long long)info.cost_ns,
+                  (unsigned long long)least(greedy.ns, graph.ns));
+    options.minimize = WEFT_MINIMIZE_BYTES;
+    info = plan_info(&pair, &options);
+    ck_assert_msg(info.bytes_received_max <= least(greedy.received, graph.received),
+                  "--mesh %s --shape %s --from \"%s\" --to \"%s\": %llu bytes, the incumbent %llu",
+                  field[0], field[1], field[2], field[3],
+                  (unsigned long long)info.bytes_received_max,
+                  (unsigned long long)least(greedy.received, graph.received));
+    close_pair(&pair);
+}
+
+START_TEST(no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent)
+{
+    static const char *const tables[] = {"dtensor", "default", "cpu"};
+    char line[1024];
+
+    for (size_t t = 0; t < WF_COUNT(tables); t++) {
+        FILE *file = fopen(WEFT_TEST_DATA "/plans.txt", "r");
+        weft_cost_table *costs;
+        int pairs = 0;
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(weft_cost_table_find(tables[t], &costs), WEFT_OK);
+        while (fgets(line, sizeof line, file) != NULL) {
+            if (line[0] == '#') continue;
+            line[strcspn(line, "\n")] = '\0';
+            compare_with_incumbent(line, costs);
+            pairs++;
+        }
+        fclose(file);
+        ck_assert_int_eq(pairs, 843);
+        weft_cost_table_release(&costs);
+    }
+}
+END_TEST
+
+/* ---- against exhaustive search ---- */
+
+static uint64_t random_below(uint64_t *seed, uint64_t n)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*seed >> 33) % n;
+}
+
+static void random_placements(uint64_t *seed, int axes, int dims, char *out, size_t capacity)
+{
+    size_t at = 0;
+
+    for (int a = 0; a < axes; a++) {
+        uint64_t kind = random_below(seed, 6);
+        at += (size_t)snprintf(out + at, capacity - at, "%s", a > 0 ? "," : "");
+        if (kind == 0)
+            at += (size_t)snprintf(out + at, capacity - at, "R");
+        else if (kind == 1)
+            at += (size_t)snprintf(out + at, capacity - at, "P");
+        else if (kind == 2)
+            at += (size_t)snprintf(out + at, capacity - at, "SS(%d,2)",
+                                   (int)random_below(seed, (uint64_t)dims));
+        else
+            at += (size_t)snprintf(out + at, capacity - at, "S(%d)",
+                                   (int)random_below(seed, (uint64_t)dims));
+    }
+}
+
+static void compare_with_exhaustive(uint64_t *seed)
+{
+    static const char *const tables[] = {"dtensor", "default", "cpu"};
+    int axes = 1 + (int)random_below(seed, 3), dims = 1 + (int)random_below(seed, 3);
+    char mesh[32] = "", shape[64] = "", from[64], to[64];
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_cost_table *costs;
+    struct wf_problem problem;
+    weft_plan_info info;
+    struct pair pair;
+
+    for (int a = 0; a < axes; a++)
+        snprintf(mesh + strlen(mesh), sizeof mesh - strlen(mesh), "%s%d", a > 0 ? "x" : "",
+                 2 + (int)random_below(seed, 2));
+    for (int d = 0; d < dims; d++)
+        snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%d", d > 0 ? "," : "",
+                 1 + (int)random_below(seed, 600));
+    random_placements(seed, axes, dims, from, sizeof from);
+    random_placements(seed, axes, dims, to, sizeof to);
+    open_pair(&pair, mesh, shape, from, to);
+    ck_assert_int_eq(weft_cost_table_find(tables[random_below(seed, 3)], &costs), WEFT_OK);
+    options.costs = costs;
+    options.minimize = (uint32_t)random_below(seed, 2);
+    ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
+    info = plan_info(&pair, &options);
+    ck_assert_msg(
+        (options.minimize == WEFT_MINIMIZE_BYTES ? info.bytes_received_max : info.cost_ns) ==
+            exhaustive_least(&problem),
+        "weft plan --mesh %s --shape %s --from \"%s\" --to \"%s\" --minimize %s", mesh, shape, from,
+        to, options.minimize == WEFT_MINIMIZE_BYTES ? "bytes" : "time");
+    weft_cost_table_release(&costs);
+    close_pair(&pair);
+}
+
+START_TEST(the_search_finds_what_exhaustive_search_finds)
+{
+    const char *given = getenv("WEFT_SEED"), *count = getenv("WEFT_CASES");
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : 20261115;
+    long plans = count != NULL ? strtol(count, NULL, 10) : 400;
+
+    printf("seed %llu, %ld plans\n", (unsigned long long)seed, plans);
+    for (long i = 0; i < plans; i++)
+        compare_with_exhaustive(&seed);
+}
+END_TEST
+
+SUITE(plan_optimal, no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent,
+      the_search_finds_what_exhaustive_search_finds)

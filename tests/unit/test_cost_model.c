@@ -1,0 +1,81 @@
+#include "cost/cost.h"
+#include "support/suite.h"
+
+static weft_cost_table *dtensor(void)
+{
+    weft_cost_table *table;
+
+    ck_assert_int_eq(weft_cost_table_find("dtensor", &table), WEFT_OK);
+    return table;
+}
+
+/* Values that DTensor itself gives for 8 devices of one host, in microseconds. */
+START_TEST(the_dtensor_table_gives_dtensors_own_costs)
+{
+    static const struct {
+        uint32_t kind;
+        uint64_t local, received;
+        double microseconds;
+    } cases[] = {
+        {WEFT_STEP_ALL_GATHER, 1 << 20, UINT64_C(7) << 20, 88.747},
+        {WEFT_STEP_ALL_TO_ALL, 1 << 20, (UINT64_C(7) << 20) / 8, 21.543},
+        {WEFT_STEP_ALL_REDUCE, 1 << 20, (UINT64_C(14) << 20) / 8, 34.487},
+        {WEFT_STEP_REDUCE_SCATTER, 1 << 20, (UINT64_C(7) << 20) / 8, 20.543},
+        {WEFT_STEP_ALL_GATHER, 1 << 30, UINT64_C(7) << 30, 79828.36},
+    };
+    weft_cost_table *table = dtensor();
+
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        struct wf_work work = {.kind = cases[i].kind, .ranks = 8, .received = cases[i].received};
+        ck_assert_double_eq_tol((double)wf_cost_ns(table, &work) / 1000, cases[i].microseconds,
+                                cases[i].microseconds * 1e-4);
+    }
+    weft_cost_table_release(&table);
+}
+END_TEST
+
+START_TEST(time_grows_with_everything_it_counts)
+{
+    weft_cost_table *table;
+    struct wf_work work = {.kind = WEFT_STEP_EXCHANGE, .ranks = 4, .received = 1 << 20};
+    uint64_t before, after;
+
+    ck_assert_int_eq(weft_cost_table_find("default", &table), WEFT_OK);
+    before = wf_cost_ns(table, &work);
+    work.packed = 1 << 20;
+    after = wf_cost_ns(table, &work);
+    ck_assert_uint_gt(after, before);
+    before = after;
+    work.reduced = work.copied = 1 << 20;
+    after = wf_cost_ns(table, &work);
+    ck_assert_uint_gt(after, before);
+    before = after;
+    work.link = WF_BETWEEN_HOSTS;
+    ck_assert_uint_gt(wf_cost_ns(table, &work), before);
+    weft_cost_table_release(&table);
+}
+END_TEST
+
+START_TEST(the_largest_tensors_do_not_wrap)
+{
+    weft_cost_table *table = dtensor();
+    struct wf_work work = {.kind = WEFT_STEP_ALL_GATHER, .ranks = 2, .received = INT64_MAX};
+
+    ck_assert_uint_gt(wf_cost_ns(table, &work), UINT64_C(90000000000000000));
+    weft_cost_table_release(&table);
+}
+END_TEST
+
+START_TEST(unknown_tables_are_answered_with_the_known_ones)
+{
+    weft_cost_table *table = NULL;
+
+    ck_assert_int_eq(weft_cost_table_find("gpu", &table), WEFT_ERR_NOT_FOUND);
+    ck_assert_str_eq(weft_last_error(),
+                     "no cost table \"gpu\" is built in; there are default, cpu, dtensor");
+    ck_assert_ptr_null(table);
+}
+END_TEST
+
+SUITE(cost_model, the_dtensor_table_gives_dtensors_own_costs, time_grows_with_everything_it_counts,
+      the_largest_tensors_do_not_wrap, unknown_tables_are_answered_with_the_known_ones)
