@@ -51,15 +51,15 @@ int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position)
 bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
 {
     int32_t found[WEFT_MAX_AXES] = {0};
-    int32_t rest = rank - mesh->origin;
+    int32_t rest;
 
-    if (rank < 0) return false;
+    if (rank < mesh->origin) return false; /* also what is negative: no origin is */
     if (mesh->ranks != NULL) {
         int32_t place = wf_mesh_place(mesh, rank);
         if (place >= 0) wf_mesh_coord_at(mesh, place, coord);
         return place >= 0;
     }
-    if (rest < 0) return false;
+    rest = rank - mesh->origin;
     for (int32_t i = 0; i < mesh->mode_count; i++) {
         const struct wf_mode *m = &mesh->modes[mesh->by_stride[i]];
         int32_t digit = rest / m->stride;
