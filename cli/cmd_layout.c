@@ -124,6 +124,17 @@ static int32_t terminal_width(void)
     return ioctl(fileno(stdout), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
+/* Of a tensor with more dimensions than the picture: which are in it. */
+static void add_dims(struct wf_text *text, const struct picture *picture)
+{
+    if (weft_spec_dims(picture->spec) <= 2) return;
+    if (picture->rows.dim >= 0)
+        wf_text_add(text, "dimensions %d and %d", picture->rows.dim, picture->columns.dim);
+    else
+        wf_text_add(text, "dimension %d", picture->columns.dim);
+    wf_text_add(text, ", the others are whole:\n");
+}
+
 /* The picture, or one line that says why there is none. */
 static void add_grid(struct wf_text *text, const weft_spec *spec)
 {
@@ -134,6 +145,7 @@ static void add_grid(struct wf_text *text, const weft_spec *spec)
         wf_text_add(text, "(%s)\n\n", weft_last_error());
         return;
     }
+    add_dims(text, &picture);
     if (!picture_add_grid(&picture, terminal_width(), colour, text))
         wf_text_add(text, "(no picture: it is wider than the terminal or too tall; --svg FILE "
                           "draws it)\n");

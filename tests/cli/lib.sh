@@ -21,6 +21,14 @@ is() {
     fi
 }
 
+contains() {
+    local want=$1 have
+    shift
+    check=$((check + 1))
+    have=$("$@" 2>&1) || not_so "exit code $? of $*"
+    if [[ $have != *"$want"* ]]; then not_so "\"$want\" in what $* prints: $have"; fi
+}
+
 fails() {
     local code=$1 text=$2 have status
     shift 2

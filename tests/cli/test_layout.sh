@@ -50,6 +50,37 @@ fails 1 'more than two dimensions are split' \
     layout --mesh 2x2x2 --shape 4x4x4 --placements 'S(0),S(1),S(2)' --svg -
 fails 1 'No such file or directory' layout --mesh 2 --shape 4 --placements R --svg /nowhere/at/all.svg
 
+# What does not fit, or is not there, is said in words.
+contains '9      is not in the mesh and holds nothing' layout --mesh 2 --shape 4 --placements R --rank 9
+contains '(no picture: more than two dimensions are split)' \
+    layout --mesh 2x2x2 --shape 4x4x4 --placements 'S(0),S(1),S(2)'
+contains '(no picture: the tensor has no elements)' layout --mesh 2 --shape 0x4 --placements 'S(0)'
+contains '(no picture: dimension 0 is in more than 256 pieces)' \
+    layout --mesh 2 --shape 4096 --placements 'SS(0,1024)'
+contains '(no picture: it is wider than the terminal or too tall' \
+    layout --mesh 2x4 --shape 5000x8000 --placements 'S(0),SS(1,30)'
+contains '... and 44 more; --rank R shows any, --json all' layout --mesh 300 --shape 300 --placements 'S(0)'
+contains '0-2,6-8,12-14,18-20,24-26,30-32,...' layout --mesh 2 --shape 60 --placements 'SS(0,10)' --rank 0
+contains 'the scalar' layout --mesh 2 --shape '[]' --placements R
+contains '0 +31' layout --mesh 32x4 --shape 4 --placements 'R,S(0)'
+contains ' 0,8,16,24 ' layout --mesh 4x8 --shape 8 --placements 'R,S(0)'
+
+# A tensor with more dimensions is drawn if two of them are split, or fewer.
+contains 'dimension 1, the others are whole:
+   0  1  2  3
+   0  0  1  1' layout --mesh 2 --shape 4x4x4 --placements 'S(1)'
+contains 'dimensions 1 and 2, the others are whole:
+         0    2048' layout --mesh 2x2 --shape 4x4096x4096 --placements 'S(1),S(2)'
+
+# On a terminal cells are coloured, unless NO_COLOR says otherwise.
+in_terminal() {
+    python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$weft" layout --mesh 2 --shape 2 \
+        --placements 'S(0)' </dev/null
+}
+contains $'\033[48;5;117;38;5;16m 0 \033[0m' in_terminal
+check=$((check + 1))
+if [[ $(NO_COLOR=1 in_terminal) == *$'\033'* ]]; then not_so "colour in spite of NO_COLOR"; fi
+
 # The drawing is well-formed and has a rectangle per cell and one for the page.
 rectangles() {
     layout "$@" --svg - | python3 -c '
@@ -57,12 +88,18 @@ import sys, xml.etree.ElementTree as tree
 root = tree.parse(sys.stdin).getroot()
 print(len(root.findall("{http://www.w3.org/2000/svg}rect")))'
 }
+is 2 rectangles --mesh 2 --shape '[]' --placements R
+is 257 rectangles --mesh 256 --shape 4096 --placements 'S(0)'
 is 9 rectangles --mesh 2x4 --shape 8x16 --placements 'S(0),S(1)'
 is 13 rectangles --mesh dp=2,tp=4 --shape 24 --placements 'SS(0,3),S(0)'
 
 is 65536 bash -c "'$weft' layout --mesh 256x256 --shape 8192x4096 --placements 'S(0),S(1)' --json |
     grep -o '\"rank\"' | wc -l"
 
-is 8 bash -c "'$weft' bench layout --ms 1 --json | grep -o median_ns | wc -l"
+is 9 bash -c "'$weft' bench layout --ms 1 --json | grep -o median_ns | wc -l"
 fails 2 'did you mean "layout"?' "$weft" bench layuot
+contains 'shapes, offsets and runs of a rank' "$weft" bench --help
+fails 2 'usage: weft bench' "$weft" bench
+contains 'under 200 ns' "$weft" bench layout --ms 1
+fails 2 '--ms is "0"' "$weft" bench layout --ms 0
 finish
