@@ -15,7 +15,7 @@
         {"to", "P", "placements of the target: R,S(1)"},                                           \
         {"memory-limit", "B", "most scratch per rank, in bytes"},                                  \
         {"minimize", "X", "time (default), bytes or memory"},                                      \
-        {"planner", "X", "search (default) or exchange"},                                          \
+        {"planner", "X", "search (default), exchange, dtensor-greedy, dtensor-graph"},             \
     {                                                                                              \
         "costs", "T", "a cost table: default, cpu, dtensor, or a file"                             \
     }

@@ -1,5 +1,5 @@
 /* plan.c - the plan object. */
-#include "plan.h"
+#include "dtensor.h"
 
 #include <string.h>
 
@@ -91,6 +91,21 @@ static weft_status check(const weft_spec *from, const weft_spec *to, const weft_
     return WEFT_OK;
 }
 
+static weft_status find_path(struct wf_problem *problem, uint32_t planner, struct wf_path *out)
+{
+    switch (planner) {
+    case WEFT_PLANNER_DTENSOR_GREEDY:
+        return wf_dtensor_greedy(problem, out);
+    case WEFT_PLANNER_DTENSOR_GRAPH:
+        return wf_dtensor_graph(problem, out);
+    case WEFT_PLANNER_EXCHANGE:
+        problem->without = ~EXCHANGES;
+        return wf_search(problem, out);
+    default:
+        return wf_search(problem, out);
+    }
+}
+
 weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                              const weft_plan_options *options, weft_plan **out)
 {
@@ -107,9 +122,8 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
     if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, &given, out);
     WF_TRY(wf_problem_set(&problem, from, to, &given));
     path.count = 0;
-    if (given.planner == WEFT_PLANNER_EXCHANGE) problem.without = ~EXCHANGES;
     if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
-        WF_TRY(wf_search(&problem, &path));
+        WF_TRY(find_path(&problem, given.planner, &path));
     return from_path(&problem, &path, out);
 }
 

@@ -1,0 +1,48 @@
+/* dtensor.c - steps of one axis, as DTensor takes them. */
+#include "dtensor.h"
+
+uint32_t wf_dtensor_kind(struct wf_code from, struct wf_code to)
+{
+    if (to.place == WF_PARTIAL) return WEFT_STEP_PARTIAL;
+    if (from.place == WF_REPLICATE) return WEFT_STEP_SLICE;
+    if (from.place == WF_PARTIAL)
+        return to.place == WF_REPLICATE ? WEFT_STEP_ALL_REDUCE : WEFT_STEP_REDUCE_SCATTER;
+    return to.place == WF_REPLICATE ? WEFT_STEP_ALL_GATHER : WEFT_STEP_ALL_TO_ALL;
+}
+
+struct wf_state wf_dtensor_moved(const struct wf_problem *problem, const struct wf_state *state,
+                                 int32_t axis, struct wf_code to)
+{
+    struct wf_state moved = *state;
+    struct wf_code left = state->axis[axis];
+
+    moved.axis[axis] = (struct wf_code){0};
+    if (wf_code_splits(left))
+        for (int32_t i = 0; i < problem->axes; i++)
+            if (wf_code_splits(moved.axis[i]) && moved.axis[i].value == left.value &&
+                moved.axis[i].turn > left.turn)
+                moved.axis[i].turn--;
+    if (wf_code_splits(to)) {
+        to.turn = 1;
+        for (int32_t i = 0; i < problem->axes; i++)
+            if (wf_code_splits(moved.axis[i]) && moved.axis[i].value == to.value) to.turn++;
+    }
+    moved.axis[axis] = to;
+    return moved;
+}
+
+weft_status wf_dtensor_step(const struct wf_problem *problem, struct wf_state *at, int32_t axis,
+                            struct wf_code to, struct wf_path *path)
+{
+    struct wf_edge *edge = &path->edges[path->count];
+
+    if (path->count == WF_PATH_MAX)
+        return wf_fail(WEFT_ERR_INTERNAL, "a plan of more than %d steps", WF_PATH_MAX);
+    edge->kind = wf_dtensor_kind(at->axis[axis], to);
+    edge->axes = UINT32_C(1) << axis;
+    edge->to = wf_dtensor_moved(problem, at, axis, to);
+    wf_price_edge(problem, at, edge, &path->prices[path->count]);
+    *at = edge->to;
+    path->count++;
+    return WEFT_OK;
+}
