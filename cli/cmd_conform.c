@@ -81,7 +81,8 @@ static void print_end(const struct kit_options *options, const struct kit_board 
     print_failures(options, board);
     if (board->stopped[0] != '\0') printf("\n%s\n", board->stopped);
     if (totals.failed == 0 && totals.passed == 0)
-        printf("no case was run\n");
+        printf("no case was run%s%s\n", options->only != NULL ? "; there is none under " : "",
+               options->only != NULL ? options->only : "");
     else if (all_well(board))
         printf("%spassed%s: %u cases in %.1f s\n", cli_colour(stdout, CLI_GREEN),
                cli_colour(stdout, CLI_PLAIN), totals.passed, seconds);
@@ -124,7 +125,9 @@ static void json_report(struct wf_text *text, const struct kit_options *options,
     wf_json_bool(&json, "conforms", all_well(board));
     wf_json_uint(&json, "passed", totals.passed);
     wf_json_uint(&json, "failed", totals.failed);
+    wf_json_uint(&json, "passed_over", totals.lost);
     wf_json_real(&json, "seconds", seconds);
+    wf_json_string(&json, "stopped", board->stopped[0] != '\0' ? board->stopped : NULL);
     json_levels(&json, board);
     wf_json_begin(&json, "failures", '[');
     for (uint32_t i = 0; i < count && i < KIT_MAX_FAILURES; i++) {
@@ -192,6 +195,22 @@ static bool check_level(const struct cli_command *command, const char *option, c
     return false;
 }
 
+static bool is_assignment(const char *text)
+{
+    struct wf_scan scan = {text, 0};
+    const char *name;
+    size_t length;
+
+    return strlen(text) <= 200 && wf_scan_name(&scan, &name, &length) && wf_scan_char(&scan, '=');
+}
+
+static int list_levels(void)
+{
+    for (size_t i = 0; i < kit_level_count; i++)
+        printf("%-12s %s\n", kit_levels[i].name, kit_levels[i].summary);
+    return CLI_OK;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_args args;
@@ -201,6 +220,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (cli_has(command, &args, "levels")) return list_levels();
     if (args.rest_count != 1) {
         fprintf(stderr, "weft %s: give one plugin, by path or by name\n", command->name);
         return CLI_USAGE;
@@ -220,8 +240,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!check_level(command, "--level", options.level) ||
         !check_level(command, "--only", options.only))
         return CLI_USAGE;
-    if (options.rank_env != NULL && strchr(options.rank_env, '=') == NULL) {
-        fprintf(stderr, "weft %s: --rank-env wants NAME=VALUE\n", command->name);
+    if (options.rank_env != NULL && !is_assignment(options.rank_env)) {
+        fprintf(stderr, "weft %s: --rank-env is \"%s\", not NAME=VALUE of at most 200 bytes\n",
+                command->name, options.rank_env);
         return CLI_USAGE;
     }
     if (strchr(options.backend, '/') != NULL) {
@@ -236,14 +257,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_conform = {
     .name = "conform",
     .summary = "run the conformance kit on a plugin",
-    .arguments = "PLUGIN [options]",
+    .arguments = "PLUGIN [options] | --levels",
     .example = "weft conform ./libweft_plugin_mine.so --ranks 4\n"
                "  weft conform gloo-cpu --only 'collectives/all_reduce/*/sum'",
     .options =
         (const struct cli_option[]){
             {"ranks", "N", "how many ranks (4)"},
             {"threads", NULL, "ranks are threads of one process, not processes"},
-            {"level", "L", "run this level only: load, memory, ..."},
+            {"level", "L", "run this level only"},
+            {"levels", NULL, "list the levels"},
             {"only", "CASE", "run the cases under this name; * stands for any one part"},
             {"seed", "S", "of the data (1)"},
             {"timeout", "SECONDS", "time limit of communicators (10)"},

@@ -6,22 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool kit_case_matches(const char *pattern, const char *name)
-{
-    for (;;) {
-        size_t want = strcspn(pattern, "/"), have = strcspn(name, "/");
-        bool any = want == 1 && pattern[0] == '*';
-
-        if (!any && (want != have || memcmp(pattern, name, want) != 0)) return false;
-        pattern += want;
-        name += have;
-        if (pattern[0] == '\0' || (pattern[0] == '/' && pattern[1] == '\0')) return true;
-        if (name[0] == '\0') return false;
-        pattern++;
-        name++;
-    }
-}
-
 void kit_board_fail(struct kit_board *board, int level, const char *name, int32_t rank,
                     const char *text)
 {

@@ -132,11 +132,13 @@ bool kit_team_run(const struct kit_options *options, struct kit_board *board,
 /* What each rank does: all levels that were asked for; in levels.c. */
 void kit_rank_main(struct kit *kit);
 
-/* ---- cases.c: opening, failing and closing a case ---- */
+/* ---- match.c ---- */
 
 /* Does the case NAME lie under PATTERN?  Parts are separated by '/', '*' stands for one part, and
  * a pattern of fewer parts covers everything below it. */
 bool kit_case_matches(const char *pattern, const char *name);
+
+/* ---- cases.c: opening, failing and closing a case ---- */
 
 /* Open the case "LEVEL/FORMAT...".  False: it was not asked for; go on to the next. */
 bool kit_begin(struct kit *kit, const char *format, ...) WF_PRINTF(2, 3);
@@ -161,6 +163,11 @@ static inline bool kit_ok(struct kit *kit, const char *what, weft_status status)
 }
 /* Fail the case unless HOLDS. */
 bool kit_check(struct kit *kit, bool holds, const char *format, ...) WF_PRINTF(3, 4);
+
+/* ---- exports.c ---- */
+
+/* Does the shared object at PATH export more than the entry of a plugin?  OUT receives the name. */
+bool kit_exports_more(const char *path, char *out, size_t capacity);
 
 /* ---- leaks.c ---- */
 

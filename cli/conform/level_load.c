@@ -28,6 +28,16 @@ static void identity(struct kit *kit)
     kit_end(kit);
 }
 
+static void exports(struct kit *kit)
+{
+    char name[128];
+
+    if (!kit_begin(kit, "exports")) return;
+    kit_check(kit, !kit_exports_more(kit->opened->file, name, sizeof name),
+              "it exports %s, where the entry should be all", name);
+    kit_end(kit);
+}
+
 static void probe(struct kit *kit)
 {
     weft_probe first = {.struct_size = sizeof first}, second = {.struct_size = sizeof second};
@@ -129,6 +139,7 @@ static void bad_device(struct kit *kit)
 void kit_level_load(struct kit *kit)
 {
     identity(kit);
+    exports(kit);
     probe(kit);
     describe(kit);
     short_struct(kit);

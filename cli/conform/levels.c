@@ -35,6 +35,11 @@ static bool wanted(const struct kit_options *options, int level)
     return only == NULL || only[0] == '*' || kit_level_find(only, strcspn(only, "/")) == level;
 }
 
+static bool may_run(const struct kit *kit)
+{
+    return !kit->options->threads || (kit->info.features & WEFT_FEATURE_THREADS) != 0;
+}
+
 /* Open this rank's device.  Part of no level, since all of them need it. */
 static bool open_device(struct kit *kit)
 {
@@ -46,7 +51,7 @@ static bool open_device(struct kit *kit)
     if (kit->plugin != NULL && kit->plugin->device->open(&options, &kit->device) == WEFT_OK &&
         kit->plugin->device->describe(kit->device, &kit->info) != WEFT_OK)
         kit->device = NULL;
-    opened = kit->plugin != NULL && kit->device != NULL;
+    opened = kit->plugin != NULL && kit->device != NULL && may_run(kit);
     kit_gather(kit, &kit->groups[0], &opened, all, sizeof opened);
     for (int32_t rank = 0; rank < kit->size; rank++)
         if (!all[rank]) return false;
@@ -62,6 +67,8 @@ static void report_closed(struct kit *kit)
         kit_fail(kit, "%s", kit->opened->refusal);
     else if (kit->device == NULL)
         kit_fail(kit, "the device cannot be opened: %s", weft_last_error());
+    else if (!may_run(kit))
+        kit_fail(kit, "--threads, but the plugin does not have WEFT_FEATURE_THREADS");
     kit_end(kit);
 }
 

@@ -81,7 +81,7 @@ static bool offers_messages(struct kit *kit)
     if (comm == NULL || table->group_begin(comm) != WEFT_OK) return true; /* cases will tell */
     offered = table->send(comm, &message) != WEFT_ERR_UNSUPPORTED;
     if (table->receive(comm, &message) != WEFT_ERR_UNSUPPORTED) offered = true;
-    return table->group_end(comm) != WEFT_ERR_UNSUPPORTED || offered;
+    return table->group_end(comm) != WEFT_ERR_UNSUPPORTED && offered;
 }
 
 bool kit_has_messages(struct kit *kit)
