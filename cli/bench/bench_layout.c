@@ -2,7 +2,7 @@
  * thread. */
 #include "cli.h"
 
-#include "bench/loop.h"
+#include "bench/alone.h"
 
 #include "shard/shard.h"
 
@@ -87,18 +87,6 @@ static int first_overlap(void *argument)
     return 0;
 }
 
-static int alone_barrier(void *self)
-{
-    (void)self;
-    return 0;
-}
-
-static int alone_maximum(void *self, uint64_t *values, size_t count)
-{
-    (void)self, (void)values, (void)count;
-    return 0;
-}
-
 static const char three_axes[] = "f32[4096,1000,64] S(0),SS(1,4),S(0)";
 static const char moved[] = "f32[4096,1000,64] S(1),S(0),SS(0,8)";
 
@@ -130,14 +118,10 @@ static weft_status prepare(const struct row *row, struct subject *out)
 
 static weft_status measure(const struct row *row, uint64_t budget_ns, struct bench_times *times)
 {
-    static const struct bench_ranks alone = {
-        .rank = 0, .size = 1, .self = NULL, .barrier = alone_barrier, .maximum = alone_maximum};
     struct subject subject;
     weft_status status = prepare(row, &subject);
 
-    if (status == WEFT_OK &&
-        bench_time(&alone, row->operation, &subject, budget_ns, times) == BENCH_NO_MEMORY)
-        status = wf_fail_memory(0);
+    if (status == WEFT_OK) status = bench_alone(row->operation, &subject, budget_ns, times);
     weft_spec_release(&subject.spec);
     weft_spec_release(&subject.other);
     weft_mesh_release(&subject.mesh);

@@ -126,6 +126,24 @@ WEFT_API const char *weft_step_name(uint32_t kind);
 WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char *buffer,
                                                     size_t capacity, size_t *length);
 
+/* ---- plans kept ---- */
+
+/* Plans by what they were asked for, so that asking again takes no time to speak of. */
+typedef struct weft_plan_cache weft_plan_cache;
+
+/* A cache of at most PLANS plans (0: 4096); the one longest unused makes room for the next.  The
+ * caller releases *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out);
+
+/* As weft_plan_create, from the cache where it is there.  One thread at a time per cache. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_get(weft_plan_cache *cache,
+                                                        const weft_spec *from, const weft_spec *to,
+                                                        const weft_plan_options *options,
+                                                        weft_plan **out);
+
+/* Drops its plans; those that were handed out live on. */
+WEFT_API void weft_plan_cache_release(weft_plan_cache **cache);
+
 #ifdef __cplusplus
 }
 #endif

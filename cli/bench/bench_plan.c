@@ -1,0 +1,162 @@
+/* bench_plan.c - `weft bench plan`: how long planning takes.  One process, one thread. */
+#include "bench/alone.h"
+
+#include <string.h>
+
+struct subject {
+    weft_mesh *mesh;
+    weft_spec *from, *to;
+    weft_plan_options options;
+    weft_plan_cache *cache; /* NULL: planned anew each time */
+};
+
+static int plan_anew(void *argument)
+{
+    struct subject *s = argument;
+    weft_plan *plan;
+    weft_status status = weft_plan_create(s->from, s->to, &s->options, &plan);
+
+    if (status == WEFT_OK) weft_plan_release(&plan);
+    return status;
+}
+
+static int plan_again(void *argument)
+{
+    struct subject *s = argument;
+    weft_plan *plan;
+    weft_status status = weft_plan_cache_get(s->cache, s->from, s->to, &s->options, &plan);
+
+    if (status == WEFT_OK) weft_plan_release(&plan);
+    return status;
+}
+
+/* A limit of 0 means that none is promised. */
+static const struct row {
+    const char *mesh, *shape, *from, *to, *planner;
+    int (*operation)(void *);
+    uint64_t limit_ns;
+} rows[] = {
+    {"8", "4096,4096", "S(0)", "S(1)", "search", plan_anew, 5000},
+    {"8", "4096,4096", "P", "S(1)", "search", plan_anew, 5000},
+    {"2x4", "4096,4096", "S(0),R", "R,S(1)", "search", plan_anew, 20000},
+    {"2x4", "4096,4096", "P,S(0)", "S(1),R", "search", plan_anew, 20000},
+    {"2x2x2", "4096,4096,64", "S(0),S(1),S(0)", "S(1),S(0),R", "search", plan_anew, 200000},
+    {"64x128x128", "8192,8192,64", "S(0),S(1),S(0)", "S(1),S(0),R", "search", plan_anew, 200000},
+    {"2x2x2", "4096,4096,64", "P,P,P", "R,R,R", "search", plan_anew, 2000000},
+    {"2x2x2", "4096,4096,64", "P,P,P", "R,R,R", "dtensor-graph", plan_anew, 0},
+    {"2x2x2", "4096,4096,64", "P,P,P", "R,R,R", "cache", plan_again, 100},
+};
+
+static weft_status prepare(const struct row *row, struct subject *out)
+{
+    char text[128];
+
+    *out = (struct subject){.options = {.struct_size = sizeof out->options}};
+    if (strcmp(row->planner, "dtensor-graph") == 0)
+        out->options.planner = WEFT_PLANNER_DTENSOR_GRAPH;
+    WF_TRY(weft_mesh_parse(row->mesh, &out->mesh));
+    snprintf(text, sizeof text, "f32[%s] %s", row->shape, row->from);
+    WF_TRY(weft_spec_parse(out->mesh, text, &out->from));
+    snprintf(text, sizeof text, "f32[%s] %s", row->shape, row->to);
+    WF_TRY(weft_spec_parse(out->mesh, text, &out->to));
+    return row->operation == plan_again ? weft_plan_cache_create(0, &out->cache) : WEFT_OK;
+}
+
+static weft_status measure(const struct row *row, uint64_t budget_ns, struct bench_times *times)
+{
+    struct subject subject;
+    weft_status status = prepare(row, &subject);
+
+    if (status == WEFT_OK) status = bench_alone(row->operation, &subject, budget_ns, times);
+    weft_plan_cache_release(&subject.cache);
+    weft_spec_release(&subject.from);
+    weft_spec_release(&subject.to);
+    weft_mesh_release(&subject.mesh);
+    return status;
+}
+
+static void add_row(struct wf_text *text, const struct row *row, const struct bench_times *times)
+{
+    struct wf_text time = {0};
+
+    wf_text_time(&time, times->median_ns);
+    wf_text_add(text, "%-11s [%-12s] %-14s -> %-11s %-14s %9s", row->mesh, row->shape, row->from,
+                row->to, row->planner, time.data != NULL ? time.data : "");
+    wf_text_free(&time);
+    if (row->limit_ns > 0) {
+        wf_text_add(text, times->median_ns < row->limit_ns ? "   under " : "   NOT under ");
+        wf_text_time(text, row->limit_ns);
+    }
+    wf_text_char(text, '\n');
+}
+
+static void add_json_row(struct wf_json *json, const struct row *row,
+                         const struct bench_times *times)
+{
+    wf_json_begin(json, NULL, '{');
+    wf_json_string(json, "from", row->from);
+    wf_json_string(json, "to", row->to);
+    wf_json_string(json, "mesh", row->mesh);
+    wf_json_string(json, "shape", row->shape);
+    wf_json_string(json, "planner", row->planner);
+    wf_json_uint(json, "median_ns", times->median_ns);
+    wf_json_uint(json, "min_ns", times->min_ns);
+    if (row->limit_ns > 0)
+        wf_json_uint(json, "limit_ns", row->limit_ns);
+    else
+        wf_json_null(json, "limit_ns");
+    wf_json_end(json, '}');
+}
+
+static weft_status add_rows(struct wf_text *text, bool as_json, uint64_t budget_ns)
+{
+    struct wf_json json = {.out = text};
+    struct bench_times times;
+
+    if (as_json) {
+        wf_json_begin(&json, NULL, '{');
+        wf_json_string(&json, "bench", "plan");
+        wf_json_begin(&json, "rows", '[');
+    }
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        WF_TRY(measure(&rows[i], budget_ns, &times));
+        if (as_json)
+            add_json_row(&json, &rows[i], &times);
+        else
+            add_row(text, &rows[i], &times);
+    }
+    if (as_json) {
+        wf_json_end(&json, ']');
+        wf_json_end(&json, '}');
+        wf_text_char(text, '\n');
+    }
+    return WEFT_OK;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct wf_text text = {0};
+    struct cli_args args;
+    int64_t milliseconds;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (!cli_int(command, &args, "ms", 1, 60000, 200, &milliseconds)) return CLI_USAGE;
+    if (add_rows(&text, cli_has(command, &args, "json"), (uint64_t)milliseconds * 1000000) !=
+        WEFT_OK) {
+        wf_text_free(&text);
+        return cli_fail(command);
+    }
+    return cli_print(command, stdout, &text);
+}
+
+const struct cli_command bench_plan = {
+    .name = "bench plan",
+    .summary = "planning redistributions, anew and from a cache",
+    .arguments = "[--ms N] [--json]",
+    .example = "weft bench plan",
+    .options = (const struct cli_option[]){{"ms", "N", "milliseconds for each row (200)"},
+                                           {"json", NULL, "as JSON"},
+                                           {0}},
+    .run = run,
+};

@@ -1,0 +1,182 @@
+/* cache.c - plans by what they were asked for.
+ *
+ * Specs are unique objects and each kept plan holds its own, so a question is recognised by its
+ * pointers and a few numbers.  Kept plans form a list from the last used to the one unused longest,
+ * which goes when there is no more room. */
+#include "plan.h"
+
+#include <string.h>
+
+enum { DEFAULT_PLANS = 4096, NOBODY = -1 };
+
+/* What was asked, beside the specs. */
+struct question {
+    const weft_spec *from, *to;
+    const weft_cost_table *costs; /* its own reference, once kept */
+    uint64_t memory_limit;
+    uint32_t minimize, planner, without, zero;
+};
+
+struct kept {
+    struct question question;
+    weft_plan *plan;
+    uint64_t hash;
+    int32_t next;         /* in the bucket */
+    int32_t newer, older; /* in the order of use */
+};
+
+struct weft_plan_cache {
+    int32_t room, count, newest, oldest;
+    uint32_t mask;
+    int32_t *buckets;
+    struct kept kept[];
+};
+
+weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
+{
+    weft_plan_cache *cache;
+    uint32_t buckets = 16, room = plans != 0 ? plans : DEFAULT_PLANS;
+
+    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
+    if (room > 1 << 24) return wf_fail(WEFT_ERR_INVALID, "a cache of %u plans is too large", room);
+    while (buckets < 2 * room)
+        buckets *= 2;
+    cache = wf_calloc(1, sizeof *cache + room * sizeof cache->kept[0]);
+    if (cache == NULL) return wf_fail_memory(sizeof *cache + room * sizeof cache->kept[0]);
+    cache->buckets = wf_alloc(buckets * sizeof *cache->buckets);
+    if (cache->buckets == NULL) {
+        wf_free(cache);
+        return wf_fail_memory(buckets * sizeof *cache->buckets);
+    }
+    memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets); /* NOBODY everywhere */
+    cache->room = (int32_t)room;
+    cache->mask = buckets - 1;
+    cache->newest = cache->oldest = NOBODY;
+    *out = cache;
+    return WEFT_OK;
+}
+
+static uint64_t hash_of(const struct question *q)
+{
+    uint64_t h = wf_hash_mix(weft_spec_hash(q->from), weft_spec_hash(q->to));
+
+    h = wf_hash_mix(h, q->memory_limit);
+    return wf_hash_mix(h, (uint64_t)q->minimize << 48 | (uint64_t)q->planner << 32 | q->without);
+}
+
+static bool same(const struct question *a, const struct question *b)
+{
+    return a->from == b->from && a->to == b->to && a->costs == b->costs &&
+           a->memory_limit == b->memory_limit && a->minimize == b->minimize &&
+           a->planner == b->planner && a->without == b->without;
+}
+
+/* ---- the order of use ---- */
+
+static void unlink_use(weft_plan_cache *cache, int32_t at)
+{
+    struct kept *k = &cache->kept[at];
+
+    if (k->newer != NOBODY)
+        cache->kept[k->newer].older = k->older;
+    else
+        cache->newest = k->older;
+    if (k->older != NOBODY)
+        cache->kept[k->older].newer = k->newer;
+    else
+        cache->oldest = k->newer;
+}
+
+static void link_use(weft_plan_cache *cache, int32_t at)
+{
+    struct kept *k = &cache->kept[at];
+
+    k->newer = NOBODY;
+    k->older = cache->newest;
+    if (cache->newest != NOBODY)
+        cache->kept[cache->newest].newer = at;
+    else
+        cache->oldest = at;
+    cache->newest = at;
+}
+
+/* ---- keeping ---- */
+
+static void forget(weft_plan_cache *cache, int32_t at)
+{
+    struct kept *k = &cache->kept[at];
+    int32_t *link = &cache->buckets[k->hash & cache->mask];
+    weft_cost_table *costs = (weft_cost_table *)(uintptr_t)k->question.costs;
+
+    while (*link != at)
+        link = &cache->kept[*link].next;
+    *link = k->next;
+    unlink_use(cache, at);
+    weft_plan_release(&k->plan);
+    weft_cost_table_release(&costs);
+}
+
+static void keep(weft_plan_cache *cache, const struct question *question, uint64_t hash,
+                 weft_plan *plan)
+{
+    int32_t at = cache->count;
+    struct kept *k;
+
+    if (cache->count == cache->room) {
+        at = cache->oldest;
+        forget(cache, at);
+    } else {
+        cache->count++;
+    }
+    k = &cache->kept[at];
+    k->question = *question;
+    k->question.costs = weft_cost_table_retain(question->costs);
+    k->plan = weft_plan_retain(plan);
+    k->hash = hash;
+    k->next = cache->buckets[hash & cache->mask];
+    cache->buckets[hash & cache->mask] = at;
+    link_use(cache, at);
+}
+
+weft_status weft_plan_cache_get(weft_plan_cache *cache, const weft_spec *from, const weft_spec *to,
+                                const weft_plan_options *options, weft_plan **out)
+{
+    weft_plan_options given = {0};
+    struct question question;
+    uint64_t hash;
+
+    if (cache == NULL || from == NULL || to == NULL || out == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
+    if (options != NULL)
+        memcpy(&given, options,
+               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    if (given.costs == NULL) given.costs = wf_cost_default();
+    question = (struct question){
+        from, to, given.costs, given.memory_limit, given.minimize, given.planner, given.without, 0};
+    hash = hash_of(&question);
+    for (int32_t at = cache->buckets[hash & cache->mask]; at != NOBODY; at = cache->kept[at].next) {
+        if (cache->kept[at].hash != hash || !same(&cache->kept[at].question, &question)) continue;
+        if (cache->newest != at) {
+            unlink_use(cache, at);
+            link_use(cache, at);
+        }
+        *out = weft_plan_retain(cache->kept[at].plan);
+        return WEFT_OK;
+    }
+    WF_TRY(weft_plan_create(from, to, &given, out));
+    keep(cache, &question, hash, *out);
+    return WEFT_OK;
+}
+
+void weft_plan_cache_release(weft_plan_cache **cache)
+{
+    weft_plan_cache *mine;
+
+    if (cache == NULL || *cache == NULL) return;
+    mine = *cache;
+    *cache = NULL;
+    while (mine->oldest != NOBODY)
+        forget(mine, mine->oldest);
+    wf_free(mine->buckets);
+    wf_free(mine);
+}
