@@ -6,6 +6,7 @@
 source "$(dirname "$0")/lib.sh"
 
 part packages need build test clang clang_runtime static
+part static env TIDY=--quick ci/lanes/static
 part asan ci/lanes/asan
 part tsan ci/lanes/tsan
 part cpu-gcc ci/lanes/cpu-gcc

@@ -148,7 +148,6 @@ weft_status wf_search_own_file(char **out)
         uintptr_t start, end;
         char *path = strchr(line, '/');
 
-        /* NOLINTNEXTLINE(cert-err34-c): the kernel wrote these numbers */
         if (path == NULL || sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &start, &end) != 2) continue;
         if (here < start || here >= end) continue;
         found = true;

@@ -37,6 +37,11 @@ weft_status wf_cpu_fail(weft_status status, const char *format, ...) CPU_PRINTF(
 weft_status wf_cpu_fail_errno(weft_status status, int error, const char *format, ...)
     CPU_PRINTF(3, 4);
 weft_status wf_cpu_fail_memory(size_t bytes);
+#ifdef __clang_analyzer__ /* which does not see that they return the status they are given */
+#define wf_cpu_fail(status, ...)       (wf_cpu_fail(status, __VA_ARGS__), (status))
+#define wf_cpu_fail_errno(status, ...) (wf_cpu_fail_errno(status, __VA_ARGS__), (status))
+#define wf_cpu_fail_memory(bytes)      (wf_cpu_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
+#endif
 /* What the last wf_cpu_fail of this thread said. */
 const char *wf_cpu_last_words(void);
 void wf_cpu_log(int level, const char *format, ...) CPU_PRINTF(2, 3);

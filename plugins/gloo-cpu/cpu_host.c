@@ -1,5 +1,8 @@
 /* cpu_host.c - the host's services, with formatting. */
 #include "cpu.h"
+#undef wf_cpu_fail
+#undef wf_cpu_fail_errno
+#undef wf_cpu_fail_memory
 
 #include <stdarg.h>
 #include <stdio.h>

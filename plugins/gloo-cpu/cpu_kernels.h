@@ -79,8 +79,8 @@ INTEGER(u64, uint64_t, uint64_t, uint64_t)
 #define REAL(name, type)                                                                           \
     BINARY(add_##name, type, a + b)                                                                \
     BINARY(multiply_##name, type, a *b)                                                            \
-    BINARY(least_##name, type, ((a < b) | (a != a)) ? a : b)                                         \
-    BINARY(most_##name, type, ((a > b) | (a != a)) ? a : b)                                          \
+    BINARY(least_##name, type, ((a < b) | (a != a)) ? a : b)                                       \
+    BINARY(most_##name, type, ((a > b) | (a != a)) ? a : b)                                        \
     SCALE(scale_##name, type, type)                                                                \
     SCALE_ADD(scale_add_##name, type, type)
 

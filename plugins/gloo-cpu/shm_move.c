@@ -145,11 +145,10 @@ weft_status wf_shm_gather(struct wf_shm_group *group, const struct wf_shm_op *op
     struct wf_shm_call call = wf_shm_call_of(op, group->size);
     bool root = group->rank == op->root;
     uint64_t bytes = op->count * op->element, end;
-    struct wf_shm_span mine = {.bytes = bytes};
     struct wf_shm_share share = {.send = op->send, .send_bytes = bytes};
 
     if (root) {
-        mine = part(op, op->recv_counts, op->recv_offsets, group->rank);
+        struct wf_shm_span mine = part(op, op->recv_counts, op->recv_offsets, group->rank);
         end = reach_of(group, op, op->recv_counts, op->recv_offsets);
         share.copy_send = (const unsigned char *)op->recv + mine.offset != op->send &&
                           overlap(op->send, bytes, op->recv, end);
