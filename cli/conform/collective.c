@@ -104,7 +104,7 @@ static void want_moved(struct part *part, int32_t source, uint8_t *out)
         input(part, source, from + i, out + (to + i) * part->bytes);
 }
 
-static double magnitude(struct kit_number number)
+static double magnitude(struct wf_number number)
 {
     return fabs(number.re) + fabs(number.im);
 }
@@ -113,23 +113,23 @@ static void want_reduced(struct part *part, uint8_t *out)
 {
     const struct kit_collective *c = part->c;
     int32_t size = c->group->size;
-    struct kit_number values[KIT_MAX_RANKS], scale;
+    struct wf_number values[KIT_MAX_RANKS], scale;
     uint8_t element[16];
 
     kit_pattern_scale(c->dtype, element);
-    scale = kit_number_load(c->dtype, element);
+    scale = wf_number_load(c->dtype, element);
     for (uint64_t i = 0; i < kit_share(c, 0, part->me); i++) {
         double sum = 0;
         for (int32_t source = 0; source < size; source++) {
             input(part, source, kit_send_offset(c, source, part->me) + i, element);
-            values[source] = kit_number_load(c->dtype, element);
+            values[source] = wf_number_load(c->dtype, element);
             sum += magnitude(values[source]);
         }
-        kit_number_store(c->dtype, kit_reduce(c->dtype, c->reduction, values, size, scale),
-                         out + i * part->bytes);
+        wf_number_store(c->dtype, wf_number_reduce(c->dtype, c->reduction, values, size, scale),
+                        out + i * part->bytes);
         if (c->reduction == WEFT_REDUCE_AVG) sum /= size;
         if (part->slack != NULL)
-            part->slack[part->recv_start + i] = kit_epsilon(c->dtype) * (size + 1) * sum;
+            part->slack[part->recv_start + i] = wf_dtype_epsilon(c->dtype) * (size + 1) * sum;
     }
 }
 

@@ -143,12 +143,12 @@ static bool same_element(const struct kit_compare *compare, uint64_t index, cons
 {
     size_t size = wf_dtype_bytes(compare->dtype);
     double slack = compare->slack != NULL ? compare->slack[index] : 0;
-    struct kit_number a, b;
+    struct wf_number a, b;
 
     if (memcmp(got, want, size) == 0) return true;
-    if (!compare->by_value || kit_epsilon(compare->dtype) == 0) return false;
-    a = kit_number_load(compare->dtype, got);
-    b = kit_number_load(compare->dtype, want);
+    if (!compare->by_value || wf_dtype_epsilon(compare->dtype) == 0) return false;
+    a = wf_number_load(compare->dtype, got);
+    b = wf_number_load(compare->dtype, want);
     return close_enough(a.re, b.re, slack) && close_enough(a.im, b.im, slack);
 }
 
@@ -169,8 +169,8 @@ static void fail_element(struct kit *kit, const struct kit_image *image, const c
     uint64_t at = image->start + index * wf_dtype_bytes(dtype);
     char want[128], got[128];
 
-    kit_number_print(dtype, image->want + at, want, sizeof want);
-    kit_number_print(dtype, image->got + at, got, sizeof got);
+    wf_number_print(dtype, image->want + at, want, sizeof want);
+    wf_number_print(dtype, image->got + at, got, sizeof got);
     kit_fail(kit, "%s, element %" PRIu64 ": expected %s, got %s", name, index, want, got);
 }
 

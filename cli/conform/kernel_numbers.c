@@ -14,18 +14,18 @@ static const double interesting[] = {
 
 static bool is_integer(uint32_t dtype)
 {
-    return !kit_is_float(dtype) && !kit_is_complex(dtype);
+    return !wf_dtype_is_float(dtype) && !wf_dtype_is_complex(dtype);
 }
 
 /* Ends of the range of an integer dtype. */
 static double lowest(uint32_t dtype)
 {
-    return kit_is_signed(dtype) ? -ldexp(1, (int)wf_dtype_bytes(dtype) * 8 - 1) : 0;
+    return wf_dtype_is_signed(dtype) ? -ldexp(1, (int)wf_dtype_bytes(dtype) * 8 - 1) : 0;
 }
 
 static double past_highest(uint32_t dtype)
 {
-    return ldexp(1, (int)wf_dtype_bytes(dtype) * 8 - kit_is_signed(dtype));
+    return ldexp(1, (int)wf_dtype_bytes(dtype) * 8 - wf_dtype_is_signed(dtype));
 }
 
 static uint64_t to_integer(uint32_t dtype, double value)
@@ -40,30 +40,30 @@ static uint64_t to_integer(uint32_t dtype, double value)
 }
 
 /* What NUMBER of dtype FROM is in dtype TO, before rounding. */
-static struct kit_number converted(uint32_t from, uint32_t to, struct kit_number number)
+static struct wf_number converted(uint32_t from, uint32_t to, struct wf_number number)
 {
     double value = number.re;
 
-    if (kit_is_complex(from)) return number;
+    if (wf_dtype_is_complex(from)) return number;
     if (is_integer(from)) {
-        value = kit_is_signed(from) ? (double)(int64_t)number.integer : (double)number.integer;
+        value = wf_dtype_is_signed(from) ? (double)(int64_t)number.integer : (double)number.integer;
         if (is_integer(to) && to != WEFT_DTYPE_BOOL) return number; /* in range by choice */
     }
-    if (is_integer(to)) return (struct kit_number){.integer = to_integer(to, value)};
-    return (struct kit_number){.re = value};
+    if (is_integer(to)) return (struct wf_number){.integer = to_integer(to, value)};
+    return (struct wf_number){.re = value};
 }
 
 /* Element I of a cast's source; integers stay where every dtype can hold them. */
-static struct kit_number cast_input(uint32_t from, uint32_t to, uint64_t i)
+static struct wf_number cast_input(uint32_t from, uint32_t to, uint64_t i)
 {
     double value = interesting[i % WF_COUNT(interesting)];
-    bool keep_positive = !kit_is_signed(from) || (is_integer(to) && !kit_is_signed(to));
+    bool keep_positive = !wf_dtype_is_signed(from) || (is_integer(to) && !wf_dtype_is_signed(to));
 
-    if (from == WEFT_DTYPE_BOOL) return (struct kit_number){.integer = i % 2};
-    if (!is_integer(from)) return (struct kit_number){.re = value, .im = -value / 2};
+    if (from == WEFT_DTYPE_BOOL) return (struct wf_number){.integer = i % 2};
+    if (!is_integer(from)) return (struct wf_number){.re = value, .im = -value / 2};
     value = (double)(i * 5 % 101);
     if (!keep_positive && i % 2 == 1) value = -value;
-    return (struct kit_number){.integer = (uint64_t)(int64_t)value};
+    return (struct wf_number){.integer = (uint64_t)(int64_t)value};
 }
 
 static void cast(struct kit *kit, uint32_t from, uint32_t to)
@@ -76,13 +76,13 @@ static void cast(struct kit *kit, uint32_t from, uint32_t to)
     if (kit_image_make(kit, &source, count * in, 0, KIT_DEVICE) &&
         kit_image_make(kit, &target, count * out, 0, KIT_DEVICE)) {
         for (uint64_t i = 0; i < count; i++)
-            kit_number_store(from, cast_input(from, to, i), source.before + source.start + i * in);
+            wf_number_store(from, cast_input(from, to, i), source.before + source.start + i * in);
         if (kit_image_upload(kit, &source) && kit_image_upload(kit, &target)) {
             for (uint64_t i = 0; i < count; i++) {
-                struct kit_number number =
-                    kit_number_load(from, source.before + source.start + i * in);
-                kit_number_store(to, converted(from, to, number),
-                                 target.want + target.start + i * out);
+                struct wf_number number =
+                    wf_number_load(from, source.before + source.start + i * in);
+                wf_number_store(to, converted(from, to, number),
+                                target.want + target.start + i * out);
             }
             status =
                 kit->plugin->kernel->cast(kit->device, from, to, count, kit_image_at(&source, 0),
@@ -114,11 +114,11 @@ static void scale(struct kit *kit, uint32_t dtype)
         if (kit_image_upload(kit, &data)) {
             for (uint64_t i = 0; i < count; i++) {
                 uint8_t *at = data.want + data.start + i * bytes;
-                struct kit_number one = kit_number_load(dtype, at);
-                kit_number_store(dtype,
-                                 kit_reduce(dtype, WEFT_REDUCE_PREMUL_SUM, &one, 1,
-                                            kit_number_load(dtype, factor)),
-                                 at);
+                struct wf_number one = wf_number_load(dtype, at);
+                wf_number_store(dtype,
+                                wf_number_reduce(dtype, WEFT_REDUCE_PREMUL_SUM, &one, 1,
+                                                 wf_number_load(dtype, factor)),
+                                at);
             }
             status = kit->plugin->kernel->scale(kit->device, dtype, count, factor,
                                                 kit_image_at(&data, 0), NULL);
@@ -159,7 +159,7 @@ void kit_kernel_numbers(struct kit *kit)
 {
     for (uint32_t from = 0; from < WEFT_DTYPE_COUNT; from++)
         for (uint32_t to = 0; to < WEFT_DTYPE_COUNT; to++)
-            if (kit_is_complex(from) == kit_is_complex(to)) cast(kit, from, to);
+            if (wf_dtype_is_complex(from) == wf_dtype_is_complex(to)) cast(kit, from, to);
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         if (dtype != WEFT_DTYPE_BOOL) scale(kit, dtype);
         fill(kit, dtype, 0);

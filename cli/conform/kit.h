@@ -4,11 +4,12 @@
  * Every rank walks through the same list of cases in the same order; a case is opened, run on all
  * ranks, and closed together (cases.c).  The ranks write what they do and find on a board in
  * shared memory (board.h), so that the watcher can name the case in which a rank crashed or hung.
- * Results are compared with numbers.c and reduce.c, never with the plugin itself. */
+ * Results are compared with the exact numbers of base/number.h, never with the plugin itself. */
 #ifndef WEFT_CONFORM_KIT_H
 #define WEFT_CONFORM_KIT_H
 
 #include "base/base.h"
+#include "base/number.h"
 #include "weft/weft.h"
 
 #include <stdbool.h>
@@ -259,32 +260,6 @@ void kit_image_check(struct kit *kit, struct kit_image *image, const char *name,
 
 /* Copy between host memory and the plugin's, and wait.  False: the case has failed. */
 bool kit_copy(struct kit *kit, void *target, const void *source, uint64_t bytes);
-
-/* ---- numbers.c: exact element values ---- */
-
-/* An element.  Integers and bool: two's complement in `integer`; floats: `re`; complex: both. */
-struct kit_number {
-    uint64_t integer;
-    double re, im;
-};
-
-struct kit_number kit_number_load(uint32_t dtype, const void *element);
-/* Rounds to nearest even; f8 saturates; integers wrap. */
-void kit_number_store(uint32_t dtype, struct kit_number number, void *element);
-void kit_number_print(uint32_t dtype, const void *element, char *out, size_t capacity);
-bool kit_is_float(uint32_t dtype);
-bool kit_is_complex(uint32_t dtype);
-bool kit_is_signed(uint32_t dtype);
-/* Half the distance from 1 to the next larger number; 0 for integers. */
-double kit_epsilon(uint32_t dtype);
-/* All integers up to this one are exact. */
-double kit_exact_limit(uint32_t dtype);
-
-/* ---- reduce.c: what reductions give ---- */
-
-/* The reduction of VALUES[0 .. size) of DTYPE; SCALE for premul_sum.  Not rounded to DTYPE. */
-struct kit_number kit_reduce(uint32_t dtype, uint32_t reduction, const struct kit_number *values,
-                             int32_t size, struct kit_number scale);
 
 /* ---- patterns.c: what the ranks put in ---- */
 

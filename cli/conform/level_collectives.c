@@ -39,7 +39,7 @@ static uint32_t misalignment(uint32_t dtype)
 {
     uint32_t bytes = (uint32_t)wf_dtype_bytes(dtype);
 
-    return kit_is_complex(dtype) ? bytes / 2 : bytes;
+    return wf_dtype_is_complex(dtype) ? bytes / 2 : bytes;
 }
 
 static void run_styles(struct kit *kit, struct kit_collective c)
@@ -61,14 +61,14 @@ static void run_styles(struct kit *kit, struct kit_collective c)
 /* Numbers on which reductions go wrong first. */
 static void run_patterns(struct kit *kit, struct kit_collective c)
 {
-    bool floating = kit_is_float(c.dtype);
+    bool floating = wf_dtype_is_float(c.dtype);
     bool small =
         c.dtype == WEFT_DTYPE_F16 || c.dtype == WEFT_DTYPE_F8E4M3 || c.dtype == WEFT_DTYPE_F8E5M2;
 
     if (!wf_collective_reduces(c.collective) || kit_shapes[c.collective].varied) return;
     c.count = 17;
     c.pattern = KIT_ROUNDING;
-    if (kit_epsilon(c.dtype) > 0 && c.reduction == WEFT_REDUCE_SUM)
+    if (wf_dtype_epsilon(c.dtype) > 0 && c.reduction == WEFT_REDUCE_SUM)
         kit_collective_case(kit, &c, "", "rounding");
     c.pattern = KIT_NAN;
     if (floating && (c.reduction == WEFT_REDUCE_SUM || c.reduction == WEFT_REDUCE_MIN ||

@@ -76,20 +76,20 @@ static void bench_check(struct bench *b, int64_t reduction)
 static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t first, uint32_t size,
                            uint64_t index, uint8_t *out)
 {
-    struct kit_number values[MOST_SOURCES] = {{0}};
+    struct wf_number values[MOST_SOURCES] = {{0}};
     double sum = 0;
     uint8_t bytes[16];
 
     for (uint32_t k = 0; k < size; k++) {
         element(b, reduction, first + k, index, bytes);
-        values[k] = kit_number_load(b->dtype, bytes);
+        values[k] = wf_number_load(b->dtype, bytes);
         sum += fabs(values[k].re) + fabs(values[k].im);
     }
-    kit_number_store(b->dtype,
-                     kit_reduce(b->dtype, reduction, values, (int32_t)size, (struct kit_number){0}),
-                     out);
+    wf_number_store(
+        b->dtype,
+        wf_number_reduce(b->dtype, reduction, values, (int32_t)size, (struct wf_number){0}), out);
     if (reduction != WEFT_REDUCE_AVG || (size & (size - 1)) == 0) return 0;
-    return kit_epsilon(b->dtype) * (size + 1) * sum / size;
+    return wf_dtype_epsilon(b->dtype) * (size + 1) * sum / size;
 }
 
 /* OK, done, and to be checked?  UNSUPPORTED is an answer too. */

@@ -100,8 +100,10 @@ static void dtypes_and_counts(struct kit *kit)
         }
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         uint32_t bytes = (uint32_t)wf_dtype_bytes(dtype);
-        journey.parcel = (struct kit_parcel){
-            .dtype = dtype, .count = 33, .misaligned = kit_is_complex(dtype) ? bytes / 2 : bytes};
+        journey.parcel =
+            (struct kit_parcel){.dtype = dtype,
+                                .count = 33,
+                                .misaligned = wf_dtype_is_complex(dtype) ? bytes / 2 : bytes};
         run_case(kit, "misaligned", journey);
     }
 }

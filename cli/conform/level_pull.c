@@ -35,7 +35,7 @@ static void want_element(void *self, uint64_t source_index, uint64_t target_inde
 {
     struct wish *wish = self;
     uint8_t *out = wish->recv.want + wish->recv.start + target_index * wf_dtype_bytes(wish->dtype);
-    struct kit_number values[KIT_MAX_RANKS] = {{0}};
+    struct wf_number values[KIT_MAX_RANKS] = {{0}};
     uint8_t bytes[16];
     double sum = 0;
 
@@ -45,16 +45,16 @@ static void want_element(void *self, uint64_t source_index, uint64_t target_inde
     }
     for (uint32_t k = 0; k < wish->holders; k++) {
         element(wish, wish->sources[wish->region->source + k], source_index, bytes);
-        values[k] = kit_number_load(wish->dtype, bytes);
+        values[k] = wf_number_load(wish->dtype, bytes);
         sum += fabs(values[k].re) + fabs(values[k].im);
     }
-    kit_number_store(wish->dtype,
-                     kit_reduce(wish->dtype, wish->reduction, values, (int32_t)wish->holders,
-                                (struct kit_number){0}),
-                     out);
+    wf_number_store(wish->dtype,
+                    wf_number_reduce(wish->dtype, wish->reduction, values, (int32_t)wish->holders,
+                                     (struct wf_number){0}),
+                    out);
     wish->slack[target_index] =
         wish->reduction == WEFT_REDUCE_AVG
-            ? kit_epsilon(wish->dtype) * (wish->holders + 1) * sum / wish->holders
+            ? wf_dtype_epsilon(wish->dtype) * (wish->holders + 1) * sum / wish->holders
             : 0;
 }
 

@@ -370,8 +370,8 @@ static const uint32_t sum_dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_I32, WEFT_DTYPE
 
 static void store_small(uint32_t dtype, double value, void *element)
 {
-    kit_number_store(dtype, (struct kit_number){.integer = (uint64_t)(int64_t)value, .re = value},
-                     element);
+    wf_number_store(dtype, (struct wf_number){.integer = (uint64_t)(int64_t)value, .re = value},
+                    element);
 }
 
 /* Slow function, copy in, two reductions in a row, copy out: nobody waits in between. */

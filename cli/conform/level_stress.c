@@ -34,7 +34,8 @@ static bool draw_collective(struct kit *kit, uint64_t *state, struct kit_collect
     if (!wf_collective_reduces(c->collective)) c->reduction = 0;
     if (c->collective == WEFT_COLL_BARRIER) c->dtype = 0;
     if (draw(state, 3) == 0)
-        c->misaligned = (uint32_t)wf_dtype_bytes(c->dtype) / (kit_is_complex(c->dtype) ? 2 : 1);
+        c->misaligned =
+            (uint32_t)wf_dtype_bytes(c->dtype) / (wf_dtype_is_complex(c->dtype) ? 2 : 1);
     return group->claims[c->collective][c->dtype][c->reduction] != WEFT_SUPPORT_NO;
 }
 
@@ -81,9 +82,9 @@ static bool row_make(struct kit *kit, int dtype, struct row *row)
         !kit_image_make(kit, image, row->count * wf_dtype_bytes(row->dtype), 0, KIT_DEVICE))
         return false;
     for (uint64_t i = 0; i < row->count; i++)
-        kit_number_store(row->dtype,
-                         (struct kit_number){.integer = (i + 1) * (uint64_t)(kit->rank + 1)},
-                         image->before + image->start + i * wf_dtype_bytes(row->dtype));
+        wf_number_store(row->dtype,
+                        (struct wf_number){.integer = (i + 1) * (uint64_t)(kit->rank + 1)},
+                        image->before + image->start + i * wf_dtype_bytes(row->dtype));
     return kit_image_upload(kit, image) &&
            kit_ok(kit, "stream_create",
                   kit->plugin->device->stream_create(kit->device, &row->stream));
@@ -120,8 +121,8 @@ static void row_check(struct row *row)
     for (int i = 1; i < row->length; i++)
         factor *= (uint64_t)kit->size;
     for (uint64_t i = 0; i < row->count; i++)
-        kit_number_store(row->dtype, (struct kit_number){.integer = (i + 1) * factor},
-                         image->want + image->start + i * wf_dtype_bytes(row->dtype));
+        wf_number_store(row->dtype, (struct wf_number){.integer = (i + 1) * factor},
+                        image->want + image->start + i * wf_dtype_bytes(row->dtype));
     if (kit_ok(kit, "100 all_reduces in a row", row->status))
         kit_image_check(kit, image, "the buffer in place",
                         &(struct kit_compare){.dtype = row->dtype});

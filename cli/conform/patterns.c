@@ -36,7 +36,7 @@ static double small_whole(uint64_t bits, double limit, int32_t size, int32_t ran
 static double exact_real(uint32_t dtype, uint32_t reduction, int32_t size, int32_t rank,
                          uint64_t index, uint64_t bits)
 {
-    double limit = kit_exact_limit(dtype);
+    double limit = wf_dtype_exact_limit(dtype);
 
     switch (reduction) {
     case WEFT_REDUCE_PROD:
@@ -49,10 +49,10 @@ static double exact_real(uint32_t dtype, uint32_t reduction, int32_t size, int32
     }
 }
 
-static struct kit_number exact_complex(uint32_t dtype, uint32_t reduction, int32_t size,
-                                       int32_t rank, uint64_t index, uint64_t bits)
+static struct wf_number exact_complex(uint32_t dtype, uint32_t reduction, int32_t size,
+                                      int32_t rank, uint64_t index, uint64_t bits)
 {
-    struct kit_number number = {0};
+    struct wf_number number = {0};
 
     if (reduction == WEFT_REDUCE_PROD) {
         double part = exact_real(dtype, reduction, size, rank, index, bits);
@@ -67,10 +67,10 @@ static struct kit_number exact_complex(uint32_t dtype, uint32_t reduction, int32
     return number;
 }
 
-static struct kit_number exact_integer(uint32_t dtype, uint32_t reduction, int32_t size,
-                                       uint64_t bits)
+static struct wf_number exact_integer(uint32_t dtype, uint32_t reduction, int32_t size,
+                                      uint64_t bits)
 {
-    struct kit_number number = {.integer = bits};
+    struct wf_number number = {.integer = bits};
 
     if (dtype == WEFT_DTYPE_BOOL) {
         /* Mostly ones for "and", mostly zeros for "or", so that both answers turn up. */
@@ -78,10 +78,10 @@ static struct kit_number exact_integer(uint32_t dtype, uint32_t reduction, int32
                      reduction == WEFT_REDUCE_BOR;
         number.integer = (bits % (uint64_t)(size + 1) == 0) == is_or;
     } else if (reduction == WEFT_REDUCE_AVG) {
-        double most = floor(kit_exact_limit(dtype) / size);
+        double most = floor(wf_dtype_exact_limit(dtype) / size);
         uint64_t range = most < 1000 ? (uint64_t)most : 1000;
         number.integer = bits % (range + 1);
-        if (kit_is_signed(dtype) && (bits & 0x10000) != 0) number.integer = 0 - number.integer;
+        if (wf_dtype_is_signed(dtype) && (bits & 0x10000) != 0) number.integer = 0 - number.integer;
     }
     return number;
 }
@@ -92,14 +92,14 @@ static double any_finite(uint32_t dtype, uint64_t bits)
     return ldexp(spread(bits, 7), (int)((bits >> 20) % 6) - (dtype == WEFT_DTYPE_F8E4M3 ? 3 : 4));
 }
 
-static struct kit_number exact(uint32_t dtype, uint32_t reduction, int32_t size, int32_t rank,
-                               uint64_t index, uint64_t bits)
+static struct wf_number exact(uint32_t dtype, uint32_t reduction, int32_t size, int32_t rank,
+                              uint64_t index, uint64_t bits)
 {
-    if (kit_is_complex(dtype)) return exact_complex(dtype, reduction, size, rank, index, bits);
-    if (!kit_is_float(dtype)) return exact_integer(dtype, reduction, size, bits);
+    if (wf_dtype_is_complex(dtype)) return exact_complex(dtype, reduction, size, rank, index, bits);
+    if (!wf_dtype_is_float(dtype)) return exact_integer(dtype, reduction, size, bits);
     if (reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX)
-        return (struct kit_number){.re = any_finite(dtype, bits)};
-    return (struct kit_number){.re = exact_real(dtype, reduction, size, rank, index, bits)};
+        return (struct wf_number){.re = any_finite(dtype, bits)};
+    return (struct wf_number){.re = exact_real(dtype, reduction, size, rank, index, bits)};
 }
 
 static double largest(uint32_t dtype)
@@ -126,7 +126,7 @@ void kit_pattern_element(enum kit_pattern pattern, uint64_t seed, uint32_t dtype
                          void *element)
 {
     uint64_t bits = mix(seed, rank, index);
-    struct kit_number number = exact(dtype, reduction, size, rank, index, bits);
+    struct wf_number number = exact(dtype, reduction, size, rank, index, bits);
 
     switch (pattern) {
     case KIT_EXACT:
@@ -142,7 +142,7 @@ void kit_pattern_element(enum kit_pattern pattern, uint64_t seed, uint32_t dtype
         number.re = number.im = largest(dtype);
         break;
     }
-    kit_number_store(dtype, number, element);
+    wf_number_store(dtype, number, element);
 }
 
 void kit_pattern_bits(uint64_t seed, uint32_t dtype, int32_t rank, uint64_t index, void *element)
@@ -155,8 +155,8 @@ void kit_pattern_bits(uint64_t seed, uint32_t dtype, int32_t rank, uint64_t inde
 
 void kit_pattern_scale(uint32_t dtype, void *element)
 {
-    struct kit_number scale = {.integer = 3, .re = 0.5};
+    struct wf_number scale = {.integer = 3, .re = 0.5};
 
-    if (kit_is_complex(dtype)) scale = (struct kit_number){.im = 0.5};
-    kit_number_store(dtype, scale, element);
+    if (wf_dtype_is_complex(dtype)) scale = (struct wf_number){.im = 0.5};
+    wf_number_store(dtype, scale, element);
 }

@@ -1,4 +1,4 @@
-#include "conform/kit.h"
+#include "base/number.h"
 #include "support/suite.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@ static double value_of(uint32_t dtype, uint32_t bits)
 {
     uint8_t bytes[2] = {(uint8_t)bits, (uint8_t)(bits >> 8)};
 
-    return kit_number_load(dtype, bytes).re;
+    return wf_number_load(dtype, bytes).re;
 }
 
 static uint32_t bits_of(uint32_t dtype, double value)
 {
     uint8_t bytes[2] = {0, 0};
 
-    kit_number_store(dtype, (struct kit_number){.re = value}, bytes);
+    wf_number_store(dtype, (struct wf_number){.re = value}, bytes);
     return bytes[0] | (uint32_t)bytes[1] << 8;
 }
 
@@ -129,10 +129,10 @@ START_TEST(integers_are_signed_or_not_and_wrap_when_stored)
     int32_t word = INT32_MIN;
     uint8_t out[8];
 
-    ck_assert_int_eq((int64_t)kit_number_load(WEFT_DTYPE_I8, &minus).integer, -5);
-    ck_assert_uint_eq(kit_number_load(WEFT_DTYPE_U8, &large).integer, 251);
-    ck_assert_int_eq((int64_t)kit_number_load(WEFT_DTYPE_I32, &word).integer, INT32_MIN);
-    kit_number_store(WEFT_DTYPE_U8, (struct kit_number){.integer = 0x1234}, out);
+    ck_assert_int_eq((int64_t)wf_number_load(WEFT_DTYPE_I8, &minus).integer, -5);
+    ck_assert_uint_eq(wf_number_load(WEFT_DTYPE_U8, &large).integer, 251);
+    ck_assert_int_eq((int64_t)wf_number_load(WEFT_DTYPE_I32, &word).integer, INT32_MIN);
+    wf_number_store(WEFT_DTYPE_U8, (struct wf_number){.integer = 0x1234}, out);
     ck_assert_uint_eq(out[0], 0x34);
 }
 END_TEST
@@ -141,22 +141,22 @@ START_TEST(complex_numbers_have_two_parts)
 {
     float pair[2] = {1.5f, -2.5f};
     double wide[2];
-    struct kit_number number = kit_number_load(WEFT_DTYPE_C64, pair);
+    struct wf_number number = wf_number_load(WEFT_DTYPE_C64, pair);
 
     ck_assert(number.re == 1.5 && number.im == -2.5);
-    kit_number_store(WEFT_DTYPE_C128, number, wide);
+    wf_number_store(WEFT_DTYPE_C128, number, wide);
     ck_assert(wide[0] == 1.5 && wide[1] == -2.5);
 }
 END_TEST
 
 START_TEST(epsilon_is_half_the_step_above_one)
 {
-    ck_assert(kit_epsilon(WEFT_DTYPE_F32) == 0x1p-24);
+    ck_assert(wf_dtype_epsilon(WEFT_DTYPE_F32) == 0x1p-24);
     for (size_t f = 0; f < WF_COUNT(small_floats); f++) {
         uint32_t one = bits_of(small_floats[f], 1);
-        ck_assert(value_of(small_floats[f], one + 1) - 1 == 2 * kit_epsilon(small_floats[f]));
+        ck_assert(value_of(small_floats[f], one + 1) - 1 == 2 * wf_dtype_epsilon(small_floats[f]));
     }
-    ck_assert(kit_epsilon(WEFT_DTYPE_I32) == 0);
+    ck_assert(wf_dtype_epsilon(WEFT_DTYPE_I32) == 0);
 }
 END_TEST
 
@@ -166,16 +166,16 @@ START_TEST(numbers_print_with_their_bits)
     int16_t i = -2;
     char text[64], tiny[4];
 
-    kit_number_print(WEFT_DTYPE_F32, &f, text, sizeof text);
+    wf_number_print(WEFT_DTYPE_F32, &f, text, sizeof text);
     ck_assert_str_eq(text, "1.5 (0x3fc00000)");
-    kit_number_print(WEFT_DTYPE_I16, &i, text, sizeof text);
+    wf_number_print(WEFT_DTYPE_I16, &i, text, sizeof text);
     ck_assert_str_eq(text, "-2 (0xfffe)");
-    kit_number_print(WEFT_DTYPE_F32, &f, tiny, sizeof tiny);
+    wf_number_print(WEFT_DTYPE_F32, &f, tiny, sizeof tiny);
     ck_assert_str_eq(tiny, "1.5");
 }
 END_TEST
 
-SUITE(conform_numbers, values_from_the_formats_definitions,
+SUITE(base_number, values_from_the_formats_definitions,
       nan_where_the_formats_have_it_and_nowhere_else, every_pattern_comes_back_from_its_value,
       rounding_is_to_nearest_and_ties_to_even, zero_keeps_its_sign,
       past_the_largest_number_f8_saturates_and_the_rest_is_infinite,

@@ -1,8 +1,8 @@
-/* numbers.c - elements of every dtype as exact numbers.
+/* number.c - elements of every dtype as exact numbers.
  *
  * Small floats are written out by hand, from their layout alone, so that nothing a plugin may use
  * too (compiler types, conversion instructions) is trusted here. */
-#include "kit.h"
+#include "number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -77,23 +77,23 @@ static uint32_t encode(const struct small_float *format, double value)
     return sign | (bits > format->largest ? past : bits);
 }
 
-bool kit_is_complex(uint32_t dtype)
+bool wf_dtype_is_complex(uint32_t dtype)
 {
     return dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
 }
 
-bool kit_is_float(uint32_t dtype)
+bool wf_dtype_is_float(uint32_t dtype)
 {
-    return dtype >= WEFT_DTYPE_F16 && !kit_is_complex(dtype);
+    return dtype >= WEFT_DTYPE_F16 && !wf_dtype_is_complex(dtype);
 }
 
-bool kit_is_signed(uint32_t dtype)
+bool wf_dtype_is_signed(uint32_t dtype)
 {
     return dtype == WEFT_DTYPE_I8 || dtype == WEFT_DTYPE_I16 || dtype == WEFT_DTYPE_I32 ||
            dtype == WEFT_DTYPE_I64;
 }
 
-double kit_epsilon(uint32_t dtype)
+double wf_dtype_epsilon(uint32_t dtype)
 {
     const struct small_float *format = small_float(dtype);
 
@@ -103,9 +103,9 @@ double kit_epsilon(uint32_t dtype)
     return 0;
 }
 
-double kit_exact_limit(uint32_t dtype)
+double wf_dtype_exact_limit(uint32_t dtype)
 {
-    double epsilon = kit_epsilon(dtype);
+    double epsilon = wf_dtype_epsilon(dtype);
 
     return epsilon > 0 ? 1 / epsilon : ldexp(1, (int)wf_dtype_bytes(dtype) * 8 - 1) - 1;
 }
@@ -155,13 +155,13 @@ static uint64_t load_integer(uint32_t dtype, const uint8_t *bytes)
     switch (wf_dtype_bytes(dtype)) {
     case 1:
         byte = *bytes;
-        return kit_is_signed(dtype) ? (uint64_t)(int64_t)(int8_t)byte : byte;
+        return wf_dtype_is_signed(dtype) ? (uint64_t)(int64_t)(int8_t)byte : byte;
     case 2:
         memcpy(&half, bytes, sizeof half);
-        return kit_is_signed(dtype) ? (uint64_t)(int64_t)(int16_t)half : half;
+        return wf_dtype_is_signed(dtype) ? (uint64_t)(int64_t)(int16_t)half : half;
     case 4:
         memcpy(&word, bytes, sizeof word);
-        return kit_is_signed(dtype) ? (uint64_t)(int64_t)(int32_t)word : word;
+        return wf_dtype_is_signed(dtype) ? (uint64_t)(int64_t)(int32_t)word : word;
     default:
         memcpy(&wide, bytes, sizeof wide);
         return wide;
@@ -188,15 +188,15 @@ static void store_integer(uint32_t dtype, uint64_t value, uint8_t *bytes)
     }
 }
 
-struct kit_number kit_number_load(uint32_t dtype, const void *element)
+struct wf_number wf_number_load(uint32_t dtype, const void *element)
 {
     const uint8_t *bytes = element;
-    struct kit_number number = {0};
+    struct wf_number number = {0};
 
-    if (kit_is_complex(dtype)) {
+    if (wf_dtype_is_complex(dtype)) {
         number.re = load_real(dtype, bytes);
         number.im = load_real(dtype, bytes + wf_dtype_bytes(dtype) / 2);
-    } else if (kit_is_float(dtype)) {
+    } else if (wf_dtype_is_float(dtype)) {
         number.re = load_real(dtype, bytes);
     } else {
         number.integer = load_integer(dtype, bytes);
@@ -204,32 +204,32 @@ struct kit_number kit_number_load(uint32_t dtype, const void *element)
     return number;
 }
 
-void kit_number_store(uint32_t dtype, struct kit_number number, void *element)
+void wf_number_store(uint32_t dtype, struct wf_number number, void *element)
 {
     uint8_t *bytes = element;
 
-    if (kit_is_complex(dtype)) {
+    if (wf_dtype_is_complex(dtype)) {
         store_real(dtype, number.re, bytes);
         store_real(dtype, number.im, bytes + wf_dtype_bytes(dtype) / 2);
-    } else if (kit_is_float(dtype)) {
+    } else if (wf_dtype_is_float(dtype)) {
         store_real(dtype, number.re, bytes);
     } else {
         store_integer(dtype, number.integer, bytes);
     }
 }
 
-void kit_number_print(uint32_t dtype, const void *element, char *out, size_t capacity)
+void wf_number_print(uint32_t dtype, const void *element, char *out, size_t capacity)
 {
     const uint8_t *bytes = element;
-    struct kit_number number = kit_number_load(dtype, element);
+    struct wf_number number = wf_number_load(dtype, element);
     size_t size = wf_dtype_bytes(dtype);
     int used;
 
-    if (kit_is_complex(dtype))
+    if (wf_dtype_is_complex(dtype))
         used = snprintf(out, capacity, "%.17g%+.17gi", number.re, number.im);
-    else if (kit_is_float(dtype))
+    else if (wf_dtype_is_float(dtype))
         used = snprintf(out, capacity, "%.9g", number.re);
-    else if (kit_is_signed(dtype))
+    else if (wf_dtype_is_signed(dtype))
         used = snprintf(out, capacity, "%" PRId64, (int64_t)number.integer);
     else
         used = snprintf(out, capacity, "%" PRIu64, number.integer);

@@ -1,0 +1,41 @@
+/* number.h - elements of every dtype as exact numbers, and what reductions make of them.
+ *
+ * Slow and plain, so that it can be what others are compared with. */
+#ifndef WEFT_BASE_NUMBER_H
+#define WEFT_BASE_NUMBER_H
+
+#include "base.h"
+
+/* An element.  Integers and bool: two's complement in `integer`; floats: `re`; complex: both. */
+struct wf_number {
+    uint64_t integer;
+    double re, im;
+};
+
+/* ---- number.c ---- */
+
+struct wf_number wf_number_load(uint32_t dtype, const void *element);
+/* Rounds to nearest even; f8 saturates; integers wrap. */
+void wf_number_store(uint32_t dtype, struct wf_number number, void *element);
+void wf_number_print(uint32_t dtype, const void *element, char *out, size_t capacity);
+bool wf_dtype_is_float(uint32_t dtype);
+bool wf_dtype_is_complex(uint32_t dtype);
+bool wf_dtype_is_signed(uint32_t dtype); /* a signed integer */
+/* Half the distance from 1 to the next larger number; 0 for integers. */
+double wf_dtype_epsilon(uint32_t dtype);
+/* All integers up to this one are exact. */
+double wf_dtype_exact_limit(uint32_t dtype);
+
+/* ---- reduce.c ---- */
+
+/* A and B put together; avg adds, like sum.  Not rounded to DTYPE. */
+struct wf_number wf_number_combine(uint32_t dtype, uint32_t reduction, struct wf_number a,
+                                   struct wf_number b);
+/* Integers round towards zero. */
+struct wf_number wf_number_divide(uint32_t dtype, struct wf_number number, int64_t divisor);
+/* The reduction of VALUES[0 .. size) of DTYPE; SCALE for premul_sum.  Not rounded to DTYPE. */
+struct wf_number wf_number_reduce(uint32_t dtype, uint32_t reduction,
+                                  const struct wf_number *values, int32_t size,
+                                  struct wf_number scale);
+
+#endif

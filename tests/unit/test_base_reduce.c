@@ -1,0 +1,85 @@
+#include "base/number.h"
+#include "support/suite.h"
+
+#include <math.h>
+
+static struct wf_number integer(int64_t value)
+{
+    return (struct wf_number){.integer = (uint64_t)value};
+}
+
+static struct wf_number real(double value)
+{
+    return (struct wf_number){.re = value};
+}
+
+static int64_t of_integers(uint32_t dtype, uint32_t reduction, int64_t a, int64_t b)
+{
+    struct wf_number values[] = {integer(a), integer(b)};
+
+    return (int64_t)wf_number_reduce(dtype, reduction, values, 2, integer(2)).integer;
+}
+
+static double of_reals(uint32_t reduction, double a, double b)
+{
+    struct wf_number values[] = {real(a), real(b)};
+
+    return wf_number_reduce(WEFT_DTYPE_F32, reduction, values, 2, real(2)).re;
+}
+
+START_TEST(integers_reduce_as_their_sign_says)
+{
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_SUM, -7, 3), -4);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_PROD, -7, 3), -21);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_MIN, -7, 3), -7);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_MAX, -7, 3), 3);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_U64, WEFT_REDUCE_MAX, -7, 3), -7);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_AVG, -7, 4), -1);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_BAND, 6, 3), 2);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_BOR, 6, 3), 7);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_BXOR, 6, 3), 5);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_PREMUL_SUM, 6, 3), 18);
+}
+END_TEST
+
+START_TEST(bools_reduce_as_logic)
+{
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_BOOL, WEFT_REDUCE_SUM, 1, 1), 1);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_BOOL, WEFT_REDUCE_PROD, 1, 0), 0);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_BOOL, WEFT_REDUCE_MIN, 1, 0), 0);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_BOOL, WEFT_REDUCE_MAX, 1, 0), 1);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_BOOL, WEFT_REDUCE_BXOR, 1, 1), 0);
+}
+END_TEST
+
+START_TEST(floats_reduce_and_nan_wins)
+{
+    ck_assert(of_reals(WEFT_REDUCE_SUM, 1.5, 2) == 3.5);
+    ck_assert(of_reals(WEFT_REDUCE_AVG, 1.5, 2) == 1.75);
+    ck_assert(of_reals(WEFT_REDUCE_MIN, -1.5, 2) == -1.5);
+    ck_assert(of_reals(WEFT_REDUCE_PREMUL_SUM, 1.5, 2) == 7);
+    ck_assert(isnan(of_reals(WEFT_REDUCE_MAX, (double)NAN, 2)));
+    ck_assert(isnan(of_reals(WEFT_REDUCE_MIN, 2, (double)NAN)));
+}
+END_TEST
+
+START_TEST(complex_products_mix_their_parts)
+{
+    struct wf_number a = {.re = 1, .im = 2}, b = {.re = 3, .im = -1};
+    struct wf_number product = wf_number_combine(WEFT_DTYPE_C64, WEFT_REDUCE_PROD, a, b);
+
+    ck_assert(product.re == 5 && product.im == 5);
+}
+END_TEST
+
+START_TEST(division_rounds_integers_towards_zero)
+{
+    ck_assert_int_eq((int64_t)wf_number_divide(WEFT_DTYPE_I8, integer(-7), 2).integer, -3);
+    ck_assert_uint_eq(wf_number_divide(WEFT_DTYPE_U8, integer(7), 2).integer, 3);
+    ck_assert(wf_number_divide(WEFT_DTYPE_F64, real(-7), 2).re == -3.5);
+}
+END_TEST
+
+SUITE(base_reduce, integers_reduce_as_their_sign_says, bools_reduce_as_logic,
+      floats_reduce_and_nan_wins, complex_products_mix_their_parts,
+      division_rounds_integers_towards_zero)
