@@ -67,6 +67,19 @@ static weft_status add_side(struct sides *sides, const weft_spec *given, weft_sp
                   : weft_plan_create(spec, given, options, &side->plan);
 }
 
+/* Integers cannot be added and averaged in one step. */
+static bool sums_and_averages(const weft_spec *spec)
+{
+    uint32_t seen = 0;
+
+    if (spec->layout.dtype >= WEFT_DTYPE_F16) return false;
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++)
+        if (spec->layout.placements[a].kind == WEFT_PLACE_PARTIAL &&
+            spec->layout.mesh->axis[a].size > 1)
+            seen |= UINT32_C(1) << spec->layout.placements[a].reduction;
+    return (seen >> WEFT_REDUCE_SUM & 1) && (seen >> WEFT_REDUCE_AVG & 1);
+}
+
 /* GIVEN itself, and its variants with the axes of KIND as shards. */
 static weft_status list_sides(struct sides *sides, const weft_spec *given, bool source,
                               const weft_plan_options *options)
@@ -74,7 +87,8 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, bool 
     uint32_t kind = source ? WEFT_PLACE_PARTIAL : WEFT_PLACE_REPLICATE;
     weft_spec *spec;
 
-    WF_TRY(add_side(sides, given, weft_spec_retain(given), source, options));
+    if (!source || !sums_and_averages(given))
+        WF_TRY(add_side(sides, given, weft_spec_retain(given), source, options));
     if (!has_kind(given, kind)) return WEFT_OK;
     for (int32_t dim = source ? -1 : 0; dim < given->layout.dims; dim++) {
         WF_TRY(variant(given, kind, dim, &spec));
@@ -200,6 +214,11 @@ weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
     struct best best = {0};
     weft_status status;
 
+    if (from->elements == 0) {
+        WF_TRY(wf_plan_make(from, to, 0, out));
+        wf_plan_add_up(*out);
+        return WEFT_OK;
+    }
     inside.memory_limit = 0; /* the whole is held to it */
     inside.without |= UINT32_C(1) << WEFT_STEP_EXCHANGE;
     status = list_sides(&sources, from, true, &inside);

@@ -89,7 +89,7 @@ static void reduce_subsets(const struct walk *walk)
     for (int32_t i = 0; i < walk->problem->axes; i++)
         if (walk->state->axis[i].place == WF_PARTIAL) partial |= UINT32_C(1) << i;
     for (uint32_t axes = partial; axes != 0; axes = (axes - 1) & partial)
-        reduce(walk, axes);
+        if (wf_state_reduces(walk->problem, walk->state, axes)) reduce(walk, axes);
 }
 
 /* One copied axis begins to split a dimension, or to be partial as the target is there. */

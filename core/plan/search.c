@@ -216,6 +216,11 @@ static void take_edge(void *self, const struct wf_edge *edge)
  * of its partials have been reduced. */
 static bool may_exchange(const struct wf_problem *problem, const struct wf_state *state)
 {
+    uint32_t reduced = 0;
+
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (problem->target.axis[i].place != WF_PARTIAL) reduced |= UINT32_C(1) << i;
+    if (!wf_state_reduces(problem, state, reduced)) return false;
     for (int32_t i = 0; i < problem->axes; i++)
         if (!wf_code_same(state->axis[i], problem->source.axis[i]) &&
             problem->source.axis[i].place != WF_PARTIAL)

@@ -41,6 +41,19 @@ bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_st
     return true;
 }
 
+bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *state, uint32_t axes)
+{
+    bool sums = false, averages = false;
+
+    if (problem->from->layout.dtype >= WEFT_DTYPE_F16) return true;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        if (!(axes >> i & 1) || state->axis[i].place != WF_PARTIAL) continue;
+        sums |= state->axis[i].value == WEFT_REDUCE_SUM;
+        averages |= state->axis[i].value == WEFT_REDUCE_AVG;
+    }
+    return !(sums && averages);
+}
+
 static int64_t chunk(int64_t length, int64_t ranks, int64_t at)
 {
     int64_t full = length / ranks + (length % ranks != 0);
