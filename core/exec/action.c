@@ -7,25 +7,6 @@
 
 #include <string.h>
 
-static bool is_local(uint32_t kind)
-{
-    return kind == WEFT_STEP_SLICE || kind == WEFT_STEP_PARTIAL;
-}
-
-/* The reduction of a partial that the step makes. */
-static uint32_t made_reduction(const struct wf_step *step)
-{
-    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
-
-    for (int32_t a = 0; a < to->mesh->axes; a++) {
-        bool kept = from->mesh == to->mesh && from->placements[a].kind == WEFT_PLACE_PARTIAL;
-        if (to->placements[a].kind == WEFT_PLACE_PARTIAL && !kept &&
-            to->placements[a].reduction != WEFT_REDUCE_AVG)
-            return to->placements[a].reduction;
-    }
-    return WEFT_REDUCE_SUM;
-}
-
 static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
                              const struct wf_parts *parts)
 {
@@ -50,44 +31,6 @@ static weft_status translate(const struct weft_bound *bound, const struct wf_act
     return WEFT_OK;
 }
 
-/* Local steps read their own rank's input, whose strides may be the user's. */
-static weft_status set_copy(struct weft_bound *bound, struct wf_action *action,
-                            const int64_t *in_strides, const int64_t *out_strides, bool identity)
-{
-    const struct wf_step *step = action->step;
-    int32_t rank = weft_comm_rank(bound->parent);
-    int64_t a_strides[WEFT_MAX_DIMS], b_strides[WEFT_MAX_DIMS];
-    struct wf_region_list list = {0};
-    struct wf_shard a, b;
-    weft_status status;
-
-    action->way = WF_COPY;
-    if (identity) return WEFT_OK;
-    wf_shard_of(step->from, rank, &a);
-    wf_shard_of(step->to, rank, &b);
-    wf_row_major(a.dims, a.shape, a_strides);
-    wf_row_major(b.dims, b.shape, b_strides);
-    status = wf_regions_add(&list, &a, in_strides != NULL ? in_strides : a_strides, &b,
-                            out_strides != NULL ? out_strides : b_strides, 0, 0);
-    if (status == WEFT_OK)
-        status = make_list(bound, action,
-                           &(struct wf_parts){.regions = list.regions, .region_count = list.count});
-    wf_free(list.regions);
-    return status;
-}
-
-/* A shard of a sum's contribution has zeros around it. */
-static bool needs_zeros(const struct wf_step *step)
-{
-    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
-
-    for (int32_t a = 0; a < from->mesh->axes && step->kind == WEFT_STEP_PARTIAL; a++)
-        if (wf_placement_splits(&from->placements[a]) &&
-            to->placements[a].kind == WEFT_PLACE_PARTIAL)
-            return true;
-    return false;
-}
-
 static void set_all_reduce(struct wf_action *action)
 {
     action->way = WF_COLLECTIVE;
@@ -99,30 +42,29 @@ static void set_all_reduce(struct wf_action *action)
                                                 .count = action->elements};
 }
 
-static weft_status set_elements(struct wf_action *action, const struct wf_parts *parts)
+static weft_status set_elements(struct wf_action *action, const struct wf_share *share)
 {
-    if (parts->identity || needs_zeros(action->step)) {
+    if (share->filled) {
         action->filled = true;
-        wf_element_identity(action->dtype, made_reduction(action->step), action->identity);
+        wf_element_identity(action->dtype, share->fill, action->identity);
     }
-    if (parts->divisor == 1) return WEFT_OK;
+    if (share->parts.divisor == 1) return WEFT_OK;
     if (action->dtype < WEFT_DTYPE_F16)
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "P(sum) and P(avg) of %s cannot be reduced in one step",
                        wf_dtype_name(action->dtype));
     action->scaled = true;
-    wf_element_inverse(action->dtype, parts->divisor, action->scale);
+    wf_element_inverse(action->dtype, share->parts.divisor, action->scale);
     return WEFT_OK;
 }
 
 static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
-                           const int64_t *in_strides, const int64_t *out_strides,
                            struct wf_parts *parts)
 {
-    WF_TRY(set_elements(action, parts));
-    if (is_local(action->step->kind))
-        return set_copy(bound, action, in_strides, out_strides,
-                        parts->identity && !needs_zeros(action->step));
+    if (wf_step_is_local(action->step)) {
+        action->way = WF_COPY;
+        return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
+    }
     if (action->step->kind == WEFT_STEP_ALL_REDUCE) {
         set_all_reduce(action);
         return WEFT_OK;
@@ -139,30 +81,21 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
     return WEFT_OK;
 }
 
-weft_status wf_action_set_copy(struct weft_bound *bound, struct wf_action *action,
-                               const int64_t *in_strides, const int64_t *out_strides)
-{
-    action->dtype = action->step->from->layout.dtype;
-    return set_copy(bound, action, in_strides, out_strides, false);
-}
-
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides)
 {
-    const struct wf_step *step = action->step;
-    int32_t rank = weft_comm_rank(bound->parent);
-    struct wf_parts parts;
-    struct wf_shard shard;
+    struct wf_share share;
     weft_status status;
 
-    WF_TRY(wf_parts_read(step->from, step->to, rank, out_strides, &parts));
-    wf_shard_of(step->to, rank, &shard);
-    action->elements = (uint64_t)shard.elements;
-    action->dtype = step->from->layout.dtype;
-    action->reduction = parts.reduction;
-    action->holders = parts.holders;
-    status = set_way(bound, action, in_strides, out_strides, &parts);
-    wf_parts_free(&parts);
+    WF_TRY(
+        wf_share_of(action->step, weft_comm_rank(bound->parent), in_strides, out_strides, &share));
+    action->elements = (uint64_t)share.elements;
+    action->dtype = action->step->from->layout.dtype;
+    action->reduction = share.parts.reduction;
+    action->holders = share.parts.holders;
+    status = set_elements(action, &share);
+    if (status == WEFT_OK) status = set_way(bound, action, &share.parts);
+    wf_share_free(&share);
     return status;
 }
 

@@ -96,9 +96,8 @@ static weft_status set_comm(struct weft_bound *bound, struct wf_action *action, 
     else
         WF_TRY(list_union(from, to, rank, &ranks, &count));
     *member = count > 0;
-    status = count > 0 && step->kind != WEFT_STEP_SLICE && step->kind != WEFT_STEP_PARTIAL
-                 ? find_comm(bound, ranks, count, &action->comm)
-                 : WEFT_OK;
+    status = count > 0 && !wf_step_is_local(step) ? find_comm(bound, ranks, count, &action->comm)
+                                                  : WEFT_OK;
     wf_free(ranks);
     return status;
 }
@@ -142,11 +141,6 @@ struct binding {
     bool copy_first, copy_last;
 };
 
-static bool local(const struct wf_step *step)
-{
-    return step->kind == WEFT_STEP_SLICE || step->kind == WEFT_STEP_PARTIAL;
-}
-
 static weft_status set_steps(struct binding *b)
 {
     struct weft_bound *bound = b->bound;
@@ -160,27 +154,25 @@ static weft_status set_steps(struct binding *b)
         WF_TRY(set_comm(bound, action, &member));
         if (member) WF_TRY(wf_action_set(bound, action, in, out));
     }
-    if (b->copy_first)
-        WF_TRY(wf_action_set_copy(bound, &bound->actions[0], b->source_strides, NULL));
+    if (b->copy_first) WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, NULL));
     if (b->copy_last)
-        WF_TRY(wf_action_set_copy(bound, &bound->actions[bound->action_count - 1], NULL,
-                                  b->target_strides));
+        WF_TRY(wf_action_set(bound, &bound->actions[bound->action_count - 1], NULL,
+                             b->target_strides));
     return WEFT_OK;
 }
 
 static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
 {
     uint32_t count = plan->step_count;
-    bool reduces = count > 0 && plan->steps[count - 1].kind == WEFT_STEP_ALL_REDUCE;
     bool may_alias = count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE;
 
     if (count == 0) {
         b->copy_last = true; /* one copy, straight from the source's strides to the target's */
         return;
     }
-    b->copy_first =
-        (b->source_strides != NULL && !local(&plan->steps[0])) || (in_place && !may_alias);
-    b->copy_last = b->target_strides != NULL && reduces;
+    b->copy_first = (b->source_strides != NULL && !wf_step_is_local(&plan->steps[0])) ||
+                    (in_place && !may_alias);
+    b->copy_last = b->target_strides != NULL && wf_step_needs_dense_output(&plan->steps[count - 1]);
 }
 
 static weft_status fill_in(struct binding *b, const weft_bind_options *given)
@@ -202,8 +194,8 @@ static weft_status fill_in(struct binding *b, const weft_bind_options *given)
     }
     WF_TRY(set_places(bound));
     if (plan->step_count == 0)
-        return wf_action_set_copy(bound, &bound->actions[0], given->source_strides,
-                                  given->target_strides);
+        return wf_action_set(bound, &bound->actions[0], given->source_strides,
+                             given->target_strides);
     return set_steps(b);
 }
 

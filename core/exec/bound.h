@@ -67,9 +67,6 @@ struct weft_bound {
  * without gaps. */
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
-/* The same for a copy of the shard of one spec, between memories of different strides. */
-weft_status wf_action_set_copy(struct weft_bound *bound, struct wf_action *action,
-                               const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
 
 /* ---- packing.c ---- */

@@ -1,8 +1,8 @@
 /* exec.h - plans carried out.
  *
  * peers.c finds whom a rank has to do with in a step, regions.c which boxes of memory move between
- * the two, parts.c puts both together for one rank; sim.c runs a plan for all ranks of a mesh in
- * one thread. */
+ * the two, parts.c puts both together for one rank, share.c says what that means for a step of a
+ * plan; sim.c runs a plan for all ranks of a mesh in one thread. */
 #ifndef WEFT_EXEC_EXEC_H
 #define WEFT_EXEC_EXEC_H
 
@@ -42,6 +42,25 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
 weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t rank,
                            const int64_t *strides, struct wf_parts *out) WF_NODISCARD;
 void wf_parts_free(struct wf_parts *parts);
+
+/* ---- share.c: one rank's share of a step of a plan ---- */
+
+struct wf_share {
+    struct wf_parts parts;
+    bool filled;      /* the whole output is FILL's identity before anything is read into it */
+    uint32_t fill;    /* a reduction */
+    int64_t elements; /* of this rank's output */
+};
+
+/* Does no rank need another's input? */
+bool wf_step_is_local(const struct wf_step *step);
+/* Is the output's memory, on some rank, filled, scaled or reduced as one run of elements? */
+bool wf_step_needs_dense_output(const struct wf_step *step);
+/* RANK's share of STEP.  OUT_STRIDES are those of its output and IN_STRIDES, which only local steps
+ * may have, of its input; NULL: row-major without gaps. */
+weft_status wf_share_of(const struct wf_step *step, int32_t rank, const int64_t *in_strides,
+                        const int64_t *out_strides, struct wf_share *out) WF_NODISCARD;
+void wf_share_free(struct wf_share *share);
 
 /* ---- measure.c ---- */
 

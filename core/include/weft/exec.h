@@ -1,4 +1,4 @@
-/* exec.h - plans carried out on real ranks.
+/* exec.h - plans carried out on real ranks, or on none.
  *
  *     weft_bound *bound;
  *     if (weft_plan_bind(plan, weft_world(ctx), NULL, &bound) != WEFT_OK) fail(weft_last_error());
@@ -48,6 +48,20 @@ WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);
+
+/* ---- without ranks ---- */
+
+/* Carry out PLAN for every rank of its meshes in this thread, on host memory, with nobody else:
+ * SOURCES[i] is the shard of the rank at place i of the source's mesh, TARGETS[i] of the target's,
+ * each row-major without gaps, and none overlaps another.  The result is the same every time.  What
+ * a rank does here is what it does when the plan is bound. */
+WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan, const void *const *sources,
+                                                  void *const *targets);
+
+/* The same for step INDEX alone, from the shards of its `from` to those of its `to`. */
+WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, uint32_t index,
+                                                       const void *const *sources,
+                                                       void *const *targets);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,233 @@
+/* values.c - see values.h. */
+#include "redistribute/values.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- what an element is ---- */
+
+static int64_t averaged(const weft_spec *spec)
+{
+    const struct wf_layout *layout = &spec->layout;
+    int64_t ranks = 1;
+
+    for (int32_t a = 0; a < layout->mesh->axes; a++)
+        if (layout->placements[a].kind == WEFT_PLACE_PARTIAL &&
+            layout->placements[a].reduction == WEFT_REDUCE_AVG)
+            ranks *= layout->mesh->axis[a].size;
+    return ranks;
+}
+
+static bool is_prime(int64_t n)
+{
+    for (int64_t d = 2; d * d <= n; d++)
+        if (n % d == 0) return false;
+    return n > 1;
+}
+
+/* Sums that averages divide, and neighbours of a value, must be exact too. */
+struct values values_between(const weft_spec *from, const weft_spec *to)
+{
+    int64_t largest = wf_max_i64(averaged(from), averaged(to));
+    double exact = wf_dtype_exact_limit(from->layout.dtype);
+    int64_t limit = (int64_t)fmin(exact, 0x1p40) / largest - 1, modulus = limit;
+
+    if (from->elements <= limit) return (struct values){from->layout.dtype, INT64_MAX};
+    while (modulus > 2 && !is_prime(modulus))
+        modulus--;
+    return (struct values){from->layout.dtype, wf_max_i64(modulus, 2)};
+}
+
+struct wf_number values_at(const struct values *values, int64_t index)
+{
+    int64_t value = index % values->modulus;
+
+    if (values->dtype == WEFT_DTYPE_BOOL)
+        value = (int64_t)(wf_hash_mix(7, (uint64_t)index) >> 40 & 1);
+    return (struct wf_number){(uint64_t)value, (double)value,
+                              wf_dtype_is_complex(values->dtype) ? (double)-value : 0};
+}
+
+/* ---- what a rank contributes ---- */
+
+/* Its place among the holders of contributions. */
+struct holder {
+    uint32_t reduction; /* sum where some axes add up and others average */
+    int64_t index, count;
+    int64_t shift; /* -1 or 1 in pairs along one axis, which sums and averages lose again; or 0 */
+};
+
+static struct holder holder_of(const struct values *values, const weft_spec *spec,
+                               const int32_t *coord)
+{
+    const struct wf_layout *layout = &spec->layout;
+    struct holder h = {.reduction = WEFT_REDUCE_AVG, .count = 1};
+    bool shifts = wf_dtype_is_signed(values->dtype) || values->dtype >= WEFT_DTYPE_F16;
+
+    for (int32_t a = 0; a < layout->mesh->axes; a++) {
+        const weft_placement *p = &layout->placements[a];
+        int32_t size = layout->mesh->axis[a].size;
+        if (p->kind != WEFT_PLACE_PARTIAL) continue;
+        if (shifts && h.index == 0) h.shift = (coord[a] ^ 1) < size ? 2 * (coord[a] & 1) - 1 : 0;
+        if (h.index != 0) h.shift = 0; /* so that adding up the other axes does not add up shifts */
+        if (p->reduction == WEFT_REDUCE_AVG) continue; /* all contribute the same to it */
+        h.reduction = p->reduction;
+        h.index = h.index * size + coord[a];
+        h.count *= size;
+    }
+    return h;
+}
+
+static struct wf_number contribution(const struct values *values, const struct holder *h,
+                                     int64_t index)
+{
+    struct wf_number value = values_at(values, index);
+    bool chosen = index % h->count == h->index;
+    struct wf_number other = value;
+
+    switch (h->reduction) {
+    case WEFT_REDUCE_SUM:
+        other = (struct wf_number){0};
+        break;
+    case WEFT_REDUCE_PROD:
+        other = (struct wf_number){.integer = 1, .re = 1};
+        break;
+    case WEFT_REDUCE_MIN:
+        other.integer = values->dtype == WEFT_DTYPE_BOOL ? 1 : value.integer + 1;
+        other.re = value.re + 1;
+        break;
+    case WEFT_REDUCE_MAX:
+        other.integer = value.integer > 0 ? value.integer - 1 : 0;
+        other.re = value.re - 1;
+        break;
+    default:
+        break;
+    }
+    if (!chosen) value = other;
+    if (h->reduction == WEFT_REDUCE_SUM || h->reduction == WEFT_REDUCE_AVG) {
+        value.integer += (uint64_t)h->shift;
+        value.re += (double)h->shift;
+    }
+    return value;
+}
+
+void values_fill(const struct values *values, const weft_spec *spec, int32_t rank,
+                 const int64_t *strides, void *shard)
+{
+    size_t element = wf_dtype_bytes(values->dtype);
+    int32_t coord[WEFT_MAX_AXES];
+    struct holder holder;
+    weft_segment segment;
+
+    if (!weft_mesh_coord(spec->layout.mesh, rank, coord)) return;
+    holder = holder_of(values, spec, coord);
+    for (int64_t at = 0; weft_spec_segment(spec, rank, strides, at, &segment); at += segment.length)
+        for (int64_t i = 0; i < segment.length; i++)
+            wf_number_store(values->dtype, contribution(values, &holder, segment.global + i),
+                            (char *)shard + (size_t)(segment.local + i) * element);
+}
+
+/* ---- whether it is there ---- */
+
+struct check {
+    const struct values *values;
+    const weft_spec *spec;
+    const void *const *shards;
+    int32_t rank, holders, *places; /* of those who hold contributions to RANK's shard */
+    uint32_t reduction;
+    int64_t divisor;
+};
+
+static void find_holders(struct check *c, const int32_t *coord)
+{
+    const struct wf_layout *layout = &c->spec->layout;
+    int32_t at[WEFT_MAX_AXES], a;
+
+    c->reduction = WEFT_REDUCE_SUM;
+    c->divisor = averaged(c->spec);
+    c->holders = 0;
+    memcpy(at, coord, sizeof at);
+    for (a = 0; a < layout->mesh->axes; a++) {
+        if (layout->placements[a].kind != WEFT_PLACE_PARTIAL) continue;
+        at[a] = 0;
+        if (layout->placements[a].reduction != WEFT_REDUCE_AVG)
+            c->reduction = layout->placements[a].reduction;
+    }
+    do {
+        int32_t place = 0;
+        for (a = 0; a < layout->mesh->axes; a++)
+            place = place * layout->mesh->axis[a].size + at[a];
+        c->places[c->holders++] = place;
+        for (a = layout->mesh->axes - 1; a >= 0; a--) {
+            if (layout->placements[a].kind != WEFT_PLACE_PARTIAL) continue;
+            if (++at[a] < layout->mesh->axis[a].size) break;
+            at[a] = 0;
+        }
+    } while (a >= 0);
+}
+
+static struct wf_number combined(const struct check *c, int64_t local)
+{
+    uint32_t dtype = c->values->dtype;
+    size_t at = (size_t)local * wf_dtype_bytes(dtype);
+    struct wf_number value = wf_number_load(dtype, (const char *)c->shards[c->places[0]] + at);
+
+    for (int32_t h = 1; h < c->holders; h++)
+        value =
+            wf_number_combine(dtype, c->reduction, value,
+                              wf_number_load(dtype, (const char *)c->shards[c->places[h]] + at));
+    return wf_number_divide(dtype, value, c->divisor);
+}
+
+static weft_status complain(const struct check *c, int64_t index, struct wf_number have)
+{
+    struct wf_number want = values_at(c->values, index);
+    _Alignas(16) char element[16];
+    char have_text[96], want_text[96];
+
+    wf_number_store(c->values->dtype, have, element);
+    wf_number_print(c->values->dtype, element, have_text, sizeof have_text);
+    wf_number_store(c->values->dtype, want, element);
+    wf_number_print(c->values->dtype, element, want_text, sizeof want_text);
+    return wf_fail(WEFT_ERR_MISMATCH, "rank %d: element %lld is %s, not %s", c->rank,
+                   (long long)index, have_text, want_text);
+}
+
+static weft_status check_rank(struct check *c)
+{
+    uint32_t dtype = c->values->dtype;
+    size_t element = wf_dtype_bytes(dtype);
+    _Alignas(16) char have_bytes[16], want_bytes[16];
+    weft_segment segment;
+
+    for (int64_t at = 0; weft_spec_segment(c->spec, c->rank, NULL, at, &segment);
+         at += segment.length)
+        for (int64_t i = 0; i < segment.length; i++) {
+            struct wf_number have = combined(c, segment.local + i);
+            wf_number_store(dtype, have, have_bytes);
+            wf_number_store(dtype, values_at(c->values, segment.global + i), want_bytes);
+            if (memcmp(have_bytes, want_bytes, element) != 0)
+                return complain(c, segment.global + i, have);
+        }
+    return WEFT_OK;
+}
+
+weft_status values_check(const struct values *values, const weft_spec *spec,
+                         const void *const *shards)
+{
+    const weft_mesh *mesh = spec->layout.mesh;
+    struct check c = {.values = values, .spec = spec, .shards = shards};
+    weft_status status = WEFT_OK;
+
+    c.places = wf_alloc((size_t)mesh->size * sizeof *c.places);
+    if (c.places == NULL) return wf_fail_memory((size_t)mesh->size * sizeof *c.places);
+    for (int32_t i = 0; i < mesh->size && status == WEFT_OK; i++) {
+        int32_t coord[WEFT_MAX_AXES];
+        wf_mesh_coord_at(mesh, i, coord);
+        c.rank = weft_mesh_rank_at(mesh, i);
+        find_holders(&c, coord);
+        status = check_rank(&c);
+    }
+    wf_free(c.places);
+    return status;
+}

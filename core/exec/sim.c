@@ -1,0 +1,211 @@
+/* sim.c - a plan carried out for every rank in one thread: the oracle, and the debugger. */
+#include "bound.h"
+
+#include "base/number.h"
+
+#include <string.h>
+
+/* ---- one region ---- */
+
+struct mover {
+    const struct wf_parts *parts;
+    const void *const *inputs; /* by place of the step's source mesh */
+    const weft_mesh *mesh;     /* the step's source mesh */
+    uint32_t dtype;
+    size_t element;
+    const char **holders; /* the inputs of one block */
+};
+
+static struct wf_number reduce_one(const struct mover *m, int64_t offset)
+{
+    const struct wf_parts *parts = m->parts;
+    size_t at = (size_t)offset * m->element;
+    struct wf_number value = wf_number_load(m->dtype, m->holders[0] + at);
+
+    for (uint32_t h = 1; h < parts->holders; h++)
+        value = wf_number_combine(m->dtype, parts->reduction, value,
+                                  wf_number_load(m->dtype, m->holders[h] + at));
+    if (parts->reduction == WEFT_REDUCE_AVG)
+        value = wf_number_divide(m->dtype, value, parts->holders);
+    return parts->divisor == 1 ? value : wf_number_divide(m->dtype, value, parts->divisor);
+}
+
+/* COUNT elements along one dimension. */
+static void move_row(const struct mover *m, int64_t source, int64_t source_step, char *output,
+                     int64_t target, int64_t target_step, int64_t count)
+{
+    if (m->parts->holders == 1 && source_step == 1 && target_step == 1) {
+        memcpy(output + (size_t)target * m->element, m->holders[0] + (size_t)source * m->element,
+               (size_t)count * m->element);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++, source += source_step, target += target_step) {
+        char *to = output + (size_t)target * m->element;
+        if (m->parts->holders == 1)
+            memcpy(to, m->holders[0] + (size_t)source * m->element, m->element);
+        else
+            wf_number_store(m->dtype, reduce_one(m, source), to);
+    }
+}
+
+static void move_region(const struct mover *m, const weft_region *r, char *output)
+{
+    int64_t at[WEFT_MAX_DIMS] = {0}, source = r->source_offset, target = r->target_offset;
+    uint32_t last = r->dims == 0 ? 0 : r->dims - 1;
+    int64_t count = r->dims == 0 ? 1 : r->extent[last];
+    int64_t source_step = r->dims == 0 ? 1 : r->source_stride[last];
+    int64_t target_step = r->dims == 0 ? 1 : r->target_stride[last];
+    uint32_t d;
+
+    do {
+        move_row(m, source, source_step, output, target, target_step, count);
+        for (d = last; d-- > 0;) {
+            source += r->source_stride[d];
+            target += r->target_stride[d];
+            if (++at[d] < r->extent[d]) break;
+            source -= r->source_stride[d] * r->extent[d];
+            target -= r->target_stride[d] * r->extent[d];
+            at[d] = 0;
+        }
+    } while (d != UINT32_MAX);
+}
+
+/* ---- one step ---- */
+
+static int32_t place_of(const weft_mesh *mesh, int32_t rank)
+{
+    int32_t coord[WEFT_MAX_AXES], place = 0;
+
+    if (!weft_mesh_coord(mesh, rank, coord)) return -1;
+    for (int32_t a = 0; a < mesh->axes; a++)
+        place = place * mesh->axis[a].size + coord[a];
+    return place;
+}
+
+static void fill(const struct wf_share *share, uint32_t dtype, char *output)
+{
+    size_t element = wf_dtype_bytes(dtype);
+    _Alignas(16) char identity[16];
+
+    wf_element_identity(dtype, share->fill, identity);
+    for (int64_t i = 0; i < share->elements; i++)
+        memcpy(output + (size_t)i * element, identity, element);
+}
+
+static weft_status move_regions(struct mover *m, char *output)
+{
+    const struct wf_parts *parts = m->parts;
+
+    m->holders = wf_alloc(parts->holders * sizeof *m->holders);
+    if (m->holders == NULL) return wf_fail_memory(parts->holders * sizeof *m->holders);
+    for (uint64_t i = 0; i < parts->region_count; i++) {
+        const weft_region *r = &parts->regions[i];
+        for (uint32_t h = 0; h < parts->holders; h++)
+            m->holders[h] = m->inputs[place_of(m->mesh, parts->ranks[r->source + h])];
+        move_region(m, r, output);
+    }
+    wf_free(m->holders);
+    return WEFT_OK;
+}
+
+static weft_status run_rank(const struct wf_step *step, int32_t rank, const void *const *inputs,
+                            char *output)
+{
+    uint32_t dtype = step->from->layout.dtype;
+    struct wf_share share;
+    struct mover m = {.parts = &share.parts,
+                      .inputs = inputs,
+                      .mesh = step->from->layout.mesh,
+                      .dtype = dtype,
+                      .element = wf_dtype_bytes(dtype)};
+    weft_status status;
+
+    WF_TRY(wf_share_of(step, rank, NULL, NULL, &share));
+    if (share.filled) fill(&share, dtype, output);
+    status = move_regions(&m, output);
+    wf_share_free(&share);
+    return status;
+}
+
+static weft_status run_step(const struct wf_step *step, const void *const *inputs,
+                            void *const *outputs)
+{
+    const weft_mesh *mesh = step->to->layout.mesh;
+
+    for (int32_t i = 0; i < mesh->size; i++)
+        WF_TRY(run_rank(step, weft_mesh_rank_at(mesh, i), inputs, outputs[i]));
+    return WEFT_OK;
+}
+
+weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void *const *sources,
+                               void *const *targets)
+{
+    if (plan == NULL || sources == NULL || targets == NULL)
+        return wf_fail_null("weft_simulate_step", "plan, sources or targets");
+    if (index >= plan->step_count)
+        return wf_fail(WEFT_ERR_INVALID, "step %u of a plan with %u", index, plan->step_count);
+    return run_step(&plan->steps[index], sources, targets);
+}
+
+/* ---- the whole plan ---- */
+
+/* Shards of every rank of a spec, in one block. */
+struct shards {
+    void **at; /* by place */
+    char *memory;
+};
+
+static void free_shards(struct shards *shards)
+{
+    wf_free(shards->at);
+    wf_free(shards->memory);
+    *shards = (struct shards){0};
+}
+
+static weft_status make_shards(const weft_spec *spec, struct shards *out)
+{
+    const weft_mesh *mesh = spec->layout.mesh;
+    size_t element = wf_dtype_bytes(spec->layout.dtype), bytes = 0;
+    struct wf_shard shard;
+
+    for (int32_t i = 0; i < mesh->size; i++) {
+        wf_shard_of(spec, weft_mesh_rank_at(mesh, i), &shard);
+        bytes += (size_t)shard.elements * element;
+    }
+    out->at = wf_alloc((size_t)mesh->size * sizeof *out->at);
+    out->memory = wf_alloc(bytes);
+    if (out->at == NULL || out->memory == NULL) {
+        free_shards(out);
+        return wf_fail_memory(bytes);
+    }
+    bytes = 0;
+    for (int32_t i = 0; i < mesh->size; i++) {
+        out->at[i] = out->memory + bytes;
+        wf_shard_of(spec, weft_mesh_rank_at(mesh, i), &shard);
+        bytes += (size_t)shard.elements * element;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_simulate(const weft_plan *plan, const void *const *sources, void *const *targets)
+{
+    struct wf_step copy;
+    struct shards have = {0}, next = {0};
+    weft_status status = WEFT_OK;
+
+    if (plan == NULL || sources == NULL || targets == NULL)
+        return wf_fail_null("weft_simulate", "plan, sources or targets");
+    copy = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->from, .to = plan->to};
+    if (plan->step_count == 0) return run_step(&copy, sources, targets);
+    for (uint32_t i = 0; i < plan->step_count && status == WEFT_OK; i++) {
+        const void *const *inputs = i == 0 ? sources : (const void *const *)have.at;
+        bool last = i + 1 == plan->step_count;
+        if (!last) status = make_shards(plan->steps[i].to, &next);
+        if (status == WEFT_OK) status = run_step(&plan->steps[i], inputs, last ? targets : next.at);
+        free_shards(&have);
+        have = next;
+        next = (struct shards){0};
+    }
+    free_shards(&have);
+    return status;
+}

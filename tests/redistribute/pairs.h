@@ -1,0 +1,193 @@
+/* pairs.h - random pairs of specs to redistribute between, small enough for thousands of them. */
+#ifndef WEFT_TESTS_PAIRS_H
+#define WEFT_TESTS_PAIRS_H
+
+#include "redistribute/values.h"
+#include "support/random_layout.h"
+#include "weft/plan.h"
+
+#include <string.h>
+
+struct pair {
+    weft_spec *from, *to;
+    weft_plan_options options;
+    const char *costs;
+    weft_cost_table *cost_table;
+};
+
+/* A mesh of any of WORLD ranks. */
+static inline weft_mesh *pair_mesh(struct random *r, int32_t world)
+{
+    int32_t axes, sizes[4], ranks[64], total;
+    weft_mesh_options options = {.struct_size = sizeof options, .ranks = ranks};
+    weft_mesh *mesh = NULL;
+
+    do {
+        axes = random_in(r, 1, random_chance(r, 8) ? 4 : 3);
+        total = 1;
+        for (int32_t i = 0; i < axes; i++)
+            total *= sizes[i] = random_in(r, 1, 4);
+    } while (total > world);
+    if (random_chance(r, 2))
+        options.ranks = NULL;
+    else
+        random_order(r, world, ranks);
+    ck_assert_int_eq(weft_mesh_create(axes, sizes, &options, &mesh), WEFT_OK);
+    return mesh;
+}
+
+static inline void pair_placements(struct random *r, int32_t axes, int32_t dims,
+                                   weft_placement *out)
+{
+    random_placements(r, axes, dims, out);
+    for (int32_t i = 0; i < axes; i++) /* sums and averages may stand side by side */
+        if (out[i].kind == WEFT_PLACE_PARTIAL && random_chance(r, 3) &&
+            (out[i].reduction == WEFT_REDUCE_SUM || out[i].reduction == WEFT_REDUCE_AVG))
+            out[i].reduction = WEFT_REDUCE_SUM + WEFT_REDUCE_AVG - out[i].reduction;
+}
+
+static inline weft_spec *pair_spec(struct random *r, const weft_mesh *mesh, uint32_t dtype,
+                                   int32_t dims, const int64_t *shape)
+{
+    weft_placement placements[WEFT_MAX_AXES];
+    weft_spec *spec = NULL;
+    bool defined;
+
+    do {
+        pair_placements(r, weft_mesh_axes(mesh), dims, placements);
+        defined = true;
+        for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
+            if (placements[a].kind == WEFT_PLACE_PARTIAL)
+                defined = defined && wf_reduction_defined(placements[a].reduction, dtype);
+    } while (!defined);
+    ck_assert_msg(weft_spec_create(mesh, dtype, dims, shape, placements, &spec) == WEFT_OK, "%s",
+                  weft_last_error());
+    return spec;
+}
+
+static inline void pair_options(struct random *r, struct pair *out)
+{
+    static const char *const tables[] = {"default", "cpu", "dtensor"};
+
+    out->costs = tables[random_in(r, 0, 2)];
+    ck_assert_int_eq(weft_cost_table_find(out->costs, &out->cost_table), WEFT_OK);
+    out->options = (weft_plan_options){.struct_size = sizeof out->options,
+                                       .costs = out->cost_table,
+                                       .minimize = (uint32_t)random_in(r, 0, 2)};
+    if (random_chance(r, 4)) out->options.planner = WEFT_PLANNER_EXCHANGE;
+    if (random_chance(r, 4))
+        out->options.without = 1u << WEFT_STEP_EXCHANGE | 1u << WEFT_STEP_PERMUTE;
+}
+
+static inline struct pair random_pair(struct random *r, int32_t world)
+{
+    static const uint32_t dtypes[] = {
+        WEFT_DTYPE_F32, WEFT_DTYPE_F64,    WEFT_DTYPE_BF16,   WEFT_DTYPE_F16, WEFT_DTYPE_I8,
+        WEFT_DTYPE_U8,  WEFT_DTYPE_I16,    WEFT_DTYPE_U16,    WEFT_DTYPE_I32, WEFT_DTYPE_U32,
+        WEFT_DTYPE_I64, WEFT_DTYPE_F8E4M3, WEFT_DTYPE_F8E5M2, WEFT_DTYPE_C64, WEFT_DTYPE_C128,
+        WEFT_DTYPE_U64, WEFT_DTYPE_BOOL};
+    uint32_t dtype = dtypes[random_in(r, 0, (int32_t)WF_COUNT(dtypes) - 1)];
+    int32_t dims = random_in(r, 0, 3);
+    int64_t shape[WEFT_MAX_DIMS];
+    weft_mesh *mesh = pair_mesh(r, world), *other;
+    struct pair pair = {0};
+
+    other = random_chance(r, 3) ? pair_mesh(r, world) : weft_mesh_retain(mesh);
+    for (int32_t d = 0; d < dims; d++)
+        shape[d] = random_in(r, random_chance(r, 8) ? 0 : 1, dims == 1 ? 40 : dims == 2 ? 9 : 6);
+    pair.from = pair_spec(r, mesh, dtype, dims, shape);
+    pair.to = pair_spec(r, other, dtype, dims, shape);
+    pair_options(r, &pair);
+    weft_mesh_release(&mesh);
+    weft_mesh_release(&other);
+    return pair;
+}
+
+static inline void pair_release(struct pair *pair)
+{
+    weft_spec_release(&pair->from);
+    weft_spec_release(&pair->to);
+    weft_cost_table_release(&pair->cost_table);
+}
+
+/* Is there a plan by rights?  Partials cannot change their kind; and what remains without some
+ * steps, or in one step, is the planner's to say. */
+static inline bool pair_may_be_refused(const struct pair *pair)
+{
+    const struct wf_layout *from = &pair->from->layout, *to = &pair->to->layout;
+
+    if (pair->options.without != 0 || pair->options.planner != WEFT_PLANNER_SEARCH) return true;
+    for (int32_t a = 0; from->mesh == to->mesh && a < from->mesh->axes; a++)
+        if (from->placements[a].kind == WEFT_PLACE_PARTIAL &&
+            to->placements[a].kind == WEFT_PLACE_PARTIAL &&
+            from->placements[a].reduction != to->placements[a].reduction)
+            return true;
+    return false;
+}
+
+/* PAIR as a command line, to be pasted. */
+static inline const char *pair_command(const struct pair *pair, const char *command)
+{
+    static _Thread_local char text[4096];
+    static const char *const measures[] = {"time", "bytes", "memory"};
+    const struct wf_layout *from = &pair->from->layout, *to = &pair->to->layout;
+    struct wf_text out = {0};
+
+    wf_text_add(&out, "weft %s --mesh ", command);
+    wf_mesh_add_text(from->mesh, &out);
+    if (to->mesh != from->mesh) {
+        wf_text_add(&out, " --to-mesh ");
+        wf_mesh_add_text(to->mesh, &out);
+    }
+    wf_text_add(&out, " --dtype %s --shape '", wf_dtype_name(from->dtype));
+    wf_shape_add_text(from->dims, from->shape, &out);
+    wf_text_add(&out, "' --from '");
+    wf_placements_add_text(from->placements, from->mesh->axes, &out);
+    wf_text_add(&out, "' --to '");
+    wf_placements_add_text(to->placements, to->mesh->axes, &out);
+    wf_text_add(&out, "' --costs %s --minimize %s", pair->costs, measures[pair->options.minimize]);
+    if (pair->options.planner == WEFT_PLANNER_EXCHANGE) wf_text_add(&out, " --planner exchange");
+    if (pair->options.without != 0) wf_text_add(&out, " (without %x)", pair->options.without);
+    ck_assert_int_eq(wf_text_copy_out(&out, text, sizeof text, NULL), WEFT_OK);
+    return text;
+}
+
+/* ---- shards of all ranks in one process ---- */
+
+struct shards {
+    void **at; /* by place of the spec's mesh */
+};
+
+static inline struct shards shards_of(const weft_spec *spec)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    size_t element = weft_dtype_bytes(weft_spec_dtype(spec));
+    struct shards shards = {.at = calloc((size_t)weft_mesh_size(mesh), sizeof(void *))};
+    weft_shard shard;
+
+    for (int32_t i = 0; i < weft_mesh_size(mesh); i++) {
+        weft_spec_shard(spec, weft_mesh_rank_at(mesh, i), &shard);
+        shards.at[i] = malloc((size_t)shard.elements * element + 1);
+        memset(shards.at[i], 0xa5, (size_t)shard.elements * element + 1);
+    }
+    return shards;
+}
+
+static inline void shards_free(const weft_spec *spec, struct shards *shards)
+{
+    for (int32_t i = 0; i < weft_mesh_size(weft_spec_mesh(spec)); i++)
+        free(shards->at[i]);
+    free(shards->at);
+    shards->at = NULL;
+}
+
+static inline void shards_fill(const struct values *values, const weft_spec *spec,
+                               const struct shards *shards)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+
+    for (int32_t i = 0; i < weft_mesh_size(mesh); i++)
+        values_fill(values, spec, weft_mesh_rank_at(mesh, i), NULL, shards->at[i]);
+}
+
+#endif
