@@ -1,46 +1,16 @@
 /* Plans are optimal: against exhaustive search, and never dearer than what PyTorch 2.11 does with
  * the pairs recorded in tests/data/plans.txt. */
-#include "plan/plan.h"
 #include "support/exhaustive.h"
+#include "support/planning.h"
 #include "support/suite.h"
 
-#include <stdio.h>
 #include <string.h>
-
-/* ---- pairs of specs ---- */
-
-struct pair {
-    weft_mesh *mesh;
-    weft_spec *from, *to;
-};
-
-static void open_pair(struct pair *pair, const char *mesh, const char *shape, const char *from,
-                      const char *to)
-{
-    char text[256];
-
-    ck_assert_int_eq(weft_mesh_parse(mesh, &pair->mesh), WEFT_OK);
-    snprintf(text, sizeof text, "f32[%s] %s", shape, from);
-    ck_assert_msg(weft_spec_parse(pair->mesh, text, &pair->from) == WEFT_OK, "%s",
-                  weft_last_error());
-    snprintf(text, sizeof text, "f32[%s] %s", shape, to);
-    ck_assert_msg(weft_spec_parse(pair->mesh, text, &pair->to) == WEFT_OK, "%s", weft_last_error());
-}
-
-static void close_pair(struct pair *pair)
-{
-    weft_spec_release(&pair->from);
-    weft_spec_release(&pair->to);
-    weft_mesh_release(&pair->mesh);
-}
 
 static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options *options)
 {
     weft_plan_info info;
-    weft_plan *plan;
+    weft_plan *plan = plan_pair(pair, options);
 
-    ck_assert_msg(weft_plan_create(pair->from, pair->to, options, &plan) == WEFT_OK, "%s",
-                  weft_last_error());
     weft_plan_get(plan, &info);
     weft_plan_release(&plan);
     return info;
@@ -128,7 +98,7 @@ static void compare_with_incumbent(char *line, const weft_cost_table *costs)
         field[i] = strsep(&rest, "|");
     for (char *c = field[1]; *c != '\0'; c++)
         if (*c == 'x') *c = ',';
-    open_pair(&pair, field[0], field[1], field[2], field[3]);
+    open_pair(&pair, field[0], NULL, field[1], field[2], field[3]);
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
     greedy = price_steps(&problem, field[4]);
     graph = price_steps(&problem, field[5]);
@@ -218,7 +188,7 @@ static void compare_with_exhaustive(uint64_t *seed)
                  1 + (int)random_below(seed, 600));
     random_placements(seed, axes, dims, from, sizeof from);
     random_placements(seed, axes, dims, to, sizeof to);
-    open_pair(&pair, mesh, shape, from, to);
+    open_pair(&pair, mesh, NULL, shape, from, to);
     ck_assert_int_eq(weft_cost_table_find(tables[random_below(seed, 3)], &costs), WEFT_OK);
     options.costs = costs;
     options.minimize = (uint32_t)random_below(seed, 2);

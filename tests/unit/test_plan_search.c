@@ -1,43 +1,13 @@
-#include "plan/plan.h"
+#include "support/planning.h"
 #include "support/suite.h"
 
-#include <stdio.h>
 #include <string.h>
-
-/* ---- pairs of specs ---- */
-
-struct pair {
-    weft_mesh *mesh;
-    weft_spec *from, *to;
-};
-
-static void open_pair(struct pair *pair, const char *mesh, const char *shape, const char *from,
-                      const char *to)
-{
-    char text[256];
-
-    ck_assert_int_eq(weft_mesh_parse(mesh, &pair->mesh), WEFT_OK);
-    snprintf(text, sizeof text, "f32[%s] %s", shape, from);
-    ck_assert_msg(weft_spec_parse(pair->mesh, text, &pair->from) == WEFT_OK, "%s",
-                  weft_last_error());
-    snprintf(text, sizeof text, "f32[%s] %s", shape, to);
-    ck_assert_msg(weft_spec_parse(pair->mesh, text, &pair->to) == WEFT_OK, "%s", weft_last_error());
-}
-
-static void close_pair(struct pair *pair)
-{
-    weft_spec_release(&pair->from);
-    weft_spec_release(&pair->to);
-    weft_mesh_release(&pair->mesh);
-}
 
 static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options *options)
 {
     weft_plan_info info;
-    weft_plan *plan;
+    weft_plan *plan = plan_pair(pair, options);
 
-    ck_assert_msg(weft_plan_create(pair->from, pair->to, options, &plan) == WEFT_OK, "%s",
-                  weft_last_error());
     weft_plan_get(plan, &info);
     weft_plan_release(&plan);
     return info;
@@ -50,7 +20,7 @@ START_TEST(a_memory_limit_changes_the_plan_or_says_the_least_possible)
     struct pair pair;
     uint64_t fast, lean;
 
-    open_pair(&pair, "2x4", "1024,1024", "S(0),S(1)", "S(1),S(0)");
+    open_pair(&pair, "2x4", NULL, "1024,1024", "S(0),S(1)", "S(1),S(0)");
     fast = plan_info(&pair, &options).peak_bytes;
     options.minimize = WEFT_MINIMIZE_MEMORY;
     lean = plan_info(&pair, &options).peak_bytes;
@@ -71,8 +41,8 @@ START_TEST(planning_does_not_depend_on_the_number_of_ranks)
     weft_plan *a, *b;
     uint64_t made;
 
-    open_pair(&small, "2x2x2", "8192,8192,64", "S(0),S(1),S(0)", "S(1),S(0),R");
-    open_pair(&large, "64x128x128", "8192,8192,64", "S(0),S(1),S(0)", "S(1),S(0),R");
+    open_pair(&small, "2x2x2", NULL, "8192,8192,64", "S(0),S(1),S(0)", "S(1),S(0),R");
+    open_pair(&large, "64x128x128", NULL, "8192,8192,64", "S(0),S(1),S(0)", "S(1),S(0),R");
     wf_mem_fail_at(0);
     ck_assert_int_eq(weft_plan_create(small.from, small.to, NULL, &a), WEFT_OK);
     made = wf_mem_made();
@@ -95,7 +65,7 @@ START_TEST(excluded_kinds_are_not_used)
     struct pair pair;
     weft_plan *plan = NULL;
 
-    open_pair(&pair, "4", "64,64", "S(0)", "R");
+    open_pair(&pair, "4", NULL, "64,64", "S(0)", "R");
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_UNSUPPORTED);
     ck_assert_ptr_null(plan);
     options.without = UINT32_C(1) << WEFT_STEP_ALL_GATHER;

@@ -1,0 +1,134 @@
+#include "support/planning.h"
+#include "support/suite.h"
+
+#include <string.h>
+
+/* Every edge out of the source, as "kind axes placements" lines. */
+struct listing {
+    const struct wf_problem *problem;
+    struct wf_text text;
+};
+
+static void list_edge(void *self, const struct wf_edge *edge)
+{
+    struct listing *listing = self;
+    weft_spec *spec;
+
+    ck_assert_int_eq(wf_problem_spec(listing->problem, &edge->to, &spec), WEFT_OK);
+    wf_text_add(&listing->text, "%s %x ", weft_step_name(edge->kind), edge->axes);
+    wf_placements_add_text(weft_spec_placements(spec), weft_mesh_axes(weft_spec_mesh(spec)),
+                           &listing->text);
+    wf_text_char(&listing->text, '\n');
+    weft_spec_release(&spec);
+}
+
+static char *edges_of(const char *mesh, const char *shape, const char *from, const char *to)
+{
+    struct wf_problem problem;
+    struct listing listing = {.problem = &problem};
+    struct pair pair;
+    char *text;
+
+    open_problem(&problem, &pair, mesh, shape, from, to);
+    wf_edges(&problem, &problem.source, list_edge, &listing);
+    ck_assert_int_eq(wf_text_take(&listing.text, &text), WEFT_OK);
+    close_pair(&pair);
+    return text;
+}
+
+START_TEST(innermost_axes_leave_alone_or_together)
+{
+    char *edges = edges_of("2x2", "8,8", "S(0),S(0)", "R,R");
+
+    ck_assert_str_eq(edges, "all-gather 2 S(0),R\n"
+                            "all-to-all 2 S(0),S(1)\n"
+                            "all-gather 3 R,R\n"
+                            "all-to-all 3 S(1),S(1)\n");
+    wf_free(edges);
+}
+END_TEST
+
+START_TEST(partials_are_reduced_in_every_combination)
+{
+    char *edges = edges_of("2x2", "8", "P,P", "R,R");
+
+    ck_assert_str_eq(edges, "all-reduce 3 R,R\n"
+                            "reduce-scatter 3 S(0),S(0)\n"
+                            "all-reduce 2 P(sum),R\n"
+                            "reduce-scatter 2 P(sum),S(0)\n"
+                            "all-reduce 1 R,P(sum)\n"
+                            "reduce-scatter 1 S(0),P(sum)\n");
+    wf_free(edges);
+}
+END_TEST
+
+START_TEST(reduced_axes_join_in_the_order_of_the_target)
+{
+    char *edges = edges_of("2x2", "8", "P,P", "S(0)[1],S(0)[0]");
+
+    ck_assert_ptr_nonnull(strstr(edges, "reduce-scatter 3 S(0)[1],S(0)[0]\n"));
+    wf_free(edges);
+}
+END_TEST
+
+START_TEST(copies_are_sliced_one_by_one_or_all_as_the_target_wants)
+{
+    char *edges = edges_of("2x2", "8", "R,R", "SS(0,2),S(0)");
+
+    ck_assert_str_eq(edges, "slice 3 SS(0,2),S(0)\n"
+                            "slice 1 SS(0,2),R\n"
+                            "slice 2 R,S(0)\n");
+    wf_free(edges);
+}
+END_TEST
+
+START_TEST(partials_are_made_only_where_the_target_has_them)
+{
+    char *copies = edges_of("2", "8", "R", "P(max)"), *shards = edges_of("2", "8", "S(0)", "P");
+
+    ck_assert_ptr_nonnull(strstr(copies, "partial 1 P(max)\n"));
+    ck_assert_ptr_nonnull(strstr(shards, "partial 1 P(sum)\n"));
+    wf_free(copies);
+    wf_free(shards);
+}
+END_TEST
+
+static struct wf_edge exchange_of(const char *mesh, const char *shape, const char *from,
+                                  const char *to)
+{
+    struct wf_problem problem;
+    struct wf_edge edge;
+    struct pair pair;
+
+    open_problem(&problem, &pair, mesh, shape, from, to);
+    wf_edge_exchange(&problem, &problem.source, &edge);
+    ck_assert(wf_state_same(&edge.to, &problem.target));
+    close_pair(&pair);
+    return edge;
+}
+
+START_TEST(an_exchange_takes_every_axis_behind_the_first_difference)
+{
+    /* Axis 1 keeps its turn, but what lies outside of it changes. */
+    ck_assert_uint_eq(exchange_of("2x2x2", "8", "S(0),S(0),R", "R,S(0)[1],S(0)[0]").axes, 7);
+    /* Axis 0 is outside of what changes. */
+    ck_assert_uint_eq(exchange_of("2x2x2", "8", "S(0),S(0),R", "S(0),R,S(0)").axes, 6);
+}
+END_TEST
+
+START_TEST(an_even_change_of_order_is_a_permute)
+{
+    ck_assert_uint_eq(exchange_of("2x2", "8", "S(0)[1],S(0)[0]", "S(0),S(0)").kind,
+                      WEFT_STEP_PERMUTE);
+    ck_assert_uint_eq(exchange_of("2x2", "7", "S(0)[1],S(0)[0]", "S(0),S(0)").kind,
+                      WEFT_STEP_EXCHANGE);
+    ck_assert_uint_eq(exchange_of("2x2", "8,8", "S(0),S(1)", "S(1),S(0)").kind, WEFT_STEP_EXCHANGE);
+}
+END_TEST
+
+SUITE(plan_edges, innermost_axes_leave_alone_or_together, partials_are_reduced_in_every_combination,
+      reduced_axes_join_in_the_order_of_the_target,
+      copies_are_sliced_one_by_one_or_all_as_the_target_wants,
+      partials_are_made_only_where_the_target_has_them,
+      an_exchange_takes_every_axis_behind_the_first_difference,
+      an_even_change_of_order_is_a_permute)

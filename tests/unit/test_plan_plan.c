@@ -1,0 +1,135 @@
+#include "support/planning.h"
+#include "support/suite.h"
+
+#include <string.h>
+
+START_TEST(equal_layouts_need_no_steps)
+{
+    struct pair pair;
+    weft_plan *plan;
+    weft_plan_info info;
+
+    open_pair(&pair, "1x4", NULL, "8,8", "S(0),R", "P,R");
+    plan = plan_pair(&pair, NULL);
+    weft_plan_get(plan, &info);
+    ck_assert_uint_eq(info.steps, 0);
+    ck_assert_uint_eq(info.cost_ns, 0);
+    weft_plan_release(&plan);
+    ck_assert_ptr_null(plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(empty_tensors_need_no_steps)
+{
+    struct pair pair;
+    weft_plan *plan;
+    weft_plan_info info;
+
+    open_pair(&pair, "2x2", NULL, "0,8", "S(0),R", "R,S(1)");
+    plan = plan_pair(&pair, NULL);
+    weft_plan_get(plan, &info);
+    ck_assert_uint_eq(info.steps, 0);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(steps_lead_from_the_source_to_the_target)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .without = UINT32_C(1) << WEFT_STEP_EXCHANGE};
+    weft_step_info step;
+    weft_plan_info info;
+    struct pair pair;
+    weft_plan *plan;
+    const weft_spec *at;
+    uint64_t cost = 0, received = 0, peak = 0;
+
+    open_pair(&pair, "2x4", NULL, "64,64", "P,S(0)", "S(1),R");
+    plan = plan_pair(&pair, &options);
+    at = pair.from;
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+        ck_assert_ptr_eq(step.from, at);
+        ck_assert_uint_ne(step.axes, 0);
+        at = step.to;
+        cost += step.cost_ns;
+        received += step.bytes_received;
+        if (step.scratch_bytes > peak) peak = step.scratch_bytes;
+    }
+    ck_assert_ptr_eq(at, pair.to);
+    weft_plan_get(plan, &info);
+    ck_assert_uint_eq(info.cost_ns, cost);
+    ck_assert_uint_eq(info.bytes_received_max, received);
+    ck_assert_uint_eq(info.peak_bytes, peak);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(shapes_and_dtypes_must_agree)
+{
+    struct pair pair, other;
+    weft_plan *plan = NULL;
+    weft_spec *half;
+
+    open_pair(&pair, "4", NULL, "8", "S(0)", "R");
+    open_pair(&other, "4", NULL, "9", "S(0)", "R");
+    ck_assert_int_eq(weft_plan_create(pair.from, other.to, NULL, &plan), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_spec_parse(pair.mesh, "f16[8] R", &half), WEFT_OK);
+    ck_assert_int_eq(weft_plan_create(pair.from, half, NULL, &plan), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(),
+                     "the source is f32, the target f16; a plan keeps the dtype");
+    ck_assert_int_eq(weft_plan_create(NULL, half, NULL, &plan), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(plan);
+    weft_spec_release(&half);
+    close_pair(&pair);
+    close_pair(&other);
+}
+END_TEST
+
+START_TEST(allocation_failure_is_an_error_without_a_leak)
+{
+    struct pair pair;
+    weft_plan *plan = NULL;
+    int64_t live;
+
+    open_pair(&pair, "2x2x2", NULL, "8,8", "S(0),P,S(1)", "S(1),S(0),R");
+    live = wf_mem_live();
+    for (uint64_t n = 1; plan == NULL; n++) {
+        weft_status status;
+        wf_mem_fail_at(n);
+        status = weft_plan_create(pair.from, pair.to, NULL, &plan);
+        wf_mem_fail_at(0);
+        if (status == WEFT_OK) break;
+        ck_assert_int_eq(status, WEFT_ERR_NO_MEMORY);
+        ck_assert_int_eq(wf_mem_live(), live);
+    }
+    weft_plan_release(&plan);
+    ck_assert_int_eq(wf_mem_live(), live);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(digests_tell_plans_apart)
+{
+    weft_plan_options exchange = {.struct_size = sizeof exchange, .planner = WEFT_PLANNER_EXCHANGE};
+    struct pair pair;
+    weft_plan *a, *b, *c;
+
+    open_pair(&pair, "2x4", NULL, "64,64", "S(0),R", "R,S(1)");
+    a = plan_pair(&pair, NULL);
+    b = plan_pair(&pair, NULL);
+    c = plan_pair(&pair, &exchange);
+    ck_assert_uint_eq(a->digest, b->digest);
+    ck_assert_uint_ne(a->digest, c->digest);
+    weft_plan_release(&a);
+    weft_plan_release(&b);
+    weft_plan_release(&c);
+    close_pair(&pair);
+}
+END_TEST
+
+SUITE(plan_plan, equal_layouts_need_no_steps, empty_tensors_need_no_steps,
+      steps_lead_from_the_source_to_the_target, shapes_and_dtypes_must_agree,
+      allocation_failure_is_an_error_without_a_leak, digests_tell_plans_apart)
