@@ -2,7 +2,11 @@
 #include "cli.h"
 
 #include "exec/exec.h"
+#include "plan/drawing.h"
 #include "redistribute/request.h"
+
+#include <errno.h>
+#include <string.h>
 
 enum { COUNTED_RANKS = 4096 }; /* meshes up to this size are counted rank by rank */
 
@@ -141,6 +145,24 @@ static void add_json(struct wf_text *text, const struct answer *answer)
     wf_text_char(text, '\n');
 }
 
+/* Write what ADD draws to PATH, or to standard output for "-". */
+static int draw(const struct cli_command *command, const weft_plan *plan, const char *path,
+                void (*add)(const weft_plan *, struct wf_text *))
+{
+    struct wf_text text = {0};
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    int exit_code;
+
+    if (file == NULL) {
+        fprintf(stderr, "weft %s: %s: %s\n", command->name, path, strerror(errno));
+        return CLI_NO;
+    }
+    add(plan, &text);
+    exit_code = cli_print(command, file, &text);
+    if (file != stdout && fclose(file) != 0) exit_code = CLI_NO;
+    return exit_code;
+}
+
 static int print(const struct cli_command *command, const struct answer *answer, bool as_json)
 {
     struct wf_text text = {0};
@@ -168,9 +190,14 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (!request_read(command, &args, &request, &exit_code)) return exit_code;
-    exit_code = find(&request, &answer) == WEFT_OK
-                    ? print(command, &answer, cli_has(command, &args, "json"))
-                    : cli_fail(command);
+    if (find(&request, &answer) != WEFT_OK)
+        exit_code = cli_fail(command);
+    else if (cli_has(command, &args, "svg"))
+        exit_code = draw(command, answer.plan, cli_value(command, &args, "svg"), plan_add_svg);
+    else if (cli_has(command, &args, "dot"))
+        exit_code = draw(command, answer.plan, "-", plan_add_dot);
+    else
+        exit_code = print(command, &answer, cli_has(command, &args, "json"));
     weft_plan_release(&answer.plan);
     weft_plan_release(&answer.runner_up);
     request_free(&request);
@@ -182,6 +209,10 @@ const struct cli_command cli_plan = {
     .summary = "the steps that take a tensor from one layout to another",
     .arguments = "--mesh M --shape S --from P --to P [options]",
     .example = "weft plan --mesh dp=2,tp=4 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
-    .options = (const struct cli_option[]){REQUEST_OPTIONS, {"json", NULL, "as JSON"}, {0}},
+    .options = (const struct cli_option[]){REQUEST_OPTIONS,
+                                           {"json", NULL, "as JSON"},
+                                           {"dot", NULL, "as a DOT graph"},
+                                           {"svg", "FILE", "draw it into FILE"},
+                                           {0}},
     .run = run,
 };

@@ -1,0 +1,111 @@
+/* svg.c - plans as pictures: layouts one below the other, and the steps between them. */
+#include "drawing.h"
+
+#include "layout/picture.h"
+
+enum {
+    WIDTH = 560,
+    MARGIN = 28,
+    CARD = 112, /* height of a layout's card */
+    GAP = 64,   /* between two cards, for the step */
+    GRID = 88,  /* side of the small picture in a card */
+    FOOT = 44
+};
+
+static const char style[] =
+    "<style>text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2933}"
+    ".title{font-size:18px;font-weight:bold}.note{font-size:13px;fill:#52606d}"
+    ".step{font-size:14px;font-weight:bold;fill:#0b4f9e}.rank{font-size:11px;text-anchor:middle}"
+    "</style>\n";
+
+/* The cells of SPEC's picture, small; their ranks where there is room. */
+static void add_cells(const struct picture *picture, double left, double top, struct wf_text *out)
+{
+    double width = (double)GRID / picture->columns.count;
+    double height = (double)GRID / picture->rows.count;
+
+    for (int32_t i = 0; i < picture->rows.count; i++)
+        for (int32_t j = 0; j < picture->columns.count; j++) {
+            struct rgb c = picture_rgb(picture_colour(picture, i, j));
+            double x = left + j * width, y = top + i * height;
+            char label[PICTURE_LABEL];
+            wf_text_add(out,
+                        "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                        "fill=\"#%02x%02x%02x\" stroke=\"#fff\"/>\n",
+                        x, y, width, height, c.red, c.green, c.blue);
+            picture_label(picture, i, j, label);
+            if (height >= 14 && width >= 20)
+                wf_text_add(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"rank\">%s</text>\n",
+                            x + width / 2, y + height / 2 + 4, label);
+        }
+}
+
+static void add_card(const weft_spec *spec, int top, struct wf_text *out)
+{
+    struct picture picture;
+
+    wf_text_add(out,
+                "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"8\" fill=\"#f5f7fa\" "
+                "stroke=\"#cbd2d9\"/>\n",
+                MARGIN, top, WIDTH - 2 * MARGIN, CARD);
+    if (picture_create(spec, &picture) == WEFT_OK) {
+        add_cells(&picture, MARGIN + 12, top + 12, out);
+        picture_free(&picture);
+    }
+    wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"title\">", MARGIN + GRID + 32, top + 48);
+    wf_placements_add_text(weft_spec_placements(spec), weft_mesh_axes(weft_spec_mesh(spec)), out);
+    wf_text_add(out, "</text>\n<text x=\"%d\" y=\"%d\" class=\"note\">%s", MARGIN + GRID + 32,
+                top + 74, weft_dtype_name(weft_spec_dtype(spec)));
+    wf_shape_add_text(weft_spec_dims(spec), weft_spec_shape(spec), out);
+    wf_text_add(out, " on mesh ");
+    wf_mesh_add_text(weft_spec_mesh(spec), out);
+    wf_text_add(out, "</text>\n");
+}
+
+static void add_step(const weft_step_info *step, int top, struct wf_text *out)
+{
+    int x = MARGIN + 12 + GRID / 2;
+
+    wf_text_add(out,
+                "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#0b4f9e\" "
+                "stroke-width=\"2\"/>\n<path d=\"M%d %d l-6 -10 h12 z\" fill=\"#0b4f9e\"/>\n",
+                x, top + 6, x, top + GAP - 12, x, top + GAP - 4);
+    wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"step\">%s</text>\n", MARGIN + GRID + 32,
+                top + 28, weft_step_name(step->kind));
+    wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">each rank receives ",
+                MARGIN + GRID + 32, top + 47);
+    wf_text_bytes(out, step->bytes_received);
+    wf_text_add(out, "; ");
+    wf_text_time(out, step->cost_ns);
+    wf_text_add(out, "</text>\n");
+}
+
+void plan_add_svg(const weft_plan *plan, struct wf_text *out)
+{
+    weft_plan_info info;
+    weft_step_info step;
+    int height, top = MARGIN;
+
+    weft_plan_get(plan, &info);
+    height = 2 * MARGIN + CARD + (int)info.steps * (CARD + GAP) + FOOT;
+    wf_text_add(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+        "viewBox=\"0 0 %d %d\">\n%s<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+        WIDTH, height, WIDTH, height, style);
+    add_card(info.from, top, out);
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+        add_step(&step, top + CARD, out);
+        top += CARD + GAP;
+        add_card(step.to, top, out);
+    }
+    wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN, top + CARD + FOOT);
+    if (info.steps == 0) wf_text_add(out, "nothing to do; ");
+    wf_text_add(out, "at most ");
+    wf_text_bytes(out, info.bytes_received_max);
+    wf_text_add(out, " received by a rank, ");
+    wf_text_bytes(out, info.peak_bytes);
+    wf_text_add(out, " of scratch, ");
+    wf_text_time(out, info.cost_ns);
+    wf_text_add(out, " predicted</text>\n</svg>\n");
+}
