@@ -3,6 +3,7 @@
 
 #include "conform/board.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -247,7 +248,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     if (strchr(options.backend, '/') != NULL) {
         path = realpath(options.backend, NULL);
-        if (path != NULL) options.backend = path;
+        if (path == NULL) {
+            fprintf(stderr, "weft %s: %s: %s\n", command->name, options.backend, strerror(errno));
+            return CLI_NO;
+        }
+        options.backend = path;
     }
     exit_code = run_kit(command, &options, cli_has(command, &args, "json"));
     free(path);

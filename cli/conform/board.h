@@ -28,7 +28,7 @@ struct kit_place {
     _Atomic uint64_t case_number;
     _Atomic uint32_t finished; /* the rank is through with everything */
     _Atomic uint32_t dying;    /* the rank kills itself on purpose */
-    _Atomic uint32_t waiting;  /* the rank has done its part and waits for the others */
+    _Atomic uint32_t waiting;  /* the rank waits for others, outside the plugin */
     _Atomic uint64_t entered;  /* case_number of the last collective this rank has called */
     char case_name[KIT_NAME_BYTES];
     struct kit_verdict verdicts[2];

@@ -39,13 +39,17 @@ static void pause_before_try(uint32_t tries)
 
 void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size)
 {
+    struct kit_board *board = kit->board;
+
+    atomic_store(&board->places[kit->rank].waiting, 1);
     for (int32_t i = 0; i < size; i++)
-        atomic_store(&kit->board->meetings[kit->rank][ranks[i]], ++kit->met[ranks[i]]);
-    for (int32_t i = 0; i < size; i++)
-        for (uint32_t tries = 0; (int32_t)(atomic_load(&kit->board->meetings[ranks[i]][kit->rank]) -
-                                           kit->met[ranks[i]]) < 0;
-             tries++)
+        atomic_store(&board->meetings[kit->rank][ranks[i]], ++kit->met[ranks[i]]);
+    for (int32_t i = 0; i < size; i++) {
+        const _Atomic uint32_t *theirs = &board->meetings[ranks[i]][kit->rank];
+        for (uint32_t tries = 0; (int32_t)(atomic_load(theirs) - kit->met[ranks[i]]) < 0; tries++)
             pause_before_try(tries);
+    }
+    atomic_store(&board->places[kit->rank].waiting, 0);
 }
 
 void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine, void *all,
