@@ -135,6 +135,9 @@ weft_status wf_cpu_device_copy(void *device, void *target, const void *source, u
     struct movement move = {.target = target, .source = source, .bytes = bytes};
 
     (void)device;
+    if (bytes > 0 && (target == NULL || source == NULL))
+        return wf_cpu_fail(WEFT_ERR_INVALID, "copy: %s is NULL",
+                           target == NULL ? "target" : "source");
     return wf_cpu_stream_run(stream, run_copy, &move, sizeof move);
 }
 
@@ -144,5 +147,6 @@ weft_status wf_cpu_device_fill(void *device, void *target, uint8_t byte, uint64_
     struct movement move = {.target = target, .bytes = bytes, .byte = byte};
 
     (void)device;
+    if (bytes > 0 && target == NULL) return wf_cpu_fail(WEFT_ERR_INVALID, "fill: target is NULL");
     return wf_cpu_stream_run(stream, run_fill, &move, sizeof move);
 }
