@@ -73,8 +73,11 @@ struct wf_shm_mail {
 weft_status wf_shm_mail_post(struct wf_shm_group *group, struct wf_shm_transfer *transfer);
 /* Has the receiver acknowledged?  Sets DONE. */
 void wf_shm_mail_settle(struct wf_shm_group *group, struct wf_shm_transfer *transfer);
-/* Find the message for a receive, and read it.  Sets DONE. */
-weft_status wf_shm_mail_fetch(struct wf_shm_group *group, struct wf_shm_transfer *transfer);
+/* Read the message for a receive if it was kept aside.  Sets DONE. */
+weft_status wf_shm_mail_find(struct wf_shm_group *group, struct wf_shm_transfer *transfer);
+/* Take all letters of PEER out: each is for the first receive it fits, which becomes DONE, or is
+ * kept aside. */
+weft_status wf_shm_mail_empty(struct wf_shm_group *group, int32_t peer);
 
 /* ---- shm_transfer.c: messages under way ---- */
 

@@ -155,8 +155,7 @@ static weft_status read_message(struct wf_shm_group *group, struct wf_shm_transf
     return WEFT_OK;
 }
 
-static weft_status fetch_early(struct wf_shm_group *group, struct wf_shm_transfer *transfer,
-                               bool *found)
+weft_status wf_shm_mail_find(struct wf_shm_group *group, struct wf_shm_transfer *transfer)
 {
     struct wf_shm_line *line = &group->mail->lines[transfer->peer];
     struct wf_shm_early **at = &line->early, *early;
@@ -165,7 +164,6 @@ static weft_status fetch_early(struct wf_shm_group *group, struct wf_shm_transfe
     while (*at != NULL && (*at)->tag != transfer->tag)
         at = &(*at)->next;
     early = *at;
-    *found = early != NULL;
     if (early == NULL) return WEFT_OK;
     *at = early->next;
     if (line->early_end == &early->next) line->early_end = at;
@@ -174,16 +172,29 @@ static weft_status fetch_early(struct wf_shm_group *group, struct wf_shm_transfe
     return status;
 }
 
-weft_status wf_shm_mail_fetch(struct wf_shm_group *group, struct wf_shm_transfer *transfer)
+/* The receive that was asked for first among those LETTER may be for. */
+static struct wf_shm_transfer *find_receiver(const struct wf_shm_mail *mail, int32_t peer,
+                                             const struct wf_shm_letter *letter)
 {
-    struct wf_shm_line *line = &group->mail->lines[transfer->peer];
-    struct wf_shm_letter *letter;
-    bool found;
+    struct wf_shm_transfer *receive = mail->receives;
 
-    CPU_TRY(fetch_early(group, transfer, &found));
-    while (!found && (letter = next_letter(group, line, transfer->peer)) != NULL) {
-        found = letter->tag == transfer->tag;
-        if (found) {
+    while (receive != NULL &&
+           (receive->done || receive->peer != peer || receive->tag != letter->tag))
+        receive = receive->next;
+    return receive;
+}
+
+weft_status wf_shm_mail_empty(struct wf_shm_group *group, int32_t peer)
+{
+    struct wf_shm_line *line = &group->mail->lines[peer];
+    struct wf_shm_letter *letter;
+
+    while ((letter = next_letter(group, line, peer)) != NULL) {
+        struct wf_shm_transfer *receive = find_receiver(group->mail, peer, letter);
+
+        if (receive == NULL) {
+            CPU_TRY(keep_aside(line, letter));
+        } else {
             struct wf_shm_early head = {.number = line->taken + 1,
                                         .bytes = letter->bytes,
                                         .dtype = letter->dtype,
@@ -191,11 +202,9 @@ weft_status wf_shm_mail_fetch(struct wf_shm_group *group, struct wf_shm_transfer
                                         .ack = letter->ack,
                                         .place = letter->place};
 
-            CPU_TRY(read_message(group, transfer, &head, letter->data));
-        } else {
-            CPU_TRY(keep_aside(line, letter));
+            CPU_TRY(read_message(group, receive, &head, letter->data));
         }
-        took_letter(group, line, transfer->peer);
+        took_letter(group, line, peer);
     }
     return WEFT_OK;
 }

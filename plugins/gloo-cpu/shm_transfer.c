@@ -82,17 +82,28 @@ static bool post_sends(struct wf_shm_group *group)
     return moved;
 }
 
+/* Messages kept aside came before those in the mailboxes, so they are looked at first. */
+static weft_status fetch_all(struct wf_shm_group *group)
+{
+    struct wf_shm_mail *mail = group->mail;
+
+    for (struct wf_shm_transfer *t = mail->receives; t != NULL; t = t->next)
+        CPU_TRY(wf_shm_mail_find(group, t));
+    for (struct wf_shm_transfer *t = mail->receives; t != NULL; t = t->next)
+        CPU_TRY(wf_shm_mail_empty(group, t->peer));
+    return WEFT_OK;
+}
+
 static bool fetch_receives(struct wf_shm_group *group)
 {
     struct wf_shm_mail *mail = group->mail;
     struct wf_shm_transfer **at = &mail->receives;
+    weft_status status = fetch_all(group);
     bool moved = false;
 
+    if (status != WEFT_OK && !wf_shm_broken(group))
+        wf_shm_fail(group, status, "receive: out of memory");
     while (*at != NULL) {
-        weft_status status = wf_shm_mail_fetch(group, *at);
-
-        if (status != WEFT_OK && !wf_shm_broken(group))
-            wf_shm_fail(group, status, "receive: out of memory");
         if ((*at)->done) {
             finish(group, at, &mail->receives_end);
             moved = true;
