@@ -12,7 +12,7 @@ struct wf_cpu_device {
 /* A collective with everything it needs, no longer depending on the caller's arguments. */
 struct wf_cpu_call {
     struct wf_shm_op op;
-    unsigned char scale[16];
+    _Alignas(16) unsigned char scale[16];
     uint64_t *counts; /* copies of the arrays; owned */
     uint64_t turn;
 };
@@ -45,6 +45,7 @@ struct wf_cpu_comm {
     _Atomic(uint32_t) turn_waiters;
     pthread_mutex_t turn_lock;
     pthread_cond_t turn_changed;
+    struct wf_cpu_window *windows; /* that have not been destroyed */
     int group_depth;
     struct wf_cpu_batch batch;
 };

@@ -2,7 +2,7 @@
  *
  * prepare puts a board into the own heap and says where it is; commit maps the others' heaps, sees
  * with its own eyes that their boards are there, and agrees with all ranks on the outcome. */
-#include "comm.h"
+#include "symm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -146,7 +146,7 @@ static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t place, const we
     peer->same_process = wf_cpu_process_same(&address.segment.process, &own->segment.process);
     status = wf_cpu_segment_attach(&address.segment, &peer->heap);
     if (status != WEFT_OK) {
-        snprintf(text, bytes, "its shared memory cannot be mapped");
+        snprintf(text, bytes, "%s", wf_cpu_last_words());
         return status;
     }
     peer->attached = true;
@@ -239,6 +239,7 @@ void wf_cpu_comm_destroy(void *handle)
 
     if (comm == NULL) return;
     wf_cpu_group_clear(comm);
+    wf_cpu_windows_drop(comm);
     wf_shm_group_close(&comm->group);
     pthread_cond_destroy(&comm->turn_changed);
     pthread_mutex_destroy(&comm->turn_lock);

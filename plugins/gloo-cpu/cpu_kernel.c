@@ -57,7 +57,7 @@ weft_status wf_cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reductio
 /* One element, and what to do with it. */
 struct element_work {
     uint32_t dtype;
-    unsigned char element[16];
+    _Alignas(16) unsigned char element[16];
     void *data;
     uint64_t count;
 };

@@ -133,11 +133,14 @@ static weft_status create(struct wf_cpu_comm *comm, void *memory, uint64_t bytes
     mine.memory = place_of(comm, window->memory);
     mine.pad = place_of(comm, pad);
     status = settle(window, &mine);
-    if (status == WEFT_OK)
-        *out = window;
-    else
+    if (status != WEFT_OK) {
         give_back(window);
-    return status;
+        return status;
+    }
+    window->next = comm->windows;
+    comm->windows = window;
+    *out = window;
+    return WEFT_OK;
 }
 
 weft_status wf_cpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void **out,
@@ -162,19 +165,42 @@ weft_status wf_cpu_window_register(void *comm, void *memory, uint64_t bytes, uin
     return WEFT_OK;
 }
 
-/* After a failure peers may still reach into the window: it then stays until the heap goes. */
+/* Peers may still reach into it. */
+static void abandon(struct wf_cpu_window *window)
+{
+    struct wf_shm_group *group = &window->comm->group;
+
+    wf_shm_leave_behind(group, (void *)window->pad);
+    if (!window->registered) wf_shm_leave_behind(group, window->memory);
+    wf_cpu_free(window);
+}
+
+void wf_cpu_windows_drop(struct wf_cpu_comm *comm)
+{
+    while (comm->windows != NULL) {
+        struct wf_cpu_window *window = comm->windows;
+
+        comm->windows = window->next;
+        abandon(window);
+    }
+}
+
 weft_status wf_cpu_window_destroy(void *handle)
 {
     struct wf_cpu_window *window = handle;
     struct wf_shm_op op = {.collective = WEFT_COLL_BARRIER};
+    struct wf_cpu_window **at;
     weft_status status;
 
     if (window == NULL) return WEFT_OK;
+    for (at = &window->comm->windows; *at != window; at = &(*at)->next)
+        continue;
+    *at = window->next;
     status = wf_cpu_call_run(window->comm, window->comm->issued++, &op);
     if (status == WEFT_OK)
         give_back(window);
     else
-        wf_cpu_free(window);
+        abandon(window);
     return status;
 }
 

@@ -49,9 +49,9 @@ struct wf_shm_slot {
             struct wf_shm_place send, recv;
         } at;
     };
-    unsigned char scale[16]; /* premul_sum */
-    uint64_t bytes;          /* sent */
-    uint64_t shift;          /* pull: how far behind its buffer's start the shared part begins */
+    _Alignas(16) unsigned char scale[16]; /* premul_sum */
+    uint64_t bytes;                       /* sent */
+    uint64_t shift; /* pull: how far behind its buffer's start the shared part begins */
     /* With calls that have counts per rank: the owner's spans, one per rank. */
     unsigned char data[]; /* spans, then up to SHM_INLINE bytes */
 };
@@ -117,6 +117,7 @@ struct wf_shm_group {
     bool all_readable; /* every rank can read every other's private memory */
     bool met;          /* peers may know the board */
     struct wf_shm_mail *mail;
+    struct wf_shm_leftover *leftovers;
     _Atomic(uint32_t) under_way; /* messages, which move on while a collective waits */
 };
 
@@ -126,6 +127,8 @@ struct wf_shm_group {
 weft_status wf_shm_group_prepare(struct wf_shm_group *group, uint64_t token);
 /* Take down everything.  Says on the board that the rank has left. */
 void wf_shm_group_close(struct wf_shm_group *group);
+/* MEMORY, of this rank's heap, may still be in use by peers: free it when they have departed. */
+void wf_shm_leave_behind(struct wf_shm_group *group, void *memory);
 /* The group's failure: kept, told to peers, described to this thread. */
 weft_status wf_shm_fail(struct wf_shm_group *group, weft_status status, const char *format, ...)
     CPU_PRINTF(3, 4);

@@ -34,18 +34,44 @@ static void release_stage(struct wf_shm_group *group, struct wf_shm_stage *stage
     stage->memory = NULL;
 }
 
-/* The board and the mailboxes outlive the communicator until all peers have departed as well: a
- * slower one may still be reading the last collective's slot or the last letter. */
+struct wf_shm_leftover {
+    struct wf_shm_leftover *next;
+    void *memory;
+};
+
+void wf_shm_leave_behind(struct wf_shm_group *group, void *memory)
+{
+    struct wf_shm_leftover *leftover = memory != NULL ? wf_cpu_alloc(sizeof *leftover) : NULL;
+
+    if (leftover == NULL) return; /* the memory then stays until the heap is closed */
+    leftover->memory = memory;
+    leftover->next = group->leftovers;
+    group->leftovers = leftover;
+}
+
+/* The board, the mailboxes and whatever was left behind outlive the communicator until all peers
+ * have departed as well: a slower one may still be reading the last collective's slot. */
 static void retire(struct wf_shm_group *group)
 {
     uint32_t others = group->met ? (uint32_t)group->size - 1 : 0;
-    size_t count = 0;
-    void **pointers = (void **)group->sources; /* has room for more than SIZE */
+    size_t count = 0, most = 1;
+    struct wf_shm_leftover *leftover;
+    void **pointers;
 
-    pointers[count++] = group->board;
     for (int32_t p = 0; group->mail != NULL && p < group->size; p++)
-        if (group->mail->lines[p].out != NULL) pointers[count++] = group->mail->lines[p].out;
-    wf_cpu_heap_retire(group->heap, count, pointers, &group->board->departed, others);
+        wf_shm_leave_behind(group, group->mail->lines[p].out);
+    for (leftover = group->leftovers; leftover != NULL; leftover = leftover->next)
+        most++;
+    pointers = wf_cpu_alloc(most * sizeof *pointers);
+    if (pointers != NULL) pointers[count++] = group->board;
+    while ((leftover = group->leftovers) != NULL) {
+        group->leftovers = leftover->next;
+        if (pointers != NULL) pointers[count++] = leftover->memory;
+        wf_cpu_free(leftover);
+    }
+    if (pointers != NULL)
+        wf_cpu_heap_retire(group->heap, count, pointers, &group->board->departed, others);
+    wf_cpu_free(pointers);
 }
 
 void wf_shm_group_close(struct wf_shm_group *group)

@@ -5,6 +5,7 @@
 #include "comm.h"
 
 struct wf_cpu_window {
+    struct wf_cpu_window *next;
     struct wf_cpu_comm *comm;
     uint64_t bytes;
     uint32_t signals;
@@ -23,6 +24,9 @@ weft_status wf_cpu_window_destroy(void *window);
 weft_status wf_cpu_window_register(void *comm, void *memory, uint64_t bytes, uint32_t signals,
                                    void **window);
 weft_status wf_cpu_window_handle(void *window, weft_symm_handle *out);
+
+/* Drop the windows of a communicator that ends; their memory goes when no peer can reach it. */
+void wf_cpu_windows_drop(struct wf_cpu_comm *comm);
 
 /* ---- cpu_symm.c ---- */
 

@@ -39,7 +39,8 @@ static const char *find_knob(const char *name)
 {
     for (int i = 0; i < 16; i++)
         if (knobs[i].name != NULL && strcmp(knobs[i].name, name) == 0) return knobs[i].value;
-    return NULL;
+    /* The thread sanitizer leaves little address space. */
+    return strcmp(name, "WEFT_CPU_HEAP") == 0 ? "1G" : NULL;
 }
 
 void ranks_knob(const char *name, const char *value)
@@ -149,7 +150,6 @@ static void *run_rank(void *argument)
     weft_device_options options = {
         .struct_size = sizeof options, .local_rank = rank->number, .device = -1};
 
-    rank->plugin = weft_plugin_entry(&host);
     RANK_OK(rank->plugin->device->open(&options, &rank->device));
     RANK_OK(ranks_comm(rank, "world", &rank->comm));
     rank->shared->options.body(rank);
@@ -196,6 +196,7 @@ int ranks_run(const struct ranks_options *options)
     pthread_barrierattr_t attributes;
     struct ranks_shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const weft_plugin *plugin = weft_plugin_entry(&host);
     int failed;
 
     if (shared == MAP_FAILED) abort();
@@ -204,7 +205,8 @@ int ranks_run(const struct ranks_options *options)
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared->barrier, &attributes, (unsigned)options->size);
     for (int p = 0; p < options->size; p++)
-        ranks[p] = (struct rank){.number = p, .size = options->size, .shared = shared};
+        ranks[p] =
+            (struct rank){.number = p, .size = options->size, .plugin = plugin, .shared = shared};
     failed =
         options->threads ? run_threads(ranks, options->size) : run_processes(ranks, options->size);
     munmap(shared, sizeof *shared);
