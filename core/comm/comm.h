@@ -4,7 +4,7 @@
  *     threads.c    ranks as threads of one process
  *     context.c    joining and leaving the job
  *     agree.c      one step that all ranks of a list take together
- *     create.c     making communicators in two phases; split.c cuts them
+ *     create.c     making communicators in two phases; split.c cuts them, groups.c keeps parts
  *     comm.c       asking, aborting, releasing
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.c their arguments
@@ -104,7 +104,8 @@ struct weft_comm {
     struct wf_ring ring;
 
     weft_context *context;
-    weft_comm *next; /* in context->comms */
+    weft_comm *next;                /* in context->comms */
+    weft_comm *groups, *next_group; /* made of it by wf_comm_group, and kept with it */
     uint64_t number; /* the same on all its ranks, and on no other communicator of a rank */
     int64_t timeout_ns;
     int32_t *world_ranks;
@@ -172,6 +173,16 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
                          weft_comm **out) WF_NODISCARD;
 /* Take COMM out of the context and free it. */
 void wf_comm_unmake(weft_comm *comm);
+
+/* ---- groups.c ---- */
+
+/* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
+ * made on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is how
+ * things went here so far: where it is not OK, all of RANKS that have to make the communicator
+ * learn of it. */
+weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
+                          weft_status status, weft_comm **out) WF_NODISCARD;
+void wf_comm_drop_groups(weft_comm *comm);
 
 /* ---- fault.c ---- */
 

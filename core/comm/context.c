@@ -270,6 +270,7 @@ void weft_context_release(weft_context **held)
     *held = NULL;
     wf_client_release(&context->client); /* first: its thread knows the communicators */
     wf_server_release(&context->server);
+    if (context->world != NULL) wf_comm_drop_groups(context->world);
     while (context->comms != NULL) {
         if (context->comms != context->world)
             wf_log(WF_WARNING, "weft_context_release: communicator %s was not released",

@@ -245,6 +245,7 @@ void wf_comm_unmake(weft_comm *comm)
     weft_context *context = comm->context;
     weft_comm **at = &context->comms;
 
+    wf_comm_drop_groups(comm);
     pthread_mutex_lock(&context->watched);
     pthread_mutex_lock(&context->lock);
     while (*at != NULL && *at != comm)
