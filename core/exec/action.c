@@ -70,7 +70,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
         return WEFT_OK;
     }
     WF_TRY(translate(bound, action, parts));
-    if (!WF_HAS(action->comm->table, pull)) {
+    if (bound->packed) {
         action->way = WF_PACKED;
         return wf_packing_set(bound, action, parts);
     }

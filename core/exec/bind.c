@@ -1,6 +1,7 @@
 /* bind.c - a plan bound to communicators, scratch and one rank's share of every step. */
 #include "bound.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- who takes part ---- */
@@ -58,47 +59,44 @@ static weft_status list_union(const weft_mesh *first, const weft_mesh *second, i
     return WEFT_OK;
 }
 
-/* The communicator of exactly RANKS (of the parent) in this order: one the bound plan has already,
- * or a new one.  Every rank of the parent gets here in the same order of steps. */
-static weft_status find_comm(struct weft_bound *bound, const int32_t *ranks, int32_t count,
-                             weft_comm **out)
-{
-    weft_comm **comms, *made;
-
-    for (uint32_t i = 0; i < bound->comm_count; i++) {
-        weft_comm *comm = bound->comms[i];
-        bool same = comm->size == count;
-        for (int32_t r = 0; same && r < count; r++)
-            same = comm->world_ranks[r] == weft_comm_world_rank(bound->parent, ranks[r]);
-        if (same) {
-            *out = comm;
-            return WEFT_OK;
-        }
-    }
-    comms = wf_realloc(bound->comms, (bound->comm_count + 1) * sizeof(*comms));
-    if (comms == NULL) return wf_fail_memory((bound->comm_count + 1) * sizeof(*comms));
-    bound->comms = comms;
-    WF_TRY(weft_comm_create(bound->parent, count, ranks, NULL, &made));
-    bound->comms[bound->comm_count++] = made;
-    *out = made;
-    return WEFT_OK;
-}
-
-static weft_status set_comm(struct weft_bound *bound, struct wf_action *action, bool *member)
+/* Set the communicator of ACTION, and whether this rank has a part in it.  STATUS is how binding
+ * went so far; a rank where it failed goes through the other steps all the same, since those it
+ * would make communicators with must hear of it. */
+static weft_status set_comm(weft_comm *parent, struct wf_action *action, weft_status status)
 {
     const struct wf_step *step = action->step;
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
-    int32_t rank = weft_comm_rank(bound->parent), count, *ranks;
-    weft_status status;
+    int32_t rank = weft_comm_rank(parent), count, *ranks;
 
     if (from == to)
         WF_TRY(list_group(from, step->axes, rank, &ranks, &count));
     else
         WF_TRY(list_union(from, to, rank, &ranks, &count));
-    *member = count > 0;
-    status = count > 0 && !wf_step_is_local(step) ? find_comm(bound, ranks, count, &action->comm)
-                                                  : WEFT_OK;
+    action->member = count > 0;
+    if (count > 0 && !wf_step_is_local(step))
+        status = wf_comm_group(parent, ranks, count, status, &action->comm);
     wf_free(ranks);
+    return status;
+}
+
+static weft_status set_comms(struct weft_bound *bound)
+{
+    weft_status status = WEFT_OK, now;
+
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        now = set_comm(bound->parent, &bound->actions[i], status);
+        if (status == WEFT_OK) status = now;
+    }
+    return status;
+}
+
+/* Binding failed here before there was anything to bind to. */
+static weft_status decline(const weft_plan *plan, weft_comm *comm, weft_status status)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        struct wf_action action = {.step = &plan->steps[i]};
+        (void)set_comm(comm, &action, status);
+    }
     return status;
 }
 
@@ -150,9 +148,7 @@ static weft_status set_steps(struct binding *b)
         struct wf_action *action = &bound->actions[first + i];
         const int64_t *in = i == 0 && !b->copy_first ? b->source_strides : NULL;
         const int64_t *out = i + 1 == count && !b->copy_last ? b->target_strides : NULL;
-        bool member;
-        WF_TRY(set_comm(bound, action, &member));
-        if (member) WF_TRY(wf_action_set(bound, action, in, out));
+        if (action->member) WF_TRY(wf_action_set(bound, action, in, out));
     }
     if (b->copy_first) WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, NULL));
     if (b->copy_last)
@@ -166,8 +162,9 @@ static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
     uint32_t count = plan->step_count;
     bool may_alias = count == 1 && plan->steps[0].kind == WEFT_STEP_ALL_REDUCE;
 
-    if (count == 0) {
-        b->copy_last = true; /* one copy, straight from the source's strides to the target's */
+    if (count == 0) { /* one copy, straight from the source's strides to the target's */
+        b->copy_last = true;
+        b->copy_first = in_place && (b->source_strides != NULL || b->target_strides != NULL);
         return;
     }
     b->copy_first = (b->source_strides != NULL && !wf_step_is_local(&plan->steps[0])) ||
@@ -175,7 +172,7 @@ static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
     b->copy_last = b->target_strides != NULL && wf_step_needs_dense_output(&plan->steps[count - 1]);
 }
 
-static weft_status fill_in(struct binding *b, const weft_bind_options *given)
+static weft_status fill_in(struct binding *b)
 {
     struct weft_bound *bound = b->bound;
     const weft_plan *plan = bound->plan;
@@ -192,10 +189,10 @@ static weft_status fill_in(struct binding *b, const weft_bind_options *given)
         else
             action->step = &bound->after;
     }
+    WF_TRY(set_comms(bound));
     WF_TRY(set_places(bound));
-    if (plan->step_count == 0)
-        return wf_action_set(bound, &bound->actions[0], given->source_strides,
-                             given->target_strides);
+    if (plan->step_count == 0 && !b->copy_first)
+        return wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides);
     return set_steps(b);
 }
 
@@ -216,12 +213,53 @@ static weft_status check(const weft_plan *plan, const weft_comm *comm)
     return WEFT_OK;
 }
 
+/* All ranks of the communicator come out of binding alike: bound, or with the error of the one
+ * that failed first. */
+static weft_status agree(const weft_comm *comm, const char *step, weft_status status,
+                         const weft_plan *plan)
+{
+    uint64_t digest = plan->digest;
+    struct wf_gathered got;
+    char label[192];
+
+    snprintf(label, sizeof label, "%s a plan on %s", step, comm->name);
+    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
+                    (weft_blob){&digest, sizeof digest}, &got));
+    for (int32_t i = 0; i < got.count && status == WEFT_OK; i++)
+        if (got.blobs[i].bytes != sizeof digest ||
+            memcmp(got.blobs[i].data, &digest, sizeof digest) != 0)
+            status = wf_fail(WEFT_ERR_MISMATCH,
+                             "rank %d binds another plan than rank %d (digest %016llx here)", i,
+                             comm->rank, (unsigned long long)digest);
+    wf_gathered_free(&got);
+    return status;
+}
+
+static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
+                              const weft_bind_options *given)
+{
+    uint32_t actions = plan->step_count + b->copy_first + b->copy_last;
+    struct weft_bound *bound = wf_calloc(1, sizeof *bound + actions * sizeof bound->actions[0]);
+
+    if (bound == NULL) return decline(plan, comm, wf_fail_memory(sizeof *bound));
+    bound->plan = weft_plan_retain(plan);
+    bound->parent = comm;
+    bound->context = comm->context;
+    bound->device = comm->context->device;
+    bound->device_table = comm->context->plugin->device;
+    bound->kernel = comm->context->plugin->kernel;
+    bound->in_place = given->in_place;
+    bound->packed = given->packed || !WF_HAS(comm->table, pull);
+    bound->action_count = actions;
+    b->bound = bound;
+    return fill_in(b);
+}
+
 weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
                            weft_bound **out)
 {
     weft_bind_options given = {0};
     struct binding b = {0};
-    uint32_t actions;
     weft_status status;
 
     if (plan == NULL || comm == NULL || out == NULL)
@@ -230,21 +268,12 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
         memcpy(&given, options,
                options->struct_size < sizeof given ? options->struct_size : sizeof given);
     WF_TRY(check(plan, comm));
+    if (comm->context->config->check) WF_TRY(agree(comm, "comparing", WEFT_OK, plan));
     b.source_strides = given.source_strides;
     b.target_strides = given.target_strides;
     plan_copies(&b, plan, given.in_place);
-    actions = plan->step_count + b.copy_first + b.copy_last;
-    b.bound = wf_calloc(1, sizeof *b.bound + actions * sizeof b.bound->actions[0]);
-    if (b.bound == NULL) return wf_fail_memory(sizeof *b.bound);
-    b.bound->plan = weft_plan_retain(plan);
-    b.bound->parent = comm;
-    b.bound->context = comm->context;
-    b.bound->device = comm->context->device;
-    b.bound->device_table = comm->context->plugin->device;
-    b.bound->kernel = comm->context->plugin->kernel;
-    b.bound->in_place = given.in_place;
-    b.bound->action_count = actions;
-    status = fill_in(&b, &given);
+    status = make_bound(&b, plan, comm, &given);
+    status = agree(comm, "binding", status, plan);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);
         return status;
@@ -262,12 +291,9 @@ void weft_bound_release(weft_bound **bound)
     *bound = NULL;
     for (uint32_t i = 0; i < mine->action_count; i++)
         wf_action_clear(mine, &mine->actions[i]);
-    for (uint32_t i = 0; i < mine->comm_count; i++)
-        weft_comm_release(&mine->comms[i]);
     for (int i = 0; i < 2; i++)
         if (weft_free(mine->context, mine->scratch[i]) != WEFT_OK)
             wf_log(WF_WARNING, "scratch was not freed: %s", weft_last_error());
-    wf_free(mine->comms);
     weft_plan_release(&mine->plan);
     wf_free(mine);
 }

@@ -32,7 +32,8 @@ struct wf_packing {
 struct wf_action {
     enum wf_way way;
     const struct wf_step *step;
-    weft_comm *comm; /* of those who take part */
+    weft_comm *comm; /* of those who take part; kept with the parent */
+    bool member;     /* this rank is one of them */
     enum wf_buffer in, out;
     uint32_t dtype, reduction, holders;
     uint64_t elements; /* of this rank's output */
@@ -53,10 +54,9 @@ struct weft_bound {
     const weft_kernel_table *kernel;
     void *scratch[2];
     uint64_t scratch_bytes; /* with staging */
-    bool in_place;
+    bool in_place, packed;
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
-    weft_comm **comms;            /* made for it */
-    uint32_t comm_count, action_count;
+    uint32_t action_count;
     struct wf_action actions[];
 };
 

@@ -25,12 +25,16 @@ typedef struct weft_bind_options {
      * without gaps. */
     const int64_t *source_strides, *target_strides;
     bool in_place; /* SOURCE and TARGET of weft_redistribute may be the same memory */
+    bool packed;   /* pack, send, unpack, also where ranks can read each other's memory */
 } weft_bind_options;
 
 /* Make PLAN ready to run on COMM, whose ranks are those that the plan's meshes number.  Collective:
- * every rank of COMM calls it with the same plan, also those in neither mesh.  OPTIONS may be NULL
- * and may differ between ranks, except in_place.  The caller releases *OUT, before COMM.
- * WEFT_ERR_INVALID: a mesh has ranks that COMM has not. */
+ * every rank of COMM calls it with the same plan, also those in neither mesh; either all are bound,
+ * or every rank gets the same error.  OPTIONS may be NULL and may differ between ranks, except
+ * in_place and packed.  Communicators of the groups that steps need are made on first use and kept
+ * with COMM.  The caller releases *OUT, before COMM.
+ * WEFT_ERR_INVALID: a mesh has ranks that COMM has not.  WEFT_ERR_MISMATCH, always with
+ * WEFT_CHECK=1: ranks have different plans. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
@@ -43,8 +47,8 @@ WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that
  * of its target; NULL where the shard is empty.  Collective.  *WORK, if wanted, stands for it and
- * is the caller's to release.  One thread at a time per BOUND; different BOUNDs may run at the same
- * time. */
+ * is the caller's to release.  What is bound to one communicator runs in the same order on all its
+ * ranks, one thread at a time; on different communicators, at the same time. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);

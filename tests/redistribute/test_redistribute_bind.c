@@ -1,0 +1,220 @@
+/* Binding plans: what ranks agree on, what is shared, and what running touches. */
+#include "comm/comm.h"
+#include "redistribute/values.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/exec.h"
+#include "weft/weft.h"
+
+enum { RANKS = 4 };
+
+/* Check's assertions are for the main thread; a rank returns what failed. */
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return wf_fail(WEFT_ERR_INTERNAL, "line %d: %s: %s", __LINE__, #condition,             \
+                           weft_last_error());                                                     \
+    } while (0)
+
+static weft_plan *plan_of(const char *mesh, const char *from_text, const char *to_text)
+{
+    weft_spec *from = spec_of(mesh, from_text), *to = spec_of(mesh, to_text);
+    weft_plan *plan = NULL;
+
+    ck_assert_msg(weft_plan_create(from, to, NULL, &plan) == WEFT_OK, "%s", weft_last_error());
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    return plan;
+}
+
+static void on_ranks(weft_status (*rank_main)(void *))
+{
+    ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
+}
+
+static int group_count(const weft_comm *comm)
+{
+    int count = 0;
+
+    for (const weft_comm *group = comm->groups; group != NULL; group = group->next_group)
+        count++;
+    return count;
+}
+
+static weft_status share_communicators(void *argument)
+{
+    weft_plan *plan = plan_of("2x2", "f32[8,8] S(0),S(1)", "f32[8,8] S(0),R");
+    weft_bound *first = NULL, *second = NULL;
+    weft_context *context = NULL;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &first));
+    WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &second));
+    EXPECT(group_count(weft_world(context)) == 1);
+    weft_bound_release(&first);
+    weft_bound_release(&second);
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(bound_plans_share_the_communicators_of_axes)
+{
+    on_ranks(share_communicators);
+}
+END_TEST
+
+static weft_status bind_different_plans(void *argument)
+{
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+    weft_plan *plan;
+    weft_status status;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    plan = weft_rank(context) == 2 ? plan_of("4", "f32[8,8] S(0)", "f32[8,8] S(1)")
+                                   : plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
+    status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
+    EXPECT(status == WEFT_ERR_MISMATCH && strstr(weft_last_error(), "another plan") != NULL);
+    EXPECT(bound == NULL);
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ranks_with_different_plans_are_told_so)
+{
+    on_ranks(bind_different_plans);
+}
+END_TEST
+
+/* One rank runs out of memory at its N-th allocation in binding.  Where it can still say so, all
+ * get that error; where it cannot, it leaves, and they get that. */
+static weft_status bind_short_of_memory(void *argument)
+{
+    weft_plan *plan = plan_of("2x2", "f32[8,8] S(0),P", "f32[8,8] R,S(1)");
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+    uint64_t fail_at = *(const uint64_t *)argument;
+    weft_status status;
+
+    WF_TRY(weft_init(NULL, &context));
+    if (weft_rank(context) == 1) wf_mem_fail_at(fail_at);
+    status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
+    wf_mem_fail_at(0);
+    EXPECT((status == WEFT_OK) == (bound != NULL));
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(nobody_waits_for_a_rank_without_memory)
+{
+    for (uint64_t n = 1; n <= 24; n++)
+        ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
+                      weft_last_error());
+}
+END_TEST
+
+static weft_status bind_too_large_a_mesh(void *argument)
+{
+    weft_plan *plan = plan_of("2x4", "f32[8,8] S(0),R", "f32[8,8] R,R");
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    EXPECT(weft_plan_bind(plan, weft_world(context), NULL, &bound) == WEFT_ERR_INVALID);
+    EXPECT(strstr(weft_last_error(), "the communicator 4 ranks") != NULL);
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_mesh_beyond_the_communicator_is_refused)
+{
+    on_ranks(bind_too_large_a_mesh);
+}
+END_TEST
+
+static weft_status run_without_allocating(void *argument)
+{
+    weft_plan *plan = plan_of("2x2", "f32[64,64] S(0),P", "f32[64,64] S(1),R");
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+    void *source, *target;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_alloc(context, 64 * 64 * 4, WEFT_MEMORY_DEVICE, &source));
+    WF_TRY(weft_alloc(context, 64 * 64 * 4, WEFT_MEMORY_DEVICE, &target));
+    WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
+    WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
+    wf_mem_fail_at(0); /* counts from here */
+    for (int i = 0; i < 10; i++)
+        WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
+    EXPECT(wf_mem_made() == 0);
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    weft_bound_release(&bound);
+    WF_TRY(weft_free(context, source));
+    WF_TRY(weft_free(context, target));
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(running_a_bound_plan_allocates_nothing)
+{
+    on_ranks(run_without_allocating);
+}
+END_TEST
+
+/* Two halves of the world at the same time, each with a plan of its own. */
+static weft_status run_on_two_communicators(void *argument)
+{
+    weft_plan *plan = plan_of("2", "i32[64] S(0)", "i32[64] R");
+    weft_context *context = NULL;
+    weft_comm *half = NULL;
+    weft_bound *bound = NULL;
+    struct values values;
+    weft_plan_info info;
+    void *source, *target;
+    int32_t me;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_comm_split(weft_world(context), weft_rank(context) % 2, 0, NULL, &half));
+    me = weft_comm_rank(half);
+    weft_plan_get(plan, &info);
+    values = values_between(info.from, info.to);
+    WF_TRY(weft_alloc(context, 256, WEFT_MEMORY_DEVICE, &source));
+    WF_TRY(weft_alloc(context, 256, WEFT_MEMORY_DEVICE, &target));
+    values_fill(&values, info.from, me, NULL, source);
+    WF_TRY(weft_plan_bind(plan, half, NULL, &bound));
+    for (int i = 0; i < 100 * (1 + weft_rank(context) % 2); i++)
+        WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
+    for (int32_t i = 0; i < 64; i++)
+        EXPECT(((int32_t *)target)[i] == i);
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    weft_bound_release(&bound);
+    weft_comm_release(&half);
+    WF_TRY(weft_free(context, source));
+    WF_TRY(weft_free(context, target));
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(two_communicators_redistribute_at_the_same_time)
+{
+    on_ranks(run_on_two_communicators);
+}
+END_TEST
+
+SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
+      ranks_with_different_plans_are_told_so, nobody_waits_for_a_rank_without_memory,
+      a_mesh_beyond_the_communicator_is_refused, running_a_bound_plan_allocates_nothing,
+      two_communicators_redistribute_at_the_same_time)
