@@ -1,0 +1,77 @@
+#include "base/number.h"
+#include "exec/bound.h"
+#include "support/suite.h"
+
+#include <math.h>
+#include <string.h>
+
+START_TEST(an_identity_changes_nothing_it_is_combined_with)
+{
+    static const uint32_t reductions[] = {WEFT_REDUCE_SUM, WEFT_REDUCE_MIN, WEFT_REDUCE_MAX,
+                                          WEFT_REDUCE_PROD};
+
+    for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++)
+        for (size_t i = 0; i < WF_COUNT(reductions); i++) {
+            _Alignas(16) char identity[16], element[16], result[16];
+            if (!wf_reduction_defined(reductions[i], dtype)) continue;
+            wf_element_identity(dtype, reductions[i], identity);
+            for (int value = 0; value < 2; value++) {
+                struct wf_number number = {(uint64_t)value, value, 0};
+                wf_number_store(dtype, number, element);
+                number = wf_number_combine(dtype, reductions[i], wf_number_load(dtype, identity),
+                                           wf_number_load(dtype, element));
+                wf_number_store(dtype, number, result);
+                ck_assert_msg(memcmp(result, element, wf_dtype_bytes(dtype)) == 0, "%s of %s",
+                              wf_reduction_name(reductions[i]), wf_dtype_name(dtype));
+            }
+        }
+}
+END_TEST
+
+START_TEST(infinities_are_kept_where_a_dtype_has_them)
+{
+    static const uint32_t dtypes[] = {WEFT_DTYPE_F16, WEFT_DTYPE_BF16, WEFT_DTYPE_F32,
+                                      WEFT_DTYPE_F64, WEFT_DTYPE_F8E5M2};
+
+    for (size_t i = 0; i < WF_COUNT(dtypes); i++) {
+        _Alignas(16) char identity[16];
+        wf_element_identity(dtypes[i], WEFT_REDUCE_MIN, identity);
+        ck_assert(wf_number_load(dtypes[i], identity).re == INFINITY);
+        wf_element_identity(dtypes[i], WEFT_REDUCE_MAX, identity);
+        ck_assert(wf_number_load(dtypes[i], identity).re == -INFINITY);
+    }
+}
+END_TEST
+
+START_TEST(integers_have_their_extremes)
+{
+    int8_t small;
+    uint32_t large;
+
+    wf_element_identity(WEFT_DTYPE_I8, WEFT_REDUCE_MIN, &small);
+    ck_assert_int_eq(small, INT8_MAX);
+    wf_element_identity(WEFT_DTYPE_I8, WEFT_REDUCE_MAX, &small);
+    ck_assert_int_eq(small, INT8_MIN);
+    wf_element_identity(WEFT_DTYPE_U32, WEFT_REDUCE_MIN, &large);
+    ck_assert_uint_eq(large, UINT32_MAX);
+}
+END_TEST
+
+START_TEST(inverses_are_rounded_to_the_dtype)
+{
+    float single;
+    uint16_t half;
+    double wide[2];
+
+    wf_element_inverse(WEFT_DTYPE_F32, 3, &single);
+    ck_assert(single == 1.0f / 3.0f);
+    wf_element_inverse(WEFT_DTYPE_F16, 4, &half);
+    ck_assert_uint_eq(half, 0x3400);
+    wf_element_inverse(WEFT_DTYPE_C128, 2, wide);
+    ck_assert(wide[0] == 0.5 && wide[1] == 0);
+}
+END_TEST
+
+SUITE(exec_identity, an_identity_changes_nothing_it_is_combined_with,
+      infinities_are_kept_where_a_dtype_has_them, integers_have_their_extremes,
+      inverses_are_rounded_to_the_dtype)

@@ -1,0 +1,101 @@
+#include "exec/exec.h"
+#include "support/layout.h"
+#include "support/suite.h"
+
+struct met {
+    int32_t count, ranks[64];
+    const weft_mesh *mesh;
+    weft_status answer;
+};
+
+static weft_status take(void *self, const int32_t *coord)
+{
+    struct met *met = self;
+
+    met->ranks[met->count++] = wf_mesh_rank(met->mesh, coord);
+    return met->answer;
+}
+
+/* Whom RANK's shard of MINE meets in the layout THEIRS, where all splitting axes are searched. */
+static struct met meet(const char *mesh, const char *mine, int32_t rank, const char *theirs,
+                       weft_status answer)
+{
+    weft_spec *a = spec_of(mesh, mine), *b = spec_of(mesh, theirs);
+    struct met met = {.mesh = b->layout.mesh, .answer = answer};
+    struct wf_shard shard;
+    struct wf_meeting meeting = {.theirs = &b->layout, .mine = &shard};
+
+    wf_shard_of(a, rank, &shard);
+    ck_assert(weft_mesh_coord(b->layout.mesh, rank, meeting.coord));
+    for (int32_t i = 0; i < b->layout.mesh->axes; i++)
+        meeting.relation[i] = wf_placement_splits(&b->layout.placements[i]) ? WF_BY_INDEX : WF_SAME;
+    ck_assert_int_eq(wf_meet(&meeting, 0, take, &met), answer);
+    weft_spec_release(&a);
+    weft_spec_release(&b);
+    return met;
+}
+
+START_TEST(a_shard_meets_those_whose_indices_it_shares)
+{
+    struct met met = meet("4", "f32[12] S(0)", 1, "f32[12] S(0)", WEFT_OK);
+
+    ck_assert_int_eq(met.count, 1);
+    ck_assert_int_eq(met.ranks[0], 1);
+    met = meet("4", "f32[12] R", 1, "f32[12] S(0)", WEFT_OK);
+    ck_assert_int_eq(met.count, 4);
+}
+END_TEST
+
+START_TEST(axes_that_copy_keep_ones_own_coordinate)
+{
+    struct met met = meet("2x2", "f32[12] R,R", 3, "f32[12] S(0),R", WEFT_OK);
+
+    ck_assert_int_eq(met.count, 2);
+    ck_assert_int_eq(met.ranks[0], 1);
+    ck_assert_int_eq(met.ranks[1], 3);
+}
+END_TEST
+
+START_TEST(strides_are_searched_too)
+{
+    struct met met = meet("4", "f32[16] S(0)", 0, "f32[16] SS(0,4)", WEFT_OK);
+
+    ck_assert_int_eq(met.count, 4);
+    met = meet("4", "f32[16] SS(0,2)", 0, "f32[16] S(0)", WEFT_OK);
+    ck_assert_int_eq(met.count, 2);
+    ck_assert_int_eq(met.ranks[0], 0);
+    ck_assert_int_eq(met.ranks[1], 2);
+}
+END_TEST
+
+START_TEST(empty_shards_meet_nobody)
+{
+    struct met met = meet("4", "f32[2] S(0)", 3, "f32[2] S(0)", WEFT_OK);
+
+    ck_assert_int_eq(met.count, 0);
+}
+END_TEST
+
+START_TEST(the_first_failure_ends_it)
+{
+    struct met met = meet("4", "f32[12] R", 1, "f32[12] S(0)", WEFT_ERR_INTERNAL);
+
+    ck_assert_int_eq(met.count, 1);
+}
+END_TEST
+
+/* Of a million ranks, only those that matter are looked at. */
+START_TEST(finding_peers_does_not_count_through_the_ranks)
+{
+    uint64_t begin = wf_now_ns();
+    struct met met = meet("1048576", "f32[4194304] S(0)", 77777, "f32[4194304] S(0)", WEFT_OK);
+
+    ck_assert_int_eq(met.count, 1);
+    ck_assert_int_eq(met.ranks[0], 77777);
+    ck_assert_uint_lt(wf_now_ns() - begin, 50000000);
+}
+END_TEST
+
+SUITE(exec_peers, a_shard_meets_those_whose_indices_it_shares,
+      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too, empty_shards_meet_nobody,
+      the_first_failure_ends_it, finding_peers_does_not_count_through_the_ranks)

@@ -1,0 +1,101 @@
+#include "exec/exec.h"
+#include "support/layout.h"
+#include "support/suite.h"
+
+struct made_step {
+    struct wf_step step;
+    weft_spec *from, *to;
+};
+
+static struct made_step step_of(uint32_t kind, const char *mesh, const char *from, const char *to)
+{
+    struct made_step made = {.from = spec_of(mesh, from), .to = spec_of(mesh, to)};
+
+    made.step = (struct wf_step){.kind = kind, .axes = 1, .from = made.from, .to = made.to};
+    return made;
+}
+
+static struct wf_share share_of(struct made_step *made, int32_t rank)
+{
+    struct wf_share share;
+
+    ck_assert_int_eq(wf_share_of(&made->step, rank, NULL, NULL, &share), WEFT_OK);
+    return share;
+}
+
+static void drop(struct made_step *made)
+{
+    weft_spec_release(&made->from);
+    weft_spec_release(&made->to);
+}
+
+START_TEST(a_slice_reads_its_own_rank)
+{
+    struct made_step made = step_of(WEFT_STEP_SLICE, "2", "f32[8] R", "f32[8] S(0)");
+    struct wf_share share = share_of(&made, 1);
+
+    ck_assert(wf_step_is_local(&made.step) && !wf_step_needs_dense_output(&made.step));
+    ck_assert_uint_eq(share.parts.rank_count, 1);
+    ck_assert_int_eq(share.parts.ranks[0], 1);
+    ck_assert_int_eq(share.elements, 4);
+    ck_assert(!share.filled);
+    wf_share_free(&share);
+    drop(&made);
+}
+END_TEST
+
+START_TEST(copies_become_one_value_and_identities)
+{
+    struct made_step made = step_of(WEFT_STEP_PARTIAL, "2", "f32[8] R", "f32[8] P(min)");
+    struct wf_share share = share_of(&made, 0);
+
+    ck_assert(wf_step_needs_dense_output(&made.step));
+    ck_assert(!share.filled && share.parts.region_count == 1);
+    wf_share_free(&share);
+    share = share_of(&made, 1);
+    ck_assert(share.filled && share.parts.region_count == 0);
+    ck_assert_uint_eq(share.fill, WEFT_REDUCE_MIN);
+    wf_share_free(&share);
+    drop(&made);
+}
+END_TEST
+
+START_TEST(copies_become_averages_as_they_are)
+{
+    struct made_step made = step_of(WEFT_STEP_PARTIAL, "2", "f32[8] R", "f32[8] P(avg)");
+    struct wf_share share = share_of(&made, 1);
+
+    ck_assert(!share.filled && share.parts.region_count == 1);
+    wf_share_free(&share);
+    drop(&made);
+}
+END_TEST
+
+START_TEST(a_shard_becomes_a_contribution_with_zeros_around_it)
+{
+    struct made_step made = step_of(WEFT_STEP_PARTIAL, "2", "f32[8] S(0)", "f32[8] P");
+    struct wf_share share = share_of(&made, 1);
+
+    ck_assert(share.filled && share.fill == WEFT_REDUCE_SUM);
+    ck_assert_uint_eq(share.parts.region_count, 1);
+    ck_assert_int_eq(share.parts.regions[0].target_offset, 4);
+    wf_share_free(&share);
+    drop(&made);
+}
+END_TEST
+
+START_TEST(a_gather_reads_the_others)
+{
+    struct made_step made = step_of(WEFT_STEP_ALL_GATHER, "2", "f32[8] S(0)", "f32[8] R");
+    struct wf_share share = share_of(&made, 0);
+
+    ck_assert(!wf_step_is_local(&made.step));
+    ck_assert_uint_eq(share.parts.rank_count, 2);
+    wf_share_free(&share);
+    drop(&made);
+}
+END_TEST
+
+SUITE(exec_share, a_slice_reads_its_own_rank, copies_become_one_value_and_identities,
+      copies_become_averages_as_they_are, a_shard_becomes_a_contribution_with_zeros_around_it,
+      a_gather_reads_the_others)
