@@ -48,16 +48,35 @@ static void answer(struct wf_client *client, const struct wf_frame *frame)
     pthread_mutex_unlock(&client->lock);
 }
 
-static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text)
+static void free_departure(struct wf_departure *departure)
 {
+    if (departure == NULL) return;
+    wf_text_free(&departure->farewell);
+    wf_free(departure);
+}
+
+/* Keep the first word about a rank, and pass it on. */
+static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
+                      weft_blob farewell)
+{
+    struct wf_departure *departure;
+    bool news;
+
     if (rank < 0 || rank >= client->options.size) return;
+    departure = wf_calloc(1, sizeof *departure);
+    if (departure == NULL) return; /* the time limit will tell */
+    departure->rank = rank;
+    departure->left = left;
+    snprintf(departure->text, sizeof departure->text, "%s", text);
+    wf_text_append(&departure->farewell, farewell.data, (size_t)farewell.bytes);
     pthread_mutex_lock(&client->lock);
-    if (client->gone[rank] == NULL) {
-        client->gone[rank] = wf_strdup(text);
-        client->left[rank] = left;
-    }
+    news = client->departed[rank] == NULL;
+    if (news) client->departed[rank] = departure;
     pthread_mutex_unlock(&client->lock);
-    client->options.events.gone(client->options.events.self, rank, left, text);
+    if (news)
+        client->options.events.gone(client->options.events.self, departure);
+    else
+        free_departure(departure);
 }
 
 static void hear_gone(struct wf_client *client, struct wf_reader *reader)
@@ -67,7 +86,7 @@ static void hear_gone(struct wf_client *client, struct wf_reader *reader)
     char text[512];
 
     wf_take_string(reader, text, sizeof text);
-    note_gone(client, rank, left, text);
+    note_gone(client, rank, left, text, wf_take_blob(reader));
 }
 
 static void hear_abort(struct wf_client *client, struct wf_reader *reader)
@@ -138,7 +157,7 @@ static void lose_server(struct wf_client *client)
     pthread_mutex_unlock(&client->lock);
     end(client, "the rendezvous no longer answers");
     if (!expected && client->serving_rank >= 0)
-        note_gone(client, client->serving_rank, false, text);
+        note_gone(client, client->serving_rank, false, text, (weft_blob){"", 0});
 }
 
 static void *listen_to_server(void *argument)
@@ -202,16 +221,15 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
 
     if (client == NULL) return wf_fail_memory(sizeof *client);
     client->options = *options;
-    client->gone = wf_calloc((size_t)options->size, sizeof *client->gone);
-    client->left = wf_calloc((size_t)options->size, sizeof *client->left);
-    if (client->gone == NULL || client->left == NULL) {
-        status = wf_fail_memory((size_t)options->size * sizeof *client->gone);
-        goto free_gone;
+    client->departed = wf_calloc((size_t)options->size, sizeof(struct wf_departure *));
+    if (client->departed == NULL) {
+        status = wf_fail_memory((size_t)options->size * sizeof(struct wf_departure *));
+        goto free_client;
     }
     client->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (client->wake < 0) {
         status = wf_fail(WEFT_ERR_SYSTEM, "no event descriptor: %s", strerror(errno));
-        goto free_gone;
+        goto free_departed;
     }
     status = wf_client_enter(client);
     if (status != WEFT_OK) goto close_wake;
@@ -224,9 +242,9 @@ disconnect:
     wf_connection_release(client->connection);
 close_wake:
     close(client->wake);
-free_gone:
-    wf_free(client->left);
-    wf_free(client->gone);
+free_departed:
+    wf_free(client->departed);
+free_client:
     wf_free(client);
     return status;
 }
@@ -236,7 +254,7 @@ static struct timespec moment(uint64_t ns)
     return (struct timespec){(time_t)(ns / WF_SECOND_NS), (long)(ns % WF_SECOND_NS)};
 }
 
-void wf_client_release(struct wf_client **held)
+void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
 {
     struct wf_client *client = *held;
     struct timespec until = moment(wf_now_ns() + GOODBYE_NS);
@@ -244,7 +262,7 @@ void wf_client_release(struct wf_client **held)
     if (client == NULL) return;
     pthread_mutex_lock(&client->lock);
     client->leaving = true;
-    wf_connection_send(client->connection, WF_FRAME_LEAVE, 0, NULL);
+    wf_connection_send(client->connection, WF_FRAME_LEAVE, 0, farewell);
     wake(client);
     while (!client->over &&
            pthread_cond_timedwait(&client->changed, &client->lock, &until) != ETIMEDOUT)
@@ -257,9 +275,8 @@ void wf_client_release(struct wf_client **held)
     wf_connection_release(client->connection);
     close(client->wake);
     for (int32_t rank = 0; rank < client->options.size; rank++)
-        wf_free(client->gone[rank]);
-    wf_free(client->left);
-    wf_free(client->gone);
+        free_departure(client->departed[rank]);
+    wf_free(client->departed);
     wf_free(client);
     *held = NULL;
 }
@@ -389,15 +406,14 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     return status;
 }
 
-const char *wf_client_gone(struct wf_client *client, int32_t rank, bool *left)
+const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank)
 {
-    const char *text;
+    const struct wf_departure *departure;
 
     pthread_mutex_lock(&client->lock);
-    text = client->gone[rank];
-    *left = client->left[rank];
+    departure = client->departed[rank];
     pthread_mutex_unlock(&client->lock);
-    return text;
+    return departure;
 }
 
 uint64_t wf_client_job(const struct wf_client *client)

@@ -22,9 +22,8 @@ struct wf_client {
     struct waiter *waiters;
     uint64_t last_id;
     bool leaving, over;
-    char over_text[200]; /* why nothing can be asked any more */
-    char **gone;         /* per rank: why, or NULL */
-    bool *left;          /* per rank: in peace */
+    char over_text[200];            /* why nothing can be asked any more */
+    struct wf_departure **departed; /* per rank; NULL: it is here */
 };
 
 /* ---- enter.c ---- */

@@ -6,12 +6,15 @@
 static weft_status post(weft_comm *comm, const weft_collective_args *args)
 {
     weft_status status;
+    uint64_t number;
 
     if (UNLIKELY(comm == NULL)) return wf_fail_null("a collective", "comm");
     status = wf_check_collective(comm, args);
     if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, status);
-    if (UNLIKELY(atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK))
-        return wf_comm_note(comm, wf_comm_stuck(comm));
+    number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
+    if (UNLIKELY(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed)))
+        return wf_comm_note(comm, wf_comm_over(comm));
+    atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
                 args->count);
     status = comm->table->collective(comm->handle, args);

@@ -97,6 +97,9 @@ struct weft_comm {
     const weft_comm_table *table;
     void *handle;
     _Atomic weft_status stuck;
+    _Atomic uint64_t collectives; /* posted on this rank */
+    _Atomic uint64_t may_post; /* collectives that can end: all, none when it is stuck, or as many
+                                  as a rank that has left took part in */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is */
     int32_t group_depth;
@@ -110,7 +113,7 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    char stuck_text[1024], group_text[512];
+    char stuck_text[1024], group_text[512], departed_text[256];
     char name[128];
 };
 
@@ -194,6 +197,10 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status);
 /* A plugin's call about WHAT on COMM returned STATUS, not OK: what the caller is to be told.  Makes
  * the communicator stick to errors that cannot pass. */
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
+/* How many collectives of each communicator this rank has taken part in, for those who stay. */
+void wf_fault_farewell(weft_context *context, struct wf_text *out);
+/* Why COMM's next collective cannot end. */
+weft_status wf_comm_over(weft_comm *comm);
 /* Describe the error COMM sticks to, and return it. */
 weft_status wf_comm_stuck(weft_comm *comm);
 /* Let COMM stick to STATUS, unless it does to another; TEXT is for the users.  Then end its work.
@@ -202,7 +209,7 @@ void wf_comm_break(weft_comm *comm, weft_status status, const char *text);
 /* The same where the context's lock is held already. */
 void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text);
 /* Events of the client: a rank is gone, a communicator was aborted elsewhere. */
-void wf_fault_gone(void *context, int32_t rank, bool left, const char *text);
+void wf_fault_gone(void *context, const struct wf_departure *departure);
 void wf_fault_abort(void *context, uint64_t comm, const char *text);
 
 /* ---- position.c ---- */

@@ -264,11 +264,15 @@ weft_status weft_init(const weft_options *options, weft_context **out)
 void weft_context_release(weft_context **held)
 {
     weft_context *context;
+    struct wf_text farewell = {0};
 
     if (held == NULL || *held == NULL) return;
     context = *held;
     *held = NULL;
-    wf_client_release(&context->client); /* first: its thread knows the communicators */
+    wf_fault_farewell(context, &farewell);
+    /* First: its thread knows the communicators. */
+    wf_client_release(&context->client, farewell.failed ? NULL : &farewell);
+    wf_text_free(&farewell);
     wf_server_release(&context->server);
     if (context->world != NULL) wf_comm_drop_groups(context->world);
     while (context->comms != NULL) {

@@ -73,6 +73,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->size = request->count;
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
+    comm->may_post = UINT64_MAX;
     comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
     snprintf(comm->name, sizeof comm->name, "%s", request->name);
     comm->world_ranks = wf_alloc(count * sizeof *comm->world_ranks);
@@ -213,10 +214,10 @@ static void enlist(weft_comm *comm)
     context->comms = comm;
     pthread_mutex_unlock(&context->lock);
     for (int32_t i = 0; context->client != NULL && i < comm->size; i++) {
-        bool left;
-        const char *text = wf_client_gone(context->client, comm->world_ranks[i], &left);
+        const struct wf_departure *departure =
+            wf_client_gone(context->client, comm->world_ranks[i]);
 
-        if (text != NULL) wf_fault_gone(context, comm->world_ranks[i], left, text);
+        if (departure != NULL) wf_fault_gone(context, departure);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 weft_status wf_fail_null(const char *function, const char *argument)
 {
@@ -34,6 +35,7 @@ static void stick(weft_comm *comm, weft_status status, const char *text)
 {
     if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK) return;
     snprintf(comm->stuck_text, sizeof comm->stuck_text, "%s", text);
+    atomic_store_explicit(&comm->may_post, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->stuck, status, memory_order_release);
 }
 
@@ -99,18 +101,79 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 
 /* ---- events from elsewhere ---- */
 
-void wf_fault_gone(void *self, int32_t rank, bool left, const char *text)
+/* A rank was lost: whatever it has a part in is over. */
+static void lose(weft_context *context, const struct wf_departure *departure)
 {
-    weft_context *context = self;
     char words[600];
 
-    /* Who left in peace had finished its part; who still waits for it will meet the time limit. */
-    if (left) return;
-    snprintf(words, sizeof words, "rank %d %s", rank, text);
+    snprintf(words, sizeof words, "rank %d %s", departure->rank, departure->text);
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        if (weft_comm_find_rank(comm, rank) >= 0) wf_comm_break_locked(comm, WEFT_ERR_PEER, words);
+        if (weft_comm_find_rank(comm, departure->rank) >= 0)
+            wf_comm_break_locked(comm, WEFT_ERR_PEER, words);
     pthread_mutex_unlock(&context->lock);
+}
+
+void wf_fault_farewell(weft_context *context, struct wf_text *out)
+{
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
+        wf_put_u64(out, comm->number);
+        wf_put_u64(out, atomic_load_explicit(&comm->collectives, memory_order_relaxed));
+    }
+    pthread_mutex_unlock(&context->lock);
+}
+
+/* No collective past the COUNT-th can end. */
+static void limit_posts(weft_comm *comm, const struct wf_departure *departure, uint64_t count)
+{
+    if (count >= atomic_load_explicit(&comm->may_post, memory_order_relaxed)) return;
+    snprintf(comm->departed_text, sizeof comm->departed_text,
+             "rank %d %s after collective %llu of %s", departure->rank, departure->text,
+             (unsigned long long)count, comm->name);
+    atomic_store_explicit(&comm->may_post, count, memory_order_relaxed);
+}
+
+/* A rank left in peace: collectives it took part in may still be under way here, later ones wait
+ * for it in vain. */
+static void part(weft_context *context, const struct wf_departure *departure)
+{
+    struct wf_reader reader = {(const uint8_t *)departure->farewell.data,
+                               departure->farewell.length, false};
+
+    pthread_mutex_lock(&context->lock);
+    while (reader.left > 0 && !reader.failed) {
+        uint64_t number = wf_take_u64(&reader), count = wf_take_u64(&reader);
+
+        for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+            if (comm->number == number && weft_comm_find_rank(comm, departure->rank) >= 0)
+                limit_posts(comm, departure, count);
+    }
+    pthread_mutex_unlock(&context->lock);
+    /* A thread that read the old limit has counted its collective by now. */
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        if (atomic_load(&comm->collectives) > atomic_load(&comm->may_post))
+            wf_comm_break_locked(comm, WEFT_ERR_PEER, comm->departed_text);
+    pthread_mutex_unlock(&context->lock);
+}
+
+void wf_fault_gone(void *self, const struct wf_departure *departure)
+{
+    if (departure->left)
+        part(self, departure);
+    else
+        lose(self, departure);
+}
+
+weft_status wf_comm_over(weft_comm *comm)
+{
+    pthread_mutex_lock(&comm->context->lock);
+    if (atomic_load(&comm->stuck) == WEFT_OK)
+        wf_comm_break_locked(comm, WEFT_ERR_PEER, comm->departed_text);
+    pthread_mutex_unlock(&comm->context->lock);
+    return wf_comm_stuck(comm);
 }
 
 void wf_fault_abort(void *self, uint64_t number, const char *text)

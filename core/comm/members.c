@@ -197,7 +197,8 @@ static void take_out(struct wf_server *s, int32_t rank)
     s->join_deadline_ns = UINT64_MAX;
 }
 
-void wf_members_gone(struct wf_server *s, int32_t rank, bool left, const char *text)
+void wf_members_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
+                     weft_blob farewell)
 {
     struct wf_text payload = {0};
 
@@ -209,6 +210,7 @@ void wf_members_gone(struct wf_server *s, int32_t rank, bool left, const char *t
         wf_put_u32(&payload, (uint32_t)rank);
         wf_put_u32(&payload, left);
         wf_put_string(&payload, text);
+        wf_put_blob(&payload, farewell.data, farewell.bytes);
         wf_meetings_gone(s->meetings, rank, text);
     }
     take_out(s, rank);
@@ -228,7 +230,8 @@ void wf_members_lost(struct wf_server *s, struct wf_connection *c)
     if (c->rank >= 0)
         wf_members_gone(s, c->rank, false,
                         "is gone: its connection closed without a goodbye, so it crashed, was "
-                        "killed, or exited without weft_context_release");
+                        "killed, or exited without weft_context_release",
+                        (weft_blob){"", 0});
 }
 
 /* ---- saying ---- */
@@ -338,7 +341,8 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
     } else if (frame->type == WF_FRAME_TELL) {
         hear_tell(s, c, frame);
     } else if (frame->type == WF_FRAME_LEAVE) {
-        wf_members_gone(s, c->rank, true, "has left the job");
+        wf_members_gone(s, c->rank, true, "has left the job",
+                        (weft_blob){frame->payload, frame->bytes});
     } else {
         c->broken = true;
     }

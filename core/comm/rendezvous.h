@@ -80,11 +80,11 @@ enum wf_frame_type {
     WF_FRAME_READY,       /* server: all have come; job number, rank that serves or -1 */
     WF_FRAME_GATHER,      /* client: a contribution to a meeting; id is the client's */
     WF_FRAME_GATHERED,    /* server: what came of it; the client's id */
-    WF_FRAME_GONE,        /* server: rank, whether it left in peace, text */
+    WF_FRAME_GONE,        /* server: rank, whether it left in peace, text, its farewell */
     WF_FRAME_ABORT,       /* both: communicator's number, ranks, text */
     WF_FRAME_ASK,         /* client: where are these ranks?  server: where are you? */
     WF_FRAME_TELL,        /* client: where it is.  server: all answers */
-    WF_FRAME_LEAVE,       /* client: goodbye.  server: it ends, in peace */
+    WF_FRAME_LEAVE,       /* client: goodbye, and a farewell.  server: it ends, in peace */
     WF_FRAME_TYPES
 };
 
@@ -255,11 +255,18 @@ void wf_server_release(struct wf_server **server);
 
 /* ---- client.c ---- */
 
+/* A rank that will not come back. */
+struct wf_departure {
+    int32_t rank;
+    bool left;               /* in peace: it said goodbye */
+    char text[512];          /* "is gone: ...", "has left the job" */
+    struct wf_text farewell; /* what it left for the others to know */
+};
+
 /* What the client's own thread tells.  Never while a call of the client holds a lock. */
 struct wf_client_events {
     void *self;
-    /* RANK will not come back.  LEFT: it said goodbye, so nobody should be waiting for it. */
-    void (*gone)(void *self, int32_t rank, bool left, const char *text);
+    void (*gone)(void *self, const struct wf_departure *departure);
     void (*abort)(void *self, uint64_t comm, const char *text);
     /* Describe communicator COMM's position: an enum wf_where and what follows it. */
     void (*where)(void *self, uint64_t comm, struct wf_text *out);
@@ -279,8 +286,8 @@ struct wf_client;
 /* Connect, prove, and wait until all ranks have come. */
 weft_status wf_client_create(const struct wf_client_options *options,
                              struct wf_client **out) WF_NODISCARD;
-/* Say goodbye and close.  Accepts NULL. */
-void wf_client_release(struct wf_client **client);
+/* Say goodbye, with FAREWELL for the others (NULL: nothing), and close.  Accepts NULL. */
+void wf_client_release(struct wf_client **client, const struct wf_text *farewell);
 uint64_t wf_client_job(const struct wf_client *client);
 
 /* What a meeting came to.  `serial` is a number no other meeting of the job has; blobs point into
@@ -308,8 +315,7 @@ enum wf_where { WF_WHERE_UNKNOWN, WF_WHERE_KNOWN, WF_WHERE_GONE };
  * [any thread] */
 weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t *ranks,
                           int32_t count, int64_t timeout_ns, struct wf_gathered *out) WF_NODISCARD;
-/* Why RANK is gone, or NULL; *LEFT whether in peace.  The text lives as long as the client.
- * [any thread] */
-const char *wf_client_gone(struct wf_client *client, int32_t rank, bool *left);
+/* How RANK departed, or NULL; it lives as long as the client.  [any thread] */
+const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank);
 
 #endif

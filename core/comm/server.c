@@ -184,7 +184,8 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     if (read(s->commands[0], &command, sizeof command) != sizeof command) return;
     if (command.kind == WF_COMMAND_ADOPT) add_connection(s, command.fd, now_ns);
     if (command.kind == WF_COMMAND_GONE)
-        wf_members_gone(s, command.rank, false, command.text != NULL ? command.text : "is gone");
+        wf_members_gone(s, command.rank, false, command.text != NULL ? command.text : "is gone",
+                        (weft_blob){"", 0});
     if (command.kind == WF_COMMAND_STOP) say_goodbye(s);
     wf_free(command.text);
 }

@@ -89,7 +89,9 @@ void wf_connection_refuse(struct wf_connection *connection, weft_status status, 
 void wf_members_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
 /* CONNECTION is over. */
 void wf_members_lost(struct wf_server *server, struct wf_connection *connection);
-void wf_members_gone(struct wf_server *server, int32_t rank, bool left, const char *text);
+/* RANK will not come back; FAREWELL is what it left for the others. */
+void wf_members_gone(struct wf_server *server, int32_t rank, bool left, const char *text,
+                     weft_blob farewell);
 /* End what is overdue; the next moment something will be. */
 uint64_t wf_members_expire(struct wf_server *server, uint64_t now_ns);
 weft_status wf_members_create(struct wf_server *server) WF_NODISCARD;

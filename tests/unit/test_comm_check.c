@@ -1,0 +1,189 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+/* Arguments that any collective of two ranks accepts. */
+static weft_collective_args good(uint32_t collective)
+{
+    static uint64_t counts[2] = {3, 4}, offsets[2] = {0, 3};
+    static char memory[256];
+
+    return (weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                  .collective = collective,
+                                  .dtype = WEFT_DTYPE_F32,
+                                  .send = memory,
+                                  .recv = memory + 128,
+                                  .count = 4,
+                                  .send_counts = counts,
+                                  .send_offsets = offsets,
+                                  .recv_counts = counts,
+                                  .recv_offsets = offsets};
+}
+
+static weft_comm comm = {.size = 2, .rank = 0, .name = "pair"};
+
+static void refused(weft_collective_args args, const char *part)
+{
+    ck_assert_msg(wf_check_collective(&comm, &args) == WEFT_ERR_INVALID, "collective %u, \"%s\"",
+                  args.collective, part);
+    ck_assert_msg(strstr(weft_last_error(), part) != NULL, "no \"%s\" in: %s", part,
+                  weft_last_error());
+}
+
+static void accepted(weft_collective_args args)
+{
+    ck_assert_msg(wf_check_collective(&comm, &args) == WEFT_OK, "%s", weft_last_error());
+}
+
+START_TEST(every_collective_has_arguments_that_pass)
+{
+    for (uint32_t c = 0; c < WEFT_COLL_COUNT; c++)
+        for (comm.rank = 0; comm.rank < 2; comm.rank++)
+            accepted(good(c));
+    comm.rank = 0;
+    refused((weft_collective_args){.collective = WEFT_COLL_COUNT}, "is none of 0 to 13");
+}
+END_TEST
+
+START_TEST(dtypes_and_reductions_are_checked)
+{
+    weft_collective_args args = good(WEFT_COLL_ALL_REDUCE);
+
+    args.dtype = WEFT_DTYPE_COUNT;
+    refused(args, "all_reduce on pair: dtype 17 is none of 0 to 16");
+    args = good(WEFT_COLL_ALL_REDUCE);
+    args.reduction = WEFT_REDUCE_COUNT;
+    refused(args, "reduction 9 is none of 0 to 8");
+    args.reduction = WEFT_REDUCE_BXOR;
+    refused(args, "bxor is not defined on f32");
+    args.reduction = WEFT_REDUCE_PREMUL_SUM;
+    refused(args, "scale");
+    args.scale = &args;
+    accepted(args);
+    args = good(WEFT_COLL_ALL_GATHER);
+    args.reduction = 99; /* nobody looks at it */
+    accepted(args);
+}
+END_TEST
+
+START_TEST(roots_are_checked_where_there_is_one)
+{
+    static const uint32_t rooted[] = {WEFT_COLL_BROADCAST, WEFT_COLL_REDUCE,   WEFT_COLL_GATHER,
+                                      WEFT_COLL_SCATTER,   WEFT_COLL_GATHER_V, WEFT_COLL_SCATTER_V};
+
+    for (size_t i = 0; i < WF_COUNT(rooted); i++) {
+        weft_collective_args args = good(rooted[i]);
+
+        args.root = 2;
+        refused(args, "root 2; there are ranks 0 to 1");
+        args.root = -1;
+        refused(args, "root -1");
+    }
+    for (uint32_t c = 0; c < WEFT_COLL_COUNT; c++) {
+        weft_collective_args args = good(c);
+        bool is_rooted = false;
+
+        for (size_t i = 0; i < WF_COUNT(rooted); i++)
+            is_rooted |= rooted[i] == c;
+        args.root = -1;
+        if (!is_rooted) accepted(args);
+    }
+}
+END_TEST
+
+/* Is a NULL buffer refused on RANK, where root is 0? */
+static bool needs(uint32_t collective, bool send, int32_t rank)
+{
+    weft_collective_args args = good(collective);
+    weft_status status;
+
+    if (send)
+        args.send = NULL;
+    else
+        args.recv = NULL;
+    comm.rank = rank;
+    status = wf_check_collective(&comm, &args);
+    comm.rank = 0;
+    return status != WEFT_OK;
+}
+
+START_TEST(buffers_are_needed_where_data_is)
+{
+    static const struct {
+        uint32_t collective;
+        const char *who; /* send on root, on others; receive on root, on others */
+    } table[] = {
+        {WEFT_COLL_ALL_REDUCE, "yyyy"},       {WEFT_COLL_ALL_GATHER, "yyyy"},
+        {WEFT_COLL_REDUCE_SCATTER, "yyyy"},   {WEFT_COLL_ALL_TO_ALL, "yyyy"},
+        {WEFT_COLL_BROADCAST, "ynyy"},        {WEFT_COLL_REDUCE, "yyyn"},
+        {WEFT_COLL_GATHER, "yyyn"},           {WEFT_COLL_SCATTER, "ynyy"},
+        {WEFT_COLL_BARRIER, "nnnn"},          {WEFT_COLL_ALL_GATHER_V, "yyyy"},
+        {WEFT_COLL_REDUCE_SCATTER_V, "yyyy"}, {WEFT_COLL_ALL_TO_ALL_V, "yyyy"},
+        {WEFT_COLL_GATHER_V, "yyyn"},         {WEFT_COLL_SCATTER_V, "ynyy"},
+    };
+
+    ck_assert_uint_eq(WF_COUNT(table), WEFT_COLL_COUNT);
+    for (size_t i = 0; i < WF_COUNT(table); i++)
+        for (int at = 0; at < 4; at++)
+            ck_assert_msg(needs(table[i].collective, at < 2, at % 2) == (table[i].who[at] == 'y'),
+                          "collective %u, %s on rank %d", table[i].collective,
+                          at < 2 ? "send" : "recv", at % 2);
+}
+END_TEST
+
+START_TEST(nothing_may_be_nowhere)
+{
+    for (uint32_t c = 0; c < WEFT_COLL_COUNT; c++) {
+        weft_collective_args args = good(c);
+        uint64_t none[2] = {0, 0};
+
+        args.count = 0;
+        args.send = args.recv = NULL;
+        args.send_counts = args.recv_counts = none;
+        accepted(args);
+    }
+}
+END_TEST
+
+START_TEST(counts_that_do_not_fit_are_refused)
+{
+    weft_collective_args args = good(WEFT_COLL_ALL_REDUCE);
+    uint64_t counts[2] = {0, UINT64_MAX / 2}, offsets[2] = {0, 1};
+
+    args.count = UINT64_MAX;
+    refused(args, "more than 2^63 - 1 bytes");
+    args.count = UINT64_C(1) << 60; /* times 4 bytes times 2 ranks */
+    refused(args, "count 1152921504606846976 of f32 on each of 2 ranks");
+    args.count = (UINT64_C(1) << 60) - 1;
+    accepted(args);
+    args = good(WEFT_COLL_ALL_TO_ALL_V);
+    args.recv_counts = counts;
+    refused(args, "recv_counts[1] is 9223372036854775807");
+    counts[1] = 4;
+    offsets[1] = UINT64_MAX;
+    args.send_offsets = offsets;
+    refused(args, "send_offsets[1] is 18446744073709551615");
+}
+END_TEST
+
+START_TEST(arrays_are_needed_where_they_are_read)
+{
+    weft_collective_args args = good(WEFT_COLL_ALL_TO_ALL_V);
+
+    args.send_counts = NULL;
+    refused(args, "send_counts is NULL");
+    args = good(WEFT_COLL_ALL_TO_ALL_V);
+    args.recv_offsets = NULL;
+    refused(args, "recv_offsets is NULL");
+    args = good(WEFT_COLL_GATHER_V);
+    args.recv_counts = NULL;
+    refused(args, "recv_counts is NULL");
+    comm.rank = 1; /* not the root */
+    accepted(args);
+    comm.rank = 0;
+}
+END_TEST
+
+SUITE(comm_check, every_collective_has_arguments_that_pass, dtypes_and_reductions_are_checked,
+      roots_are_checked_where_there_is_one, buffers_are_needed_where_data_is,
+      nothing_may_be_nowhere, counts_that_do_not_fit_are_refused,
+      arrays_are_needed_where_they_are_read)

@@ -1,0 +1,157 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static struct world_rank ranks[WORLD_MOST];
+
+/* All ranks make a communicator of everyone in the opposite order. */
+static void make_reversed(struct world_rank *self)
+{
+    int32_t list[WORLD_MOST];
+    weft_comm *comm = NULL;
+
+    for (int32_t i = 0; i < self->size; i++)
+        list[i] = self->size - 1 - i;
+    note_seen(&self->seen,
+              weft_comm_create(weft_world(self->context), self->size, list, NULL, &comm));
+    if (self->seen.status != WEFT_OK) {
+        HOLDS(comm == NULL);
+        return;
+    }
+    HOLDS(weft_comm_rank(comm) == (self->size - 1 - self->rank));
+    HOLDS(weft_comm_world_rank(comm, 0) == (self->size - 1));
+    weft_comm_release(&comm);
+}
+
+static void fail_later(struct world_rank *self)
+{
+    make_reversed(self);
+    HOLDS(self->seen.status == WEFT_OK);
+    *(atomic_int *)self->argument = 2;
+    make_reversed(self);
+}
+
+START_TEST(the_plugin_gets_addresses_in_the_users_order)
+{
+    fake_reset();
+    fake.exchanges = 2;
+    world_run(ranks, 5, make_reversed, NULL);
+    all_saw(ranks, 5, WEFT_OK, "");
+    ck_assert_int_eq(fake.committed, 10);
+    ck_assert_int_eq(fake.destroyed, 10);
+    ck_assert_int_eq(fake.devices, 0);
+}
+END_TEST
+
+START_TEST(a_prepare_that_fails_is_the_same_error_on_all)
+{
+    fake_reset();
+    fake.prepare_fails = 2;
+    world_run(ranks, 4, NULL, NULL);
+    all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 2: scripted: prepare fails for world");
+    ck_assert_int_eq(fake.prepared, 3);
+    ck_assert_int_eq(fake.destroyed, 3);
+    ck_assert_int_eq(fake.committed, 0);
+    ck_assert_int_eq(fake.devices, 0);
+}
+END_TEST
+
+START_TEST(a_commit_that_fails_is_the_same_error_on_all)
+{
+    fake_reset();
+    fake.commit_fails = 1;
+    world_run(ranks, 4, NULL, NULL);
+    all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 1: scripted: commit fails");
+    ck_assert_int_eq(fake.destroyed, 4);
+}
+END_TEST
+
+START_TEST(a_commit_that_fails_frees_those_who_wait_in_the_exchange)
+{
+    fake_reset();
+    fake.exchanges = 3;
+    fake.commit_fails = 0;
+    world_run(ranks, 4, NULL, NULL);
+    all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 0: scripted: commit fails");
+    ck_assert_int_eq(fake.destroyed, 4);
+}
+END_TEST
+
+START_TEST(a_slow_rank_is_waited_for)
+{
+    fake_reset();
+    fake.slow_commit = 3;
+    fake.exchanges = 1;
+    world_run(ranks, 4, make_reversed, NULL);
+    all_saw(ranks, 4, WEFT_OK, "");
+}
+END_TEST
+
+START_TEST(a_device_that_does_not_open_is_the_same_error_on_all)
+{
+    fake_reset();
+    fake.open_fails = 3;
+    world_run(ranks, 4, NULL, NULL);
+    all_saw(ranks, 4, WEFT_ERR_NO_DEVICE, "rank 3: scripted: device does not open");
+    ck_assert_int_eq(fake.prepared, 3);
+    ck_assert_int_eq(fake.destroyed, 3);
+    ck_assert_int_eq(fake.devices, 0);
+}
+END_TEST
+
+START_TEST(later_communicators_fail_as_the_first_would)
+{
+    fake_reset();
+    fake.exchanges = 2;
+    world_run(ranks, 4, fail_later, &fake.prepare_fails);
+    all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 2: scripted: prepare fails for comm#");
+    fake_reset();
+    fake.exchanges = 2;
+    world_run(ranks, 4, fail_later, &fake.commit_fails);
+    all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 2: scripted: commit fails");
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+}
+END_TEST
+
+static void make_many(struct world_rank *self)
+{
+    int64_t live = 0;
+
+    for (int i = 0; i < 300 && self->seen.status == WEFT_OK; i++) {
+        make_reversed(self);
+        if (i == 50) live = wf_mem_live();
+    }
+    note_seen(&self->seen, weft_barrier(weft_world(self->context), NULL));
+    /* Ranks are not all at the same place, so a few blocks more or less are alive. */
+    HOLDS(wf_mem_live() < live + 100);
+}
+
+START_TEST(many_communicators_leave_nothing_behind)
+{
+    int64_t live;
+
+    fake_reset();
+    live = wf_mem_live();
+    world_run(ranks, 3, make_many, NULL);
+    all_saw(ranks, 3, WEFT_OK, "");
+    ck_assert_int_eq(wf_mem_live(), live);
+    ck_assert_int_eq(fake.prepared, 3 * 301);
+    ck_assert_int_eq(fake.destroyed, 3 * 301);
+}
+END_TEST
+
+START_TEST(an_exchange_of_unequal_sizes_is_named)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    fake.uneven_exchange = true;
+    world_run(ranks, 2, NULL, NULL);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "brought another number of bytes");
+}
+END_TEST
+
+SUITE(comm_create, the_plugin_gets_addresses_in_the_users_order,
+      a_prepare_that_fails_is_the_same_error_on_all, a_commit_that_fails_is_the_same_error_on_all,
+      a_commit_that_fails_frees_those_who_wait_in_the_exchange, a_slow_rank_is_waited_for,
+      a_device_that_does_not_open_is_the_same_error_on_all,
+      later_communicators_fail_as_the_first_would, many_communicators_leave_nothing_behind,
+      an_exchange_of_unequal_sizes_is_named)

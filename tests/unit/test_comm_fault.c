@@ -1,0 +1,229 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static struct world_rank ranks[WORLD_MOST];
+
+static void reduce_once(struct world_rank *self)
+{
+    float x = 1, y;
+
+    note_seen(&self->seen, weft_all_reduce(weft_world(self->context), &x, &y, 1, WEFT_DTYPE_F32,
+                                           WEFT_REDUCE_SUM, NULL));
+}
+
+START_TEST(an_error_that_cannot_pass_sticks_with_its_words)
+{
+    weft_context *context;
+    weft_comm *world;
+
+    fake_reset();
+    context = world_alone();
+    world = weft_world(context);
+    fake.collective_fails = 0;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE);
+    ck_assert_str_eq(weft_last_error(), "barrier on world: scripted: collective fails");
+    fake.collective_fails = NOBODY;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE);
+    ck_assert_str_eq(weft_last_error(), "barrier on world: scripted: collective fails");
+    ck_assert_int_eq(weft_comm_async_error(world), WEFT_ERR_DEVICE);
+    ck_assert_int_eq(weft_group_begin(world), WEFT_ERR_DEVICE);
+    ck_assert_int_eq(fake.collectives, 1);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(an_error_that_passes_does_not_stick)
+{
+    weft_context *context;
+    weft_comm *world;
+
+    fake_reset();
+    context = world_alone();
+    world = weft_world(context);
+    fake.collective_fails = 0;
+    fake.collective_status = WEFT_ERR_UNSUPPORTED;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_UNSUPPORTED);
+    fake.collective_fails = NOBODY;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(an_abort_ends_later_calls)
+{
+    weft_context *context;
+    weft_comm *world;
+
+    fake_reset();
+    context = world_alone();
+    world = weft_world(context);
+    weft_comm_abort(world);
+    weft_comm_abort(world);
+    weft_comm_abort(NULL);
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_ABORTED);
+    ck_assert_str_eq(weft_last_error(), "world was aborted by rank 0");
+    ck_assert_int_eq(weft_comm_async_error(world), WEFT_ERR_ABORTED);
+    weft_context_release(&context);
+}
+END_TEST
+
+/* Rank 1 hangs in a collective; rank 0 aborts. */
+static void abort_elsewhere(struct world_rank *self)
+{
+    if (self->rank == 0) {
+        fake_sleep_ms(50);
+        weft_comm_abort(weft_world(self->context));
+    }
+    reduce_once(self);
+}
+
+START_TEST(an_abort_reaches_the_other_ranks)
+{
+    fake_reset();
+    fake.hangs = 1;
+    world_run(ranks, 2, abort_elsewhere, NULL);
+    all_saw(ranks, 2, WEFT_ERR_ABORTED, "world was aborted by rank 0");
+}
+END_TEST
+
+static struct {
+    struct seen seen[3];
+    weft_context *leaked;
+} shared;
+
+static weft_status leave_without_goodbye(void *argument)
+{
+    weft_context *context;
+    weft_options options = {.struct_size = sizeof options, .timeout_ns = 20 * WF_SECOND_NS};
+    int32_t rank;
+    float x = 1, y;
+    weft_status status;
+
+    (void)argument;
+    (void)wf_threads_current(&rank);
+    WF_TRY(wf_context_create(&options, fake_plugin(), &context));
+    if (rank == 2) {
+        status = wf_fail(WEFT_ERR_INTERNAL, "rank 2 had enough");
+        /* Its context is leaked on purpose; the test releases it. */
+        shared.leaked = context;
+        return status;
+    }
+    status = weft_all_reduce(weft_world(context), &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    note_seen(&shared.seen[rank], status);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_that_fails_ends_what_the_others_wait_for)
+{
+    uint64_t begun = wf_now_ns();
+
+    fake_reset();
+    fake.hangs = 0;
+    ck_assert_int_eq(weft_threads_run(3, leave_without_goodbye, NULL), WEFT_ERR_INTERNAL);
+    ck_assert_str_eq(weft_last_error(), "rank 2: rank 2 had enough");
+    ck_assert_int_eq(shared.seen[0].status, WEFT_ERR_PEER);
+    ck_assert_ptr_nonnull(
+        strstr(shared.seen[0].text, "rank 2 is gone: it returned an error: rank 2 had enough"));
+    ck_assert_uint_lt(wf_now_ns() - begun, 10 * WF_SECOND_NS);
+    weft_context_release(&shared.leaked);
+}
+END_TEST
+
+/* Rank 2 ends its connection; the communicator of 0 and 1 is not touched. */
+static void lose_one(struct world_rank *self)
+{
+    weft_comm *pair = NULL;
+    float x = 1, y;
+    weft_status status;
+
+    status = weft_comm_create(weft_world(self->context), 2, (int32_t[]){0, 1}, NULL, &pair);
+    HOLDS(status == WEFT_OK);
+    if (self->rank == 2) {
+        note_seen(&self->seen, WEFT_OK);
+        wf_server_report_gone(self->threads->server, 2, "is gone: says the test");
+        fake_sleep_ms(200); /* its goodbye must not come first */
+        return;
+    }
+    do {
+        fake_sleep_ms(1);
+        reduce_once(self);
+    } while (self->seen.status == WEFT_OK);
+    HOLDS(weft_all_reduce(pair, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK);
+    weft_comm_release(&pair);
+    /* Those who are left can still make communicators, and one with the lost rank fails at once. */
+    status = weft_comm_create(weft_world(self->context), 2, (int32_t[]){1, 0}, NULL, &pair);
+    HOLDS(status == WEFT_OK);
+    weft_comm_release(&pair);
+    note_seen(&self->seen,
+              weft_comm_create(weft_world(self->context), 3, (int32_t[]){2, 1, 0}, NULL, &pair));
+}
+
+START_TEST(who_is_left_goes_on_without_the_lost_rank)
+{
+    fake_reset();
+    world_run(ranks, 3, lose_one, NULL);
+    all_saw(ranks, 2, WEFT_ERR_PEER, "rank 2 is gone: says the test");
+}
+END_TEST
+
+/* Rank 0 takes part in three collectives and leaves; the others are slower. */
+static void leave_early(struct world_rank *self)
+{
+    for (int i = 0; i < 3 && self->seen.status == WEFT_OK; i++) {
+        if (self->rank != 0) fake_sleep_ms(30);
+        reduce_once(self);
+    }
+}
+
+START_TEST(a_goodbye_does_not_disturb_what_the_rank_took_part_in)
+{
+    fake_reset();
+    world_run(ranks, 3, leave_early, NULL);
+    all_saw(ranks, 3, WEFT_OK, "");
+}
+END_TEST
+
+static void want_one_more(struct world_rank *self)
+{
+    leave_early(self);
+    if (self->rank == 0 || self->seen.status != WEFT_OK) return;
+    fake_sleep_ms(self->rank == 1 ? 100 : 0); /* rank 2 posts before it hears, and hangs */
+    reduce_once(self);
+}
+
+START_TEST(what_waits_for_a_rank_that_has_left_ends)
+{
+    uint64_t begun = wf_now_ns();
+
+    fake_reset();
+    world_begin(ranks, 3, want_one_more, NULL);
+    world_go(ranks, 3);
+    ck_assert_int_eq(ranks[0].seen.status, WEFT_OK);
+    all_saw(ranks + 1, 2, WEFT_ERR_PEER, "rank 0 has left the job after collective 3 of world");
+    ck_assert_uint_lt(wf_now_ns() - begun, 5 * WF_SECOND_NS);
+}
+END_TEST
+
+/* Rank 0 leaves at once; rank 1 hangs in its first collective before it can have heard. */
+static void hang_at_once(struct world_rank *self)
+{
+    if (self->rank == 1) reduce_once(self);
+    if (self->rank == 0) fake_sleep_ms(100);
+}
+
+START_TEST(what_already_waits_for_a_rank_that_leaves_ends)
+{
+    fake_reset();
+    fake.hangs = 1;
+    world_run(ranks, 2, hang_at_once, NULL);
+    all_saw(ranks + 1, 1, WEFT_ERR_PEER, "rank 0 has left the job after collective 0 of world");
+}
+END_TEST
+
+SUITE(comm_fault, an_error_that_cannot_pass_sticks_with_its_words,
+      an_error_that_passes_does_not_stick, an_abort_ends_later_calls,
+      an_abort_reaches_the_other_ranks, a_rank_that_fails_ends_what_the_others_wait_for,
+      who_is_left_goes_on_without_the_lost_rank,
+      a_goodbye_does_not_disturb_what_the_rank_took_part_in,
+      what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends)

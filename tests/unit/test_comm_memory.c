@@ -1,0 +1,100 @@
+#include "support/allocfail.h"
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static weft_context *context;
+
+START_TEST(memory_comes_from_the_plugin)
+{
+    weft_pointer_info info;
+    void *pointer = NULL;
+    char copy[4] = "";
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_alloc(context, 16, WEFT_MEMORY_DEVICE, &pointer), WEFT_OK);
+    ck_assert_int_eq(weft_fill(context, pointer, 'x', 16, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_copy(context, copy, pointer, 3, NULL), WEFT_OK);
+    ck_assert_str_eq(copy, "xxx");
+    ck_assert_int_eq(weft_query_pointer(context, pointer, &info), WEFT_OK);
+    ck_assert_uint_eq(info.kind, WEFT_MEMORY_HOST);
+    ck_assert_int_eq(weft_free(context, pointer), WEFT_OK);
+    ck_assert_int_eq(weft_free(context, NULL), WEFT_OK);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(arguments_are_checked)
+{
+    void *pointer = NULL;
+    weft_stream *stream;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_alloc(NULL, 1, 0, &pointer), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_alloc(context, 1, 0, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_alloc(context, 1, WEFT_MEMORY_HOST, &pointer), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_alloc(context, UINT64_MAX, 0, &pointer), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(pointer);
+    ck_assert_int_eq(weft_copy(context, NULL, "x", 1, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_copy(context, NULL, NULL, 0, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_fill(context, NULL, 0, 1, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_query_pointer(context, "x", NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_create(context, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_wrap(context, NULL, &stream), WEFT_ERR_UNSUPPORTED);
+    ck_assert_ptr_null(weft_stream_native(context, NULL));
+    ck_assert_int_eq(weft_stream_test(NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_wait(NULL, NULL, 0), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_bind_thread(NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_bind_thread(context), WEFT_OK);
+    weft_stream_release(context, NULL);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(a_stream_is_waited_for_with_a_limit)
+{
+    weft_stream *stream;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_OK);
+    *(atomic_int *)(void *)stream = 1; /* busy */
+    ck_assert_int_eq(weft_barrier(weft_world(context), stream), WEFT_OK);
+    ck_assert_int_eq(weft_stream_test(context, stream), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(weft_stream_wait(context, stream, 1000000), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(weft_last_error(), "scripted: the stream never ends");
+    ck_assert_int_eq(weft_stream_wait(context, stream, 2 * WF_SECOND_NS), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(weft_last_error(),
+                     "rank 0 waited for its stream: scripted: the stream never ends");
+    *(atomic_int *)(void *)stream = 0;
+    weft_stream_release(context, &stream);
+    ck_assert_ptr_null(stream);
+    weft_context_release(&context);
+}
+END_TEST
+
+static weft_status make(void *stream)
+{
+    return weft_stream_create(context, stream);
+}
+
+static void drop(void *stream)
+{
+    weft_stream_release(context, stream);
+}
+
+START_TEST(no_allocation_that_fails_leaves_anything)
+{
+    weft_stream *stream = NULL;
+
+    fake_reset();
+    context = world_alone();
+    check_allocation_failures(make, drop, &stream);
+    weft_context_release(&context);
+}
+END_TEST
+
+SUITE(comm_memory, memory_comes_from_the_plugin, arguments_are_checked,
+      a_stream_is_waited_for_with_a_limit, no_allocation_that_fails_leaves_anything)

@@ -1,0 +1,109 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static struct world_rank ranks[WORLD_MOST];
+
+static void add_line(void *argument, const char *text)
+{
+    wf_text_add(argument, "%s\n", text);
+}
+
+#define SAYS(text, part) ck_assert_msg(strstr(text, part) != NULL, "no \"%s\" in: %s", part, text)
+
+static bool reduce(weft_comm *comm)
+{
+    float x = 1, y;
+
+    return weft_all_reduce(comm, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK;
+}
+
+static bool dump_says(weft_comm *comm, const char *part)
+{
+    struct wf_text text = {0};
+    bool says;
+
+    weft_comm_dump(comm, add_line, &text);
+    says = strstr(text.data, part) != NULL;
+    if (!says) printf("no \"%s\" in: %s", part, text.data);
+    wf_text_free(&text);
+    return says;
+}
+
+/* Rank r has done r + 1 operations when rank 0 looks. */
+static void look_around(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *first, *second;
+
+    for (int32_t i = 0; i <= self->rank; i++)
+        HOLDS(reduce(world));
+    HOLDS(weft_comm_split(world, 0, 0, NULL, &first) == WEFT_OK); /* all are here */
+    if (self->rank == 0) {
+        HOLDS(dump_says(world, "world: rank 0 of 3 has posted 1 operations"));
+        HOLDS(dump_says(world, "#1 all_reduce sum of 1 f32 (done)"));
+        HOLDS(dump_says(world, "rank 1 is at #2, all_reduce sum of 1 f32 (done)"));
+        HOLDS(dump_says(world, "rank 2 is at #3"));
+        HOLDS(dump_says(first, "rank 2 has called nothing"));
+    }
+    HOLDS(weft_comm_split(world, 0, 0, NULL, &second) == WEFT_OK); /* rank 0 has looked */
+    weft_comm_release(&first);
+    weft_comm_release(&second);
+}
+
+START_TEST(every_ranks_position_is_told)
+{
+    fake_reset();
+    world_run(ranks, 3, look_around, NULL);
+    all_saw(ranks, 3, WEFT_OK, "");
+}
+END_TEST
+
+/* Rank 1 comes to no collective, rank 0 waits for it in vain. */
+static void wait_in_vain(struct world_rank *self)
+{
+    weft_subcomm_options patient = {.struct_size = sizeof patient, .timeout_ns = 10 * WF_SECOND_NS};
+    weft_comm *world = weft_world(self->context), *last = NULL;
+    float x = 1, y;
+
+    if (self->rank == 0)
+        note_seen(&self->seen,
+                  weft_all_reduce(world, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    /* Rank 1 stays until rank 0 has asked it. */
+    HOLDS(weft_comm_create(world, 2, (int32_t[]){0, 1}, &patient, &last) == WEFT_OK);
+    weft_comm_release(&last);
+}
+
+START_TEST(a_time_limit_names_who_is_behind)
+{
+    fake_reset();
+    fake.hangs = 0;
+    world_begin(ranks, 2, wait_in_vain, NULL);
+    ranks[0].timeout_ns = ranks[1].timeout_ns = WF_SECOND_NS / 5;
+    world_go(ranks, 2);
+    ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_TIMEOUT);
+    SAYS(ranks[0].seen.text,
+         "all_reduce #1 on world: the time limit passed: rank 1 has called nothing");
+    SAYS(ranks[0].seen.text, "fake: nobody came");
+}
+END_TEST
+
+START_TEST(a_rank_alone_tells_its_own)
+{
+    weft_context *context;
+    struct wf_text text = {0};
+
+    fake_reset();
+    context = world_alone();
+    for (int i = 0; i < 20; i++)
+        ck_assert(reduce(weft_world(context)));
+    weft_comm_dump(weft_world(context), add_line, &text);
+    SAYS(text.data, "has posted 20 operations");
+    SAYS(text.data, "#13 ");
+    ck_assert_ptr_null(strstr(text.data, "#12 "));
+    weft_comm_dump(NULL, add_line, &text);
+    wf_text_free(&text);
+    weft_context_release(&context);
+}
+END_TEST
+
+SUITE(comm_position, every_ranks_position_is_told, a_time_limit_names_who_is_behind,
+      a_rank_alone_tells_its_own)

@@ -1,0 +1,220 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static struct world_rank ranks[WORLD_MOST];
+
+/* Even ranks in descending order, odd ranks in ascending, rank 4 in none. */
+static void split_by_parity(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *part = (void *)self;
+    bool even = self->rank % 2 == 0;
+    int32_t colour = self->rank == 4 ? WEFT_NO_COLOUR : even ? 7 : 0;
+
+    note_seen(&self->seen, weft_comm_split(world, colour, even ? -self->rank : 5, NULL, &part));
+    if (self->seen.status != WEFT_OK) return;
+    if (self->rank == 4) {
+        HOLDS(part == NULL);
+        return;
+    }
+    HOLDS(weft_comm_size(part) == (3));
+    if (even) HOLDS(weft_comm_rank(part) == (self->rank == 6 ? 0 : self->rank == 2 ? 1 : 2));
+    if (!even) HOLDS(weft_comm_rank(part) == (self->rank / 2));
+    weft_comm_release(&part);
+}
+
+START_TEST(colours_part_and_keys_order)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    world_run(ranks, 7, split_by_parity, NULL);
+    all_saw(ranks, 7, WEFT_OK, "");
+}
+END_TEST
+
+static void fail_then_split(struct world_rank *self)
+{
+    HOLDS(weft_barrier(weft_world(self->context), NULL) == WEFT_OK);
+    *(atomic_int *)self->argument = 3;
+    split_by_parity(self);
+}
+
+START_TEST(a_split_makes_all_parts_or_none)
+{
+    fake_reset();
+    fake.exchanges = 2;
+    world_run(ranks, 7, fail_then_split, &fake.commit_fails);
+    /* A barrier of the fake plugin waits for nobody: some may still have failed in weft_init. */
+    all_saw(ranks, 7, WEFT_ERR_SYSTEM, "rank 3: ");
+    all_saw(ranks, 7, WEFT_ERR_SYSTEM, "scripted: commit fails");
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+}
+END_TEST
+
+static void split_again_and_again(struct world_rank *self)
+{
+    weft_comm *comm = weft_world(self->context), *held[8];
+    int depth = 0;
+
+    while (weft_comm_size(comm) > 1 && self->seen.status == WEFT_OK) {
+        int32_t half = weft_comm_rank(comm) < weft_comm_size(comm) / 2;
+
+        note_seen(&self->seen, weft_comm_split(comm, half, 0, NULL, &held[depth]));
+        if (self->seen.status == WEFT_OK) comm = held[depth++];
+    }
+    HOLDS(depth == (3));
+    HOLDS(weft_comm_world_rank(comm, 0) == (self->rank));
+    while (depth > 0)
+        weft_comm_release(&held[--depth]);
+}
+
+START_TEST(parts_can_be_split_again)
+{
+    fake_reset();
+    world_run(ranks, 8, split_again_and_again, NULL);
+    all_saw(ranks, 8, WEFT_OK, "");
+}
+END_TEST
+
+static void make_of_list(struct world_rank *self)
+{
+    static const int32_t list[] = {5, 0, 3};
+    weft_comm *comm = (void *)self;
+
+    note_seen(&self->seen, weft_comm_create(weft_world(self->context), 3, list, NULL, &comm));
+    if (self->rank != 5 && self->rank != 0 && self->rank != 3) {
+        HOLDS(comm == NULL);
+        return;
+    }
+    HOLDS(weft_comm_rank(comm) == (self->rank == 5 ? 0 : self->rank == 0 ? 1 : 2));
+    HOLDS(weft_comm_find_rank(comm, 3) == (2));
+    HOLDS(weft_comm_find_rank(comm, 1) == (-1));
+    weft_comm_release(&comm);
+}
+
+START_TEST(a_lists_order_is_the_users_and_others_get_null)
+{
+    fake_reset();
+    world_run(ranks, 6, make_of_list, NULL);
+    all_saw(ranks, 6, WEFT_OK, "");
+}
+END_TEST
+
+static void members_alone_call(struct world_rank *self)
+{
+    if (self->rank % 2 == 0) make_of_list(self);
+    if (self->rank == 3 || self->rank == 5) make_of_list(self);
+}
+
+START_TEST(ranks_outside_the_list_need_not_call)
+{
+    fake_reset();
+    world_run(ranks, 6, members_alone_call, NULL);
+    all_saw(ranks, 6, WEFT_OK, "");
+}
+END_TEST
+
+static void in_another_order(struct world_rank *self)
+{
+    static const int32_t lists[3][2] = {{0, 1}, {1, 2}, {2, 0}};
+
+    self->timeout_ns = 0;
+    for (int i = 0; i < 3; i++) {
+        weft_comm *comm;
+
+        note_seen(&self->seen,
+                  weft_comm_create(weft_world(self->context), 2, lists[i], NULL, &comm));
+        if (self->seen.status != WEFT_OK) return;
+        weft_comm_release(&comm);
+    }
+}
+
+START_TEST(overlapping_lists_need_no_counter_in_common)
+{
+    fake_reset();
+    world_run(ranks, 3, in_another_order, NULL);
+    all_saw(ranks, 3, WEFT_OK, "");
+}
+END_TEST
+
+static void differ_in_name(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options,
+                                    .name = self->rank == 1 ? "tp" : "dp"};
+    weft_comm *part;
+
+    note_seen(&self->seen, weft_comm_split(weft_world(self->context), 0, 0, &options, &part));
+}
+
+START_TEST(different_wishes_are_named_on_all)
+{
+    fake_reset();
+    world_run(ranks, 3, differ_in_name, NULL);
+    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "\"dp\" with");
+    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "\"tp\" with");
+}
+END_TEST
+
+static void differ_in_call(struct world_rank *self)
+{
+    static const int32_t all[] = {0, 1};
+    weft_comm *world = weft_world(self->context), *comm;
+
+    note_seen(&self->seen, self->rank == 0 ? weft_comm_split(world, 0, 0, NULL, &comm)
+                                           : weft_comm_create(world, 2, all, NULL, &comm));
+}
+
+START_TEST(different_calls_are_named_on_all)
+{
+    fake_reset();
+    world_run(ranks, 2, differ_in_call, NULL);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "a split of world");
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "a communicator made of world");
+}
+END_TEST
+
+static void one_does_not_come(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WF_SECOND_NS / 10};
+    weft_comm *part;
+
+    if (self->rank == 2) fake_sleep_ms(300);
+    note_seen(&self->seen, weft_comm_split(weft_world(self->context), 0, 0, &options, &part));
+}
+
+START_TEST(who_does_not_come_is_named_and_learns_of_it)
+{
+    fake_reset();
+    world_run(ranks, 4, one_does_not_come, NULL);
+    all_saw(ranks, 4, WEFT_ERR_TIMEOUT, "rank 2 of 4 did not come to a split of world");
+}
+END_TEST
+
+START_TEST(arguments_are_checked)
+{
+    weft_context *context;
+    weft_comm *world, *out;
+    weft_subcomm_options options = {.struct_size = sizeof options};
+
+    fake_reset();
+    context = world_alone();
+    world = weft_world(context);
+    ck_assert_int_eq(weft_comm_split(NULL, 0, 0, NULL, &out), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_comm_split(world, 0, 0, NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_comm_split(world, -2, 0, NULL, &out), WEFT_ERR_INVALID);
+    options.timeout_ns = -2;
+    ck_assert_int_eq(weft_comm_split(world, 0, 0, &options, &out), WEFT_ERR_INVALID);
+    options = (weft_subcomm_options){.struct_size = 1};
+    ck_assert_int_eq(weft_comm_split(world, 0, 0, &options, &out), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_comm_create(world, 0, (int32_t[]){0}, NULL, &out), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_comm_create(world, 2, (int32_t[]){0, 0}, NULL, &out), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_comm_create(world, 1, (int32_t[]){1}, NULL, &out), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "rank 1 at place 0; world has 1 ranks"));
+    weft_context_release(&context);
+}
+END_TEST
+
+SUITE(comm_split, colours_part_and_keys_order, a_split_makes_all_parts_or_none,
+      parts_can_be_split_again, a_lists_order_is_the_users_and_others_get_null,
+      ranks_outside_the_list_need_not_call, overlapping_lists_need_no_counter_in_common,
+      different_wishes_are_named_on_all, different_calls_are_named_on_all,
+      who_does_not_come_is_named_and_learns_of_it, arguments_are_checked)

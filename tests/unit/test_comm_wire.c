@@ -1,0 +1,131 @@
+#include "comm/rendezvous.h"
+#include "support/suite.h"
+
+#include <string.h>
+
+START_TEST(a_frame_is_read_as_it_was_written_byte_by_byte)
+{
+    struct wf_text out = {0};
+    struct wf_inbox inbox = {0};
+    struct wf_frame frame;
+    struct wf_reader reader;
+    char text[16];
+    weft_blob blob;
+    size_t begin = wf_frame_begin(&out, WF_FRAME_GATHER, UINT64_C(0x1122334455667788));
+
+    wf_put_u32(&out, 0xdeadbeef);
+    wf_put_u64(&out, UINT64_C(0xfedcba9876543210));
+    wf_put_blob(&out, "\0\1\2", 3);
+    wf_put_string(&out, "hello");
+    wf_frame_end(&out, begin);
+    for (size_t i = 0; i < out.length; i++) {
+        ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_IN_PROGRESS);
+        wf_text_append(&inbox.bytes, out.data + i, 1);
+    }
+    ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_OK);
+    ck_assert_uint_eq(frame.type, WF_FRAME_GATHER);
+    ck_assert_uint_eq(frame.id, UINT64_C(0x1122334455667788));
+    reader = wf_frame_reader(&frame);
+    ck_assert_uint_eq(wf_take_u32(&reader), 0xdeadbeef);
+    ck_assert_uint_eq(wf_take_u64(&reader), UINT64_C(0xfedcba9876543210));
+    blob = wf_take_blob(&reader);
+    ck_assert_uint_eq(blob.bytes, 3);
+    ck_assert_mem_eq(blob.data, "\0\1\2", 3);
+    wf_take_string(&reader, text, sizeof text);
+    ck_assert_str_eq(text, "hello");
+    ck_assert(!reader.failed && reader.left == 0);
+    wf_frame_drop(&inbox, &frame);
+    ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_IN_PROGRESS);
+    wf_text_free(&out);
+    wf_inbox_free(&inbox);
+}
+END_TEST
+
+START_TEST(reading_past_the_end_gives_nothing_and_is_noticed)
+{
+    uint8_t bytes[] = {1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 'x'};
+    struct wf_reader reader = {bytes, sizeof bytes, false};
+    char text[8] = "before";
+
+    ck_assert_uint_eq(wf_take_u32(&reader), 1);
+    wf_take_string(&reader, text, sizeof text); /* claims 2^64 - 1 bytes */
+    ck_assert_str_eq(text, "");
+    ck_assert(reader.failed);
+    ck_assert_uint_eq(wf_take_u64(&reader), 0);
+    ck_assert_uint_eq(wf_take_blob(&reader).bytes, 0);
+}
+END_TEST
+
+START_TEST(strings_are_cut_and_made_printable)
+{
+    struct wf_text out = {0};
+    struct wf_reader reader;
+    char text[8];
+
+    wf_put_blob(&out, "a\tb\033[2Jc\nlong", 13);
+    reader = (struct wf_reader){(const uint8_t *)out.data, out.length, false};
+    wf_take_string(&reader, text, sizeof text);
+    ck_assert_str_eq(text, "a?b?[2J");
+    wf_text_free(&out);
+}
+END_TEST
+
+START_TEST(what_cannot_be_a_frame_is_refused_without_waiting_for_its_end)
+{
+    struct wf_inbox inbox = {0};
+    struct wf_frame frame;
+
+    wf_text_append(&inbox.bytes, "GET / HTTP/1.1\r\n\r\n", 18);
+    ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_ERR_PARSE);
+    wf_inbox_free(&inbox);
+    wf_text_append(&inbox.bytes, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16); /* type 0 */
+    ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_ERR_PARSE);
+    wf_inbox_free(&inbox);
+}
+END_TEST
+
+START_TEST(an_inbox_that_is_never_empty_does_not_grow)
+{
+    struct wf_text one = {0};
+    struct wf_inbox inbox = {0};
+    struct wf_frame frame;
+    size_t begin = wf_frame_begin(&one, WF_FRAME_TELL, 7);
+
+    wf_put_blob(&one, "0123456789", 10);
+    wf_frame_end(&one, begin);
+    wf_text_append(&inbox.bytes, one.data, 5); /* half a frame is always left over */
+    for (int i = 0; i < 10000; i++) {
+        wf_text_append(&inbox.bytes, one.data + 5, one.length - 5);
+        wf_text_append(&inbox.bytes, one.data, 5);
+        ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_OK);
+        ck_assert_uint_eq(frame.id, 7);
+        wf_frame_drop(&inbox, &frame);
+    }
+    ck_assert_uint_le(inbox.bytes.capacity, 256);
+    wf_text_free(&one);
+    wf_inbox_free(&inbox);
+}
+END_TEST
+
+START_TEST(a_large_frames_memory_is_given_back)
+{
+    struct wf_text one = {0};
+    struct wf_inbox inbox = {0};
+    struct wf_frame frame;
+    size_t begin = wf_frame_begin(&one, WF_FRAME_TELL, 7);
+    static const char large[200000];
+
+    wf_put_blob(&one, large, sizeof large);
+    wf_frame_end(&one, begin);
+    wf_text_append(&inbox.bytes, one.data, one.length);
+    ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_OK);
+    wf_frame_drop(&inbox, &frame);
+    ck_assert_uint_eq(inbox.bytes.capacity, 0);
+    wf_text_free(&one);
+}
+END_TEST
+
+SUITE(comm_wire, a_frame_is_read_as_it_was_written_byte_by_byte,
+      reading_past_the_end_gives_nothing_and_is_noticed, strings_are_cut_and_made_printable,
+      what_cannot_be_a_frame_is_refused_without_waiting_for_its_end,
+      an_inbox_that_is_never_empty_does_not_grow, a_large_frames_memory_is_given_back)

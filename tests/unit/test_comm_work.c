@@ -1,0 +1,114 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+START_TEST(a_work_is_done_when_its_stream_is)
+{
+    weft_context *context;
+    weft_stream *stream;
+    weft_work *work;
+    int64_t ns;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    *(atomic_int *)(void *)stream = 1;
+    ck_assert_int_eq(weft_work_record(context, stream, &work), WEFT_OK);
+    ck_assert_int_eq(weft_work_test(work), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(weft_work_wait(work, 0), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(weft_stream_wait_work(NULL, work), WEFT_OK);
+    *(atomic_int *)(void *)stream = 0;
+    ck_assert_int_eq(weft_work_test(work), WEFT_OK);
+    ck_assert_int_eq(weft_work_wait(work, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(weft_work_elapsed(work, work, &ns), WEFT_ERR_UNSUPPORTED);
+    weft_work_release(&work);
+    ck_assert_ptr_null(work);
+    weft_work_release(&work);
+    weft_work_release(NULL);
+    weft_stream_release(context, &stream);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(released_works_are_used_again)
+{
+    weft_context *context;
+    weft_work *works[WF_SPARE_WORKS + 10];
+
+    fake_reset();
+    context = world_alone();
+    for (size_t i = 0; i < WF_COUNT(works); i++)
+        ck_assert_int_eq(weft_work_record(context, NULL, &works[i]), WEFT_OK);
+    ck_assert_int_eq(fake.events, WF_COUNT(works));
+    for (size_t i = 0; i < WF_COUNT(works); i++)
+        weft_work_release(&works[i]);
+    ck_assert_int_eq(fake.events, WF_SPARE_WORKS);
+    wf_mem_fail_at(0);
+    for (int round = 0; round < 100; round++) {
+        for (size_t i = 0; i < WF_SPARE_WORKS; i++)
+            ck_assert_int_eq(weft_work_record(context, NULL, &works[i]), WEFT_OK);
+        for (size_t i = 0; i < WF_SPARE_WORKS; i++)
+            weft_work_release(&works[i]);
+    }
+    ck_assert_uint_eq(wf_mem_made(), 0);
+    weft_context_release(&context);
+    ck_assert_int_eq(fake.events, 0);
+}
+END_TEST
+
+START_TEST(arguments_are_checked)
+{
+    weft_context *context;
+    weft_work *work;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_work_record(NULL, NULL, &work), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_work_record(context, NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_work_test(NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_work_wait(NULL, 0), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_wait_work(NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_work_elapsed(NULL, NULL, NULL), WEFT_ERR_INVALID);
+    wf_mem_fail_at(1);
+    ck_assert_int_eq(weft_work_record(context, NULL, &work), WEFT_ERR_NO_MEMORY);
+    wf_mem_fail_at(2);
+    ck_assert_int_eq(weft_work_record(context, NULL, &work), WEFT_ERR_NO_MEMORY);
+    wf_mem_fail_at(0);
+    weft_context_release(&context);
+}
+END_TEST
+
+static atomic_int errors;
+static weft_context *shared;
+
+static void *hammer(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 5000; i++) {
+        weft_work *a, *b;
+
+        if (weft_work_record(shared, NULL, &a) != WEFT_OK) errors++;
+        if (weft_work_record(shared, NULL, &b) != WEFT_OK || a == b) errors++;
+        weft_work_release(&a);
+        weft_work_release(&b);
+    }
+    return NULL;
+}
+
+START_TEST(threads_share_the_works_without_a_lock)
+{
+    pthread_t threads[4];
+
+    fake_reset();
+    shared = world_alone();
+    for (size_t i = 0; i < WF_COUNT(threads); i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, hammer, NULL), 0);
+    for (size_t i = 0; i < WF_COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(errors, 0);
+    weft_context_release(&shared);
+    ck_assert_int_eq(fake.events, 0);
+}
+END_TEST
+
+SUITE(comm_work, a_work_is_done_when_its_stream_is, released_works_are_used_again,
+      arguments_are_checked, threads_share_the_works_without_a_lock)
