@@ -42,6 +42,9 @@ as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 
 apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
 
+apt_try() { apt install --no-install-recommends "$@"; }
+
+# apt_install PACKAGE...: one that ends in ? is left out, with a word, where it is not offered.
 apt_install()
 {
     if ! command -v apt-get >/dev/null; then
@@ -50,21 +53,31 @@ apt_install()
     if ((EUID != 0)) && ! command -v sudo >/dev/null; then
         die "run as root, or install sudo: these packages are missing: $*"
     fi
-    echo "installing $*"
-    local log
+    local log wanted=() package
     log=$(mktemp)
-    if { apt update && apt install --no-install-recommends "$@"; } >"$log" 2>&1 ||
-        { sleep 5 && apt update && apt install --no-install-recommends "$@"; } >"$log" 2>&1; then
+    { apt update || { sleep 5 && apt update; }; } >"$log" 2>&1 || { cat "$log" >&2; die "apt-get update failed"; }
+    for package in "$@"; do
+        if [[ $package != *\? ]]; then
+            wanted+=("$package")
+        elif apt-cache show "${package%\?}" >/dev/null 2>&1; then
+            wanted+=("${package%\?}")
+        else
+            echo "${package%\?} is not offered here; going on without it"
+        fi
+    done
+    if ((${#wanted[@]} == 0)); then return; fi
+    echo "installing ${wanted[*]}"
+    if apt_try "${wanted[@]}" >"$log" 2>&1 || { sleep 5 && apt_try "${wanted[@]}" >"$log" 2>&1; }; then
         rm -f "$log"
         return
     fi
     tail -n 20 "$log" >&2
     rm -f "$log"
-    die "apt-get could not install: $* (its last words are above)"
+    die "apt-get could not install: ${wanted[*]} (its last words are above)"
 }
 
 # need GROUP...: install what is missing of these groups, and nothing else.  Each line of a group
-# is `package: command that succeeds when it is not needed`.
+# is `package: command that succeeds when it is not needed`; `package?` may be missing.
 need()
 {
     local missing=() group package probe
@@ -88,6 +101,7 @@ cmake: command -v cmake
 ninja-build: command -v ninja
 pkg-config: command -v pkg-config
 python3: command -v python3
+libgloo-dev?: test -e /usr/include/gloo/config.h
 LIST
 }
 
@@ -120,6 +134,16 @@ packages_clang_runtime()
     echo "$package: echo 'int main(void){return 0;}' | clang -fsanitize=address -x c - -o /dev/null"
 }
 
+# AMD: headers of the runtime, and a clang that knows today's devices.
+packages_rocm()
+{
+    cat <<'LIST'
+libamdhip64-dev?: test -e /usr/include/hip/hip_runtime_api.h -o -e /opt/rocm/include/hip/hip_runtime_api.h
+clang-19?: command -v clang-19 || test -x /opt/rocm/llvm/bin/clang
+lld-19?: command -v ld.lld-19 || command -v ld.lld || test -x /opt/rocm/llvm/bin/ld.lld
+LIST
+}
+
 packages_coverage() { echo "gcovr: command -v gcovr"; }
 
 packages_static()
@@ -130,6 +154,7 @@ clang-tidy: command -v clang-tidy
 cppcheck: command -v cppcheck
 shellcheck: command -v shellcheck
 binutils: command -v nm
+git: command -v git
 LIST
 }
 

@@ -59,7 +59,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit("usage: symbols.py BUILD")
     lib = pathlib.Path(sys.argv[1]) / "lib"
-    plugins = sorted((lib / "weft").glob("*.so"))
+    plugins = sorted((lib / "weft").glob("libweft_plugin_*.so"))
     problems = list(library_problems(lib / "libweft.so"))
     for plugin in plugins:
         problems += plugin_problems(plugin)
