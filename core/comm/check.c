@@ -152,3 +152,12 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
         return refuse(comm, args, "recv is NULL");
     return WEFT_OK;
 }
+
+void wf_check_begin(weft_comm *comm)
+{
+    for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+        comm->most[dtype] = (uint64_t)INT64_MAX / wf_dtype_bytes(dtype) / (uint64_t)comm->size;
+        for (uint32_t reduction = 0; reduction < WEFT_REDUCE_PREMUL_SUM; reduction++)
+            if (wf_reduction_defined(reduction, dtype)) comm->defined[reduction] |= 1u << dtype;
+    }
+}

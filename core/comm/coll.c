@@ -3,14 +3,18 @@
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-static weft_status post(weft_comm *comm, const weft_collective_args *args)
+/* Inlined into every function below, where the collective is a constant. */
+static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
+                                                              const weft_collective_args *args)
 {
     weft_status status;
     uint64_t number;
 
     if (UNLIKELY(comm == NULL)) return wf_fail_null("a collective", "comm");
-    status = wf_check_collective(comm, args);
-    if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, status);
+    if (UNLIKELY(!wf_surely_fit(comm, args))) {
+        status = wf_check_collective(comm, args);
+        if (status != WEFT_OK) return wf_comm_note(comm, status);
+    }
     number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
     if (UNLIKELY(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed)))
         return wf_comm_note(comm, wf_comm_over(comm));

@@ -103,7 +103,9 @@ struct weft_comm {
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is */
     int32_t group_depth;
-    weft_status group_status; /* first error inside the group */
+    weft_status group_status;            /* first error inside the group */
+    uint64_t most[WEFT_DTYPE_COUNT];     /* elements per rank that fit 2^63 - 1 bytes in all */
+    uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; premul_sum, which needs more, has none */
     struct wf_ring ring;
 
     weft_context *context;
@@ -236,6 +238,26 @@ void wf_works_free(weft_context *context);
 
 /* Are ARGS fit to be given to the plugin? */
 weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
+/* Fill in what wf_surely_fit looks up. */
+void wf_check_begin(weft_comm *comm);
+
+/* The common case without a call: true only if wf_check_collective would say OK. */
+static inline bool wf_surely_fit(const weft_comm *comm, const weft_collective_args *args)
+{
+    uint32_t kind = args->collective;
+    bool rooted = kind == WEFT_COLL_BROADCAST || kind == WEFT_COLL_REDUCE ||
+                  kind == WEFT_COLL_GATHER || kind == WEFT_COLL_SCATTER;
+    bool reduces = kind == WEFT_COLL_ALL_REDUCE || kind == WEFT_COLL_REDUCE_SCATTER ||
+                   kind == WEFT_COLL_REDUCE;
+
+    if (kind == WEFT_COLL_BARRIER) return true;
+    if (kind > WEFT_COLL_SCATTER || args->dtype >= WEFT_DTYPE_COUNT) return false;
+    if (rooted && (uint32_t)args->root >= (uint32_t)comm->size) return false;
+    if (reduces && (args->reduction >= WEFT_REDUCE_COUNT ||
+                    (comm->defined[args->reduction] >> args->dtype & 1) == 0))
+        return false;
+    return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL;
+}
 
 static inline bool wf_comm_is_inline(const weft_comm *comm, const void *stream)
 {

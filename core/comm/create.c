@@ -74,6 +74,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
     comm->may_post = UINT64_MAX;
+    wf_check_begin(comm);
     comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
     snprintf(comm->name, sizeof comm->name, "%s", request->name);
     comm->world_ranks = wf_alloc(count * sizeof *comm->world_ranks);
