@@ -70,8 +70,9 @@ static void print_failures(const struct kit_options *options, const struct kit_b
                board->failures[i].text);
     if (count > KIT_MAX_FAILURES) printf("\nand %u more failures\n", count - KIT_MAX_FAILURES);
     if (count > 0)
-        printf("\nrun one alone: weft conform %s --ranks %d%s --only '%s'\n", options->backend,
-               options->ranks, options->threads ? " --threads" : "", board->failures[0].name);
+        printf("\nrun one alone: weft conform %s --ranks %d --hosts %d%s --only '%s'\n",
+               options->backend, options->ranks, options->hosts,
+               options->threads ? " --threads" : "", board->failures[0].name);
 }
 
 static void print_end(const struct kit_options *options, const struct kit_board *board,
@@ -216,7 +217,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_args args;
     struct kit_options options = {0};
-    int64_t ranks, seed, timeout;
+    int64_t ranks, hosts, seed, timeout;
     char *path = NULL;
     int exit_code;
 
@@ -227,10 +228,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     if (!cli_int(command, &args, "ranks", 1, KIT_MAX_RANKS, 4, &ranks) ||
+        !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
         !cli_int(command, &args, "seed", 0, INT64_MAX, 1, &seed) ||
         !cli_int(command, &args, "timeout", 1, 3600, 10, &timeout))
         return CLI_USAGE;
     options.ranks = (int32_t)ranks;
+    options.hosts = (int32_t)hosts;
     options.seed = (uint64_t)seed;
     options.timeout_ns = timeout * KIT_SECOND;
     options.threads = cli_has(command, &args, "threads");
@@ -268,6 +271,7 @@ const struct cli_command cli_conform = {
     .options =
         (const struct cli_option[]){
             {"ranks", "N", "how many ranks (4)"},
+            {"hosts", "N", "tell the plugin that ranks are on N hosts, in turn (1)"},
             {"threads", NULL, "ranks are threads of one process, not processes"},
             {"level", "L", "run this level only"},
             {"levels", NULL, "list the levels"},

@@ -103,7 +103,7 @@ void kit_comm_options(struct kit *kit, const struct kit_group *group, struct kit
 {
     snprintf(out->name, sizeof out->name, "conform-%u-%s", kit->comms_made, group->name);
     for (int32_t i = 0; i < group->size; i++)
-        out->host_ids[i] = 1;
+        out->host_ids[i] = 1 + (uint64_t)(group->ranks[i] % kit->options->hosts);
     out->options = (weft_comm_options){
         .struct_size = sizeof out->options,
         .flags = wish.flags,

@@ -24,6 +24,7 @@
 struct kit_options {
     const char *backend; /* name or absolute path */
     int32_t ranks;
+    int32_t hosts; /* rank r is on host r modulo this, as far as the plugin is told */
     bool threads;
     const char *level;    /* NULL: all */
     const char *only;     /* NULL: all cases */

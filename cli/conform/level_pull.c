@@ -180,6 +180,10 @@ void kit_level_pull(struct kit *kit)
         kit_skip(kit, "the plugin has no pull");
         return;
     }
+    if (kit->options->hosts > 1) {
+        kit_skip(kit, "a plugin need not pull from several hosts");
+        return;
+    }
     if (kit->plugin->kernel == NULL) {
         kit_skip(kit, "pull needs the regions of a kernel table, and there is none");
         return;

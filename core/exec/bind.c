@@ -235,6 +235,15 @@ static weft_status agree(const weft_comm *comm, const char *step, weft_status st
     return status;
 }
 
+/* Memory of another host is out of a pull's reach. */
+static bool can_pull(const weft_comm *comm)
+{
+    if (!WF_HAS(comm->table, pull)) return false;
+    for (int32_t rank = 1; rank < comm->size; rank++)
+        if (!weft_comm_same_host(comm, 0, rank)) return false;
+    return true;
+}
+
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
                               const weft_bind_options *given)
 {
@@ -249,7 +258,7 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_com
     bound->device_table = comm->context->plugin->device;
     bound->kernel = comm->context->plugin->kernel;
     bound->in_place = given->in_place;
-    bound->packed = given->packed || !WF_HAS(comm->table, pull);
+    bound->packed = given->packed || !can_pull(comm);
     bound->action_count = actions;
     b->bound = bound;
     return fill_in(b);

@@ -36,6 +36,9 @@ struct wf_cpu_comm {
     int32_t hosts;                    /* 1: the group is the whole communicator */
     int32_t *members;                 /* the group's ranks, as ranks of the communicator */
     int32_t *places;                  /* a rank's place in the group; -1: on another host */
+    int32_t *names;                   /* a rank's number in the world, for messages */
+    int32_t *host_of;                 /* a rank's host; hosts in the order of their first ranks */
+    uint64_t *host_ids;               /* what the core says of a rank's host */
     struct wf_shm_group group;        /* the ranks of this host */
     void *address;                    /* what the others need to know: struct wf_cpu_address */
     struct wf_cpu_hosts *other_hosts; /* NULL with one host */
@@ -74,11 +77,41 @@ void wf_cpu_comm_destroy(void *comm);
 void wf_cpu_comm_abort(void *comm);
 weft_status wf_cpu_comm_async_error(void *comm);
 
-/* ---- cpu_hosts.c: communicators over several hosts ---- */
+/* How a step of commit went on one rank; what ranks show each other begins with it. */
+struct wf_cpu_outcome {
+    int32_t status;
+    char text[252];
+};
 
-/* Follow the steps of the communicator's life, when there is more than one host.  A failure while
- * it works goes through wf_shm_fail of its group, so the ranks of the host fail together. */
-weft_status wf_cpu_hosts_prepare(struct wf_cpu_comm *comm, const weft_comm_options *options);
+/* Show each other BYTES, in ALL by rank.  All ranks learn the first failure, so all fail alike. */
+weft_status wf_cpu_agree(const struct wf_cpu_comm *comm, const void *mine, void *all, size_t bytes,
+                         const weft_exchange *exchange);
+/* STATUS and what this thread said last. */
+void wf_cpu_outcome_set(const struct wf_cpu_comm *comm, struct wf_cpu_outcome *outcome,
+                        weft_status status);
+
+/* ---- hosts_*.c: communicators over several hosts ---- */
+
+/* Sort the ranks into hosts: those that the core says are together, and which have all mapped each
+ * other's memory, as ATTACHED (by rank, what it has of every other) says.  Sets HOSTS and HOST_OF,
+ * and leaves in the group the ranks of this host. */
+weft_status wf_hosts_arrange(struct wf_cpu_comm *comm, const unsigned char *attached);
+/* Connect the hosts.  Collective; part of commit. */
+weft_status wf_hosts_open(struct wf_cpu_comm *comm, const weft_exchange *exchange);
+void wf_hosts_close(struct wf_cpu_comm *comm);
+void wf_hosts_abort(struct wf_cpu_comm *comm);
+/* Can there be more than one host?  Says why not. */
+weft_status wf_hosts_possible(void);
+
+/* Any collective. */
+weft_status wf_hosts_run(struct wf_cpu_comm *comm, const struct wf_shm_op *op);
+
+/* Messages on their way to other hosts: of TRANSFERS those whose PEER is -1 - its rank.  A failure
+ * shows in the wait, which frees *OUT; NULL is accepted. */
+struct wf_hosts_mail;
+void wf_hosts_mail_start(struct wf_cpu_comm *comm, const struct wf_shm_transfer *transfers,
+                         size_t count, struct wf_hosts_mail **out);
+weft_status wf_hosts_mail_wait(struct wf_cpu_comm *comm, struct wf_hosts_mail *mail);
 
 /* ---- cpu_collective.c ---- */
 
@@ -96,6 +129,11 @@ void wf_cpu_turns_end(struct wf_cpu_comm *comm);
 
 weft_status wf_cpu_comm_send(void *comm, const weft_message *message);
 weft_status wf_cpu_comm_receive(void *comm, const weft_message *message);
+/* Put messages under way, and wait until all of them are done.  A failure shows in the wait. */
+void wf_cpu_transfers_start(struct wf_cpu_comm *comm, struct wf_shm_transfer *transfers,
+                            size_t count, struct wf_hosts_mail **mail);
+weft_status wf_cpu_transfers_wait(struct wf_cpu_comm *comm, struct wf_shm_transfer *transfers,
+                                  size_t count, struct wf_hosts_mail *mail);
 
 /* ---- cpu_group.c ---- */
 

@@ -199,7 +199,7 @@ weft_status wf_cpu_run_in_turn(struct wf_cpu_comm *comm, uint64_t turn,
 
 static weft_status run_op(struct wf_cpu_comm *comm, const void *op)
 {
-    return wf_shm_run(&comm->group, op);
+    return comm->hosts > 1 ? wf_hosts_run(comm, op) : wf_shm_run(&comm->group, op);
 }
 
 weft_status wf_cpu_call_run(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op)

@@ -16,12 +16,6 @@ struct wf_cpu_address {
     uint64_t token; /* which the board begins with */
 };
 
-/* How commit went on one rank. */
-struct outcome {
-    int32_t status;
-    char text[252];
-};
-
 static weft_status copy_name(struct wf_cpu_comm *comm, const char *name)
 {
     size_t bytes = strlen(name != NULL ? name : "") + 1;
@@ -33,31 +27,38 @@ static weft_status copy_name(struct wf_cpu_comm *comm, const char *name)
     return WEFT_OK;
 }
 
-/* Which ranks share this host, by what the options say. */
-static weft_status find_members(struct wf_cpu_comm *comm, const weft_comm_options *options)
+static weft_status keep_ranks(struct wf_cpu_comm *comm, const weft_comm_options *options)
 {
     size_t size = (size_t)options->size;
-    uint64_t here = options->host_ids[options->rank];
+    size_t bytes = size * (sizeof *comm->host_ids + 4 * sizeof *comm->members);
 
     comm->rank = options->rank;
     comm->size = options->size;
     comm->world_rank = options->world_ranks[options->rank];
-    comm->members = wf_cpu_alloc(2 * size * sizeof *comm->members);
-    if (comm->members == NULL) return wf_cpu_fail_memory(2 * size * sizeof *comm->members);
+    comm->host_ids = wf_cpu_alloc(bytes);
+    if (comm->host_ids == NULL) return wf_cpu_fail_memory(bytes);
+    comm->members = (int32_t *)(comm->host_ids + size);
     comm->places = comm->members + size;
-    for (int32_t p = 0; p < options->size; p++) {
-        int32_t first = 0;
+    comm->names = comm->places + size;
+    comm->host_of = comm->names + size;
+    memcpy(comm->host_ids, options->host_ids, size * sizeof *comm->host_ids);
+    memcpy(comm->names, options->world_ranks, size * sizeof *comm->names);
+    return WEFT_OK;
+}
 
-        while (options->host_ids[first] != options->host_ids[p])
-            first++;
-        if (first == p) comm->hosts++;
-        comm->places[p] = -1;
-        if (options->host_ids[p] != here) continue;
-        comm->places[p] = comm->group.size;
-        comm->members[comm->group.size++] = p;
+/* Which ranks share this host, by what the options say. */
+static weft_status find_members(struct wf_cpu_comm *comm)
+{
+    comm->hosts = 1;
+    for (int32_t p = 0; p < comm->size; p++) {
+        bool here = comm->host_ids[p] == comm->host_ids[comm->rank];
+
+        if (!here) comm->hosts = 2;
+        comm->places[p] = here ? comm->group.size : -1;
+        if (here) comm->members[comm->group.size++] = p;
     }
     comm->group.rank = comm->places[comm->rank];
-    return WEFT_OK;
+    return comm->hosts > 1 ? wf_hosts_possible() : WEFT_OK;
 }
 
 static weft_status prepare_group(struct wf_cpu_comm *comm, const weft_comm_options *options)
@@ -87,9 +88,9 @@ static weft_status prepare_group(struct wf_cpu_comm *comm, const weft_comm_optio
 static weft_status prepare(struct wf_cpu_comm *comm, const weft_comm_options *options)
 {
     CPU_TRY(copy_name(comm, options->name));
-    CPU_TRY(find_members(comm, options));
-    CPU_TRY(prepare_group(comm, options));
-    return comm->hosts > 1 ? wf_cpu_hosts_prepare(comm, options) : WEFT_OK;
+    CPU_TRY(keep_ranks(comm, options));
+    CPU_TRY(find_members(comm));
+    return prepare_group(comm, options);
 }
 
 static weft_status check_options(const weft_comm_options *options)
@@ -160,64 +161,102 @@ static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t place, const we
     return WEFT_OK;
 }
 
-static void attach_all(struct wf_cpu_comm *comm, const weft_blob *addresses,
-                       struct outcome *outcome)
+/* Ranks whose memory cannot be mapped count as ranks of another host. */
+static weft_status attach_all(struct wf_cpu_comm *comm, const weft_blob *addresses)
 {
     struct wf_shm_group *group = &comm->group;
     char text[160];
 
-    group->one_process = true;
     for (int32_t p = 0; p < group->size; p++) {
-        outcome->status = attach_peer(comm, p, &addresses[comm->members[p]], text, sizeof text);
-        if (outcome->status != WEFT_OK) {
-            snprintf(outcome->text, sizeof outcome->text,
-                     "rank %d cannot share memory with rank %d: %s", (int)comm->world_rank, (int)p,
-                     text);
-            return;
-        }
+        weft_status status = attach_peer(comm, p, &addresses[comm->members[p]], text, sizeof text);
+
+        if (status == WEFT_OK) continue;
+        if (status == WEFT_ERR_VERSION || comm->members[p] == comm->rank)
+            return wf_cpu_fail(status, "rank %d: rank %d: %s", (int)comm->world_rank,
+                               (int)comm->names[comm->members[p]], text);
+        wf_cpu_log(2, "rank %d cannot share memory with rank %d (%s), though both are on one host",
+                   (int)comm->world_rank, (int)comm->names[comm->members[p]], text);
+    }
+    return WEFT_OK;
+}
+
+void wf_cpu_outcome_set(const struct wf_cpu_comm *comm, struct wf_cpu_outcome *outcome,
+                        weft_status status)
+{
+    outcome->status = status;
+    if (status != WEFT_OK)
+        snprintf(outcome->text, sizeof outcome->text, "rank %d: %s", (int)comm->world_rank,
+                 wf_cpu_last_words());
+}
+
+weft_status wf_cpu_agree(const struct wf_cpu_comm *comm, const void *mine, void *all, size_t bytes,
+                         const weft_exchange *exchange)
+{
+    CPU_TRY(exchange->all_gather(exchange->self, mine, all, bytes));
+    for (int32_t p = 0; p < comm->size; p++) {
+        const struct wf_cpu_outcome *outcome =
+            (const void *)((const unsigned char *)all + bytes * (size_t)p);
+
+        if (outcome->status != WEFT_OK)
+            return wf_cpu_fail(outcome->status, "communicator \"%s\": %.*s", comm->name,
+                               (int)sizeof outcome->text, outcome->text);
+    }
+    return WEFT_OK;
+}
+
+enum { ATTACHED = 1, READABLE = 2 };
+
+/* Whether a peer can read our private memory only the peer can tell. */
+static void note_readability(struct wf_cpu_comm *comm, const unsigned char *seen)
+{
+    struct wf_shm_group *group = &comm->group;
+    size_t size = (size_t)comm->size;
+
+    group->all_readable = group->one_process = true;
+    for (int32_t p = 0; p < group->size; p++) {
+        const unsigned char *row = seen + (size_t)comm->members[p] * size;
+
+        group->peers[p].reads_us = (row[comm->rank] & READABLE) != 0;
         if (!group->peers[p].same_process) group->one_process = false;
+        for (int32_t q = 0; q < group->size; q++)
+            if ((row[comm->members[q]] & READABLE) == 0) group->all_readable = false;
     }
     wf_shm_wait_expect(group->size);
 }
 
-/* All ranks learn the first failure, so all fail alike. */
-static weft_status agree(struct wf_cpu_comm *comm, const struct outcome *mine,
-                         const weft_exchange *exchange)
-{
-    size_t bytes = (size_t)comm->size * sizeof *mine;
-    struct outcome *all = wf_cpu_alloc(bytes);
-    weft_status status;
-
-    if (all == NULL) return wf_cpu_fail_memory(bytes);
-    status = exchange->all_gather(exchange->self, mine, all, sizeof *mine);
-    for (int32_t p = 0; status == WEFT_OK && p < comm->size; p++)
-        if (all[p].status != WEFT_OK)
-            status = wf_cpu_fail(all[p].status, "communicator \"%s\": %.*s", comm->name,
-                                 (int)sizeof all[p].text, all[p].text);
-    wf_cpu_free(all);
-    return status;
-}
-
-/* Whether a peer can read our private memory only the peer can tell. */
-static weft_status exchange_readability(struct wf_cpu_comm *comm, const weft_exchange *exchange)
+/* Tell each other whose memory one has mapped. */
+static weft_status compare_views(struct wf_cpu_comm *comm, const weft_exchange *exchange,
+                                 unsigned char *mine, unsigned char *seen)
 {
     size_t size = (size_t)comm->size;
-    unsigned char *mine = wf_cpu_alloc(size + size * size), *all = mine + size;
+
+    for (int32_t p = 0; p < comm->group.size; p++) {
+        const struct wf_shm_peer *peer = &comm->group.peers[p];
+
+        if (peer->board != NULL)
+            mine[comm->members[p]] = ATTACHED | (peer->readable ? READABLE : 0);
+    }
+    CPU_TRY(exchange->all_gather(exchange->self, mine, seen, size));
+    CPU_TRY(wf_hosts_arrange(comm, seen));
+    note_readability(comm, seen);
+    return WEFT_OK;
+}
+
+static weft_status commit(struct wf_cpu_comm *comm, const weft_blob *addresses,
+                          const weft_exchange *exchange)
+{
+    struct wf_cpu_outcome mine = {.status = WEFT_OK}, *all;
+    size_t size = (size_t)comm->size, bytes = size * sizeof *all + size + size * size;
+    unsigned char *views;
     weft_status status;
 
-    if (mine == NULL) return wf_cpu_fail_memory(size + size * size);
-    for (int32_t p = 0; p < comm->group.size; p++)
-        mine[comm->members[p]] = comm->group.peers[p].readable;
-    status = exchange->all_gather(exchange->self, mine, all, size);
-    comm->group.all_readable = true;
-    for (int32_t p = 0; status == WEFT_OK && p < comm->group.size; p++) {
-        const unsigned char *row = all + (size_t)comm->members[p] * size;
-
-        comm->group.peers[p].reads_us = row[comm->rank] != 0;
-        for (int32_t q = 0; q < comm->group.size; q++)
-            if (row[comm->members[q]] == 0) comm->group.all_readable = false;
-    }
-    wf_cpu_free(mine);
+    all = wf_cpu_alloc(bytes);
+    if (all == NULL) return wf_cpu_fail_memory(bytes);
+    views = (unsigned char *)(all + size);
+    wf_cpu_outcome_set(comm, &mine, attach_all(comm, addresses));
+    status = wf_cpu_agree(comm, &mine, all, sizeof mine, exchange);
+    if (status == WEFT_OK) status = compare_views(comm, exchange, views, views + size);
+    wf_cpu_free(all);
     return status;
 }
 
@@ -225,12 +264,10 @@ weft_status wf_cpu_comm_commit(void *handle, const weft_blob *addresses,
                                const weft_exchange *exchange)
 {
     struct wf_cpu_comm *comm = handle;
-    struct outcome mine = {.status = WEFT_OK};
 
     comm->group.met = true;
-    attach_all(comm, addresses, &mine);
-    CPU_TRY(agree(comm, &mine, exchange));
-    return exchange_readability(comm, exchange);
+    CPU_TRY(commit(comm, addresses, exchange));
+    return comm->hosts > 1 ? wf_hosts_open(comm, exchange) : WEFT_OK;
 }
 
 void wf_cpu_comm_destroy(void *handle)
@@ -240,11 +277,12 @@ void wf_cpu_comm_destroy(void *handle)
     if (comm == NULL) return;
     wf_cpu_group_clear(comm);
     wf_cpu_windows_drop(comm);
+    wf_hosts_close(comm);
     wf_shm_group_close(&comm->group);
     pthread_cond_destroy(&comm->turn_changed);
     pthread_mutex_destroy(&comm->turn_lock);
     wf_cpu_free(comm->address);
-    wf_cpu_free(comm->members);
+    wf_cpu_free(comm->host_ids);
     wf_cpu_free(comm->name);
     wf_cpu_free(comm);
 }
@@ -254,6 +292,7 @@ void wf_cpu_comm_abort(void *handle)
     struct wf_cpu_comm *comm = handle;
 
     wf_shm_fail(&comm->group, WEFT_ERR_ABORTED, "aborted by rank %d", (int)comm->world_rank);
+    wf_hosts_abort(comm);
     wf_cpu_turns_end(comm);
 }
 

@@ -93,10 +93,10 @@ void wf_cpu_group_clear(struct wf_cpu_comm *comm)
 static weft_status run_batch(struct wf_cpu_batch *batch)
 {
     struct wf_cpu_comm *comm = batch->comm;
-    struct wf_shm_group *group = &comm->group;
+    struct wf_hosts_mail *mail;
     weft_status status = WEFT_OK, last;
 
-    wf_shm_transfer_start(group, batch->transfers, batch->transfer_count);
+    wf_cpu_transfers_start(comm, batch->transfers, batch->transfer_count, &mail);
     for (size_t i = 0; i < batch->call_count; i++) {
         struct wf_cpu_call *call = &batch->calls[i];
 
@@ -104,7 +104,7 @@ static weft_status run_batch(struct wf_cpu_batch *batch)
         last = wf_cpu_call_run(comm, call->turn, &call->op);
         if (status == WEFT_OK) status = last;
     }
-    last = wf_shm_transfer_wait(group, batch->transfers, batch->transfer_count);
+    last = wf_cpu_transfers_wait(comm, batch->transfers, batch->transfer_count, mail);
     return status == WEFT_OK ? last : status;
 }
 

@@ -8,14 +8,50 @@ struct task {
     struct wf_shm_transfer transfer;
 };
 
+void wf_cpu_transfers_start(struct wf_cpu_comm *comm, struct wf_shm_transfer *transfers,
+                            size_t count, struct wf_hosts_mail **mail)
+{
+    *mail = NULL;
+    if (comm->hosts == 1) {
+        wf_shm_transfer_start(&comm->group, transfers, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (transfers[i].peer >= 0) wf_shm_transfer_start(&comm->group, &transfers[i], 1);
+    wf_hosts_mail_start(comm, transfers, count, mail);
+}
+
+/* Within the host first: those move on only while somebody waits. */
+weft_status wf_cpu_transfers_wait(struct wf_cpu_comm *comm, struct wf_shm_transfer *transfers,
+                                  size_t count, struct wf_hosts_mail *mail)
+{
+    weft_status status = WEFT_OK, last;
+
+    if (comm->hosts == 1) return wf_shm_transfer_wait(&comm->group, transfers, count);
+    for (size_t i = 0; i < count; i++) {
+        if (transfers[i].peer < 0) continue;
+        last = wf_shm_transfer_wait(&comm->group, &transfers[i], 1);
+        if (status == WEFT_OK) status = last;
+    }
+    last = wf_hosts_mail_wait(comm, mail);
+    return status == WEFT_OK ? last : status;
+}
+
 static void run_task(void *argument, struct wf_cpu_error *error)
 {
     struct task *task = argument;
     struct wf_shm_group *group = &task->comm->group;
+    struct wf_hosts_mail *mail;
 
-    wf_shm_transfer_start(group, &task->transfer, 1);
-    error->status = wf_shm_transfer_wait(group, &task->transfer, 1);
+    wf_cpu_transfers_start(task->comm, &task->transfer, 1, &mail);
+    error->status = wf_cpu_transfers_wait(task->comm, &task->transfer, 1, mail);
     if (error->status != WEFT_OK) memcpy(error->text, group->fault.text, sizeof error->text);
+}
+
+/* A place in the group, or for ranks of other hosts -1 - PEER. */
+static int32_t address_of(const struct wf_cpu_comm *comm, int32_t peer)
+{
+    return comm->places[peer] >= 0 ? comm->places[peer] : -1 - peer;
 }
 
 static weft_status check_message(const struct wf_cpu_comm *comm, const weft_message *message,
@@ -44,7 +80,7 @@ static weft_status begin(struct wf_cpu_comm *comm, const weft_message *given, bo
     task.transfer =
         (struct wf_shm_transfer){.buffer = message.buffer,
                                  .bytes = message.count * wf_cpu_dtype_bytes(message.dtype),
-                                 .peer = status == WEFT_OK ? comm->places[message.peer] : 0,
+                                 .peer = status == WEFT_OK ? address_of(comm, message.peer) : 0,
                                  .tag = message.tag,
                                  .dtype = message.dtype,
                                  .sends = sends};

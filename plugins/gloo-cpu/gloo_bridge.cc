@@ -12,6 +12,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -19,6 +20,10 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
 
 namespace tcp = gloo::transport::tcp;
 using std::chrono::milliseconds;
@@ -50,7 +55,7 @@ struct gloo_group {
     std::shared_ptr<Context> context;
     std::vector<std::vector<uint8_t>> notices; // by peer; where their last words arrive
     std::vector<AnyBuffer> notice_buffers;
-    bool connected = false;
+    std::atomic<bool> connected{false};
 };
 
 struct gloo_work {
@@ -83,10 +88,40 @@ const char *without_place(const char *text)
     return end != nullptr ? end + 2 : text;
 }
 
+// Gloo writes to sockets whose other end may be gone, which must not end the process.  Threads that
+// Gloo starts meanwhile inherit the mask.
+class NoBrokenPipe
+{
+  public:
+    NoBrokenPipe()
+    {
+        sigset_t pending;
+
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        sigpending(&pending);
+        was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~NoBrokenPipe()
+    {
+        const struct timespec at_once = {0, 0};
+
+        if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+  private:
+    sigset_t pipe_, before_;
+    bool was_pending_;
+};
+
 // Run BODY, and turn whatever it throws into a failure concerning *PEER.
 template <typename Body>
 weft_status guarded(gloo_failure *failure, const int32_t *peer, weft_status otherwise, Body body)
 {
+    NoBrokenPipe guard;
+
     try {
         body();
         return WEFT_OK;
@@ -236,18 +271,12 @@ weft_status group_connect(gloo_group *group, const void *addresses, uint64_t key
     });
 }
 
-// The pairs first: the device's thread knows them, and through them the buffers.  Unlike its
-// close(), a pair's destructor lets what was written reach the other side.
-void close_pairs(gloo_group *group)
-{
-    group->connected = false;
-    for (int32_t peer = 0; peer < group->size; peer++)
-        group->transport->getPair(peer).reset();
-}
-
+// The pairs first: the device's thread knows them, and through them the buffers.
 void group_close(gloo_group *group)
 {
-    if (group != nullptr) close_pairs(group);
+    if (group == nullptr) return;
+    for (int32_t peer = 0; peer < group->size; peer++)
+        group->transport->getPair(peer).reset();
     delete group;
 }
 
@@ -373,7 +402,9 @@ weft_status barrier(gloo_group *group, gloo_failure *failure)
 
 void hang_up(gloo_group *group, const void *notice)
 {
-    if (!group->connected) return;
+    NoBrokenPipe guard;
+
+    if (!group->connected.exchange(false)) return;
     for (int32_t peer = 0; peer < group->size; peer++) {
         if (!group->wanted[static_cast<size_t>(peer)]) continue;
         try {
@@ -384,7 +415,13 @@ void hang_up(gloo_group *group, const void *notice)
         } catch (...) { // that peer is out of reach already
         }
     }
-    close_pairs(group);
+    group->transport->abort();
+    for (int32_t peer = 0; peer < group->size; peer++) {
+        try {
+            if (group->wanted[static_cast<size_t>(peer)]) group->transport->getPair(peer)->close();
+        } catch (...) {
+        }
+    }
 }
 
 void last_words(gloo_group *group, int32_t peer, void *notice)

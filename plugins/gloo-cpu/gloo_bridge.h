@@ -45,8 +45,8 @@ struct gloo_device;
 struct gloo_group;
 struct gloo_work;
 
-/* Failing functions fill FAILURE and leave outputs alone.  One thread at a time per group, except
- * abort. */
+/* Failing functions fill FAILURE and leave outputs alone.  Threads: collectives, connecting and
+ * closing one at a time per group; the rest [any]. */
 struct gloo_bridge {
     uint32_t version; /* GLOO_BRIDGE_VERSION */
     uint32_t address_bytes;
@@ -68,7 +68,7 @@ struct gloo_bridge {
     weft_status (*group_connect)(struct gloo_group *group, const void *addresses, uint64_t key,
                                  struct gloo_failure *failure);
     void (*group_close)(struct gloo_group *group); /* NULL is accepted */
-    /* End what is pending, and all later calls, with WEFT_ERR_ABORTED.  Waits for nobody. [any] */
+    /* End what is pending, and all later calls, with WEFT_ERR_ABORTED.  Waits for nobody. */
     void (*group_abort)(struct gloo_group *group);
 
     /* Start all messages at once; the memory is lent until wait, which is due also after a failure
@@ -90,7 +90,8 @@ struct gloo_bridge {
     weft_status (*barrier)(struct gloo_group *group, struct gloo_failure *failure);
 
     /* Last words after a failure: GLOO_NOTICE_BYTES to every peer that is still connected, then
-     * the connections end, so that nobody waits for this rank.  Best effort; milliseconds. */
+     * the connections end, so that nobody waits for this rank, and what is pending here is over.
+     * Best effort; milliseconds. */
     void (*hang_up)(struct gloo_group *group, const void *notice);
     /* What PEER said when it hung up; zeros where it did not (it is gone, then). */
     void (*last_words)(struct gloo_group *group, int32_t peer, void *notice);

@@ -222,6 +222,12 @@ const struct wf_shm_span *wf_shm_spans(const struct wf_shm_group *group, int32_t
 weft_status wf_shm_check(struct wf_shm_group *group, int32_t rank, const struct wf_shm_call *mine,
                          const struct wf_shm_call *theirs);
 
+bool wf_shm_call_same(const struct wf_shm_call *a, const struct wf_shm_call *b);
+/* That failure; ranks as they are called in messages. */
+weft_status wf_shm_call_differs(struct wf_shm_group *group, int32_t rank,
+                                const struct wf_shm_call *call, int32_t other_rank,
+                                const struct wf_shm_call *other);
+
 /* ---- collectives ---- */
 
 /* One collective, arguments checked, ranks as in the group. */

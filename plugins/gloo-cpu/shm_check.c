@@ -20,21 +20,29 @@ static void print_call(const struct wf_shm_call *call, char *text, size_t bytes)
              reduces ? wf_cpu_reduction_name(call->reduction) : "", root);
 }
 
-static bool same_call(const struct wf_shm_call *a, const struct wf_shm_call *b)
+bool wf_shm_call_same(const struct wf_shm_call *a, const struct wf_shm_call *b)
 {
     return a->collective == b->collective && a->dtype == b->dtype && a->reduction == b->reduction &&
            a->root == b->root && a->count == b->count;
 }
 
+weft_status wf_shm_call_differs(struct wf_shm_group *group, int32_t rank,
+                                const struct wf_shm_call *call, int32_t other_rank,
+                                const struct wf_shm_call *other)
+{
+    char text[160], other_text[160];
+
+    print_call(call, text, sizeof text);
+    print_call(other, other_text, sizeof other_text);
+    return wf_shm_fail(group, WEFT_ERR_MISMATCH, "collective %llu: rank %d calls %s, rank %d %s",
+                       (unsigned long long)group->number, (int)rank, text, (int)other_rank,
+                       other_text);
+}
+
 weft_status wf_shm_check(struct wf_shm_group *group, int32_t rank, const struct wf_shm_call *mine,
                          const struct wf_shm_call *theirs)
 {
-    char my_text[160], their_text[160];
-
-    if (same_call(mine, theirs)) return WEFT_OK;
-    print_call(mine, my_text, sizeof my_text);
-    print_call(theirs, their_text, sizeof their_text);
-    return wf_shm_fail(group, WEFT_ERR_MISMATCH, "collective %llu: rank %d calls %s, rank %d %s",
-                       (unsigned long long)group->number, (int)group->peers[group->rank].name,
-                       my_text, (int)group->peers[rank].name, their_text);
+    if (wf_shm_call_same(mine, theirs)) return WEFT_OK;
+    return wf_shm_call_differs(group, group->peers[group->rank].name, mine, group->peers[rank].name,
+                               theirs);
 }

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXCHANGE_MOST 4096
+#define EXCHANGE_MOST 32768
 
 struct ranks_shared {
     pthread_barrier_t barrier;
@@ -126,7 +126,7 @@ weft_status ranks_comm(struct rank *rank, const char *name, void **out)
 
     for (int p = 0; p < rank->size; p++) {
         world[p] = p;
-        hosts[p] = 11;
+        hosts[p] = 11 + (uint64_t)rank->shared->options.host_of[p];
     }
     status = rank->plugin->comm->prepare(rank->device, &options, &comm, &blob);
     if (status != WEFT_OK) return status;

@@ -24,6 +24,7 @@ struct ranks_options {
     bool threads;
     uint32_t flags; /* WEFT_COMM_ bits */
     int64_t timeout_ns;
+    int host_of[RANKS_MOST]; /* pretended hosts, by rank; all 0: one */
     void (*body)(struct rank *rank);
 };
 

@@ -311,6 +311,34 @@ START_TEST(last_words_arrive)
 }
 END_TEST
 
+static void talk_to_the_gone(struct world *world, int32_t rank, struct gloo_group *group)
+{
+    struct gloo_failure failure;
+    weft_status status = WEFT_OK;
+    int value = 0;
+
+    (void)world;
+    if (rank == 1) return;
+    for (uint64_t slot = 0; status == WEFT_OK; slot++) {
+        struct gloo_part part = {.peer = 1, .slot = slot, .data = &value, .bytes = sizeof value};
+        struct gloo_work *work;
+
+        status = bridge()->start(group, 1, &part, 0, NULL, &work, &failure);
+        if (status == WEFT_OK) {
+            bridge()->group_abort(group); /* nobody will receive it */
+            status = bridge()->wait(group, work, &failure);
+        }
+    }
+    ck_assert_int_ne(status, WEFT_OK);
+}
+
+START_TEST(writing_to_a_peer_that_is_gone_ends_nothing_else)
+{
+    for (int i = 0; i < 10; i++)
+        run(2, 30 * SECOND_NS, talk_to_the_gone);
+}
+END_TEST
+
 static void *abort_soon(void *group)
 {
     struct timespec pause = {.tv_nsec = 100000000};
@@ -359,4 +387,5 @@ END_TEST
 SUITE(gloo_bridge, the_table_says_what_it_is, messages_of_all_sizes_arrive, messages_match_by_slot,
       gloos_collectives_work, a_silent_peer_is_named_when_the_time_is_up,
       a_closed_connection_names_the_peer, a_collective_names_the_peer_that_left, last_words_arrive,
+      writing_to_a_peer_that_is_gone_ends_nothing_else,
       abort_ends_what_is_pending_and_what_comes_later, strangers_are_found_out)

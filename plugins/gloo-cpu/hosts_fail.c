@@ -1,0 +1,49 @@
+/* hosts_fail.c - failing together, across hosts. */
+#include "hosts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a rank says when it hangs up. */
+struct notice {
+    int32_t status;
+    char text[GLOO_NOTICE_BYTES - sizeof(int32_t)];
+};
+
+weft_status wf_hosts_fail(struct wf_cpu_comm *comm, bool mesh, const char *doing,
+                          const struct gloo_failure *failure)
+{
+    struct wf_cpu_hosts *hosts = comm->other_hosts;
+    struct wf_shm_group *group = &comm->group;
+    struct gloo_group *network = mesh ? hosts->mesh : hosts->leaders;
+    struct notice notice = {0};
+    int32_t rank = failure->peer;
+
+    if (wf_shm_broken(group)) return wf_shm_fault(group);
+    if (failure->status == WEFT_ERR_ABORTED)
+        return wf_shm_fail(group, failure->status, "%s", failure->text);
+    if (rank < 0) return wf_shm_fail(group, failure->status, "%s: %s", doing, failure->text);
+    if (!mesh) rank = hosts->ranks[hosts->first[rank]];
+    hosts->bridge->last_words(network, failure->peer, &notice);
+    if (notice.status != WEFT_OK)
+        return wf_shm_fail(group,
+                           notice.status == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,
+                           "%.*s", (int)sizeof notice.text, notice.text);
+    if (failure->status == WEFT_ERR_TIMEOUT)
+        return wf_shm_fail(group, WEFT_ERR_TIMEOUT,
+                           "%s: rank %d, on another host, did not answer: %s", doing,
+                           (int)comm->names[rank], failure->text);
+    return wf_shm_fail(group, failure->status, "%s: rank %d, on another host, is gone: %s", doing,
+                       (int)comm->names[rank], failure->text);
+}
+
+void wf_hosts_hang_up(struct wf_cpu_comm *comm)
+{
+    struct wf_cpu_hosts *hosts = comm->other_hosts;
+    struct notice notice = {.status = atomic_load(&comm->group.fault.status)};
+
+    if (notice.status == WEFT_OK || atomic_exchange(&hosts->hung_up, true)) return;
+    snprintf(notice.text, sizeof notice.text, "%s", comm->group.fault.text);
+    if (hosts->leaders != NULL) hosts->bridge->hang_up(hosts->leaders, &notice);
+    hosts->bridge->hang_up(hosts->mesh, &notice);
+}

@@ -1,0 +1,286 @@
+/* hosts_reduce.c - collectives that combine data, first within each host and then between them.
+ *
+ * The leader's stage holds what its host has, the partial, and behind it room for what others send.
+ * Each host is responsible for a range of the partial: it gets that range from all the others and
+ * combines them in the order of hosts.  So every byte leaves a host once, and all hosts get the
+ * same bits. */
+#include "hosts.h"
+
+#include "reduce.h"
+
+#include <string.h>
+
+#define SMALL_BYTES (UINT64_C(16) << 10) /* of all hosts together */
+
+struct reduction {
+    struct wf_cpu_comm *comm;
+    const struct wf_shm_op *op;
+    uint64_t *ends; /* by host: where its range of the partial ends, in elements */
+};
+
+static uint64_t range_begin(const struct reduction *it, int32_t host)
+{
+    return host == 0 ? 0 : it->ends[host - 1];
+}
+
+static uint64_t range_count(const struct reduction *it, int32_t host)
+{
+    return it->ends[host] - range_begin(it, host);
+}
+
+/* Combine COUNT elements at FIRST of all local ranks' SEND, into the stage at OFFSET bytes. */
+static weft_status reduce_locally(const struct reduction *it, uint64_t first, uint64_t count,
+                                  uint64_t offset)
+{
+    struct wf_shm_op local = *it->op;
+    unsigned char *stage = it->comm->other_hosts->stage.memory;
+
+    if (count == 0) return WEFT_OK;
+    local.collective = WEFT_COLL_REDUCE;
+    local.root = 0;
+    local.count = count;
+    local.send = (const unsigned char *)it->op->send + first * it->op->element;
+    local.recv = wf_hosts_leads(it->comm) ? stage + offset : NULL;
+    local.send_counts = local.send_offsets = NULL;
+    if (local.reduction == WEFT_REDUCE_AVG) local.reduction = WEFT_REDUCE_SUM;
+    return wf_shm_run(&it->comm->group, &local);
+}
+
+/* Combine COUNT elements of each host, in the order of hosts; SOURCES are hosts->sources. */
+static void reduce_hosts(const struct reduction *it, uint64_t count, void *target)
+{
+    struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    struct wf_cpu_reducer reducer = {.dtype = it->op->dtype,
+                                     .reduction = it->op->reduction,
+                                     .size = (uint32_t)hosts->count,
+                                     .parts = (uint32_t)it->comm->size};
+
+    if (reducer.reduction == WEFT_REDUCE_PREMUL_SUM) reducer.reduction = WEFT_REDUCE_SUM;
+    wf_cpu_reduce(wf_cpu_kernels(), &reducer, hosts->sources, target, count);
+}
+
+/* Leaders: send each host its range of the COUNT elements at PARTIAL, and combine the own one in
+ * place. */
+static weft_status combine(const struct reduction *it, unsigned char *partial, uint64_t count)
+{
+    struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    struct gloo_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
+    uint64_t own = range_count(it, hosts->own);
+    unsigned char *mine, *room;
+    uint32_t send_count = 0, receive_count = 0;
+
+    if (!wf_hosts_leads(it->comm)) return WEFT_OK;
+    mine = partial + range_begin(it, hosts->own) * it->op->element;
+    room = partial + count * it->op->element;
+    for (int32_t h = 0; h < hosts->count; h++) {
+        uint64_t begin = range_begin(it, h) * it->op->element;
+        size_t bytes = range_count(it, h) * it->op->element;
+
+        hosts->sources[h] = h == hosts->own ? mine : room;
+        if (h == hosts->own) continue;
+        if (bytes > 0)
+            sends[send_count++] =
+                (struct gloo_part){.peer = h, .data = partial + begin, .bytes = bytes};
+        if (own == 0) continue;
+        receives[receive_count++] =
+            (struct gloo_part){.peer = h, .data = room, .bytes = own * it->op->element};
+        room += own * it->op->element;
+    }
+    CPU_TRY(wf_hosts_exchange(it->comm, send_count, sends, receive_count, receives));
+    if (own > 0) reduce_hosts(it, own, mine);
+    return WEFT_OK;
+}
+
+/* COUNT elements in equal ranges, one for each host. */
+static void divide(const struct reduction *it, uint64_t count)
+{
+    int32_t hosts = it->comm->other_hosts->count;
+
+    for (int32_t h = 0; h < hosts; h++)
+        it->ends[h] = count * ((uint64_t)h + 1) / (uint64_t)hosts;
+}
+
+/* Bytes of stage for a partial of COUNT elements, with room for the largest range of each host. */
+static uint64_t stage_needed(const struct reduction *it, uint64_t count)
+{
+    const struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    uint64_t own = range_count(it, hosts->own);
+
+    return (count + own * ((uint64_t)hosts->count - 1)) * it->op->element;
+}
+
+/* How many elements of the partial fit the stage, whatever the ranges. */
+static uint64_t partial_room(const struct reduction *it)
+{
+    const struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    uint64_t room = hosts->stage_bytes / ((uint64_t)hosts->count * it->op->element);
+
+    return room > 0 ? room : 1;
+}
+
+/* ---- all_reduce and reduce ---- */
+
+static weft_status spread(const struct reduction *it, unsigned char *partial)
+{
+    struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+
+    for (int32_t h = 0; h < hosts->count; h++)
+        hosts->host_room[h] = range_count(it, h) * it->op->element;
+    return wf_hosts_all_gather(it->comm, partial, hosts->host_room);
+}
+
+/* Leaders: bring all ranges to the host of the root. */
+static weft_status collect(const struct reduction *it, unsigned char *partial)
+{
+    struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    int32_t home = it->comm->host_of[it->op->root];
+    struct gloo_part *parts = hosts->parts;
+    uint32_t count = 0;
+
+    if (!wf_hosts_leads(it->comm)) return WEFT_OK;
+    for (int32_t h = 0; h < hosts->count; h++) {
+        bool concerns_us = hosts->own == home ? h != home : h == hosts->own;
+
+        if (!concerns_us || range_count(it, h) == 0) continue;
+        parts[count++] = (struct gloo_part){.peer = hosts->own == home ? h : home,
+                                            .data = partial + range_begin(it, h) * it->op->element,
+                                            .bytes = range_count(it, h) * it->op->element};
+    }
+    if (hosts->own == home) return wf_hosts_exchange(it->comm, 0, NULL, count, parts);
+    return wf_hosts_exchange(it->comm, count, parts, 0, NULL);
+}
+
+/* Everybody gets everything and combines it: one step, for what is small. */
+static weft_status combine_small(const struct reduction *it, unsigned char *stage, uint64_t count)
+{
+    struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    size_t bytes = count * it->op->element;
+
+    if (!wf_hosts_leads(it->comm)) return WEFT_OK;
+    for (int32_t h = 0; h < hosts->count; h++) {
+        hosts->host_room[h] = bytes;
+        hosts->sources[h] = stage + bytes * (size_t)h;
+    }
+    CPU_TRY(wf_hosts_all_gather(it->comm, stage, hosts->host_room));
+    reduce_hosts(it, count, stage);
+    return WEFT_OK;
+}
+
+static weft_status reduce_round(const struct reduction *it, uint64_t first, uint64_t count)
+{
+    struct wf_cpu_comm *comm = it->comm;
+    struct wf_cpu_hosts *hosts = comm->other_hosts;
+    struct wf_shm_call call = wf_shm_call_of(it->op, comm->size);
+    uint64_t bytes = count * it->op->element, all = bytes * (uint64_t)hosts->count;
+    bool to_all = it->op->collective == WEFT_COLL_ALL_REDUCE, small = all <= SMALL_BYTES;
+    unsigned char *stage;
+
+    divide(it, count);
+    CPU_TRY(wf_hosts_stage(comm, small ? all : stage_needed(it, count), &stage));
+    CPU_TRY(reduce_locally(it, first, count, small ? bytes * (uint64_t)hosts->own : 0));
+    if (small) {
+        CPU_TRY(combine_small(it, stage, count));
+    } else {
+        CPU_TRY(combine(it, stage, count));
+        CPU_TRY(to_all ? spread(it, stage) : collect(it, stage));
+    }
+    CPU_TRY(wf_hosts_share(comm, &call, bytes, &stage));
+    if (to_all || comm->rank == it->op->root)
+        memcpy((unsigned char *)it->op->recv + first * it->op->element, stage, bytes);
+    return wf_hosts_finish(comm);
+}
+
+weft_status wf_hosts_reduce(struct wf_cpu_comm *comm, const struct wf_shm_op *op)
+{
+    struct reduction it = {comm, op, comm->other_hosts->rank_room};
+    uint64_t step = partial_room(&it);
+
+    for (uint64_t round = 0; round < wf_hosts_rounds(op->count, step); round++)
+        CPU_TRY(reduce_round(&it, round * step, wf_hosts_part(op->count, step, round)));
+    return WEFT_OK;
+}
+
+/* ---- reduce_scatter ---- */
+
+static uint64_t block_count(const struct wf_shm_op *op, int32_t rank)
+{
+    return op->send_counts != NULL ? op->send_counts[rank] : op->count;
+}
+
+static uint64_t block_offset(const struct wf_shm_op *op, int32_t rank)
+{
+    return op->send_counts != NULL ? op->send_offsets[rank] : (uint64_t)rank * op->count;
+}
+
+/* The partial has the round's part of every block, in the order of hosts.  Blocks that lie side by
+ * side in SEND as well are combined at once, where they do so on all ranks. */
+static weft_status reduce_blocks(const struct reduction *it, uint64_t step, uint64_t round)
+{
+    const struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    uint64_t first = 0, count = 0, at = 0;
+
+    for (int32_t i = 0; i < it->comm->size; i++) {
+        int32_t rank = hosts->ranks[i];
+        uint64_t begin = block_offset(it->op, rank) + step * round;
+        uint64_t length = wf_hosts_part(block_count(it->op, rank), step, round);
+
+        if (length == 0) continue;
+        if (count > 0 && (it->op->send_counts != NULL || begin != first + count)) {
+            CPU_TRY(reduce_locally(it, first, count, at));
+            at += count * it->op->element;
+            count = 0;
+        }
+        if (count == 0) first = begin;
+        count += length;
+    }
+    return reduce_locally(it, first, count, at);
+}
+
+/* Sets the ranges to what each host's ranks get, and *OWN to where this rank's part lies. */
+static uint64_t lay_out(const struct reduction *it, uint64_t step, uint64_t round, uint64_t *own)
+{
+    const struct wf_cpu_hosts *hosts = it->comm->other_hosts;
+    uint64_t end = 0;
+
+    for (int32_t h = 0; h < hosts->count; h++) {
+        for (int32_t i = hosts->first[h]; i < hosts->first[h + 1]; i++) {
+            if (hosts->ranks[i] == it->comm->rank) *own = end;
+            end += wf_hosts_part(block_count(it->op, hosts->ranks[i]), step, round);
+        }
+        it->ends[h] = end;
+    }
+    return end;
+}
+
+static weft_status scatter_round(const struct reduction *it, uint64_t step, uint64_t round)
+{
+    struct wf_cpu_comm *comm = it->comm;
+    struct wf_shm_call call = wf_shm_call_of(it->op, comm->size);
+    size_t element = it->op->element;
+    uint64_t own = 0, total = lay_out(it, step, round, &own);
+    uint64_t mine = wf_hosts_part(block_count(it->op, comm->rank), step, round);
+    uint64_t bytes = stage_needed(it, total);
+    unsigned char *stage;
+
+    CPU_TRY(wf_hosts_stage(comm, bytes, &stage));
+    CPU_TRY(reduce_blocks(it, step, round));
+    CPU_TRY(combine(it, stage, total));
+    CPU_TRY(wf_hosts_share(comm, &call, bytes, &stage));
+    if (mine > 0)
+        memcpy((unsigned char *)it->op->recv + step * round * element, stage + own * element,
+               mine * element);
+    return wf_hosts_finish(comm);
+}
+
+weft_status wf_hosts_reduce_scatter(struct wf_cpu_comm *comm, const struct wf_shm_op *op)
+{
+    struct reduction it = {comm, op, comm->other_hosts->rank_room};
+    uint64_t most = 0, step = partial_room(&it) / (uint64_t)comm->size;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (block_count(op, r) > most) most = block_count(op, r);
+    if (step == 0) step = 1;
+    for (uint64_t round = 0; round < wf_hosts_rounds(most, step); round++)
+        CPU_TRY(scatter_round(&it, step, round));
+    return WEFT_OK;
+}
