@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # text.sh - what holds for every text file: no trailing blanks, no tabs where .editorconfig says
-# spaces, a newline at the end; shell scripts parse; links in the documents lead somewhere.
+# spaces, a newline at the end; shell scripts parse; links and paths in the documents lead somewhere.
 source "$(dirname "$0")/../lib.sh"
 bad=0
 mapfile -t files < <(project_files | grep -v '^tests/fuzz/corpus/')
@@ -30,6 +30,11 @@ while IFS=: read -r file link; do
     if [[ -z $link || $link == *://* || $link == mailto:* ]]; then continue; fi
     if [[ ! -e $(dirname "$file")/$link ]]; then complain "$file: the link to $link leads nowhere"; fi
 done < <(project_files '*.md' | xargs grep -HoE '\]\([^)]+\)' || true)
+
+while IFS=: read -r file path; do
+    path=${path//\`/}
+    if [[ $path != *NAME* && ! -e $path ]]; then complain "$file names $path, which is not there"; fi
+done < <(project_files '*.md' | xargs grep -HoE '`(core|cli|ci|tests|plugins|docs|examples|bench|cmake)/[A-Za-z0-9_./-]*`' || true)
 
 if ((bad)); then exit 1; fi
 echo "text: ${#files[@]} files"

@@ -1,0 +1,90 @@
+/* redistribute.c - a matrix goes from rows over `dp` to columns over `tp`.
+ *
+ *     weft run -n 8 redistribute
+ *
+ * Each rank fills its shard with the global index of every element, so that after the journey it
+ * can tell whether each arrived in its place. */
+#include <weft/weft.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
+            exit(EXIT_FAILURE);                                                                    \
+        }                                                                                          \
+    } while (0)
+
+enum { COLUMNS = 4096 };
+
+/* Global index of element (I, J) of a shard. */
+static int32_t index_of(const weft_shard *shard, int64_t i, int64_t j)
+{
+    return (int32_t)((shard->offset[0] + i) * COLUMNS + shard->offset[1] + j);
+}
+
+static void fill(const weft_shard *shard, int32_t *data)
+{
+    for (int64_t i = 0; i < shard->shape[0]; i++)
+        for (int64_t j = 0; j < shard->shape[1]; j++)
+            data[i * shard->shape[1] + j] = index_of(shard, i, j);
+}
+
+static int64_t count_wrong(const weft_shard *shard, const int32_t *data)
+{
+    int64_t wrong = 0;
+
+    for (int64_t i = 0; i < shard->shape[0]; i++)
+        for (int64_t j = 0; j < shard->shape[1]; j++)
+            wrong += data[i * shard->shape[1] + j] != index_of(shard, i, j);
+    return wrong;
+}
+
+static void *allocate_shard(weft_context *ctx, const weft_spec *spec, weft_shard *shard)
+{
+    void *data;
+
+    weft_spec_shard(spec, weft_rank(ctx), shard);
+    MUST(weft_alloc(ctx, (uint64_t)shard->elements * sizeof(int32_t), WEFT_MEMORY_DEVICE, &data));
+    return data;
+}
+
+int main(void)
+{
+    weft_context *ctx;
+    weft_mesh *mesh;
+    weft_spec *from, *to;
+    weft_plan *plan;
+    weft_bound *bound;
+    weft_shard source_shard, target_shard;
+    int32_t *source, *target;
+    int64_t wrong;
+
+    MUST(weft_init(NULL, &ctx));
+    MUST(weft_mesh_parse("dp=2,tp=4", &mesh));
+    MUST(weft_spec_parse(mesh, "i32[4096,4096] S(0),R", &from));
+    MUST(weft_spec_parse(mesh, "i32[4096,4096] R,S(1)", &to));
+    MUST(weft_plan_create(from, to, NULL, &plan));
+    MUST(weft_plan_bind(plan, weft_world(ctx), NULL, &bound));
+
+    source = allocate_shard(ctx, from, &source_shard);
+    target = allocate_shard(ctx, to, &target_shard);
+    fill(&source_shard, source);
+    MUST(weft_redistribute(bound, source, target, NULL, NULL));
+    wrong = count_wrong(&target_shard, target);
+    printf("rank %d: %lld of %lld elements wrong\n", weft_rank(ctx), (long long)wrong,
+           (long long)target_shard.elements);
+
+    MUST(weft_free(ctx, source));
+    MUST(weft_free(ctx, target));
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_mesh_release(&mesh);
+    weft_context_release(&ctx);
+    return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
