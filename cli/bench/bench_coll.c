@@ -7,15 +7,11 @@
 #include "bench/coll.h"
 #include "bench/coll_print.h"
 #include "comm/launch.h"
+#include "crew.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-enum { MOST_RANKS = 256 };
 
 /* ---- the request ---- */
 
@@ -136,73 +132,26 @@ static int read_request(const struct cli_command *command, const struct cli_args
     if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
         return bad_value(command, "memory", memory, "alloc or malloc");
     out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
-    if (!cli_int(command, args, "ranks", 1, MOST_RANKS, 2, &count)) return CLI_USAGE;
+    if (!cli_int(command, args, "ranks", 1, CREW_MOST_RANKS, 2, &count)) return CLI_USAGE;
     if (!cli_int(command, args, "budget-ms", 1, 60000, 50, &budget_ms)) return CLI_USAGE;
     *ranks = (int32_t)count;
     out->budget_ns = (uint64_t)budget_ms * 1000000;
     return CLI_OK;
 }
 
-/* ---- the ranks ---- */
-
-struct crew {
-    int32_t size;
-    pid_t pids[MOST_RANKS];
-};
-
-static _Noreturn void child_main(const struct coll_request *request, int32_t rank, int32_t size,
-                                 const char *rendezvous, int fd)
-{
-    weft_options options = {
-        .struct_size = sizeof options, .rank = rank, .size = size, .rendezvous = rendezvous};
-
-    _exit(coll_rank(request, &options, fd) == WEFT_OK ? CLI_OK : CLI_NO);
-}
-
-static weft_status start_crew(struct crew *crew, const struct coll_request *request, int fds[2])
-{
-    char rendezvous[64];
-
-    snprintf(rendezvous, sizeof rendezvous, "unix:weft-bench-%ld-%llx", (long)getpid(),
-             (unsigned long long)wf_now_ns());
-    for (int32_t rank = 0; rank < crew->size; rank++) {
-        pid_t pid = fork();
-
-        if (pid == 0) {
-            close(fds[0]);
-            child_main(request, rank, crew->size, rendezvous, fds[1]);
-        }
-        if (pid < 0)
-            return wf_fail(WEFT_ERR_SYSTEM, "rank %d could not be started: %s", (int)rank,
-                           strerror(errno));
-        crew->pids[rank] = pid;
-    }
-    return WEFT_OK;
-}
-
-/* After a failure the others have nothing left to do. */
-static weft_status end_crew(struct crew *crew, weft_status status)
-{
-    for (int32_t rank = 0; rank < crew->size; rank++) {
-        int code = 0;
-
-        if (crew->pids[rank] <= 0) continue;
-        if (status != WEFT_OK) kill(crew->pids[rank], SIGKILL);
-        waitpid(crew->pids[rank], &code, 0);
-        if (status == WEFT_OK && code != 0)
-            status = WIFSIGNALED(code) ? wf_fail(WEFT_ERR_PEER, "rank %d was ended by signal %d",
-                                                 (int)rank, WTERMSIG(code))
-                                       : wf_fail(WEFT_ERR_PEER, "rank %d ended with code %d",
-                                                 (int)rank, WEXITSTATUS(code));
-    }
-    return status;
-}
-
 /* ---- what they find ---- */
 
-static weft_status collect(int fd, int wanted, struct coll_row *rows, int *count)
+struct findings {
+    const struct coll_request *request;
+    struct coll_row *rows; /* room for all */
+    int count;
+};
+
+static weft_status collect(void *self, int fd)
 {
+    struct findings *found = self;
     struct coll_message message;
+    int wanted = coll_row_count(found->request);
     ssize_t got;
 
     while ((got = read(fd, &message, sizeof message)) != 0) {
@@ -212,40 +161,37 @@ static weft_status collect(int fd, int wanted, struct coll_row *rows, int *count
         if (message.status != WEFT_OK)
             return wf_fail(message.status, "rank %d: %.*s", (int)message.rank,
                            (int)sizeof message.text, message.text);
-        if (*count < wanted) rows[(*count)++] = message.row;
-        coll_print_progress(*count, wanted);
+        if (found->count < wanted) found->rows[found->count++] = message.row;
+        coll_print_progress(found->count, wanted);
     }
     return WEFT_OK;
 }
 
-static weft_status run_crew(const struct coll_request *request, int32_t ranks,
-                            struct coll_row *rows, int *count)
+static weft_status rank_main(void *self, const weft_options *options, int fd)
 {
-    struct crew crew = {.size = ranks};
-    weft_status status;
-    int fds[2];
+    return coll_rank(((const struct findings *)self)->request, options, fd);
+}
 
-    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
-    coll_print_progress(0, coll_row_count(request));
-    status = start_crew(&crew, request, fds);
-    close(fds[1]);
-    if (status == WEFT_OK) status = collect(fds[0], coll_row_count(request), rows, count);
+static weft_status run_crew(struct findings *found, int32_t ranks)
+{
+    weft_status status;
+
+    coll_print_progress(0, coll_row_count(found->request));
+    status = crew_run(ranks, NULL, rank_main, collect, found);
     coll_print_progress(-1, 0);
-    close(fds[0]);
-    return end_crew(&crew, status);
+    return status;
 }
 
 /* A launcher started this process as one rank of its job; the pipe is large enough for all rows. */
-static weft_status run_as_rank(const struct coll_request *request, struct coll_row *rows,
-                               int *count)
+static weft_status run_as_rank(struct findings *found)
 {
     weft_status status, ended;
     int fds[2];
 
     if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
-    ended = coll_rank(request, NULL, fds[1]);
+    ended = coll_rank(found->request, NULL, fds[1]);
     close(fds[1]);
-    status = collect(fds[0], coll_row_count(request), rows, count);
+    status = collect(found, fds[0]);
     close(fds[0]);
     return status != WEFT_OK ? status : ended;
 }
@@ -255,24 +201,24 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct coll_request request;
     struct cli_args args;
     struct wf_launch launch;
-    struct coll_row *rows;
+    struct findings found = {.request = &request};
     weft_status status;
-    int code, count = 0;
+    int code;
     int32_t ranks;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     code = read_request(command, &args, &request, &ranks);
     if (code != CLI_OK) return code;
     if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
-    rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *rows);
-    if (rows == NULL) return cli_fail(command);
-    status = launch.size > 1 ? run_as_rank(&request, rows, &count)
-                             : run_crew(&request, ranks, rows, &count);
+    found.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *found.rows);
+    if (found.rows == NULL) return cli_fail(command);
+    status = launch.size > 1 ? run_as_rank(&found) : run_crew(&found, ranks);
     if (status != WEFT_OK)
         code = cli_fail(command);
-    else if (count > 0)
-        code = coll_print(command, &request, rows, count, cli_has(command, &args, "json"));
-    wf_free(rows);
+    else if (found.count > 0)
+        code =
+            coll_print(command, &request, found.rows, found.count, cli_has(command, &args, "json"));
+    wf_free(found.rows);
     return code;
 }
 

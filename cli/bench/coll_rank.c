@@ -2,6 +2,7 @@
 #include "bench/coll.h"
 
 #include "base/base.h"
+#include "bench/meeting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,47 +13,11 @@ struct rank {
     const struct coll_request *request;
     weft_context *context;
     weft_comm *comm;
-    bool inline_work;  /* on the default stream, work is done on return */
-    uint64_t *meeting; /* backend memory for `maximum`, MEETING values long */
+    struct meeting meeting;
     void *send, *recv;
     enum bench_op op;
     uint64_t count;
 };
-
-enum { MEETING = 512 };
-
-static weft_status finish(struct rank *rank)
-{
-    return rank->inline_work ? WEFT_OK : weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
-}
-
-/* ---- what the loop needs ---- */
-
-static int barrier(void *self)
-{
-    struct rank *rank = self;
-
-    WF_TRY(weft_barrier(rank->comm, NULL));
-    return finish(rank);
-}
-
-static int maximum(void *self, uint64_t *values, size_t count)
-{
-    struct rank *rank = self;
-
-    while (count > 0) {
-        size_t part = count < MEETING ? count : MEETING;
-
-        WF_TRY(weft_copy(rank->context, rank->meeting, values, part * sizeof *values, NULL));
-        WF_TRY(weft_all_reduce(rank->comm, rank->meeting, rank->meeting, part, WEFT_DTYPE_U64,
-                               WEFT_REDUCE_MAX, NULL));
-        WF_TRY(weft_copy(rank->context, values, rank->meeting, part * sizeof *values, NULL));
-        WF_TRY(finish(rank));
-        values += part;
-        count -= part;
-    }
-    return WEFT_OK;
-}
 
 static weft_status start(const struct rank *rank)
 {
@@ -79,7 +44,7 @@ static int operation(void *argument)
     struct rank *rank = argument;
 
     WF_TRY(start(rank));
-    return finish(rank);
+    return meeting_finish(&rank->meeting);
 }
 
 /* ---- memory ---- */
@@ -126,7 +91,7 @@ static weft_status fill(struct rank *rank, size_t sent, size_t received)
         status = weft_copy(rank->context, rank->send, send, sent, NULL);
         if (status == WEFT_OK) status = weft_copy(rank->context, rank->recv, recv, received, NULL);
     }
-    if (status == WEFT_OK) status = finish(rank);
+    if (status == WEFT_OK) status = meeting_finish(&rank->meeting);
     free(send);
     free(recv);
     return status;
@@ -141,10 +106,11 @@ static weft_status check(struct rank *rank, size_t received)
     if (!is_checked(rank)) return WEFT_OK;
     recv = malloc(received);
     if (recv == NULL || weft_copy(rank->context, recv, rank->recv, received, NULL) != WEFT_OK ||
-        finish(rank) != WEFT_OK || !bench_right(rank->op, me, size, rank->count, recv))
+        meeting_finish(&rank->meeting) != WEFT_OK ||
+        !bench_right(rank->op, me, size, rank->count, recv))
         wrong = 1;
     free(recv);
-    WF_TRY(maximum(rank, &wrong, 1));
+    WF_TRY(meeting_maximum(&rank->meeting, &wrong, 1));
     if (wrong == 0) return WEFT_OK;
     return wf_fail(WEFT_ERR_INTERNAL, "%s of %llu f32 gave a wrong result",
                    bench_op_names[rank->op], (unsigned long long)rank->count);
@@ -154,11 +120,7 @@ static weft_status check(struct rank *rank, size_t received)
 
 static weft_status measure_cell(struct rank *rank, struct coll_row *row)
 {
-    struct bench_ranks ranks = {.rank = weft_comm_rank(rank->comm),
-                                .size = weft_comm_size(rank->comm),
-                                .self = rank,
-                                .barrier = barrier,
-                                .maximum = maximum};
+    struct bench_ranks ranks = meeting_ranks(&rank->meeting);
     size_t element = weft_dtype_bytes(rank->request->dtype), bytes = row->bytes;
     size_t sent, received;
     weft_status status;
@@ -189,11 +151,7 @@ static weft_status tell(const struct coll_message *message, int fd)
 
 static weft_status measure_size(struct rank *rank, size_t bytes, int fd)
 {
-    struct bench_ranks ranks = {.rank = weft_comm_rank(rank->comm),
-                                .size = weft_comm_size(rank->comm),
-                                .self = rank,
-                                .barrier = barrier,
-                                .maximum = maximum};
+    struct bench_ranks ranks = meeting_ranks(&rank->meeting);
     double memcpy_gbps;
     weft_status status = bench_memcpy(&ranks, bytes, rank->request->budget_ns / 2, &memcpy_gbps);
 
@@ -220,16 +178,10 @@ int coll_row_count(const struct coll_request *request)
 
 static weft_status measure(struct rank *rank, int fd)
 {
-    weft_device_info info = {.struct_size = sizeof info};
-    void *meeting;
-
-    WF_TRY(weft_context_describe(rank->context, &info));
-    rank->inline_work = (info.features & WEFT_FEATURE_INLINE) != 0;
-    WF_TRY(weft_alloc(rank->context, MEETING * sizeof(uint64_t), WEFT_MEMORY_DEVICE, &meeting));
-    rank->meeting = meeting;
+    WF_TRY(meeting_open(&rank->meeting, rank->context, rank->comm));
     for (int i = 0; i < rank->request->size_count; i++)
         WF_TRY(measure_size(rank, rank->request->sizes[i], fd));
-    return weft_free(rank->context, meeting);
+    return meeting_close(&rank->meeting);
 }
 
 weft_status coll_rank(const struct coll_request *request, const weft_options *options, int fd)

@@ -99,6 +99,20 @@ int bench_time(const struct bench_ranks *ranks, int (*operation)(void *), void *
     return status;
 }
 
+int bench_repeat(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
+                 uint64_t samples, struct bench_times *out)
+{
+    uint64_t *ns = malloc(samples * sizeof *ns);
+    int status = ns == NULL ? BENCH_NO_MEMORY : 0;
+
+    for (uint64_t i = 0; status == 0 && i < samples; i++)
+        status = sample(ranks, operation, argument, 1, &ns[i]);
+    if (status == 0) status = ranks->maximum(ranks->self, ns, samples);
+    if (status == 0) summarise(ns, samples, 1, out);
+    free(ns);
+    return status;
+}
+
 struct copy {
     char *target;
     const char *source;

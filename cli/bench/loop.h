@@ -36,6 +36,10 @@ enum { BENCH_NO_MEMORY = -1000 }; /* beside the codes of the caller's own functi
 int bench_time(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
                uint64_t budget_ns, struct bench_times *out);
 
+/* Time OPERATION in exactly SAMPLES samples of one call each. */
+int bench_repeat(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
+                 uint64_t samples, struct bench_times *out);
+
 /* What all ranks copy together with memcpy, each BYTES within its own memory, in GB/s of bytes
  * written.  Collective. */
 int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_ns, double *gbps);

@@ -1,0 +1,84 @@
+/* crew.c - see crew.h. */
+#include "crew.h"
+
+#include "cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct crew {
+    int32_t size;
+    pid_t pids[CREW_MOST_RANKS];
+    const char *backend;
+    crew_rank *rank;
+    void *self;
+};
+
+static _Noreturn void child_main(const struct crew *crew, int32_t rank, const char *rendezvous,
+                                 int fd)
+{
+    weft_options options = {.struct_size = sizeof options,
+                            .backend = crew->backend,
+                            .rank = rank,
+                            .size = crew->size,
+                            .rendezvous = rendezvous};
+
+    _exit(crew->rank(crew->self, &options, fd) == WEFT_OK ? CLI_OK : CLI_NO);
+}
+
+static weft_status start(struct crew *crew, const int fds[2])
+{
+    char rendezvous[64];
+
+    snprintf(rendezvous, sizeof rendezvous, "unix:weft-crew-%ld-%llx", (long)getpid(),
+             (unsigned long long)wf_now_ns());
+    for (int32_t rank = 0; rank < crew->size; rank++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            close(fds[0]);
+            child_main(crew, rank, rendezvous, fds[1]);
+        }
+        if (pid < 0)
+            return wf_fail(WEFT_ERR_SYSTEM, "rank %d could not be started: %s", (int)rank,
+                           strerror(errno));
+        crew->pids[rank] = pid;
+    }
+    return WEFT_OK;
+}
+
+/* After a failure the others have nothing left to do. */
+static weft_status end(struct crew *crew, weft_status status)
+{
+    for (int32_t rank = 0; rank < crew->size; rank++) {
+        int code = 0;
+
+        if (crew->pids[rank] <= 0) continue;
+        if (status != WEFT_OK) kill(crew->pids[rank], SIGKILL);
+        waitpid(crew->pids[rank], &code, 0);
+        if (status == WEFT_OK && code != 0)
+            status = WIFSIGNALED(code) ? wf_fail(WEFT_ERR_PEER, "rank %d was ended by signal %d",
+                                                 (int)rank, WTERMSIG(code))
+                                       : wf_fail(WEFT_ERR_PEER, "rank %d ended with code %d",
+                                                 (int)rank, WEXITSTATUS(code));
+    }
+    return status;
+}
+
+weft_status crew_run(int32_t size, const char *backend, crew_rank *rank, crew_listener *listen,
+                     void *self)
+{
+    struct crew crew = {.size = size, .backend = backend, .rank = rank, .self = self};
+    weft_status status;
+    int fds[2];
+
+    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
+    status = start(&crew, fds);
+    close(fds[1]);
+    if (status == WEFT_OK) status = listen(self, fds[0]);
+    close(fds[0]);
+    return end(&crew, status);
+}

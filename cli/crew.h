@@ -1,0 +1,20 @@
+/* crew.h - ranks that a command starts as processes of its own on this host. */
+#ifndef WEFT_CLI_CREW_H
+#define WEFT_CLI_CREW_H
+
+#include "weft/weft.h"
+
+enum { CREW_MOST_RANKS = 256 };
+
+/* One rank: join the job by OPTIONS; everything there is to say goes to FD. */
+typedef weft_status crew_rank(void *self, const weft_options *options, int fd);
+/* Read from FD until its end what the ranks say. */
+typedef weft_status crew_listener(void *self, int fd);
+
+/* Run RANK in SIZE processes on BACKEND (NULL: WEFT_BACKEND) and LISTEN in this one.  Returns when
+ * all have ended; after a failure of LISTEN they are ended.  What memory SELF shares is the
+ * caller's matter. */
+weft_status crew_run(int32_t size, const char *backend, crew_rank *rank, crew_listener *listen,
+                     void *self);
+
+#endif
