@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# demo.sh - build weft and show what it does, on a fresh Debian or Ubuntu.
+# demo.sh - build weft and show what it does, on a fresh Debian or Ubuntu: a tensor of 64 MiB moves
+# between two layouts on four ranks of this machine.
 source "$(dirname "$0")/lib.sh"
 weft=build/demo/bin/weft
+tensor=(--mesh dp=2,tp=2 --shape 4096x4096)
+from="S(0),R"
+to="R,S(1)"
 
 info()
 {
@@ -9,15 +13,31 @@ info()
     "$weft" info
 }
 
+layouts()
+{
+    echo "64 MiB in rows over dp, $from:"
+    "$weft" layout "${tensor[@]}" --placements "$from"
+    echo "and in columns over tp, $to:"
+    "$weft" layout "${tensor[@]}" --placements "$to"
+}
+
 plan()
 {
-    echo "How a matrix gets from rows over dp to columns over tp:"
-    "$weft" plan --mesh dp=2,tp=4 --shape 4096x4096 --from "S(0),R" --to "R,S(1)"
+    echo "How it gets from one to the other:"
+    "$weft" plan "${tensor[@]}" --from "$from" --to "$to" --costs cpu
 }
 
 redistribute()
 {
-    echo "The same on eight ranks of this machine, every element checked:"
+    echo "On four ranks of this machine, every element checked, beside memcpy:"
+    "$weft" redistribute -n 4 "${tensor[@]}" --from "$from" --to "$to"
+    echo "Five elements on four ranks, which gathering padded shards would garble:"
+    "$weft" redistribute -n 4 --mesh 2x2 --shape 5 --from "S(0),S(0)" --to "R,R"
+}
+
+program()
+{
+    echo "The same from a program, on eight ranks:"
     "$weft" run -n 8 build/demo/bin/redistribute
 }
 
@@ -30,7 +50,9 @@ conform()
 part packages need build
 part build build release build/demo -DWEFT_BUILD_TESTS=OFF
 part info info
+part layouts layouts
 part plan plan
 part redistribute redistribute
+part program program
 part conform conform
 finish ci/demo.sh

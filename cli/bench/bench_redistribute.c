@@ -1,0 +1,193 @@
+/* bench_redistribute.c - `weft bench redistribute`: how fast redistributions are here, beside
+ * memcpy. */
+#include "cli.h"
+
+#include "crew.h"
+#include "redistribute/job.h"
+
+#include <string.h>
+
+static const struct transition {
+    const char *from, *to;
+} transitions[] = {{"S(0)", "R"}, {"S(0)", "S(1)"}, {"P", "R"}, {"P", "S(0)"}, {"R", "S(1)"}};
+
+enum { MOST_SIZES = 16, MOST_ROWS = MOST_SIZES * WF_COUNT(transitions) };
+
+struct row {
+    const struct transition *transition;
+    int64_t size;
+    struct job_outcome outcome;
+};
+
+struct bench {
+    int64_t sizes[MOST_SIZES];
+    size_t size_count;
+    int32_t ranks;
+    uint64_t budget_ns;
+    const char *backend;
+    size_t row_count;
+    struct row rows[MOST_ROWS];
+};
+
+static bool read_sizes(const struct cli_command *command, const char *list, struct bench *out)
+{
+    struct wf_scan scan = {list, 0};
+
+    do {
+        int64_t *size = &out->sizes[out->size_count];
+        if (out->size_count == MOST_SIZES || wf_scan_int(&scan, "a size", size) != WEFT_OK ||
+            *size < 1 || *size > 65536)
+            break;
+        out->size_count++;
+        if (wf_scan_end(&scan)) return true;
+    } while (wf_scan_char(&scan, ','));
+    fprintf(stderr, "weft %s: --sizes %s: wanted is a list such as 64,1024,4096\n", command->name,
+            list);
+    return false;
+}
+
+static weft_status make_request(const struct row *row, int32_t ranks, struct request *out)
+{
+    const struct transition *t = row->transition;
+    char text[96];
+
+    *out = (struct request){.options = {.struct_size = sizeof out->options}};
+    WF_TRY(weft_mesh_create(1, &ranks, NULL, &out->mesh));
+    out->to_mesh = weft_mesh_retain(out->mesh);
+    snprintf(text, sizeof text, "f32[%lld,%lld] %s", (long long)row->size, (long long)row->size,
+             t->from);
+    WF_TRY(weft_spec_parse(out->mesh, text, &out->from));
+    snprintf(text, sizeof text, "f32[%lld,%lld] %s", (long long)row->size, (long long)row->size,
+             t->to);
+    return weft_spec_parse(out->mesh, text, &out->to);
+}
+
+static weft_status measure_row(const struct bench *bench, struct row *row)
+{
+    struct request request;
+    struct job job = {.request = &request,
+                      .backend = bench->backend,
+                      .ranks = bench->ranks,
+                      .budget_ns = bench->budget_ns};
+    weft_status status = make_request(row, bench->ranks, &request);
+
+    if (status == WEFT_OK) status = job_run(&job, &row->outcome);
+    request_free(&request);
+    return status;
+}
+
+static weft_status measure(struct bench *bench)
+{
+    for (size_t s = 0; s < bench->size_count; s++)
+        for (size_t t = 0; t < WF_COUNT(transitions); t++) {
+            struct row *row = &bench->rows[bench->row_count++];
+            *row = (struct row){.transition = &transitions[t], .size = bench->sizes[s]};
+            WF_TRY(measure_row(bench, row));
+        }
+    return WEFT_OK;
+}
+
+static double share_of_limit(const struct row *row)
+{
+    const struct job_outcome *o = &row->outcome;
+
+    return (double)o->limit_ns / (double)(o->times.median_ns > 0 ? o->times.median_ns : 1);
+}
+
+static void add_json(struct wf_text *text, const struct bench *bench)
+{
+    struct wf_json json = {.out = text};
+    char name[64];
+
+    wf_json_begin(&json, NULL, '{');
+    wf_json_string(&json, "bench", "redistribute");
+    wf_json_begin(&json, "rows", '[');
+    for (size_t i = 0; i < bench->row_count; i++) {
+        const struct row *row = &bench->rows[i];
+        wf_json_begin(&json, NULL, '{');
+        wf_json_string(&json, "from", row->transition->from);
+        wf_json_string(&json, "to", row->transition->to);
+        snprintf(name, sizeof name, "%d", bench->ranks);
+        wf_json_string(&json, "mesh", name);
+        snprintf(name, sizeof name, "%lldx%lld", (long long)row->size, (long long)row->size);
+        wf_json_string(&json, "shape", name);
+        wf_json_string(&json, "dtype", "f32");
+        wf_json_string(&json, "backend", row->outcome.backend);
+        wf_json_int(&json, "ranks", bench->ranks);
+        wf_json_uint(&json, "median_ns", row->outcome.times.median_ns);
+        wf_json_uint(&json, "min_ns", row->outcome.times.min_ns);
+        wf_json_uint(&json, "limit_ns", row->outcome.limit_ns);
+        wf_json_end(&json, '}');
+    }
+    wf_json_end(&json, ']');
+    wf_json_end(&json, '}');
+    wf_text_char(text, '\n');
+}
+
+static void add_cell(struct wf_text *text, uint64_t ns)
+{
+    struct wf_text cell = {0};
+
+    wf_text_time(&cell, ns);
+    wf_text_add(text, " %10s", cell.data != NULL ? cell.data : "");
+    wf_text_free(&cell);
+}
+
+static void add_table(struct wf_text *text, const struct bench *bench)
+{
+    wf_text_add(text, "f32, %d ranks\n%-14s %-12s %10s %10s %10s %10s\n", bench->ranks, "", "shape",
+                "min", "median", "memcpy", "of memcpy");
+    for (size_t i = 0; i < bench->row_count; i++) {
+        const struct row *row = &bench->rows[i];
+        char name[32];
+        snprintf(name, sizeof name, "%s -> %s", row->transition->from, row->transition->to);
+        wf_text_add(text, "%-14s", name);
+        snprintf(name, sizeof name, "%lldx%lld", (long long)row->size, (long long)row->size);
+        wf_text_add(text, " %-12s", name);
+        add_cell(text, row->outcome.times.min_ns);
+        add_cell(text, row->outcome.times.median_ns);
+        add_cell(text, row->outcome.limit_ns);
+        wf_text_add(text, " %8.0f %%\n", 100 * share_of_limit(row));
+    }
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct bench bench = {0};
+    struct cli_args args;
+    struct wf_text text = {0};
+    const char *sizes;
+    int64_t ranks, budget_ms;
+    int code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
+    sizes = cli_value(command, &args, "sizes");
+    if (!read_sizes(command, sizes != NULL ? sizes : "64,1024,4096", &bench) ||
+        !cli_int(command, &args, "ranks", 1, CREW_MOST_RANKS, 2, &ranks) ||
+        !cli_int(command, &args, "budget-ms", 1, 60000, 200, &budget_ms))
+        return CLI_USAGE;
+    bench.ranks = (int32_t)ranks;
+    bench.budget_ns = (uint64_t)budget_ms * 1000000;
+    bench.backend = cli_value(command, &args, "backend");
+    if (measure(&bench) != WEFT_OK) return cli_fail(command);
+    if (cli_has(command, &args, "json"))
+        add_json(&text, &bench);
+    else
+        add_table(&text, &bench);
+    return cli_print(command, stdout, &text);
+}
+
+const struct cli_command bench_redistribute = {
+    .name = "bench redistribute",
+    .summary = "five redistributions of square tensors by size, beside memcpy",
+    .arguments = "[options]",
+    .example = "weft bench redistribute --ranks 4 --sizes 64,4096",
+    .options =
+        (const struct cli_option[]){{"ranks", "N", "processes started on this host (default: 2)"},
+                                    {"sizes", "LIST", "rows and columns (default: 64,1024,4096)"},
+                                    {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
+                                    {"budget-ms", "N", "time spent on each row (default: 200)"},
+                                    {"json", NULL, "as JSON"},
+                                    {0}},
+    .run = run,
+};

@@ -1,0 +1,18 @@
+/* report.h - what `weft redistribute` and `weft sim` say about what they did. */
+#ifndef WEFT_CLI_REDISTRIBUTE_REPORT_H
+#define WEFT_CLI_REDISTRIBUTE_REPORT_H
+
+#include "redistribute/job.h"
+
+struct report {
+    const struct request *request;
+    int32_t ranks;
+    bool simulated;
+    struct job_outcome outcome;
+};
+
+/* Check RESULTS, dump them if --dump says where, and print.  The exit code. */
+int report_results(const struct cli_command *command, const struct cli_args *args,
+                   const struct report *report, const struct shards *results);
+
+#endif

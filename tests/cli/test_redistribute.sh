@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# `weft sim`, `weft redistribute` and `weft bench redistribute`: right results, files, complaints.
+source "$(dirname "$0")/lib.sh"
+weft=$1
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+
+# What others lose: uneven nested shards, strided ones, another mesh.
+for size in 5 6 7 9; do
+    expect 0 "every element of f32[$size] is right on all 4 ranks of 2x2" \
+        "$weft" sim --mesh 2x2 --shape $size --from "S(0),S(0)" --to "R,R"
+    expect 0 "is right" "$weft" sim --mesh 2x2 --shape $size --from "SS(0,2),S(0)" --to "R,R"
+    expect 0 "is right on all 4 ranks of 2x2, by" \
+        "$weft" redistribute -n 4 --mesh 2x2 --shape $size --from "S(0),S(0)" --to "R,R" --iters 3
+done
+expect 0 "is right on all 2 ranks of 2@2-3, by" "$weft" redistribute --mesh 2 --to-mesh 2@2-3 \
+    --shape 8x3 --from "S(0)" --to "S(1)" --iters 2
+expect 0 "is right" "$weft" redistribute -n 3 --mesh 3 --shape 7x5 --dtype bf16 --from P \
+    --to "S(1)" --iters 2 --packed
+expect 0 "is right" "$weft" redistribute --mesh 2x2 --shape 9 --dtype i32 --from "P(sum),P(avg)" \
+    --to "R,S(0)" --iters 2
+expect 0 "is right" "$weft" sim --mesh 64x32 --shape 130x70 --from "S(0),S(1)" --to "S(1),S(0)"
+expect 0 "nothing to do" "$weft" sim --mesh 2 --shape 4 --from R --to R
+
+json "$weft" sim --mesh 2 --shape 4x4 --from "S(0)" --to "S(1)" --json -- \
+    'it["right"] and it["from"] == "S(0)" and it["to"] == "S(1)" and it["backend"] is None'
+json "$weft" redistribute --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --iters 5 --json -- \
+    'it["right"] and it["ranks"] == 2 and it["runs"] == 5' \
+    '0 < it["min_ns"] <= it["median_ns"] and it["limit_ns"] > 0 and it["gbps"] > 0'
+json "$weft" bench redistribute --sizes 16 --budget-ms 1 --json -- \
+    'it["bench"] == "redistribute" and len(it["rows"]) == 5' \
+    'all(r["median_ns"] > 0 and r["limit_ns"] > 0 and r["ranks"] == 2 for r in it["rows"])' \
+    'all(r["mesh"] == "2" and r["shape"] == "16x16" for r in it["rows"])' \
+    '[(r["from"], r["to"]) for r in it["rows"]][:2] == [("S(0)", "R"), ("S(0)", "S(1)")]'
+expect 0 "P -> S(0)" "$weft" bench redistribute --sizes 16,17 --budget-ms 1 --ranks 3
+
+# Files as NumPy reads them: a header that ends on a multiple of 64, then the elements.
+for how in sim redistribute; do
+    expect 0 "is right" "$weft" $how --mesh 2 --shape 3x2 --from R --to "S(0)" --dump "$here/$how"
+    check=$((check + 1))
+    python3 - "$here/$how" <<'END' || not_so "files of $how"
+import ast, struct, sys
+for rank, shape, values in (0, (2, 2), (0, 1, 2, 3)), (1, (1, 2), (4, 5)):
+    data = open(f"{sys.argv[1]}/rank-{rank}.npy", "rb").read()
+    length = struct.unpack("<H", data[8:10])[0]
+    header = ast.literal_eval(data[10:10 + length].decode())
+    assert data[:8] == b"\x93NUMPY\x01\x00" and (10 + length) % 64 == 0
+    assert header == {"descr": "<f4", "fortran_order": False, "shape": shape}, header
+    assert struct.unpack(f"<{len(values)}f", data[10 + length:]) == values
+END
+done
+
+expect 2 "-n 2 is too few" "$weft" redistribute -n 2 --mesh 2x2 --shape 4 --from "R,R" --to "R,R"
+expect 2 "--mesh is needed" "$weft" redistribute -n 2
+expect 2 "--to is needed" "$weft" sim --mesh 2 --shape 4 --from R
+expect 1 "cannot become" "$weft" sim --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
+expect 1 "cannot become" "$weft" redistribute --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
+expect 1 "nothing" "$weft" redistribute --mesh 2 --shape 4 --from R --to R --backend nothing
+expect 2 "--sizes 0" "$weft" bench redistribute --sizes 0
+expect 0 "example:" "$weft" redistribute --help
+finish
