@@ -3,7 +3,7 @@
 # between two layouts on four ranks of this machine.
 source "$(dirname "$0")/lib.sh"
 weft=build/demo/bin/weft
-tensor=(--mesh dp=2,tp=2 --shape 4096x4096)
+tensor=(--mesh "dp=2,tp=2" --shape 4096x4096)
 from="S(0),R"
 to="R,S(1)"
 
