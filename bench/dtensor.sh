@@ -1,0 +1,82 @@
+#!/bin/sh
+# dtensor.sh - weft's redistributions on the CPU against PyTorch's DTensor over Gloo, in one table.
+#
+#   bench/dtensor.sh [--json] [--rounds N] [--budget-ms N] [--build DIR] [--ranks "2 4"]
+#                    [--sizes LIST] [--python PROGRAM]
+#
+# Both measure in turn, N times over; the table keeps each cell's quietest round.  PyTorch comes
+# from PROGRAM (python3) if that has it, else from PyPI into a virtual environment under the build
+# directory.  Where it cannot be had the script says so and ends with code 77.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+build=$root/build
+rounds=2
+budget_ms=300
+ranks_list="2 4"
+sizes=64,1024,4096
+python=python3
+json=
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --json) json=--json ;;
+    --rounds) rounds=$2; shift ;;
+    --budget-ms) budget_ms=$2; shift ;;
+    --build) build=$2; shift ;;
+    --ranks) ranks_list=$2; shift ;;
+    --sizes) sizes=$2; shift ;;
+    --python) python=$2; shift ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+    shift
+done
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/weft-dtensor.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+say() { echo "dtensor: $*" >&2; }
+has_torch() { "$1" -c 'import torch.distributed.tensor' >/dev/null 2>&1; }
+
+find_torch() {
+    if has_torch "$python"; then return 0; fi
+    venv=$build/dtensor-venv
+    if ! has_torch "$venv/bin/python"; then
+        say "installing PyTorch from PyPI into $venv"
+        "$python" -m venv "$venv" >"$work/pip.log" 2>&1 &&
+            { "$venv/bin/pip" install -q torch numpy --index-url https://download.pytorch.org/whl/cpu ||
+                "$venv/bin/pip" install -q torch numpy; } >>"$work/pip.log" 2>&1 || return 1
+        has_torch "$venv/bin/python" || return 1
+    fi
+    python=$venv/bin/python
+}
+
+if [ ! -x "$build/bin/weft" ]; then
+    say "building weft in $build"
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEFT_BUILD_TESTS=OFF >&2
+    cmake --build "$build" -j "$(nproc)" >&2
+fi
+if ! find_torch; then
+    say "left out: PyTorch could not be installed: $(tail -n 1 "$work/pip.log" 2>/dev/null)"
+    exit 77
+fi
+
+round=0
+while [ $round -lt "$rounds" ]; do
+    round=$((round + 1))
+    for ranks in $ranks_list; do
+        say "round $round of $rounds, $ranks ranks"
+        "$build/bin/weft" bench redistribute --ranks "$ranks" --sizes "$sizes" \
+            --budget-ms "$budget_ms" --json >"$work/weft-$round-$ranks.json"
+        OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node "$ranks" \
+            "$here/dtensor.py" "$sizes" "$budget_ms" "$work/dtensor-$round-$ranks.json" \
+            2>"$work/torch.log" || { cat "$work/torch.log" >&2; exit 1; }
+    done
+done
+if [ -n "$json" ]; then
+    "$python" "$here/dtensor_table.py" --json "$work"/weft-*.json -- "$work"/dtensor-*.json
+else
+    "$python" "$here/dtensor_table.py" "$work"/weft-*.json -- "$work"/dtensor-*.json
+fi
