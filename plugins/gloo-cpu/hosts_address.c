@@ -169,12 +169,12 @@ uint32_t wf_hosts_address_choose(const struct wf_hosts_addresses *all, size_t st
     const struct wf_hosts_addresses *mine = entry(all, stride, own);
     bool alone = one_network(all, stride, count);
 
-    for (uint32_t i = 0; i < all->count; i++) {
-        /* Ranks that share all interfaces need not leave the machine. */
-        const struct wf_hosts_address *wanted = &all->list[alone ? all->count - 1 - i : i];
-
-        if (suits_all(all, stride, count, wanted)) return (uint32_t)find_on(mine, wanted);
-    }
+    /* Ranks that share all interfaces need not leave the machine. */
+    for (uint32_t i = 0; alone && i < all->count; i++)
+        if (all->list[i].loopback) return (uint32_t)find_on(mine, &all->list[i]);
+    for (uint32_t i = 0; i < all->count; i++)
+        if (suits_all(all, stride, count, &all->list[i]))
+            return (uint32_t)find_on(mine, &all->list[i]);
     return 0; /* routers may know the way */
 }
 

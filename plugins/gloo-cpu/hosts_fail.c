@@ -10,6 +10,22 @@ struct notice {
     char text[GLOO_NOTICE_BYTES - sizeof(int32_t)];
 };
 
+/* Gloo's collectives do not say who is late: it is one of these. */
+static weft_status fail_late(struct wf_cpu_comm *comm, const char *doing, const char *words)
+{
+    const struct wf_cpu_hosts *hosts = comm->other_hosts;
+    char names[256];
+    size_t used = 0;
+
+    for (int32_t h = 0; h < hosts->count && used < sizeof names - 32; h++)
+        if (h != hosts->own)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%srank %d",
+                                     used > 0 ? ", " : "",
+                                     (int)comm->names[hosts->ranks[hosts->first[h]]]);
+    return wf_shm_fail(&comm->group, WEFT_ERR_TIMEOUT, "%s: no answer from %s of %s: %s", doing,
+                       hosts->count > 2 ? "one of the hosts" : "the host", names, words);
+}
+
 weft_status wf_hosts_fail(struct wf_cpu_comm *comm, bool mesh, const char *doing,
                           const struct gloo_failure *failure)
 {
@@ -22,6 +38,8 @@ weft_status wf_hosts_fail(struct wf_cpu_comm *comm, bool mesh, const char *doing
     if (wf_shm_broken(group)) return wf_shm_fault(group);
     if (failure->status == WEFT_ERR_ABORTED)
         return wf_shm_fail(group, failure->status, "%s", failure->text);
+    if (rank < 0 && failure->status == WEFT_ERR_TIMEOUT && !mesh)
+        return fail_late(comm, doing, failure->text);
     if (rank < 0) return wf_shm_fail(group, failure->status, "%s: %s", doing, failure->text);
     if (!mesh) rank = hosts->ranks[hosts->first[rank]];
     hosts->bridge->last_words(network, failure->peer, &notice);

@@ -152,7 +152,7 @@ static int64_t network_timeout(const struct wf_cpu_comm *comm)
 {
     int64_t timeout = comm->group.timeout_ns;
 
-    return timeout < 0 ? timeout : timeout - timeout / 8;
+    return timeout < 0 ? timeout : timeout - timeout / 4;
 }
 
 /* Listen, and put the addresses into ROOM: for all ranks, and behind them for all leaders. */

@@ -25,6 +25,7 @@ struct ranks_options {
     uint32_t flags; /* WEFT_COMM_ bits */
     int64_t timeout_ns;
     int host_of[RANKS_MOST]; /* pretended hosts, by rank; all 0: one */
+    uint64_t hidden;         /* a bit for each rank whose memory the others cannot map */
     void (*body)(struct rank *rank);
 };
 
