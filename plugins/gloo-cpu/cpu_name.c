@@ -33,6 +33,7 @@ const char *wf_cpu_reduction_name(uint32_t reduction)
 const char *wf_cpu_collective_name(uint32_t collective)
 {
     if (collective == WEFT_COLL_COUNT) return "pull";
+    if (collective == WEFT_COLL_COUNT + 1) return "check";
     return collective < CPU_LENGTH(collectives) ? collectives[collective] : "unknown collective";
 }
 

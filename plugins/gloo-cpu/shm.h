@@ -17,7 +17,8 @@
 #define SHM_INLINE  4096 /* bytes of data that travel in the slot itself */
 #define SHM_TINY    40   /* bytes that travel in the slot's first cache line */
 #define SHM_NOWHERE UINT64_MAX
-#define SHM_PULL    WEFT_COLL_COUNT /* a pull, among the collectives */
+#define SHM_PULL    WEFT_COLL_COUNT       /* a pull, among the collectives */
+#define SHM_CHECK   (WEFT_COLL_COUNT + 1) /* the comparison of calls before each */
 
 /* A call as all ranks should make it.  COUNT is a hash where ranks share an array of counts, and 0
  * where each has its own. */
@@ -227,6 +228,13 @@ bool wf_shm_call_same(const struct wf_shm_call *a, const struct wf_shm_call *b);
 weft_status wf_shm_call_differs(struct wf_shm_group *group, int32_t rank,
                                 const struct wf_shm_call *call, int32_t other_rank,
                                 const struct wf_shm_call *other);
+/* WEFT_ERR_MISMATCH unless what SENDER sends is what RECEIVER expects. */
+weft_status wf_shm_check_bytes(struct wf_shm_group *group, int32_t sender, uint64_t sent,
+                               int32_t receiver, uint64_t wanted);
+struct wf_shm_op;
+/* Compare the calls of all ranks.  All find the same mismatch.  OP may be NULL. */
+weft_status wf_shm_check_all(struct wf_shm_group *group, const struct wf_shm_call *call,
+                             const struct wf_shm_op *op);
 
 /* ---- collectives ---- */
 

@@ -1,4 +1,7 @@
-/* shm_check.c - do the ranks make the same call? */
+/* shm_check.c - do the ranks make the same call?
+ *
+ * Whoever reads a peer's slot compares the call in it, which costs nothing but may leave others in
+ * the dark.  With WEFT_COMM_CHECK all ranks show all others their calls before each one. */
 #include "shm.h"
 
 #include <stdio.h>
@@ -39,10 +42,114 @@ weft_status wf_shm_call_differs(struct wf_shm_group *group, int32_t rank,
                        other_text);
 }
 
+static weft_status disagree(struct wf_shm_group *group, int32_t a, const struct wf_shm_call *by_a,
+                            int32_t b, const struct wf_shm_call *by_b)
+{
+    return wf_shm_call_differs(group, group->peers[a].name, by_a, group->peers[b].name, by_b);
+}
+
 weft_status wf_shm_check(struct wf_shm_group *group, int32_t rank, const struct wf_shm_call *mine,
                          const struct wf_shm_call *theirs)
 {
     if (wf_shm_call_same(mine, theirs)) return WEFT_OK;
-    return wf_shm_call_differs(group, group->peers[group->rank].name, mine, group->peers[rank].name,
-                               theirs);
+    if (rank < group->rank) return disagree(group, rank, theirs, group->rank, mine);
+    return disagree(group, group->rank, mine, rank, theirs);
+}
+
+weft_status wf_shm_check_bytes(struct wf_shm_group *group, int32_t sender, uint64_t sent,
+                               int32_t receiver, uint64_t wanted)
+{
+    if (sent == wanted) return WEFT_OK;
+    return wf_shm_fail(group, WEFT_ERR_MISMATCH,
+                       "%s: rank %d sends %llu bytes to rank %d, which expects %llu", group->doing,
+                       (int)group->peers[sender].name, (unsigned long long)sent,
+                       (int)group->peers[receiver].name, (unsigned long long)wanted);
+}
+
+/* ---- comparing first, when the communicator was made so ---- */
+
+/* What a rank tells about its call: the call, and bytes to and from each rank where each has its
+ * own. */
+struct record {
+    struct wf_shm_call call;
+    uint64_t bytes[];
+};
+
+static void fill_bytes(const struct wf_shm_group *group, const struct wf_shm_op *op,
+                       struct record *record)
+{
+    uint64_t *to = record->bytes, *from = record->bytes + group->size, own;
+
+    own = op->count * op->element;
+    for (int32_t p = 0; p < group->size; p++) {
+        if (op->send_counts != NULL) to[p] = op->send_counts[p] * op->element;
+        if (op->recv_counts != NULL) from[p] = op->recv_counts[p] * op->element;
+    }
+    if (op->collective == WEFT_COLL_GATHER_V) to[op->root] = own;
+    if (op->collective == WEFT_COLL_SCATTER_V) from[op->root] = own;
+}
+
+static weft_status compare_bytes(struct wf_shm_group *group, uint32_t collective)
+{
+    for (int32_t i = 0; i < group->size; i++) {
+        const struct record *sender = wf_shm_sent(group, i);
+
+        for (int32_t j = 0; j < group->size; j++) {
+            const struct record *receiver = wf_shm_sent(group, j);
+
+            if (collective == WEFT_COLL_GATHER_V && j != sender->call.root) continue;
+            if (collective == WEFT_COLL_SCATTER_V && i != sender->call.root) continue;
+            CPU_TRY(wf_shm_check_bytes(group, i, sender->bytes[j], j,
+                                       receiver->bytes[group->size + i]));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Everybody compares everybody, in the same order, so all find the same fault. */
+static weft_status compare(struct wf_shm_group *group)
+{
+    const struct record *first = wf_shm_sent(group, 0);
+    uint32_t collective = first->call.collective;
+
+    for (int32_t p = 1; p < group->size; p++) {
+        const struct record *other = wf_shm_sent(group, p);
+
+        if (!wf_shm_call_same(&first->call, &other->call))
+            return disagree(group, 0, &first->call, p, &other->call);
+    }
+    group->doing = wf_cpu_collective_name(collective);
+    if (collective != WEFT_COLL_ALL_TO_ALL_V && collective != WEFT_COLL_GATHER_V &&
+        collective != WEFT_COLL_SCATTER_V)
+        return WEFT_OK;
+    return compare_bytes(group, collective);
+}
+
+static weft_status compare_records(struct wf_shm_group *group, const struct record *record,
+                                   size_t bytes)
+{
+    struct wf_shm_call call = {.collective = SHM_CHECK, .root = -1};
+    struct wf_shm_share share = {.send = record, .send_bytes = bytes};
+
+    CPU_TRY(wf_shm_begin(group, &call, &share));
+    group->doing = wf_cpu_collective_name(record->call.collective);
+    CPU_TRY(wf_shm_meet_all(group));
+    CPU_TRY(compare(group));
+    wf_shm_done(group);
+    return wf_shm_settle(group, -1);
+}
+
+weft_status wf_shm_check_all(struct wf_shm_group *group, const struct wf_shm_call *call,
+                             const struct wf_shm_op *op)
+{
+    size_t bytes = sizeof(struct record) + 2 * (size_t)group->size * sizeof(uint64_t);
+    struct record *record = wf_cpu_alloc(bytes);
+    weft_status status;
+
+    if (record == NULL) return wf_shm_fail(group, WEFT_ERR_NO_MEMORY, "check: out of memory");
+    record->call = *call;
+    if (op != NULL) fill_bytes(group, op, record);
+    status = compare_records(group, record, bytes);
+    wf_cpu_free(record);
+    return status;
 }

@@ -92,16 +92,6 @@ static const struct wf_shm_span *spans_of(struct wf_shm_group *group, const stru
     return group->spans;
 }
 
-static weft_status check_bytes(struct wf_shm_group *group, int32_t sender, uint64_t sent,
-                               int32_t receiver, uint64_t wanted)
-{
-    if (sent == wanted) return WEFT_OK;
-    return wf_shm_fail(group, WEFT_ERR_MISMATCH,
-                       "%s: rank %d sends %llu bytes to rank %d, which expects %llu", group->doing,
-                       (int)group->peers[sender].name, (unsigned long long)sent,
-                       (int)group->peers[receiver].name, (unsigned long long)wanted);
-}
-
 weft_status wf_shm_all_to_all(struct wf_shm_group *group, const struct wf_shm_op *op)
 {
     struct wf_shm_call call = wf_shm_call_of(op, group->size);
@@ -119,7 +109,7 @@ weft_status wf_shm_all_to_all(struct wf_shm_group *group, const struct wf_shm_op
 
         CPU_TRY(wf_shm_meet(group, p));
         from = wf_shm_spans(group, p)[group->rank];
-        CPU_TRY(check_bytes(group, p, from.bytes, group->rank, to.bytes));
+        CPU_TRY(wf_shm_check_bytes(group, p, from.bytes, group->rank, to.bytes));
         copy(op->recv, to.offset, (const unsigned char *)wf_shm_sent(group, p) + from.offset,
              to.bytes);
     }
@@ -159,7 +149,8 @@ weft_status wf_shm_gather(struct wf_shm_group *group, const struct wf_shm_op *op
         struct wf_shm_span span = part(op, op->recv_counts, op->recv_offsets, p);
 
         CPU_TRY(wf_shm_meet(group, p));
-        CPU_TRY(check_bytes(group, p, wf_shm_slot(group, p)->bytes, group->rank, span.bytes));
+        CPU_TRY(
+            wf_shm_check_bytes(group, p, wf_shm_slot(group, p)->bytes, group->rank, span.bytes));
         copy(op->recv, span.offset, wf_shm_sent(group, p), span.bytes);
     }
     if (!root) CPU_TRY(wf_shm_meet(group, op->root));
@@ -187,7 +178,7 @@ weft_status wf_shm_scatter(struct wf_shm_group *group, const struct wf_shm_op *o
     CPU_TRY(wf_shm_begin(group, &call, &share));
     CPU_TRY(wf_shm_meet(group, op->root));
     from = wf_shm_spans(group, op->root)[group->rank];
-    CPU_TRY(check_bytes(group, op->root, from.bytes, group->rank, bytes));
+    CPU_TRY(wf_shm_check_bytes(group, op->root, from.bytes, group->rank, bytes));
     copy(op->recv, 0, (const unsigned char *)wf_shm_sent(group, op->root) + from.offset, bytes);
     return finish(group);
 }

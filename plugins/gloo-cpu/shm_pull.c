@@ -202,6 +202,7 @@ weft_status wf_shm_pull(struct wf_shm_group *group, const struct wf_shm_pull *pu
         find_wishes(group, pull);
     else
         share.spans = NULL;
+    if (group->flags & WEFT_COMM_CHECK) CPU_TRY(wf_shm_check_all(group, &call, NULL));
     CPU_TRY(wf_shm_begin(group, &call, &share));
     CPU_TRY(wf_shm_meet_all(group));
     if (needs_second_round(group)) CPU_TRY(second_round(group, pull, &call));

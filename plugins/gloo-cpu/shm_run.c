@@ -56,6 +56,11 @@ struct wf_shm_call wf_shm_call_of(const struct wf_shm_op *op, int32_t size)
 
 weft_status wf_shm_run(struct wf_shm_group *group, const struct wf_shm_op *op)
 {
+    if (group->flags & WEFT_COMM_CHECK) {
+        struct wf_shm_call call = wf_shm_call_of(op, group->size);
+
+        CPU_TRY(wf_shm_check_all(group, &call, op));
+    }
     switch (op->collective) {
     case WEFT_COLL_ALL_REDUCE:
         return wf_shm_all_reduce(group, op);
