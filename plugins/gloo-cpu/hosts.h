@@ -18,6 +18,12 @@
 
 #include "gloo_bridge.h"
 
+/* Shared memory of the first rank, through which the others of its host pass data. */
+struct wf_hosts_stage {
+    void *memory;
+    uint64_t bytes;
+};
+
 struct wf_cpu_hosts {
     const struct gloo_bridge *bridge;
     struct gloo_device *device;
@@ -29,7 +35,7 @@ struct wf_cpu_hosts {
     int32_t most;           /* ranks on the fullest host */
 
     uint64_t stage_bytes; /* the most that is staged at once; the same on all ranks */
-    struct wf_shm_stage stage;
+    struct wf_hosts_stage stage;
     _Atomic(bool) hung_up;
 
     /* Room for what one collective works out. */

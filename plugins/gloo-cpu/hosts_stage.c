@@ -3,7 +3,7 @@
 
 static weft_status grow(struct wf_cpu_comm *comm, uint64_t bytes)
 {
-    struct wf_shm_stage *stage = &comm->other_hosts->stage;
+    struct wf_hosts_stage *stage = &comm->other_hosts->stage;
     struct wf_cpu_heap *heap = comm->group.heap;
 
     if (stage->memory != NULL && stage->bytes >= bytes) return WEFT_OK;
@@ -34,7 +34,7 @@ weft_status wf_hosts_share(struct wf_cpu_comm *comm, const struct wf_shm_call *c
     struct wf_shm_share share;
 
     CPU_TRY(wf_hosts_stage(comm, bytes, &own));
-    share = (struct wf_shm_share){.recv = own, .recv_bytes = own != NULL ? bytes : 0};
+    share = (struct wf_shm_share){.recv = own};
     CPU_TRY(wf_shm_begin(group, call, &share));
     CPU_TRY(wf_shm_meet(group, 0));
     *stage = own != NULL ? own : wf_shm_target(group, 0);

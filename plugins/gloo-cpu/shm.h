@@ -14,8 +14,9 @@
 #include "stream.h"
 
 #define SHM_SLOTS   8
-#define SHM_INLINE  4096 /* bytes of data that travel in the slot itself */
-#define SHM_TINY    40   /* bytes that travel in the slot's first cache line */
+#define SHM_INLINE  4096                  /* bytes of data that travel in the slot itself */
+#define SHM_TINY    40                    /* bytes that travel in the slot's first cache line */
+#define SHM_STAGE   (UINT64_C(256) << 10) /* bytes of private memory put up at once */
 #define SHM_NOWHERE UINT64_MAX
 #define SHM_PULL    WEFT_COLL_COUNT       /* a pull, among the collectives */
 #define SHM_CHECK   (WEFT_COLL_COUNT + 1) /* the comparison of calls before each */
@@ -29,7 +30,7 @@ struct wf_shm_call {
     uint64_t count;
 };
 
-enum wf_shm_where { SHM_IN_LINE, SHM_IN_SLOT, SHM_BY_REFERENCE };
+enum wf_shm_where { SHM_IN_LINE, SHM_IN_SLOT, SHM_BY_REFERENCE, SHM_IN_PIECES };
 
 /* Where a buffer lies: in its owner's address space, and in its owner's heap or nowhere. */
 struct wf_shm_place {
@@ -52,7 +53,7 @@ struct wf_shm_slot {
     };
     _Alignas(16) unsigned char scale[16]; /* premul_sum */
     uint64_t bytes;                       /* sent */
-    uint64_t shift; /* pull: how far behind its buffer's start the shared part begins */
+    uint64_t shift; /* where the shared part begins, or how much of it is to be read */
     /* With calls that have counts per rank: the owner's spans, one per rank. */
     unsigned char data[]; /* spans, then up to SHM_INLINE bytes */
 };
@@ -62,6 +63,12 @@ enum wf_shm_state { SHM_WORKING, SHM_LEFT, SHM_FAILED };
 struct wf_shm_board {
     uint64_t token;
     _Alignas(CPU_LINE) _Atomic(uint64_t) done;
+    /* Private memory goes in pieces through a stage, which lies in the owner's heap and has two
+     * halves.  Both count pieces of the collective being done, whose number is in the upper half:
+     * those the owner put up, and those of its peers that it is done with. */
+    _Alignas(CPU_LINE) _Atomic(uint64_t) filled;
+    _Atomic(uint64_t) stage; /* its offset plus one, or 0 */
+    _Alignas(CPU_LINE) _Atomic(uint64_t) drained;
     /* A sleeping owner waits on BELL; whoever changes what it may wait for rings, if SLEEPERS. */
     _Alignas(CPU_LINE) _Atomic(uint32_t) sleepers;
     _Atomic(uint32_t) bell;
@@ -91,12 +98,6 @@ struct wf_shm_fault {
     char text[512];
 };
 
-/* A shared stand-in for private memory. */
-struct wf_shm_stage {
-    void *memory;
-    uint64_t bytes;
-};
-
 struct wf_shm_group {
     struct wf_cpu_heap *heap; /* this rank's */
     const char *label;        /* of the communicator, for messages */
@@ -110,8 +111,8 @@ struct wf_shm_group {
     uint64_t peers_done; /* all peers are known to be done with this one */
     const char *doing;   /* what is being done, for messages */
     struct wf_shm_fault fault;
-    struct wf_shm_stage send_stage, recv_stage;
-    void *target;              /* where this rank's result goes: RECV or its stand-in */
+    unsigned char *stage;      /* NULL until it is needed */
+    bool in_pieces;            /* somebody's data in this collective comes in pieces */
     struct wf_shm_span *spans; /* room for SIZE */
     const void **sources, **starts, **scales; /* likewise */
     bool one_process;
@@ -191,16 +192,17 @@ void wf_shm_wait_expect(int32_t ranks);
 struct wf_shm_share {
     const void *send;
     uint64_t send_bytes;
-    void *recv; /* NULL: nobody else writes it */
-    uint64_t recv_bytes;
+    void *recv;                      /* what peers may write, if they can reach it */
     const void *scale;               /* one element for premul_sum, or NULL */
-    const struct wf_shm_span *spans; /* parts of SEND (or of RECV) per rank, or NULL */
+    const struct wf_shm_span *spans; /* parts of SEND per rank, or NULL: all read the same */
     uint64_t shift;                  /* as in the slot */
-    bool by_reference;               /* also where it is small; never in a stand-in if BYTES is 0 */
-    bool copy_send;                  /* RECV overlaps SEND: peers must read a copy */
+    int32_t reader;                  /* who reads SEND; -1: everybody */
+    bool by_reference;               /* also where SEND is small, and never in pieces */
+    bool in_pieces;                  /* RECV overlaps SEND, which peers must not read */
 };
 
-/* Begin the next collective.  SEND goes into the slot if it is small and RECV is not shared. */
+/* Begin the next collective.  SEND goes into the slot if it is small and RECV is not shared; else
+ * its place does if peers can reach it; else its first piece is put up. */
 weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *call,
                          const struct wf_shm_share *share);
 /* Wait for RANK to begin it too, and check that it makes the same call. */
@@ -208,14 +210,46 @@ weft_status wf_shm_meet(struct wf_shm_group *group, int32_t rank);
 weft_status wf_shm_meet_all(struct wf_shm_group *group);
 /* This rank is done with everybody's memory. */
 void wf_shm_done(struct wf_shm_group *group);
-/* Wait until RANK (-1: every rank) is done with ours, if ours was shared by reference. */
+/* Wait until RANK (-1: every rank) is done with ours, if it is not in the slot. */
 weft_status wf_shm_settle(struct wf_shm_group *group, int32_t rank);
 
 struct wf_shm_slot *wf_shm_slot(const struct wf_shm_group *group, int32_t rank);
-/* What RANK sent, the memory it receives in, and its spans.  Only after meeting it. */
+/* What RANK sent, the memory it receives in, and its spans.  Only after meeting it.  NULL if it
+ * cannot be reached. */
 const void *wf_shm_sent(const struct wf_shm_group *group, int32_t rank);
 void *wf_shm_target(const struct wf_shm_group *group, int32_t rank);
 const struct wf_shm_span *wf_shm_spans(const struct wf_shm_group *group, int32_t rank);
+/* Can all peers reach this memory of ours?  And what lies at PLACE, whosever it is? */
+bool wf_shm_reachable(const struct wf_shm_group *group, const void *memory, uint64_t bytes);
+static inline bool wf_shm_place_reachable(const struct wf_shm_group *group,
+                                          const struct wf_shm_place *place)
+{
+    return group->one_process || place->offset != SHM_NOWHERE;
+}
+struct wf_shm_place wf_shm_place_of(const struct wf_shm_group *group, const void *memory);
+
+/* ---- shm_stage.c: private memory, in pieces ---- */
+
+/* Bytes of a piece: SPREAD if each reader gets another one. */
+uint64_t wf_shm_piece_bytes(const struct wf_shm_group *group, bool spread);
+/* How many pieces SHARE makes; 0 if it does not go in pieces. */
+uint64_t wf_shm_piece_count(const struct wf_shm_group *group, const struct wf_shm_share *share);
+/* Put up piece INDEX of SHARE, when everybody is done with the one before the last. */
+weft_status wf_shm_fill(struct wf_shm_group *group, const struct wf_shm_share *share,
+                        uint64_t index);
+/* Room for piece INDEX of our own making, and telling READER (-1: all) that it is there. */
+weft_status wf_shm_stage_room(struct wf_shm_group *group, uint64_t index, int32_t reader,
+                              unsigned char **room);
+void wf_shm_stage_put_up(struct wf_shm_group *group, uint64_t index, int32_t reader);
+/* Wait for piece INDEX of RANK. */
+weft_status wf_shm_piece(struct wf_shm_group *group, int32_t rank, uint64_t index, bool spread,
+                         const unsigned char **piece);
+/* We are done with everybody's piece INDEX. */
+void wf_shm_drained(struct wf_shm_group *group, uint64_t index);
+static inline bool wf_shm_is_in_pieces(const struct wf_shm_group *group, int32_t rank)
+{
+    return wf_shm_slot(group, rank)->call.where == SHM_IN_PIECES;
+}
 
 /* ---- shm_check.c ---- */
 

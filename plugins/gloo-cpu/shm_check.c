@@ -5,6 +5,7 @@
 #include "shm.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void print_call(const struct wf_shm_call *call, char *text, size_t bytes)
 {
@@ -129,7 +130,7 @@ static weft_status compare_records(struct wf_shm_group *group, const struct reco
                                    size_t bytes)
 {
     struct wf_shm_call call = {.collective = SHM_CHECK, .root = -1};
-    struct wf_shm_share share = {.send = record, .send_bytes = bytes};
+    struct wf_shm_share share = {.send = record, .send_bytes = bytes, .reader = -1};
 
     CPU_TRY(wf_shm_begin(group, &call, &share));
     group->doing = wf_cpu_collective_name(record->call.collective);
@@ -143,13 +144,21 @@ weft_status wf_shm_check_all(struct wf_shm_group *group, const struct wf_shm_cal
                              const struct wf_shm_op *op)
 {
     size_t bytes = sizeof(struct record) + 2 * (size_t)group->size * sizeof(uint64_t);
-    struct record *record = wf_cpu_alloc(bytes);
+    struct record *record;
+    void *memory = NULL;
     weft_status status;
 
-    if (record == NULL) return wf_shm_fail(group, WEFT_ERR_NO_MEMORY, "check: out of memory");
+    /* In shared memory, since with many ranks it does not fit into a slot. */
+    status = wf_cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &memory);
+    if (status != WEFT_OK) return wf_shm_fail(group, status, "check: out of shared memory");
+    record = memory;
+    memset(record, 0, bytes);
     record->call = *call;
     if (op != NULL) fill_bytes(group, op, record);
     status = compare_records(group, record, bytes);
-    wf_cpu_free(record);
+    if (status == WEFT_OK)
+        wf_cpu_heap_free(group->heap, memory);
+    else
+        wf_shm_leave_behind(group, memory);
     return status;
 }

@@ -28,12 +28,6 @@ weft_status wf_shm_group_prepare(struct wf_shm_group *group, uint64_t token)
     return wf_shm_mail_open(group);
 }
 
-static void release_stage(struct wf_shm_group *group, struct wf_shm_stage *stage)
-{
-    if (stage->memory != NULL) wf_cpu_heap_free(group->heap, stage->memory);
-    stage->memory = NULL;
-}
-
 struct wf_shm_leftover {
     struct wf_shm_leftover *next;
     void *memory;
@@ -60,6 +54,7 @@ static void retire(struct wf_shm_group *group)
 
     for (int32_t p = 0; group->mail != NULL && p < group->size; p++)
         wf_shm_leave_behind(group, group->mail->lines[p].out);
+    wf_shm_leave_behind(group, group->stage);
     for (leftover = group->leftovers; leftover != NULL; leftover = leftover->next)
         most++;
     pointers = wf_cpu_alloc(most * sizeof *pointers);
@@ -81,8 +76,6 @@ void wf_shm_group_close(struct wf_shm_group *group)
     if (group->board != NULL) {
         atomic_compare_exchange_strong(&group->board->state, &working, SHM_LEFT);
         wf_shm_ring_all(group);
-        release_stage(group, &group->send_stage);
-        release_stage(group, &group->recv_stage);
         pthread_mutex_destroy(&group->fault.lock);
         retire(group);
     }

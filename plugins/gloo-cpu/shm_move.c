@@ -3,6 +3,18 @@
 
 #include <string.h>
 
+#define SPLIT_BYTES (UINT64_C(128) << 10) /* from here on a broadcast's root helps its readers */
+
+/* One collective seen from one rank. */
+struct move {
+    const struct wf_shm_op *op;
+    struct wf_shm_share share;
+    int32_t from; /* the rank to read from; -1: all; -2: none */
+    /* Parts of RECV: COUNTS[p] elements at OFFSETS[p], or else COUNT elements at p x COUNT. */
+    const uint64_t *counts, *offsets;
+    bool whole; /* RECV is one part, at its beginning */
+};
+
 static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
 {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
@@ -43,46 +55,6 @@ static uint64_t reach_of(const struct wf_shm_group *group, const struct wf_shm_o
     return end;
 }
 
-/* Done reading; wait until the others are done with our memory. */
-static weft_status finish(struct wf_shm_group *group)
-{
-    wf_shm_done(group);
-    return wf_shm_settle(group, -1);
-}
-
-weft_status wf_shm_barrier(struct wf_shm_group *group, const struct wf_shm_op *op)
-{
-    struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    struct wf_shm_share share = {0};
-
-    CPU_TRY(wf_shm_begin(group, &call, &share));
-    CPU_TRY(wf_shm_meet_all(group));
-    return finish(group);
-}
-
-weft_status wf_shm_all_gather(struct wf_shm_group *group, const struct wf_shm_op *op)
-{
-    struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    struct wf_shm_span mine = part(op, op->recv_counts, op->recv_offsets, group->rank);
-    uint64_t end = reach_of(group, op, op->recv_counts, op->recv_offsets);
-    bool in_place = (const unsigned char *)op->recv + mine.offset == op->send;
-    struct wf_shm_share share = {.send = op->send,
-                                 .send_bytes = mine.bytes,
-                                 .copy_send =
-                                     !in_place && overlap(op->send, mine.bytes, op->recv, end)};
-
-    CPU_TRY(wf_shm_begin(group, &call, &share));
-    for (int32_t i = 0; i < group->size; i++) {
-        int32_t p = (group->rank + i) % group->size;
-        struct wf_shm_span span = part(op, op->recv_counts, op->recv_offsets, p);
-
-        CPU_TRY(wf_shm_meet(group, p));
-        if (p == group->rank && in_place) continue;
-        copy(op->recv, span.offset, wf_shm_sent(group, p), span.bytes);
-    }
-    return finish(group);
-}
-
 /* Where in a buffer each rank's part lies, to be told to all. */
 static const struct wf_shm_span *spans_of(struct wf_shm_group *group, const struct wf_shm_op *op,
                                           const uint64_t *counts, const uint64_t *offsets)
@@ -92,93 +64,249 @@ static const struct wf_shm_span *spans_of(struct wf_shm_group *group, const stru
     return group->spans;
 }
 
-weft_status wf_shm_all_to_all(struct wf_shm_group *group, const struct wf_shm_op *op)
+/* ---- reading ---- */
+
+static struct wf_shm_span target_of(const struct move *move, int32_t rank)
+{
+    struct wf_shm_span span = part(move->op, move->counts, move->offsets, rank);
+
+    if (move->whole) span.offset = 0;
+    return span;
+}
+
+static bool is_spread(const struct move *move)
+{
+    return move->share.spans != NULL || move->whole;
+}
+
+/* Our part of RANK's data. */
+static struct wf_shm_span source_of(const struct wf_shm_group *group, const struct move *move,
+                                    int32_t rank)
+{
+    struct wf_shm_span span = {.bytes = wf_shm_slot(group, rank)->bytes};
+
+    return is_spread(move) ? wf_shm_spans(group, rank)[group->rank] : span;
+}
+
+/* What goes in pieces is read in pieces.  So is everything if RECV overlaps SEND: no piece of ours
+ * may be overwritten before it is up. */
+static bool in_steps(const struct wf_shm_group *group, const struct move *move, int32_t rank)
+{
+    return rank != group->rank && (move->share.in_pieces || wf_shm_is_in_pieces(group, rank));
+}
+
+/* Piece INDEX of what RANK has for us, or at once all of it. */
+static weft_status read_from(struct wf_shm_group *group, const struct move *move, int32_t rank,
+                             uint64_t index)
+{
+    uint64_t piece = wf_shm_piece_bytes(group, is_spread(move)), at = index * piece, bytes;
+    struct wf_shm_span from, to = target_of(move, rank);
+    const unsigned char *data = move->op->send;
+
+    if (index == 0) CPU_TRY(wf_shm_meet(group, rank));
+    from = source_of(group, move, rank);
+    if (index == 0) CPU_TRY(wf_shm_check_bytes(group, rank, from.bytes, group->rank, to.bytes));
+    if (!in_steps(group, move, rank)) {
+        if (index > 0) return WEFT_OK;
+        if (rank != group->rank) data = wf_shm_sent(group, rank);
+        copy(move->op->recv, to.offset, data + from.offset, to.bytes);
+        return WEFT_OK;
+    }
+    if (at >= to.bytes) return WEFT_OK;
+    bytes = to.bytes - at < piece ? to.bytes - at : piece;
+    if (wf_shm_is_in_pieces(group, rank))
+        CPU_TRY(wf_shm_piece(group, rank, index, is_spread(move), &data));
+    else
+        data = (const unsigned char *)wf_shm_sent(group, rank) + from.offset + at;
+    copy(move->op->recv, to.offset + at, data, bytes);
+    return WEFT_OK;
+}
+
+/* In how many steps we read. */
+static uint64_t count_steps(const struct wf_shm_group *group, const struct move *move)
+{
+    uint64_t piece = wf_shm_piece_bytes(group, is_spread(move)), most = 1;
+
+    for (int32_t p = 0; p < group->size; p++) {
+        uint64_t bytes = target_of(move, p).bytes;
+
+        if (move->from != -1 && move->from != p) continue;
+        if (in_steps(group, move, p) && (bytes + piece - 1) / piece > most)
+            most = (bytes + piece - 1) / piece;
+    }
+    return most;
+}
+
+static weft_status read_all(struct wf_shm_group *group, const struct move *move, uint64_t index)
+{
+    if (move->from >= 0) return read_from(group, move, move->from, index);
+    for (int32_t i = 0; move->from == -1 && i < group->size; i++)
+        CPU_TRY(read_from(group, move, (group->rank + i) % group->size, index));
+    return WEFT_OK;
+}
+
+static weft_status run(struct wf_shm_group *group, const struct move *move)
+{
+    struct wf_shm_call call = wf_shm_call_of(move->op, group->size);
+    uint64_t own, theirs;
+
+    CPU_TRY(wf_shm_begin(group, &call, &move->share));
+    CPU_TRY(read_all(group, move, 0));
+    if (group->in_pieces) {
+        own = wf_shm_piece_count(group, &move->share);
+        theirs = move->from == -2 ? 0 : count_steps(group, move);
+        wf_shm_drained(group, 0);
+        for (uint64_t i = 1; i < own || i < theirs; i++) {
+            if (i < own) CPU_TRY(wf_shm_fill(group, &move->share, i));
+            if (i < theirs) CPU_TRY(read_all(group, move, i));
+            wf_shm_drained(group, i);
+        }
+    }
+    wf_shm_done(group);
+    return wf_shm_settle(group, move->share.reader);
+}
+
+/* ---- the collectives ---- */
+
+weft_status wf_shm_barrier(struct wf_shm_group *group, const struct wf_shm_op *op)
 {
     struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    uint64_t send_end = reach_of(group, op, op->send_counts, op->send_offsets);
-    uint64_t recv_end = reach_of(group, op, op->recv_counts, op->recv_offsets);
-    struct wf_shm_share share = {.send = op->send,
-                                 .send_bytes = send_end,
-                                 .spans = spans_of(group, op, op->send_counts, op->send_offsets),
-                                 .copy_send = overlap(op->send, send_end, op->recv, recv_end)};
+    struct wf_shm_share share = {0};
 
     CPU_TRY(wf_shm_begin(group, &call, &share));
-    for (int32_t i = 0; i < group->size; i++) {
+    CPU_TRY(wf_shm_meet_all(group));
+    wf_shm_done(group);
+    return WEFT_OK;
+}
+
+weft_status wf_shm_all_gather(struct wf_shm_group *group, const struct wf_shm_op *op)
+{
+    struct wf_shm_span mine = part(op, op->recv_counts, op->recv_offsets, group->rank);
+    uint64_t end = reach_of(group, op, op->recv_counts, op->recv_offsets);
+    bool in_place = (const unsigned char *)op->recv + mine.offset == op->send;
+    struct move move = {.op = op,
+                        .share = {.send = op->send, .send_bytes = mine.bytes, .reader = -1},
+                        .from = -1,
+                        .counts = op->recv_counts,
+                        .offsets = op->recv_offsets};
+
+    move.share.in_pieces = !in_place && overlap(op->send, mine.bytes, op->recv, end);
+    return run(group, &move);
+}
+
+weft_status wf_shm_all_to_all(struct wf_shm_group *group, const struct wf_shm_op *op)
+{
+    uint64_t send_end = reach_of(group, op, op->send_counts, op->send_offsets);
+    uint64_t recv_end = reach_of(group, op, op->recv_counts, op->recv_offsets);
+    struct move move = {.op = op,
+                        .share = {.send = op->send,
+                                  .send_bytes = send_end,
+                                  .spans = spans_of(group, op, op->send_counts, op->send_offsets),
+                                  .reader = -1,
+                                  .in_pieces = overlap(op->send, send_end, op->recv, recv_end)},
+                        .from = -1,
+                        .counts = op->recv_counts,
+                        .offsets = op->recv_offsets};
+
+    return run(group, &move);
+}
+
+weft_status wf_shm_gather(struct wf_shm_group *group, const struct wf_shm_op *op)
+{
+    bool root = group->rank == op->root;
+    uint64_t bytes = op->count * op->element;
+    struct move move = {.op = op,
+                        .share = {.send = op->send, .send_bytes = bytes, .reader = op->root},
+                        .from = root ? -1 : -2,
+                        .counts = op->recv_counts,
+                        .offsets = op->recv_offsets};
+
+    move.share.by_reference = root; /* nobody reads it */
+    return run(group, &move);
+}
+
+weft_status wf_shm_scatter(struct wf_shm_group *group, const struct wf_shm_op *op)
+{
+    bool root = group->rank == op->root;
+    struct move move = {.op = op, .share = {.reader = -1}, .from = op->root, .whole = true};
+
+    if (root) {
+        move.share.send = op->send;
+        move.share.send_bytes = reach_of(group, op, op->send_counts, op->send_offsets);
+        move.share.spans = spans_of(group, op, op->send_counts, op->send_offsets);
+    }
+    return run(group, &move);
+}
+
+/* ---- broadcast, in which the root helps ---- */
+
+/* How much of a large broadcast each reader should read itself: the root copies the rest into its
+ * memory, unless it must fill its own anyway. */
+static uint64_t head_of(const struct wf_shm_group *group, uint64_t bytes)
+{
+    uint64_t size = (uint64_t)group->size;
+
+    return bytes / size * (size - 1) / 4096 * 4096;
+}
+
+static weft_status push_tails(struct wf_shm_group *group, const struct wf_shm_op *op, uint64_t head)
+{
+    uint64_t bytes = op->count * op->element;
+
+    for (int32_t i = 1; i < group->size; i++) {
         int32_t p = (group->rank + i) % group->size;
-        struct wf_shm_span from, to = part(op, op->recv_counts, op->recv_offsets, p);
 
         CPU_TRY(wf_shm_meet(group, p));
-        from = wf_shm_spans(group, p)[group->rank];
-        CPU_TRY(wf_shm_check_bytes(group, p, from.bytes, group->rank, to.bytes));
-        copy(op->recv, to.offset, (const unsigned char *)wf_shm_sent(group, p) + from.offset,
-             to.bytes);
+        if (wf_shm_place_reachable(group, &wf_shm_slot(group, p)->at.recv))
+            memcpy((unsigned char *)wf_shm_target(group, p) + head,
+                   (const unsigned char *)op->send + head, bytes - head);
     }
-    return finish(group);
+    return WEFT_OK;
+}
+
+static weft_status broadcast_root(struct wf_shm_group *group, const struct wf_shm_op *op)
+{
+    struct wf_shm_call call = wf_shm_call_of(op, group->size);
+    uint64_t bytes = op->count * op->element;
+    struct wf_shm_share share = {
+        .send = op->send, .send_bytes = bytes, .shift = bytes, .reader = -1};
+    uint64_t pieces;
+
+    if (op->send == op->recv && bytes >= SPLIT_BYTES && wf_shm_reachable(group, op->send, bytes))
+        share.shift = head_of(group, bytes);
+    CPU_TRY(wf_shm_begin(group, &call, &share));
+    if (share.shift < bytes) CPU_TRY(push_tails(group, op, share.shift));
+    copy(op->recv, 0, op->send, bytes);
+    pieces = wf_shm_piece_count(group, &share);
+    for (uint64_t i = 1; i < pieces; i++)
+        CPU_TRY(wf_shm_fill(group, &share, i));
+    wf_shm_done(group);
+    return wf_shm_settle(group, -1);
 }
 
 weft_status wf_shm_broadcast(struct wf_shm_group *group, const struct wf_shm_op *op)
 {
     struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    uint64_t bytes = op->count * op->element;
-    bool root = group->rank == op->root;
-    struct wf_shm_share share = {.send = op->send, .send_bytes = root ? bytes : 0};
+    uint64_t bytes = op->count * op->element, piece = wf_shm_piece_bytes(group, false), head;
+    struct wf_shm_share share = {.recv = bytes >= SPLIT_BYTES ? op->recv : NULL};
+    const unsigned char *data = NULL;
 
-    share.copy_send = root && op->send != op->recv && overlap(op->send, bytes, op->recv, bytes);
+    if (group->rank == op->root) return broadcast_root(group, op);
     CPU_TRY(wf_shm_begin(group, &call, &share));
     CPU_TRY(wf_shm_meet(group, op->root));
-    copy(op->recv, 0, root && !share.copy_send ? op->send : wf_shm_sent(group, op->root), bytes);
-    return finish(group);
-}
-
-weft_status wf_shm_gather(struct wf_shm_group *group, const struct wf_shm_op *op)
-{
-    struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    bool root = group->rank == op->root;
-    uint64_t bytes = op->count * op->element, end;
-    struct wf_shm_share share = {.send = op->send, .send_bytes = bytes};
-
-    if (root) {
-        struct wf_shm_span mine = part(op, op->recv_counts, op->recv_offsets, group->rank);
-        end = reach_of(group, op, op->recv_counts, op->recv_offsets);
-        share.copy_send = (const unsigned char *)op->recv + mine.offset != op->send &&
-                          overlap(op->send, bytes, op->recv, end);
+    if (!wf_shm_is_in_pieces(group, op->root)) {
+        head = wf_shm_slot(group, op->root)->shift;
+        if (!wf_shm_reachable(group, op->recv, bytes)) head = bytes;
+        copy(op->recv, 0, wf_shm_sent(group, op->root), head);
+        wf_shm_done(group);
+        if (head == bytes) return WEFT_OK;
+        return wf_shm_wait(group, &group->peers[op->root].board->done, group->number, op->root);
     }
-    CPU_TRY(wf_shm_begin(group, &call, &share));
-    for (int32_t i = 0; root && i < group->size; i++) {
-        int32_t p = (group->rank + i) % group->size;
-        struct wf_shm_span span = part(op, op->recv_counts, op->recv_offsets, p);
-
-        CPU_TRY(wf_shm_meet(group, p));
-        CPU_TRY(
-            wf_shm_check_bytes(group, p, wf_shm_slot(group, p)->bytes, group->rank, span.bytes));
-        copy(op->recv, span.offset, wf_shm_sent(group, p), span.bytes);
+    for (uint64_t i = 0; i * piece < bytes; i++) {
+        CPU_TRY(wf_shm_piece(group, op->root, i, false, &data));
+        copy(op->recv, i * piece, data, bytes - i * piece < piece ? bytes - i * piece : piece);
+        wf_shm_drained(group, i);
     }
-    if (!root) CPU_TRY(wf_shm_meet(group, op->root));
     wf_shm_done(group);
-    return wf_shm_settle(group, op->root);
-}
-
-weft_status wf_shm_scatter(struct wf_shm_group *group, const struct wf_shm_op *op)
-{
-    struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    bool root = group->rank == op->root;
-    uint64_t bytes = op->count * op->element;
-    struct wf_shm_share share = {0};
-    struct wf_shm_span from;
-
-    if (root) {
-        struct wf_shm_span mine = part(op, op->send_counts, op->send_offsets, group->rank);
-
-        share.send = op->send;
-        share.send_bytes = reach_of(group, op, op->send_counts, op->send_offsets);
-        share.spans = spans_of(group, op, op->send_counts, op->send_offsets);
-        share.copy_send = (const unsigned char *)op->send + mine.offset != op->recv &&
-                          overlap(op->send, share.send_bytes, op->recv, bytes);
-    }
-    CPU_TRY(wf_shm_begin(group, &call, &share));
-    CPU_TRY(wf_shm_meet(group, op->root));
-    from = wf_shm_spans(group, op->root)[group->rank];
-    CPU_TRY(wf_shm_check_bytes(group, op->root, from.bytes, group->rank, bytes));
-    copy(op->recv, 0, (const unsigned char *)wf_shm_sent(group, op->root) + from.offset, bytes);
-    return finish(group);
+    return WEFT_OK;
 }

@@ -53,18 +53,23 @@ static bool needs_second_round(const struct wf_shm_group *group)
     return false;
 }
 
-/* Begin again, with a shared copy instead of private memory.  *SHIFT is how far the copy begins
- * behind the buffer. */
+/* Begin again, with a shared copy instead of private memory: *COPY, to be freed. */
 static weft_status second_round(struct wf_shm_group *group, const struct wf_shm_pull *pull,
-                                struct wf_shm_call *call)
+                                const struct wf_shm_call *call, void **copy)
 {
     bool is_private = wf_shm_slot(group, group->rank)->at.send.offset == SHM_NOWHERE;
     struct wf_shm_span demand = find_demand(group);
     struct wf_shm_share share = {.send = pull->send, .by_reference = true};
 
     if (is_private && demand.bytes > 0) {
-        share.send = (const unsigned char *)pull->send + demand.offset;
-        share.send_bytes = demand.bytes;
+        weft_status status =
+            wf_cpu_heap_allocate(group->heap, demand.bytes, WEFT_MEMORY_DEVICE, copy);
+
+        if (status != WEFT_OK)
+            return wf_shm_fail(group, status, "pull: no shared memory for %llu bytes",
+                               (unsigned long long)demand.bytes);
+        memcpy(*copy, (const unsigned char *)pull->send + demand.offset, demand.bytes);
+        share.send = *copy;
         share.shift = demand.offset;
     }
     wf_shm_done(group);
@@ -189,6 +194,25 @@ static weft_status reduce_box(struct wf_shm_group *group, const struct wf_shm_pu
     return wf_shm_fail(group, status, "pull: out of memory");
 }
 
+static weft_status run(struct wf_shm_group *group, const struct wf_shm_pull *pull,
+                       const struct wf_shm_call *call, void **copy)
+{
+    struct wf_shm_share share = {.send = pull->send, .by_reference = true};
+
+    if (!group->one_process && !group->all_readable) {
+        find_wishes(group, pull);
+        share.spans = group->spans;
+    }
+    CPU_TRY(wf_shm_begin(group, call, &share));
+    CPU_TRY(wf_shm_meet_all(group));
+    if (needs_second_round(group)) CPU_TRY(second_round(group, pull, call, copy));
+    for (uint64_t i = 0; i < pull->regions->count; i++)
+        CPU_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
+                                  : copy_box(group, pull, &pull->regions->boxes[i]));
+    wf_shm_done(group);
+    return wf_shm_settle(group, -1);
+}
+
 weft_status wf_shm_pull(struct wf_shm_group *group, const struct wf_shm_pull *pull)
 {
     struct wf_shm_call call = {.collective = SHM_PULL,
@@ -196,19 +220,12 @@ weft_status wf_shm_pull(struct wf_shm_group *group, const struct wf_shm_pull *pu
                                .reduction = (uint8_t)(pull->holders > 1 ? pull->reduction : 0),
                                .root = -1,
                                .count = pull->holders};
-    struct wf_shm_share share = {.send = pull->send, .spans = group->spans, .by_reference = true};
+    void *copy = NULL;
+    weft_status status;
 
-    if (!group->one_process && !group->all_readable)
-        find_wishes(group, pull);
-    else
-        share.spans = NULL;
     if (group->flags & WEFT_COMM_CHECK) CPU_TRY(wf_shm_check_all(group, &call, NULL));
-    CPU_TRY(wf_shm_begin(group, &call, &share));
-    CPU_TRY(wf_shm_meet_all(group));
-    if (needs_second_round(group)) CPU_TRY(second_round(group, pull, &call));
-    for (uint64_t i = 0; i < pull->regions->count; i++)
-        CPU_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
-                                  : copy_box(group, pull, &pull->regions->boxes[i]));
-    wf_shm_done(group);
-    return wf_shm_settle(group, -1);
+    status = run(group, pull, &call, &copy);
+    if (copy != NULL && status == WEFT_OK) wf_cpu_heap_free(group->heap, copy);
+    if (copy != NULL && status != WEFT_OK) wf_shm_leave_behind(group, copy);
+    return status;
 }

@@ -52,18 +52,19 @@ static weft_status all_reduce_small(struct wf_shm_group *group, const struct wf_
     return WEFT_OK;
 }
 
-/* Elements [first, last) of COUNT that rank works on; boundaries lie on cache lines. */
-static void slice(const struct wf_shm_group *group, const struct wf_shm_op *op, uint64_t *first,
-                  uint64_t *last)
+/* ---- slices: one for each rank ---- */
+
+/* Elements [*FIRST, *LAST) of COUNT that RANK works on; boundaries lie on cache lines. */
+static void slice(const struct wf_shm_group *group, const struct wf_shm_op *op, int32_t rank,
+                  uint64_t count, uint64_t *first, uint64_t *last)
 {
     uint64_t line = 256 / op->element, size = (uint64_t)group->size;
-    uint64_t lines = (op->count + line - 1) / line;
-    uint64_t rank = (uint64_t)group->rank;
+    uint64_t lines = (count + line - 1) / line;
 
-    *first = lines * rank / size * line;
-    *last = lines * (rank + 1) / size * line;
-    if (*first > op->count) *first = op->count;
-    if (*last > op->count) *last = op->count;
+    *first = lines * (uint64_t)rank / size * line;
+    *last = lines * ((uint64_t)rank + 1) / size * line;
+    if (*first > count) *first = count;
+    if (*last > count) *last = count;
 }
 
 /* Reduce this rank's slice and write it to ROOT, or to every rank when ROOT is -1. */
@@ -74,7 +75,7 @@ static void push_slice(struct wf_shm_group *group, const struct wf_shm_op *op, i
     unsigned char *base = wf_shm_target(group, home);
 
     find_sources(group);
-    slice(group, op, &first, &last);
+    slice(group, op, group->rank, op->count, &first, &last);
     for (; first < last; first += piece) {
         uint64_t count = last - first < piece ? last - first : piece;
         uint64_t offset = first * op->element;
@@ -87,84 +88,236 @@ static void push_slice(struct wf_shm_group *group, const struct wf_shm_op *op, i
     }
 }
 
-static weft_status reduce_slices(struct wf_shm_group *group, const struct wf_shm_op *op,
-                                 int32_t root)
+/* Can everybody reach what everybody sends, and where the result goes? */
+static bool all_reachable(const struct wf_shm_group *group, int32_t root)
+{
+    for (int32_t p = 0; p < group->size; p++) {
+        const struct wf_shm_slot *slot = wf_shm_slot(group, p);
+
+        if (!wf_shm_place_reachable(group, &slot->at.send)) return false;
+        if ((root < 0 || root == p) && !wf_shm_place_reachable(group, &slot->at.recv)) return false;
+    }
+    return true;
+}
+
+/* ---- private memory: pieces of it go up, and pieces of the result ---- */
+
+/* Pointers to elements from FIRST on of what everybody sends, in group->sources. */
+static weft_status find_pieces(struct wf_shm_group *group, const struct wf_shm_op *op,
+                               uint64_t first, uint64_t index)
+{
+    for (int32_t p = 0; p < group->size; p++) {
+        const unsigned char *data;
+
+        group->scales[p] = wf_shm_slot(group, p)->scale;
+        if (p == group->rank) {
+            data = (const unsigned char *)op->send + first * op->element;
+        } else if (wf_shm_is_in_pieces(group, p)) {
+            CPU_TRY(wf_shm_piece(group, p, index, false, &data));
+        } else {
+            data = (const unsigned char *)wf_shm_sent(group, p) + first * op->element;
+        }
+        group->sources[p] = data;
+    }
+    return WEFT_OK;
+}
+
+/* COUNT elements from FIRST on.  Our piece of what is sent has an even number and is up already;
+ * our slice of the result becomes the next, odd one. */
+static weft_status all_reduce_piece(struct wf_shm_group *group, const struct wf_shm_op *op,
+                                    uint64_t first, uint64_t count, uint64_t index)
+{
+    unsigned char *target = (unsigned char *)op->recv + first * op->element, *room = NULL;
+    uint64_t low, high;
+
+    CPU_TRY(find_pieces(group, op, first, index));
+    slice(group, op, group->rank, count, &low, &high);
+    CPU_TRY(wf_shm_stage_room(group, index + 1, -1, &room));
+    reduce_range(group, op, low, high - low, room);
+    wf_shm_stage_put_up(group, index + 1, -1);
+    wf_shm_drained(group, index);
+    for (int32_t i = 0; i < group->size; i++) {
+        int32_t p = (group->rank + i) % group->size;
+        const unsigned char *result = room;
+
+        if (p != group->rank) CPU_TRY(wf_shm_piece(group, p, index + 1, false, &result));
+        slice(group, op, p, count, &low, &high);
+        memcpy(target + low * op->element, result, (high - low) * op->element);
+    }
+    wf_shm_drained(group, index + 1);
+    return WEFT_OK;
+}
+
+static weft_status put_up(struct wf_shm_group *group, const void *data, uint64_t bytes,
+                          uint64_t index)
+{
+    unsigned char *room = NULL;
+
+    CPU_TRY(wf_shm_stage_room(group, index, -1, &room));
+    memcpy(room, data, bytes);
+    wf_shm_stage_put_up(group, index, -1);
+    return WEFT_OK;
+}
+
+static weft_status all_reduce_in_pieces(struct wf_shm_group *group, const struct wf_shm_op *op)
+{
+    uint64_t most = wf_shm_piece_bytes(group, false) / op->element, index = 0;
+    bool own = wf_shm_is_in_pieces(group, group->rank);
+
+    group->in_pieces = true;
+    for (uint64_t first = 0, count; first < op->count; first += count, index += 2) {
+        count = op->count - first < most ? op->count - first : most;
+        if (own && index > 0)
+            CPU_TRY(put_up(group, (const unsigned char *)op->send + first * op->element,
+                           count * op->element, index));
+        CPU_TRY(all_reduce_piece(group, op, first, count, index));
+    }
+    return WEFT_OK;
+}
+
+static weft_status reduce_slices(struct wf_shm_group *group, const struct wf_shm_op *op)
 {
     struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    uint64_t bytes = op->count * op->element;
-    bool receives = root < 0 || root == group->rank;
     struct wf_shm_share share = {.send = op->send,
-                                 .send_bytes = bytes,
-                                 .recv = receives ? op->recv : NULL,
-                                 .recv_bytes = bytes,
-                                 .scale = scale_of(op)};
+                                 .send_bytes = op->count * op->element,
+                                 .recv = op->recv,
+                                 .scale = scale_of(op),
+                                 .reader = -1};
 
     CPU_TRY(wf_shm_begin(group, &call, &share));
     CPU_TRY(wf_shm_meet_all(group));
-    push_slice(group, op, root);
+    if (all_reachable(group, -1))
+        push_slice(group, op, -1);
+    else
+        CPU_TRY(all_reduce_in_pieces(group, op));
     wf_shm_done(group);
-    CPU_TRY(wf_shm_settle(group, -1));
-    if (receives && group->target != op->recv) memcpy(op->recv, group->target, bytes);
-    return WEFT_OK;
+    return wf_shm_settle(group, -1);
 }
 
 weft_status wf_shm_all_reduce(struct wf_shm_group *group, const struct wf_shm_op *op)
 {
     if (op->count * op->element <= SHM_INLINE) return all_reduce_small(group, op);
-    return reduce_slices(group, op, -1);
+    return reduce_slices(group, op);
 }
 
-static weft_status reduce_small(struct wf_shm_group *group, const struct wf_shm_op *op)
-{
-    struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    struct wf_shm_share share = {
-        .send = op->send, .send_bytes = op->count * op->element, .scale = scale_of(op)};
+/* ---- reduce ---- */
 
-    CPU_TRY(wf_shm_begin(group, &call, &share));
-    if (group->rank == op->root) {
-        CPU_TRY(wf_shm_meet_all(group));
-        find_sources(group);
-        reduce_range(group, op, 0, op->count, op->recv);
-    } else {
-        CPU_TRY(wf_shm_meet(group, op->root));
+/* The root reduces all by itself, piece by piece. */
+static weft_status reduce_at_root(struct wf_shm_group *group, const struct wf_shm_op *op,
+                                  const struct wf_shm_share *share)
+{
+    uint64_t most = group->in_pieces ? wf_shm_piece_bytes(group, false) / op->element : op->count;
+    uint64_t own = wf_shm_piece_count(group, share), index = 0;
+
+    if (group->rank != op->root) {
+        for (uint64_t i = 1; i < own; i++)
+            CPU_TRY(wf_shm_fill(group, share, i));
+        return WEFT_OK;
     }
-    wf_shm_done(group);
+    for (uint64_t first = 0, count; first < op->count; first += count, index++) {
+        count = op->count - first < most ? op->count - first : most;
+        CPU_TRY(find_pieces(group, op, first, index));
+        reduce_range(group, op, 0, count, (unsigned char *)op->recv + first * op->element);
+        if (group->in_pieces) wf_shm_drained(group, index);
+    }
     return WEFT_OK;
 }
 
 weft_status wf_shm_reduce(struct wf_shm_group *group, const struct wf_shm_op *op)
 {
-    if (op->count * op->element <= SHM_INLINE) return reduce_small(group, op);
-    return reduce_slices(group, op, op->root);
+    struct wf_shm_call call = wf_shm_call_of(op, group->size);
+    bool root = group->rank == op->root, large = op->count * op->element > SHM_INLINE;
+    struct wf_shm_share share = {.send = op->send,
+                                 .send_bytes = op->count * op->element,
+                                 .recv = root && large ? op->recv : NULL,
+                                 .scale = scale_of(op),
+                                 .reader = op->root};
+    bool together = false;
+
+    CPU_TRY(wf_shm_begin(group, &call, &share));
+    if (large || root)
+        CPU_TRY(wf_shm_meet_all(group));
+    else
+        CPU_TRY(wf_shm_meet(group, op->root));
+    if (large) together = all_reachable(group, op->root);
+    if (together)
+        push_slice(group, op, op->root);
+    else
+        CPU_TRY(reduce_at_root(group, op, &share));
+    wf_shm_done(group);
+    return wf_shm_settle(group, -1);
 }
 
-weft_status wf_shm_reduce_scatter(struct wf_shm_group *group, const struct wf_shm_op *op)
-{
-    struct wf_shm_call call = wf_shm_call_of(op, group->size);
-    bool per_rank = op->send_counts != NULL;
-    uint64_t count = per_rank ? op->send_counts[group->rank] : op->count, end = 0;
-    struct wf_shm_share share = {.send = op->send, .spans = group->spans, .scale = scale_of(op)};
-    const unsigned char *own;
+/* ---- reduce_scatter ---- */
 
+static void find_spans(struct wf_shm_group *group, const struct wf_shm_op *op, uint64_t *end)
+{
+    bool per_rank = op->send_counts != NULL;
+
+    *end = 0;
     for (int32_t p = 0; p < group->size; p++) {
         struct wf_shm_span *span = &group->spans[p];
 
         span->offset = (per_rank ? op->send_offsets[p] : (uint64_t)p * op->count) * op->element;
         span->bytes = (per_rank ? op->send_counts[p] : op->count) * op->element;
-        if (span->bytes > 0 && span->offset + span->bytes > end) end = span->offset + span->bytes;
+        if (span->bytes > 0 && span->offset + span->bytes > *end) *end = span->offset + span->bytes;
     }
-    own = (const unsigned char *)op->send + group->spans[group->rank].offset;
-    share.send_bytes = end;
-    share.copy_send = own != op->recv &&
-                      (uintptr_t)op->send < (uintptr_t)op->recv + count * op->element &&
-                      (uintptr_t)op->recv < (uintptr_t)op->send + end;
+}
+
+/* As find_pieces, but of the part that is for this rank. */
+static weft_status find_parts(struct wf_shm_group *group, const struct wf_shm_op *op,
+                              uint64_t offset, uint64_t index)
+{
+    for (int32_t p = 0; p < group->size; p++) {
+        const struct wf_shm_span *span = &wf_shm_spans(group, p)[group->rank];
+        const unsigned char *data = p == group->rank ? op->send : wf_shm_sent(group, p);
+
+        group->scales[p] = wf_shm_slot(group, p)->scale;
+        if (p != group->rank && wf_shm_is_in_pieces(group, p))
+            CPU_TRY(wf_shm_piece(group, p, index, true, &data));
+        else
+            data += span->offset + offset;
+        group->sources[p] = data;
+    }
+    return WEFT_OK;
+}
+
+static weft_status reduce_part(struct wf_shm_group *group, const struct wf_shm_op *op,
+                               const struct wf_shm_share *share)
+{
+    uint64_t bytes = group->spans[group->rank].bytes, own = wf_shm_piece_count(group, share);
+    uint64_t piece = group->in_pieces ? wf_shm_piece_bytes(group, true) : bytes;
+
+    for (uint64_t index = 0; index * piece < bytes || index < own; index++) {
+        uint64_t offset = index * piece;
+
+        if (index > 0 && index < own) CPU_TRY(wf_shm_fill(group, share, index));
+        if (offset < bytes) {
+            uint64_t now = bytes - offset < piece ? bytes - offset : piece;
+
+            CPU_TRY(find_parts(group, op, offset, index));
+            reduce_range(group, op, 0, now / op->element, (unsigned char *)op->recv + offset);
+        }
+        if (group->in_pieces) wf_shm_drained(group, index);
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_shm_reduce_scatter(struct wf_shm_group *group, const struct wf_shm_op *op)
+{
+    struct wf_shm_call call = wf_shm_call_of(op, group->size);
+    struct wf_shm_share share = {
+        .send = op->send, .spans = group->spans, .scale = scale_of(op), .reader = -1};
+    const struct wf_shm_span *mine = &group->spans[group->rank];
+    const unsigned char *own;
+
+    find_spans(group, op, &share.send_bytes);
+    own = (const unsigned char *)op->send + mine->offset;
+    share.in_pieces = own != op->recv && (uintptr_t)op->send < (uintptr_t)op->recv + mine->bytes &&
+                      (uintptr_t)op->recv < (uintptr_t)op->send + share.send_bytes;
     CPU_TRY(wf_shm_begin(group, &call, &share));
     CPU_TRY(wf_shm_meet_all(group));
-    find_sources(group);
-    for (int32_t p = 0; p < group->size; p++)
-        group->sources[p] =
-            (const unsigned char *)group->sources[p] + wf_shm_spans(group, p)[group->rank].offset;
-    reduce_range(group, op, 0, count, op->recv);
+    CPU_TRY(reduce_part(group, op, &share));
     wf_shm_done(group);
     return wf_shm_settle(group, -1);
 }

@@ -32,23 +32,12 @@ static weft_status reclaim(struct wf_shm_group *group)
     return WEFT_OK;
 }
 
-static weft_status stand_in(struct wf_shm_group *group, struct wf_shm_stage *stage, uint64_t bytes)
-{
-    if (stage->bytes >= bytes) return WEFT_OK;
-    if (stage->memory != NULL) wf_cpu_heap_free(group->heap, stage->memory);
-    stage->memory = NULL;
-    stage->bytes = 0;
-    CPU_TRY(wf_cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &stage->memory));
-    stage->bytes = bytes;
-    return WEFT_OK;
-}
-
-static bool reachable(const struct wf_shm_group *group, const void *memory, uint64_t bytes)
+bool wf_shm_reachable(const struct wf_shm_group *group, const void *memory, uint64_t bytes)
 {
     return group->one_process || bytes == 0 || wf_cpu_heap_holds(group->heap, memory, bytes);
 }
 
-static struct wf_shm_place place_of(const struct wf_shm_group *group, const void *memory)
+struct wf_shm_place wf_shm_place_of(const struct wf_shm_group *group, const void *memory)
 {
     struct wf_shm_place place = {.pointer = (uint64_t)(uintptr_t)memory, .offset = SHM_NOWHERE};
 
@@ -57,35 +46,40 @@ static struct wf_shm_place place_of(const struct wf_shm_group *group, const void
     return place;
 }
 
-static weft_status publish_places(struct wf_shm_group *group, struct wf_shm_slot *slot,
-                                  const struct wf_shm_share *share)
+static void write_data(const struct wf_shm_group *group, struct wf_shm_slot *slot,
+                       const struct wf_shm_share *share)
 {
-    const void *send = share->send;
+    if (share->send_bytes > SHM_TINY) {
+        slot->call.where = SHM_IN_SLOT;
+        memcpy(data_of(group, slot), share->send, share->send_bytes);
+    } else {
+        slot->call.where = SHM_IN_LINE;
+        if (share->send_bytes > 0) memcpy(slot->tiny, share->send, share->send_bytes);
+    }
+}
 
-    if (share->copy_send || !reachable(group, send, share->send_bytes)) {
-        CPU_TRY(stand_in(group, &group->send_stage, share->send_bytes));
-        memcpy(group->send_stage.memory, send, share->send_bytes);
-        send = group->send_stage.memory;
-    }
-    group->target = share->recv;
-    if (share->recv != NULL && !reachable(group, share->recv, share->recv_bytes)) {
-        CPU_TRY(stand_in(group, &group->recv_stage, share->recv_bytes));
-        group->target = group->recv_stage.memory;
-    }
-    slot->at.send = place_of(group, send);
-    slot->at.recv = place_of(group, group->target);
-    return WEFT_OK;
+static weft_status write_places(struct wf_shm_group *group, struct wf_shm_slot *slot,
+                                const struct wf_shm_share *share)
+{
+    slot->call.where = SHM_BY_REFERENCE;
+    slot->at.send = wf_shm_place_of(group, share->send);
+    slot->at.recv = wf_shm_place_of(group, share->recv);
+    if (share->by_reference ||
+        (!share->in_pieces && wf_shm_reachable(group, share->send, share->send_bytes)))
+        return WEFT_OK;
+    slot->call.where = SHM_IN_PIECES;
+    group->in_pieces = true;
+    return wf_shm_fill(group, share, 0);
 }
 
 weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *call,
                          const struct wf_shm_share *share)
 {
     struct wf_shm_slot *slot;
-    bool by_reference =
-        share->by_reference || share->recv != NULL || share->send_bytes > SHM_INLINE;
 
     if (wf_shm_broken(group)) return wf_shm_fault(group);
     group->number++;
+    group->in_pieces = false;
     group->doing = wf_cpu_collective_name(call->collective);
     CPU_TRY(reclaim(group));
     slot = wf_shm_slot(group, group->rank);
@@ -95,21 +89,10 @@ weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *c
     if (share->scale != NULL) memcpy(slot->scale, share->scale, wf_cpu_dtype_bytes(call->dtype));
     if (share->spans != NULL)
         memcpy(slot->data, share->spans, (size_t)group->size * sizeof *share->spans);
-    if (by_reference) {
-        weft_status status;
-
-        slot->call.where = SHM_BY_REFERENCE;
-        status = publish_places(group, slot, share);
-        if (status != WEFT_OK)
-            return wf_shm_fail(group, status, "%s: no shared memory to pass %llu bytes in",
-                               group->doing, (unsigned long long)share->send_bytes);
-    } else if (share->send_bytes > SHM_TINY) {
-        slot->call.where = SHM_IN_SLOT;
-        memcpy(data_of(group, slot), share->send, share->send_bytes);
-    } else {
-        slot->call.where = SHM_IN_LINE;
-        if (share->send_bytes > 0) memcpy(slot->tiny, share->send, share->send_bytes);
-    }
+    if (share->by_reference || share->recv != NULL || share->send_bytes > SHM_INLINE)
+        CPU_TRY(write_places(group, slot, share));
+    else
+        write_data(group, slot, share);
     atomic_store(&slot->number, group->number);
     wf_shm_ring_all(group);
     return WEFT_OK;
@@ -121,6 +104,7 @@ weft_status wf_shm_meet(struct wf_shm_group *group, int32_t rank)
 
     if (rank == group->rank) return WEFT_OK;
     CPU_TRY(wf_shm_wait(group, &slot->number, group->number, rank));
+    if (slot->call.where == SHM_IN_PIECES) group->in_pieces = true;
     return wf_shm_check(group, rank, &wf_shm_slot(group, group->rank)->call, &slot->call);
 }
 
@@ -133,13 +117,15 @@ weft_status wf_shm_meet_all(struct wf_shm_group *group)
 
 void wf_shm_done(struct wf_shm_group *group)
 {
+    /* Nobody need wait for this rank to read a piece it has no part in. */
+    if (group->in_pieces) atomic_store(&group->board->drained, (group->number + 1) << 32);
     atomic_store(&group->board->done, group->number);
     wf_shm_ring_all(group);
 }
 
 weft_status wf_shm_settle(struct wf_shm_group *group, int32_t rank)
 {
-    if (wf_shm_slot(group, group->rank)->call.where != SHM_BY_REFERENCE) return WEFT_OK;
+    if (wf_shm_slot(group, group->rank)->call.where < SHM_BY_REFERENCE) return WEFT_OK;
     for (int32_t i = 1; i < group->size; i++) {
         int32_t p = (group->rank + i) % group->size;
 

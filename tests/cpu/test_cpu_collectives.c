@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint64_t counts[] = {0, 1, 2, 9, 10, 11, 1000, 1025, 5000, 70001};
+/* Elements: within a slot's first line, within a slot, by reference, and in several pieces. */
+static const uint64_t counts[] = {0, 1, 9, 11, 1000, 1025, 5000, 70001};
+
+enum memory { SHARED, PRIVATE, MIXED };
 
 struct buffers {
     float *send, *recv;
-    bool shared;
 };
 
 static float value(int rank, uint64_t i)
@@ -18,122 +20,196 @@ static float value(int rank, uint64_t i)
     return (float)((rank * 31 + (int)(i % 97)) % 64);
 }
 
-static void *get(struct rank *rank, uint64_t bytes, bool shared)
+static float sum(const struct rank *rank, uint64_t i)
 {
-    void *memory = NULL;
+    float all = 0;
 
-    if (shared)
-        RANK_OK(rank->plugin->device->allocate(rank->device, bytes, WEFT_MEMORY_DEVICE, &memory));
-    else
-        memory = malloc(bytes + 1);
-    return memory;
+    for (int p = 0; p < rank->size; p++)
+        all += value(p, i);
+    return all;
 }
 
-static void put(struct rank *rank, void *memory, bool shared)
+static bool is_shared(const struct rank *rank, enum memory memory)
 {
-    if (shared)
-        RANK_OK(rank->plugin->device->free(rank->device, memory));
-    else
-        free(memory);
+    return memory == SHARED || (memory == MIXED && rank->number % 2 == 0);
 }
 
-static weft_status run(struct rank *rank, uint32_t collective, const struct buffers *b,
-                       uint64_t count, int root)
+static float *get(struct rank *rank, uint64_t count, enum memory memory)
+{
+    void *out = NULL;
+
+    if (is_shared(rank, memory))
+        RANK_OK(rank->plugin->device->allocate(rank->device, count * sizeof(float), 0, &out));
+    else
+        out = malloc(count * sizeof(float) + 1);
+    return out;
+}
+
+static void put(struct rank *rank, void *pointer, enum memory memory)
+{
+    if (is_shared(rank, memory))
+        RANK_OK(rank->plugin->device->free(rank->device, pointer));
+    else
+        free(pointer);
+}
+
+static void run(struct rank *rank, uint32_t collective, const void *send, void *recv,
+                uint64_t count, int root)
 {
     weft_collective_args args = {.struct_size = sizeof args,
                                  .collective = collective,
                                  .dtype = WEFT_DTYPE_F32,
                                  .reduction = WEFT_REDUCE_SUM,
                                  .root = root,
-                                 .send = b->send,
-                                 .recv = b->recv,
+                                 .send = send,
+                                 .recv = recv,
                                  .count = count};
 
-    return rank->plugin->comm->collective(rank->comm, &args);
+    RANK_OK(rank->plugin->comm->collective(rank->comm, &args));
 }
 
-static float expected_sum(const struct rank *rank, uint64_t i)
+static void fill(struct rank *rank, float *data, uint64_t count)
 {
-    float sum = 0;
-
-    for (int p = 0; p < rank->size; p++)
-        sum += value(p, i);
-    return sum;
+    for (uint64_t i = 0; i < count; i++)
+        data[i] = value(rank->number, i);
 }
 
-static void check_count(struct rank *rank, uint64_t n, bool shared)
+static void check_reductions(struct rank *rank, struct buffers b, uint64_t n, int root)
 {
-    uint64_t size = (uint64_t)rank->size, me = (uint64_t)rank->number, all = size * n;
-    struct buffers b = {.send = get(rank, all * sizeof(float), shared),
-                        .recv = get(rank, all * sizeof(float), shared)};
-    int root = (int)(n % size);
+    uint64_t me = (uint64_t)rank->number;
+
+    run(rank, WEFT_COLL_ALL_REDUCE, b.send, b.recv, n, 0);
+    for (uint64_t i = 0; i < n; i++)
+        RANK_CHECK(b.recv[i] == sum(rank, i));
+    run(rank, WEFT_COLL_REDUCE_SCATTER, b.send, b.recv, n, 0);
+    for (uint64_t i = 0; i < n; i++)
+        RANK_CHECK(b.recv[i] == sum(rank, me * n + i));
+    run(rank, WEFT_COLL_REDUCE, b.send, b.recv, n, root);
+    for (uint64_t i = 0; rank->number == root && i < n; i++)
+        RANK_CHECK(b.recv[i] == sum(rank, i));
+}
+
+static void check_moves(struct rank *rank, struct buffers b, uint64_t n, int root)
+{
+    uint64_t me = (uint64_t)rank->number, all = (uint64_t)rank->size * n;
     bool is_root = root == rank->number;
 
-    for (uint64_t i = 0; i < all; i++)
-        b.send[i] = value(rank->number, i);
-    RANK_OK(run(rank, WEFT_COLL_ALL_REDUCE, &b, n, 0));
-    for (uint64_t i = 0; i < n; i++)
-        RANK_CHECK(b.recv[i] == expected_sum(rank, i));
-    RANK_OK(run(rank, WEFT_COLL_REDUCE_SCATTER, &b, n, 0));
-    for (uint64_t i = 0; i < n; i++)
-        RANK_CHECK(b.recv[i] == expected_sum(rank, me * n + i));
-    RANK_OK(run(rank, WEFT_COLL_ALL_GATHER, &b, n, 0));
+    run(rank, WEFT_COLL_ALL_GATHER, b.send, b.recv, n, 0);
     for (uint64_t i = 0; i < all; i++)
         RANK_CHECK(b.recv[i] == value((int)(i / n), i % n));
-    RANK_OK(run(rank, WEFT_COLL_ALL_TO_ALL, &b, n, 0));
+    run(rank, WEFT_COLL_ALL_TO_ALL, b.send, b.recv, n, 0);
     for (uint64_t i = 0; i < all; i++)
         RANK_CHECK(b.recv[i] == value((int)(i / n), me * n + i % n));
-    RANK_OK(run(rank, WEFT_COLL_BROADCAST, &b, n, root));
+    run(rank, WEFT_COLL_BROADCAST, b.send, b.recv, n, root);
     for (uint64_t i = 0; i < n; i++)
         RANK_CHECK(b.recv[i] == value(root, i));
-    RANK_OK(run(rank, WEFT_COLL_REDUCE, &b, n, root));
-    for (uint64_t i = 0; is_root && i < n; i++)
-        RANK_CHECK(b.recv[i] == expected_sum(rank, i));
-    RANK_OK(run(rank, WEFT_COLL_GATHER, &b, n, root));
+    run(rank, WEFT_COLL_GATHER, b.send, b.recv, n, root);
     for (uint64_t i = 0; is_root && i < all; i++)
         RANK_CHECK(b.recv[i] == value((int)(i / n), i % n));
-    RANK_OK(run(rank, WEFT_COLL_SCATTER, &b, n, root));
+    run(rank, WEFT_COLL_SCATTER, b.send, b.recv, n, root);
     for (uint64_t i = 0; i < n; i++)
         RANK_CHECK(b.recv[i] == value(root, me * n + i));
-    RANK_OK(run(rank, WEFT_COLL_BARRIER, &b, 0, 0));
-    b.recv = b.send;
-    RANK_OK(run(rank, WEFT_COLL_ALL_REDUCE, &b, n, 0));
+    run(rank, WEFT_COLL_BARRIER, NULL, NULL, 0, 0);
+}
+
+static void check_in_place(struct rank *rank, float *data, uint64_t n, int root)
+{
+    uint64_t me = (uint64_t)rank->number, all = (uint64_t)rank->size * n;
+
+    fill(rank, data, all);
+    run(rank, WEFT_COLL_ALL_REDUCE, data, data, n, 0);
     for (uint64_t i = 0; i < n; i++)
-        RANK_CHECK(b.recv[i] == expected_sum(rank, i));
+        RANK_CHECK(data[i] == sum(rank, i));
+    fill(rank, data, all);
+    run(rank, WEFT_COLL_REDUCE_SCATTER, data, data + me * n, n, 0);
+    for (uint64_t i = 0; i < n; i++)
+        RANK_CHECK(data[me * n + i] == sum(rank, me * n + i));
+    fill(rank, data + me * n, n);
+    run(rank, WEFT_COLL_ALL_GATHER, data + me * n, data, n, 0);
+    for (uint64_t i = 0; i < all; i++)
+        RANK_CHECK(data[i] == value((int)(i / n), i % n));
+    fill(rank, data, all);
+    run(rank, WEFT_COLL_ALL_TO_ALL, data, data, n, 0);
+    for (uint64_t i = 0; i < all; i++)
+        RANK_CHECK(data[i] == value((int)(i / n), me * n + i % n));
+    fill(rank, data, n);
+    run(rank, WEFT_COLL_BROADCAST, data, data, n, root);
+    for (uint64_t i = 0; i < n; i++)
+        RANK_CHECK(data[i] == value(root, i));
+}
+
+static void check_count(struct rank *rank, uint64_t n, enum memory memory)
+{
+    uint64_t all = (uint64_t)rank->size * n;
+    struct buffers b = {.send = get(rank, all, memory), .recv = get(rank, all, memory)};
+    int root = (int)(n % (uint64_t)rank->size);
+
+    fill(rank, b.send, all);
+    check_reductions(rank, b, n, root);
+    check_moves(rank, b, n, root);
+    for (uint64_t i = 0; i < all; i++)
+        RANK_CHECK(b.send[i] == value(rank->number, i));
+    check_in_place(rank, b.send, n, root);
+    put(rank, b.send, memory);
+    put(rank, b.recv, memory);
 }
 
 static void check_all(struct rank *rank)
 {
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        check_count(rank, counts[i], true);
-        check_count(rank, counts[i], false);
+        check_count(rank, counts[i], SHARED);
+        check_count(rank, counts[i], PRIVATE);
+        check_count(rank, counts[i], MIXED);
     }
-    (void)put;
 }
 
-static void run_sizes(bool threads)
+/* Many pieces, and an uneven end. */
+static void check_large(struct rank *rank)
 {
-    static const int sizes[] = {1, 2, 3, 4, 7};
+    check_count(rank, 300007, PRIVATE);
+    check_count(rank, 300007, MIXED);
+}
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        struct ranks_options options = {.size = sizes[i],
-                                        .threads = threads,
-                                        .timeout_ns = INT64_C(20000000000),
-                                        .body = check_all};
+static void run_ranks(int size, bool threads, uint32_t flags, void (*body)(struct rank *))
+{
+    struct ranks_options options = {.size = size,
+                                    .threads = threads,
+                                    .flags = flags,
+                                    .timeout_ns = INT64_C(20000000000),
+                                    .body = body};
 
-        ck_assert_int_eq(ranks_run(&options), 0);
-    }
+    ck_assert_int_eq(ranks_run(&options), 0);
 }
 
 START_TEST(collectives_are_right_between_processes)
 {
-    run_sizes(false);
+    static const int sizes[] = {1, 2, 3, 4, 7};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        run_ranks(sizes[i], false, 0, check_all);
 }
 END_TEST
 
 START_TEST(collectives_are_right_between_threads)
 {
-    run_sizes(true);
+    static const int sizes[] = {1, 2, 3, 5};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        run_ranks(sizes[i], true, 0, check_all);
+}
+END_TEST
+
+START_TEST(large_private_memory_goes_in_pieces)
+{
+    run_ranks(2, false, 0, check_large);
+    run_ranks(3, false, 0, check_large);
+}
+END_TEST
+
+START_TEST(checking_calls_changes_no_result)
+{
+    run_ranks(3, false, WEFT_COMM_CHECK, check_all);
+    run_ranks(2, true, WEFT_COMM_CHECK, check_all);
 }
 END_TEST
 
@@ -172,5 +248,6 @@ START_TEST(collectives_are_right_between_hosts_of_threads)
 END_TEST
 
 SUITE(cpu_collectives, collectives_are_right_between_processes,
-      collectives_are_right_between_threads, collectives_are_right_between_hosts,
+      collectives_are_right_between_threads, large_private_memory_goes_in_pieces,
+      checking_calls_changes_no_result, collectives_are_right_between_hosts,
       collectives_are_right_between_hosts_of_threads)
