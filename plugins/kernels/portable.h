@@ -1,0 +1,124 @@
+/* portable.h - the few words in which CUDA, HIP and the tests' host build differ.
+ *
+ * HIP is compiled by plain clang without AMD's headers and libraries, from the compiler's built-ins
+ * alone.  On the host a kernel is a function that runs one block; WK_EACH_THREAD then loops over
+ * the threads of the block, so code between two WK_BARRIERs stands inside one such loop. */
+#ifndef WEFT_KERNELS_PORTABLE_H
+#define WEFT_KERNELS_PORTABLE_H
+
+#include "kernel_args.h"
+
+#if defined(__CUDACC__)
+
+#define WK_DEVICE __device__ __forceinline__
+#define WK_SHARED __shared__
+#define WK_KERNEL(name, args_type)                                                                 \
+    extern "C" __global__ void __launch_bounds__(WK_THREADS)                                       \
+        name(const __grid_constant__ args_type args)
+#define WK_BARRIER() __syncthreads()
+WK_DEVICE uint32_t wk_block(void)
+{
+    return blockIdx.x;
+}
+#define WK_EACH_THREAD(t) for (uint32_t t = threadIdx.x, wk_once = 1; wk_once != 0; wk_once = 0)
+
+#elif defined(__HIP__)
+
+#define WK_DEVICE __attribute__((device, always_inline)) inline
+#define WK_SHARED __attribute__((shared)) static
+#define WK_KERNEL(name, args_type)                                                                 \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, WK_THREADS))) void name(      \
+        const args_type args)
+#define WK_BARRIER()                                                                               \
+    do {                                                                                           \
+        __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");                                     \
+        __builtin_amdgcn_s_barrier();                                                              \
+        __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");                                     \
+    } while (0)
+WK_DEVICE uint32_t wk_block(void)
+{
+    return __builtin_amdgcn_workgroup_id_x();
+}
+#define WK_EACH_THREAD(t)                                                                          \
+    for (uint32_t t = __builtin_amdgcn_workitem_id_x(), wk_once = 1; wk_once != 0; wk_once = 0)
+
+#else /* the host */
+
+#include <string.h>
+
+#define WK_HOST                    1
+#define WK_DEVICE                  inline
+#define WK_SHARED                  static thread_local
+#define WK_KERNEL(name, args_type) extern "C" void name(const args_type &args)
+#define WK_BARRIER()
+extern "C" {
+extern thread_local uint32_t wk_host_block;
+}
+WK_DEVICE uint32_t wk_block(void)
+{
+    return wk_host_block;
+}
+#define WK_EACH_THREAD(t) for (uint32_t t = 0; t < WK_THREADS; t++)
+
+#endif
+
+#if defined(WK_HOST)
+#define WK_UNROLL
+#else
+#define WK_UNROLL _Pragma("unroll")
+#endif
+
+template <class To, class From> WK_DEVICE To wk_bits(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "the same bits");
+#if defined(WK_HOST)
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+#else
+    return __builtin_bit_cast(To, from);
+#endif
+}
+
+/* An element that travels in a kernel's arguments. */
+template <class T> WK_DEVICE T wk_argument(const uint64_t *words, uint64_t offset = 0)
+{
+    T value;
+    __builtin_memcpy(&value, (const char *)words + offset, sizeof value);
+    return value;
+}
+
+/* N elements that are loaded and stored at once; one element only where it may lie less aligned
+ * than it is wide, as complex numbers may. */
+template <class T, uint32_t N> struct alignas(N == 1 ? alignof(T) : sizeof(T) * N) wk_pack {
+    T at[N];
+};
+
+struct alignas(16) wk_word16 {
+    uint64_t low, high;
+};
+
+template <uint32_t Bytes> struct wk_word;
+template <> struct wk_word<1> {
+    using type = uint8_t;
+};
+template <> struct wk_word<2> {
+    using type = uint16_t;
+};
+template <> struct wk_word<4> {
+    using type = uint32_t;
+};
+template <> struct wk_word<8> {
+    using type = uint64_t;
+};
+template <> struct wk_word<16> {
+    using type = wk_word16;
+};
+
+/* One of the buffers of a call. */
+WK_DEVICE uint64_t wk_buffer(const struct wk_buffers &buffers, uint32_t index)
+{
+    return buffers.far != nullptr ? buffers.far[index] : buffers.near[index];
+}
+
+#endif

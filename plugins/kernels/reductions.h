@@ -1,0 +1,173 @@
+/* reductions.h - the ABI's reductions on one pair of numbers, for every dtype that has them. */
+#ifndef WEFT_KERNELS_REDUCTIONS_H
+#define WEFT_KERNELS_REDUCTIONS_H
+
+#include "numbers.h"
+
+/* As enum weft_reduction in the ABI; xccl_kernel.c asserts that they agree. */
+enum wk_reduction {
+    WK_SUM,
+    WK_PROD,
+    WK_MIN,
+    WK_MAX,
+    WK_AVG,
+    WK_BAND,
+    WK_BOR,
+    WK_BXOR,
+    WK_PREMUL_SUM
+};
+
+/* Integers wrap, so they are computed without sign in at least 32 bits. */
+template <class T, bool Wide = (sizeof(T) > 4)> struct wk_wrapping {
+    using type = uint32_t;
+};
+template <class T> struct wk_wrapping<T, true> {
+    using type = uint64_t;
+};
+
+template <class D> WK_DEVICE typename D::number wk_add(typename D::number a, typename D::number b)
+{
+    using number = typename D::number;
+
+    if constexpr (D::kind == WK_COMPLEX) {
+        return number{a.re + b.re, a.im + b.im};
+    } else if constexpr (D::kind == WK_INTEGER) {
+        using wrapping = typename wk_wrapping<number>::type;
+        return number(wrapping(a) + wrapping(b));
+    } else {
+        return a + b;
+    }
+}
+
+template <class D> WK_DEVICE typename D::number wk_mul(typename D::number a, typename D::number b)
+{
+    using number = typename D::number;
+
+    if constexpr (D::kind == WK_COMPLEX) {
+        return number{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    } else if constexpr (D::kind == WK_INTEGER) {
+        using wrapping = typename wk_wrapping<number>::type;
+        return number(wrapping(a) * wrapping(b));
+    } else {
+        return a * b;
+    }
+}
+
+/* A NaN is handed on. */
+template <class D, bool Largest>
+WK_DEVICE typename D::number wk_extreme(typename D::number a, typename D::number b)
+{
+    if constexpr (D::kind == WK_COMPLEX) {
+        return a;
+    } else {
+        if (a != a) return a;
+        if (b != b) return b;
+        return (a < b) == Largest ? b : a;
+    }
+}
+
+template <class D, int Reduction>
+WK_DEVICE typename D::number wk_combine(typename D::number a, typename D::number b)
+{
+    using number = typename D::number;
+
+    if constexpr (D::kind == WK_BOOL) {
+        if constexpr (Reduction == WK_SUM || Reduction == WK_MAX || Reduction == WK_BOR)
+            return number(a | b);
+        else if constexpr (Reduction == WK_BXOR)
+            return number(a ^ b);
+        else
+            return number(a & b);
+    } else if constexpr (Reduction == WK_PROD) {
+        return wk_mul<D>(a, b);
+    } else if constexpr (Reduction == WK_MIN || Reduction == WK_MAX) {
+        return wk_extreme<D, Reduction == WK_MAX>(a, b);
+    } else if constexpr (D::kind == WK_INTEGER && Reduction == WK_BAND) {
+        return number(a & b);
+    } else if constexpr (D::kind == WK_INTEGER && Reduction == WK_BOR) {
+        return number(a | b);
+    } else if constexpr (D::kind == WK_INTEGER && Reduction == WK_BXOR) {
+        return number(a ^ b);
+    } else {
+        return wk_add<D>(a, b);
+    }
+}
+
+template <class D> WK_DEVICE typename D::number wk_divide(typename D::number a, uint32_t divisor)
+{
+    using number = typename D::number;
+
+    if constexpr (D::kind == WK_COMPLEX) {
+        using part = typename D::part;
+        return number{a.re / part(divisor), a.im / part(divisor)};
+    } else if constexpr (D::kind == WK_FLOAT) {
+        return a / number(divisor);
+    } else if constexpr (sizeof(number) <= 4) {
+        return number(int64_t(a) / int64_t(divisor));
+    } else {
+        return a / number(divisor);
+    }
+}
+
+/* Does D have the reduction at all? */
+template <class D, int Reduction>
+constexpr bool wk_defined = D::kind == WK_INTEGER ||
+                            (D::kind == WK_BOOL && Reduction != WK_AVG &&
+                             Reduction != WK_PREMUL_SUM) ||
+                            ((D::kind == WK_FLOAT || D::kind == WK_COMPLEX) &&
+                             Reduction != WK_BAND && Reduction != WK_BOR && Reduction != WK_BXOR &&
+                             (D::kind == WK_FLOAT || (Reduction != WK_MIN && Reduction != WK_MAX)));
+
+/* SUM[i] = SUM[i] op VALUE[i].  The reduction is known only at run time, but is the same for all
+ * threads: one branch for a whole pack. */
+template <class D, int Reduction, uint32_t N>
+WK_DEVICE void wk_combine_all(typename D::number (&sum)[N], const typename D::number (&value)[N])
+{
+    if constexpr (wk_defined<D, Reduction>) {
+        WK_UNROLL
+        for (uint32_t i = 0; i < N; i++)
+            sum[i] = wk_combine<D, Reduction>(sum[i], value[i]);
+    }
+}
+
+template <class D, uint32_t N>
+WK_DEVICE void wk_combine_pack(uint32_t reduction, typename D::number (&sum)[N],
+                               const typename D::number (&value)[N])
+{
+    switch (reduction) {
+    case WK_PROD:
+        return wk_combine_all<D, WK_PROD>(sum, value);
+    case WK_MIN:
+        return wk_combine_all<D, WK_MIN>(sum, value);
+    case WK_MAX:
+        return wk_combine_all<D, WK_MAX>(sum, value);
+    case WK_BAND:
+        return wk_combine_all<D, WK_BAND>(sum, value);
+    case WK_BOR:
+        return wk_combine_all<D, WK_BOR>(sum, value);
+    case WK_BXOR:
+        return wk_combine_all<D, WK_BXOR>(sum, value);
+    default: /* sum, avg, premul_sum */
+        return wk_combine_all<D, WK_SUM>(sum, value);
+    }
+}
+
+/* Element-wise, to what is stored. */
+template <class D, uint32_t N>
+WK_DEVICE wk_pack<typename D::bits, N> wk_finish(uint32_t reduction, uint32_t size,
+                                                 typename D::number (&sum)[N])
+{
+    wk_pack<typename D::bits, N> out;
+
+    if (reduction == WK_AVG) {
+        WK_UNROLL
+        for (uint32_t i = 0; i < N; i++)
+            sum[i] = wk_divide<D>(sum[i], size);
+    }
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++)
+        out.at[i] = D::put(sum[i]);
+    return out;
+}
+
+#endif

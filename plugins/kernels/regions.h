@@ -1,0 +1,209 @@
+/* regions.h - kernels over lists of regions: copy, transpose, reduce.
+ *
+ * The regions of a list are one long row of bytes, cut into tiles; a block takes a tile, and its
+ * threads take neighbouring words, so that both sides are read and written in whole lines wherever
+ * the runs are long enough.  A word is as wide as runs, strides and buffers allow, up to 16 bytes.
+ */
+#ifndef WEFT_KERNELS_REGIONS_H
+#define WEFT_KERNELS_REGIONS_H
+
+#include "reductions.h"
+
+#define WK_BATCH 4u /* words a thread has in flight */
+
+WK_DEVICE uint32_t wk_quotient(uint32_t n, const struct wk_divisor &by)
+{
+    return uint32_t((uint64_t(n) * by.multiplier) >> by.shift);
+}
+
+/* Where byte AT of REGION lies on the two sides, from the start of the buffers. */
+WK_DEVICE void wk_place(const struct wk_region &region, uint32_t at, int64_t &source,
+                        int64_t &target)
+{
+    uint32_t index = wk_quotient(at, region.run);
+    uint32_t within = at - index * region.run.value;
+
+    source = region.source_offset + within;
+    target = region.target_offset + within;
+    for (uint32_t d = 0; d < region.dims; d++) {
+        uint32_t next = wk_quotient(index, region.extent[d]);
+        uint32_t i = index - next * region.extent[d].value;
+        source += int64_t(i) * region.source_stride[d];
+        target += int64_t(i) * region.target_stride[d];
+        index = next;
+    }
+}
+
+/* The region that byte AT of the tile falls into; AT becomes the byte within it. */
+WK_DEVICE const struct wk_region &wk_find(const struct wk_region *regions,
+                                          const struct wk_tile &tile, uint32_t &at)
+{
+    const struct wk_region *region = &regions[tile.region];
+
+    at += tile.offset;
+    while (at >= region->bytes) {
+        at -= region->bytes;
+        region++;
+    }
+    return *region;
+}
+
+template <uint32_t Bytes>
+WK_DEVICE void wk_copy_thread(const struct wk_copy_args &args, const struct wk_tile &tile,
+                              uint32_t first)
+{
+    using word = typename wk_word<Bytes>::type;
+    const word *from[WK_BATCH];
+    word *to[WK_BATCH];
+    word value[WK_BATCH];
+
+    for (uint32_t start = first * Bytes; start < tile.bytes;
+         start += WK_BATCH * WK_THREADS * Bytes) {
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++) {
+            uint32_t at = start + i * WK_THREADS * Bytes;
+            to[i] = nullptr;
+            if (at >= tile.bytes) continue;
+            const struct wk_region &region = wk_find(args.regions, tile, at);
+            int64_t source, target;
+            wk_place(region, at, source, target);
+            from[i] = (const word *)(wk_buffer(args.buffers, region.source) + uint64_t(source));
+            to[i] = (word *)(wk_buffer(args.buffers, region.target) + uint64_t(target));
+        }
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++)
+            if (to[i] != nullptr) value[i] = *from[i];
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++)
+            if (to[i] != nullptr) *to[i] = value[i];
+    }
+}
+
+#define WK_COPY(bytes)                                                                             \
+    WK_KERNEL(weft_copy_##bytes, struct wk_copy_args)                                              \
+    {                                                                                              \
+        const struct wk_tile tile = args.tiles[wk_block()];                                        \
+        WK_EACH_THREAD(t)                                                                          \
+        {                                                                                          \
+            wk_copy_thread<bytes>(args, tile, t);                                                  \
+        }                                                                                          \
+    }
+WK_COPY(1)
+WK_COPY(2)
+WK_COPY(4)
+WK_COPY(8)
+WK_COPY(16)
+
+/* ---- transpose: through shared memory, so that both sides move whole lines ---- */
+
+/* Elements of a tile's side: lines of 128 bytes, and at least 32 elements. */
+template <uint32_t Bytes> constexpr uint32_t wk_side = Bytes < 4 ? 128 / Bytes : 32;
+
+template <uint32_t Bytes>
+WK_DEVICE void wk_transpose_block(const struct wk_transpose_args &args,
+                                  typename wk_word<Bytes>::type (*shared)[wk_side<Bytes> + 1])
+{
+    using word = typename wk_word<Bytes>::type;
+    constexpr uint32_t side = wk_side<Bytes>;
+    const struct wk_transpose_tile tile = args.tiles[wk_block()];
+    const struct wk_region &region = args.regions[tile.region];
+    uint32_t left0 = region.extent[0].value - tile.from0;
+    uint32_t left1 = region.extent[1].value - tile.from1;
+    uint32_t count0 = left0 < side ? left0 : side, count1 = left1 < side ? left1 : side;
+    int64_t source = region.source_offset + int64_t(tile.from0) * region.source_stride[0] +
+                     int64_t(tile.from1) * region.source_stride[1];
+    int64_t target = region.target_offset + int64_t(tile.from0) * region.target_stride[0] +
+                     int64_t(tile.from1) * region.target_stride[1];
+    uint32_t outer = tile.outer;
+
+    for (uint32_t d = 2; d < region.dims; d++) {
+        uint32_t next = wk_quotient(outer, region.extent[d]);
+        uint32_t i = outer - next * region.extent[d].value;
+        source += int64_t(i) * region.source_stride[d];
+        target += int64_t(i) * region.target_stride[d];
+        outer = next;
+    }
+    source += int64_t(wk_buffer(args.buffers, region.source));
+    target += int64_t(wk_buffer(args.buffers, region.target));
+    WK_EACH_THREAD(t)
+    {
+        uint32_t i0 = t % side;
+        for (uint32_t i1 = t / side; i1 < count1; i1 += WK_THREADS / side)
+            if (i0 < count0)
+                shared[i1][i0] = *(const word *)(source + int64_t(i0) * Bytes +
+                                                 int64_t(i1) * region.source_stride[1]);
+    }
+    WK_BARRIER();
+    WK_EACH_THREAD(t)
+    {
+        uint32_t i1 = t % side;
+        for (uint32_t i0 = t / side; i0 < count0; i0 += WK_THREADS / side)
+            if (i1 < count1)
+                *(word *)(target + int64_t(i1) * Bytes + int64_t(i0) * region.target_stride[0]) =
+                    shared[i1][i0];
+    }
+}
+
+#define WK_TRANSPOSE(bytes)                                                                        \
+    WK_KERNEL(weft_transpose_##bytes, struct wk_transpose_args)                                    \
+    {                                                                                              \
+        constexpr uint32_t side = wk_side<bytes>;                                                  \
+        WK_SHARED typename wk_word<bytes>::type shared[side][side + 1];                            \
+        wk_transpose_block<bytes>(args, shared);                                                   \
+    }
+WK_TRANSPOSE(1)
+WK_TRANSPOSE(2)
+WK_TRANSPOSE(4)
+WK_TRANSPOSE(8)
+WK_TRANSPOSE(16)
+
+/* ---- reduce ---- */
+
+template <class D, uint32_t N>
+WK_DEVICE void wk_regions_reduce_thread(const struct wk_regions_reduce_args &args,
+                                        const struct wk_tile &tile, uint32_t first)
+{
+    using pack = wk_pack<typename D::bits, N>;
+    constexpr uint32_t step = N * sizeof(typename D::bits);
+
+    for (uint32_t start = first * step; start < tile.bytes; start += WK_THREADS * step) {
+        typename D::number sum[N] = {}, value[N];
+        uint32_t at = start;
+        const struct wk_region &region = wk_find(args.regions, tile, at);
+        int64_t source, target;
+        wk_place(region, at, source, target);
+        for (uint32_t k = 0; k < args.size; k++) {
+            const pack in =
+                *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source));
+            WK_UNROLL
+            for (uint32_t i = 0; i < N; i++) {
+                value[i] = D::get(in.at[i]);
+                if (k == 0) sum[i] = value[i];
+            }
+            if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);
+        }
+        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) =
+            wk_finish<D>(args.reduction, args.size, sum);
+    }
+}
+
+template <class D> WK_DEVICE void wk_regions_reduce(const struct wk_regions_reduce_args &args)
+{
+    const struct wk_tile tile = args.tiles[wk_block()];
+
+    WK_EACH_THREAD(t)
+    {
+        if (args.word == 16)
+            wk_regions_reduce_thread<D, 16 / sizeof(typename D::bits)>(args, tile, t);
+        else
+            wk_regions_reduce_thread<D, 1>(args, tile, t);
+    }
+}
+
+#define WK_REGIONS_REDUCE(name)                                                                    \
+    WK_KERNEL(weft_regions_reduce_##name, struct wk_regions_reduce_args)                           \
+    {                                                                                              \
+        wk_regions_reduce<wk_##name>(args);                                                        \
+    }
+
+#endif
