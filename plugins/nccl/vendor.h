@@ -1,0 +1,86 @@
+/* vendor.h - NCCL on the CUDA driver: names, types and numbers, declared here so that nothing of
+ * NVIDIA is needed to build.  nccl_declarations.c checks them against NVIDIA's headers. */
+#ifndef WEFT_NCCL_VENDOR_H
+#define WEFT_NCCL_VENDOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VENDOR_PLUGIN      "nccl"
+#define VENDOR_DESCRIPTION "NVIDIA GPUs through CUDA and NCCL"
+#define VENDOR_MAKER       "NVIDIA"
+#define VENDOR_GPU         "CUDA"
+#define VENDOR_CCL         "NCCL"
+
+#define VENDOR_GPU_KNOB      "WEFT_CUDA_LIB"
+#define VENDOR_GPU_LIBRARIES "libcuda.so.1"
+#define VENDOR_CCL_KNOB      "WEFT_NCCL_LIB"
+#define VENDOR_CCL_LIBRARIES "libnccl.so.2"
+#define VENDOR_CCL_WHEEL     "nvidia/nccl/lib" /* within a Python site-packages folder */
+#define VENDOR_CCL_LEAST     21800             /* 2.18.0 */
+#define VENDOR_KERNELS_KNOB  "WEFT_NCCL_KERNELS"
+#define VENDOR_F8_LEAST      22400 /* the oldest library that adds up f8 */
+#define VENDOR_F8_CAPABILITY 90    /* and the oldest device on which it does */
+
+#define VENDOR_SYMBOL(cuda, hip) #cuda
+
+#ifdef VENDOR_CHECK_DECLARATIONS
+#include <cuda.h>
+typedef CUresult gpu_result;
+typedef CUdevice gpu_device;
+typedef CUdeviceptr gpu_address;
+typedef CUstream gpu_stream;
+typedef CUevent gpu_event;
+typedef CUmodule gpu_module;
+typedef CUfunction gpu_function;
+typedef CUcontext gpu_context;
+typedef CUuuid gpu_uuid;
+typedef CUmemoryPool gpu_pool;
+typedef CUmemPoolProps gpu_pool_options;
+typedef CUmemPool_attribute gpu_pool_attribute;
+typedef CUdevice_attribute gpu_attribute;
+typedef CUpointer_attribute gpu_pointer_attribute;
+typedef CUDA_MEMCPY2D gpu_copy_2d;
+typedef CUstreamCaptureStatus gpu_capture;
+typedef CUhostFn gpu_host_call;
+#else
+typedef int gpu_result;
+typedef int gpu_device;
+typedef unsigned long long gpu_address;
+typedef void *gpu_stream;
+typedef void *gpu_event;
+typedef void *gpu_module;
+typedef void *gpu_function;
+typedef void *gpu_pool;
+typedef struct gpu_pool_options gpu_pool_options;
+typedef int gpu_pool_attribute;
+typedef struct gpu_uuid gpu_uuid;
+typedef int gpu_capture;
+typedef void (*gpu_host_call)(void *argument);
+typedef void *gpu_context;
+typedef int gpu_attribute;
+typedef int gpu_pointer_attribute;
+typedef struct gpu_copy_2d gpu_copy_2d;
+#endif
+
+enum { GPU_CAPABILITY_MAJOR = 75, GPU_CAPABILITY_MINOR = 76 };
+enum { GPU_POINTER_MEMORY_TYPE = 2, GPU_POINTER_IS_MANAGED = 8, GPU_POINTER_DEVICE = 9 };
+enum { GPU_MEMORY_HOST = 1, GPU_MEMORY_DEVICE = 2, GPU_MEMORY_UNIFIED = 4 };
+
+struct gpu_copy_2d {
+    size_t source_x, source_y;
+    int source_type;
+    const void *source_host;
+    gpu_address source_device;
+    void *source_array;
+    size_t source_pitch;
+    size_t target_x, target_y;
+    int target_type;
+    void *target_host;
+    gpu_address target_device;
+    void *target_array;
+    size_t target_pitch;
+    size_t width, height;
+};
+
+#endif

@@ -1,0 +1,205 @@
+/* ccl.h - communicators on NCCL or RCCL: the comm table.
+ *
+ * A communicator of weft is two of the library's: `control`, made without blocking so that making
+ * it can time out, and `work`, split off it, which blocks and therefore launches without a thread
+ * for each call.  The two share one abort flag, so aborting `control` ends what runs on `work`
+ * without freeing it under a thread that is still inside. */
+#ifndef WEFT_XCCL_CCL_H
+#define WEFT_XCCL_CCL_H
+
+#include "ccl_api.h"
+#include "gpu.h"
+
+extern struct wf_ccl_api wf_ccl; /* filled by wf_ccl_load */
+extern struct wf_library wf_ccl_library;
+extern int wf_ccl_version; /* 22809 for 2.28.9 */
+
+/* ---- ccl_load.c ---- */
+
+/* The communication library, opened once.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY. */
+weft_status wf_ccl_load(void);
+weft_status wf_ccl_probe(weft_probe *out);
+/* What RESULT means; described unless it is success.  WHAT names the call. */
+weft_status wf_ccl_check(ccl_result result, const char *what);
+
+/* ---- ccl_ways.c: how each collective is done ---- */
+
+/* What all ranks of a communicator have; the same on all of them. */
+struct wf_means {
+    int32_t version;    /* of the library */
+    int32_t capability; /* the least of the devices' */
+    bool kernels;       /* for every device */
+};
+
+enum wf_way_kind {
+    WF_WAY_NONE,
+    WF_WAY_NATIVE,   /* one call of the library */
+    WF_WAY_PIECES,   /* one call for each rank's share, in a group */
+    WF_WAY_MESSAGES, /* sends and receives in a group */
+    WF_WAY_KEYS,     /* floats as integers of the same order, reduced as such */
+    WF_WAY_EXCHANGE  /* parts go to one rank each, which reduces them with a kernel */
+};
+
+struct wf_way {
+    enum wf_way_kind kind;
+    ccl_dtype dtype; /* as the library sees the data */
+    ccl_op op;
+    uint32_t factor;    /* its elements to each of ours */
+    bool premultiplied; /* OP is made for the call */
+};
+
+struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uint32_t dtype,
+                          uint32_t reduction);
+weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
+bool wf_collective_reduces(uint32_t collective);
+const char *wf_collective_name(uint32_t collective);
+
+/* ---- ccl_comm.c: making and ending communicators ---- */
+
+/* What each rank tells the others before a communicator is made. */
+struct wf_facts {
+    uint32_t bytes;
+    int32_t version, capability;
+    uint32_t kernels;
+    int32_t process;
+    uint32_t is_shared;
+    char uuid[64];
+};
+
+struct wf_op;
+
+struct wf_comm {
+    struct wf_gpu_device *device;
+    int32_t rank, size;
+    uint32_t flags;
+    int64_t timeout_ns;
+    uint64_t *host_ids;
+    char name[96];
+    struct wf_facts facts;
+    struct wf_means means;
+    ccl_comm control, work;
+    bool is_wrapped; /* WORK is the caller's */
+    atomic_bool is_ready;
+    void *token;                     /* a little device memory, for barriers */
+    void *match_device, *match_host; /* of ccl_match.c */
+
+    pthread_mutex_t gate; /* held while inside the library, where `work` is `control` */
+    pthread_mutex_t lock; /* of what follows */
+    bool is_reaping;
+    atomic_bool is_reaped;
+    pthread_t reaper;
+    char error_text[768];
+    _Atomic weft_status error; /* what it is stuck with */
+
+    /* Of the watch.  MARKS stand for work on streams: the fixed one until it is done, the other for
+     * all that came after. */
+    _Atomic uint64_t ticket;          /* odd while a thread is inside the library */
+    uint64_t seen_ticket, seen_since; /* by the watch alone */
+    struct wf_comm *next;
+    gpu_event marks[2];
+    int fixed;
+    bool fixed_waits, other_waits;
+    uint64_t fixed_since;
+
+    uint32_t depth; /* of open groups */
+    weft_status group_status;
+    struct wf_op *ops;
+    size_t op_count, op_room;
+};
+
+weft_status wf_comm_prepare(void *device, const weft_comm_options *options, void **comm,
+                            weft_blob *address);
+weft_status wf_comm_commit(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
+weft_status wf_comm_wrap(void *device, void *native, const weft_comm_options *options, void **comm);
+void *wf_comm_native(void *comm);
+
+/* ---- ccl_life.c: errors that stay, aborting, the end ---- */
+
+void wf_comm_destroy(void *comm);
+void wf_comm_abort(void *comm);
+weft_status wf_comm_async_error(void *comm);
+/* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
+weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text);
+/* WEFT_OK, or the error the communicator is stuck with, described. */
+weft_status wf_comm_stuck(struct wf_comm *comm);
+/* Wait until NATIVE, after a call that gave RESULT, has done what it was asked, at most LIMIT; a
+ * failure stays.  WHAT names the call. */
+weft_status wf_settle(struct wf_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,
+                      const char *what);
+/* End what runs on a communicator that is stuck already. */
+void wf_comm_kill(struct wf_comm *comm);
+
+/* ---- ccl_watch.c: work that lasts too long ---- */
+
+/* Making a communicator, and a first call that connects it, take a while of their own: their time
+ * limit is at least this. */
+#define WF_LEAST_MAKING_NS  INT64_C(20000000000)
+#define WF_LEAST_CALLING_NS INT64_C(2000000000)
+
+weft_status wf_watch(struct wf_comm *comm);
+void wf_unwatch(struct wf_comm *comm);
+/* Around calls into the library that may wait for other ranks.  Refused when stuck. */
+weft_status wf_inside(struct wf_comm *comm);
+void wf_outside(struct wf_comm *comm);
+/* Work was put on STREAM that other ranks may keep from ending.  Within a scope. */
+void wf_mark(struct wf_comm *comm, gpu_stream stream);
+
+/* ---- ccl_match.c: WEFT_COMM_CHECK ---- */
+
+/* Do all ranks call the same collective?  WEFT_ERR_MISMATCH names two that differ.  Waits. */
+weft_status wf_match(struct wf_comm *comm, const struct wf_op *op);
+void wf_match_end(struct wf_comm *comm);
+
+/* ---- ccl_group.c: calls, one by one or together ---- */
+
+enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE };
+
+/* One call, checked, with all it needs.  For messages `root` is the peer and the buffer is both
+ * `send` and `recv`. */
+struct wf_op {
+    uint32_t kind; /* enum weft_collective, or WF_OP_ */
+    uint32_t dtype, reduction;
+    int32_t root;
+    uint64_t bytes; /* of one element */
+    const void *send;
+    void *recv;
+    uint64_t count;
+    const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
+    uint64_t *arrays; /* owned copies of these, in a group */
+    uint64_t scale[2];
+    gpu_stream stream;
+    struct wf_way way;
+    ccl_op op; /* the one made for the call, if way.premultiplied */
+    void *scratch;
+};
+
+weft_status wf_comm_collective(void *comm, const weft_collective_args *args);
+weft_status wf_comm_send(void *comm, const weft_message *message);
+weft_status wf_comm_receive(void *comm, const weft_message *message);
+weft_status wf_comm_group_begin(void *comm);
+weft_status wf_comm_group_end(void *comm);
+
+/* ---- ccl_check.c: arguments ---- */
+
+/* Turn ARGS into *OP, or say what is wrong with them. */
+weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
+weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,
+                               struct wf_op *op);
+
+/* ---- ccl_native.c, ccl_reduce.c: the ways ---- */
+
+/* Put the library calls (and kernels) of stage 0 or 1 on the stream, inside a group of the
+ * library where there is more than one call. */
+ccl_result wf_issue_native(struct wf_comm *comm, struct wf_op *op);
+ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_op *op);
+weft_status wf_issue_messages(struct wf_comm *comm, struct wf_op *op, ccl_result *result);
+weft_status wf_issue_keys(struct wf_comm *comm, struct wf_op *op, int stage, ccl_result *result);
+weft_status wf_issue_exchange(struct wf_comm *comm, struct wf_op *op, int stage,
+                              ccl_result *result);
+/* The first of two results that is not success. */
+static inline ccl_result wf_first(ccl_result a, ccl_result b)
+{
+    return a != CCL_SUCCESS && a != CCL_IN_PROGRESS ? a : b;
+}
+
+#endif

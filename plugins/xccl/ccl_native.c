@@ -1,0 +1,243 @@
+/* ccl_native.c - collectives that are calls of the library, or groups of them. */
+#include "ccl.h"
+
+/* Byte K elements into a buffer. */
+static const char *at(const void *buffer, uint64_t k, uint64_t bytes)
+{
+    return buffer == NULL ? NULL : (const char *)buffer + k * bytes;
+}
+
+static char *into(void *buffer, uint64_t k, uint64_t bytes)
+{
+    return buffer == NULL ? NULL : (char *)buffer + k * bytes;
+}
+
+/* The op to use, made for this call where it carries a factor; give it back with end_op. */
+static ccl_result begin_op(const struct wf_comm *comm, const struct wf_op *op, ccl_op *out)
+{
+    *out = op->way.op;
+    if (!op->way.premultiplied) return CCL_SUCCESS;
+    return wf_ccl.ncclRedOpCreatePreMulSum(out, (void *)(uintptr_t)op->scale, op->way.dtype,
+                                           CCL_SCALAR_HOST, comm->work);
+}
+
+static void end_op(const struct wf_comm *comm, const struct wf_op *op, ccl_op made)
+{
+    if (op->way.premultiplied) wf_ccl.ncclRedOpDestroy(made, comm->work);
+}
+
+static ccl_result reduce_something(const struct wf_comm *comm, const struct wf_op *op)
+{
+    uint64_t count = op->count * op->way.factor;
+    ccl_result result;
+    ccl_op reduction;
+
+    result = begin_op(comm, op, &reduction);
+    if (result != CCL_SUCCESS) return result;
+    if (op->kind == WEFT_COLL_ALL_REDUCE)
+        result = wf_ccl.ncclAllReduce(op->send, op->recv, count, op->way.dtype, reduction,
+                                      comm->work, op->stream);
+    else if (op->kind == WEFT_COLL_REDUCE)
+        result = wf_ccl.ncclReduce(op->send, op->recv, count, op->way.dtype, reduction, op->root,
+                                   comm->work, op->stream);
+    else
+        result = wf_ccl.ncclReduceScatter(op->send, op->recv, count, op->way.dtype, reduction,
+                                          comm->work, op->stream);
+    end_op(comm, op, reduction);
+    return result;
+}
+
+ccl_result wf_issue_native(struct wf_comm *comm, struct wf_op *op)
+{
+    uint64_t count = op->count * op->way.factor;
+
+    switch (op->kind) {
+    case WEFT_COLL_BARRIER:
+        return wf_ccl.ncclAllReduce(comm->token, comm->token, 1, CCL_U8, CCL_MAX, comm->work,
+                                    op->stream);
+    case WF_OP_SEND:
+        return wf_ccl.ncclSend(op->send, count, op->way.dtype, op->root, comm->work, op->stream);
+    case WF_OP_RECEIVE:
+        return wf_ccl.ncclRecv(op->recv, count, op->way.dtype, op->root, comm->work, op->stream);
+    default:
+        break;
+    }
+    if (op->count == 0) return CCL_SUCCESS;
+    switch (op->kind) {
+    case WEFT_COLL_ALL_GATHER:
+        return wf_ccl.ncclAllGather(op->send, op->recv, count, op->way.dtype, comm->work,
+                                    op->stream);
+    case WEFT_COLL_BROADCAST:
+        return wf_ccl.ncclBroadcast(op->root == comm->rank ? op->send : op->recv, op->recv, count,
+                                    op->way.dtype, op->root, comm->work, op->stream);
+    default:
+        return reduce_something(comm, op);
+    }
+}
+
+static ccl_result gather_pieces(const struct wf_comm *comm, const struct wf_op *op)
+{
+    ccl_result result = CCL_SUCCESS;
+
+    for (int32_t r = 0; r < comm->size && result == CCL_SUCCESS; r++) {
+        char *share = into(op->recv, op->recv_offsets[r], op->bytes);
+        if (op->recv_counts[r] == 0) continue;
+        result = wf_ccl.ncclBroadcast(r == comm->rank ? op->send : share, share,
+                                      op->recv_counts[r] * op->way.factor, op->way.dtype, r,
+                                      comm->work, op->stream);
+    }
+    return result;
+}
+
+ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_op *op)
+{
+    ccl_result result;
+    ccl_op reduction;
+
+    if (op->kind == WEFT_COLL_ALL_GATHER_V) return gather_pieces(comm, op);
+    result = begin_op(comm, op, &reduction);
+    if (result != CCL_SUCCESS) return result;
+    for (int32_t r = 0; r < comm->size && result == CCL_SUCCESS; r++) {
+        const char *share = at(op->send, op->send_offsets[r], op->bytes);
+        if (op->send_counts[r] == 0) continue;
+        result = wf_ccl.ncclReduce(share, r == comm->rank ? op->recv : NULL,
+                                   op->send_counts[r] * op->way.factor, op->way.dtype, reduction, r,
+                                   comm->work, op->stream);
+    }
+    end_op(comm, op, reduction);
+    return result;
+}
+
+/* ---- messages ---- */
+
+/* COUNT elements to, and as many from, each peer; own ones are copied. */
+static ccl_result send(const struct wf_comm *comm, const struct wf_op *op, const void *from,
+                       uint64_t count, int32_t peer)
+{
+    if (count == 0 || peer == comm->rank) return CCL_SUCCESS;
+    return wf_ccl.ncclSend(from, count * op->way.factor, op->way.dtype, peer, comm->work,
+                           op->stream);
+}
+
+static ccl_result receive(const struct wf_comm *comm, const struct wf_op *op, void *to,
+                          uint64_t count, int32_t peer)
+{
+    if (count == 0 || peer == comm->rank) return CCL_SUCCESS;
+    return wf_ccl.ncclRecv(to, count * op->way.factor, op->way.dtype, peer, comm->work, op->stream);
+}
+
+static weft_status copy_own(const struct wf_op *op, void *to, const void *from, uint64_t count)
+{
+    if (count == 0 || to == from) return WEFT_OK;
+    return wf_gpu_check(wf_vendor_copy(to, from, count * op->bytes, op->stream),
+                        "copying a rank's own share");
+}
+
+/* Receives would overwrite what is still to be sent: send from a copy. */
+static weft_status move_aside(struct wf_comm *comm, struct wf_op *op, uint64_t count)
+{
+    if (op->send != op->recv || count == 0) return WEFT_OK;
+    WF_TRY(wf_gpu_borrow(comm->device, count * op->bytes, op->stream, &op->scratch));
+    WF_TRY(wf_gpu_check(wf_vendor_copy(op->scratch, op->send, count * op->bytes, op->stream),
+                        "copying what is sent in place"));
+    op->send = op->scratch;
+    return WEFT_OK;
+}
+
+static weft_status all_to_all(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+{
+    uint64_t n = op->count;
+
+    WF_TRY(move_aside(comm, op, n * (uint64_t)comm->size));
+    if (n == 0) return WEFT_OK;
+    if (wf_ccl.ncclAlltoAll != NULL) {
+        *result = wf_ccl.ncclAlltoAll(op->send, op->recv, n * op->way.factor, op->way.dtype,
+                                      comm->work, op->stream);
+        return WEFT_OK;
+    }
+    for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
+        uint64_t first = (uint64_t)r * n;
+        *result = send(comm, op, at(op->send, first, op->bytes), n, r);
+        *result = wf_first(*result, receive(comm, op, into(op->recv, first, op->bytes), n, r));
+    }
+    return copy_own(op, into(op->recv, (uint64_t)comm->rank * n, op->bytes),
+                    at(op->send, (uint64_t)comm->rank * n, op->bytes), n);
+}
+
+static weft_status all_to_all_v(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+{
+    int32_t me = comm->rank;
+    uint64_t end = 0;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (op->send_counts[r] > 0 && op->send_offsets[r] + op->send_counts[r] > end)
+            end = op->send_offsets[r] + op->send_counts[r];
+    WF_TRY(move_aside(comm, op, end));
+    for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
+        *result =
+            send(comm, op, at(op->send, op->send_offsets[r], op->bytes), op->send_counts[r], r);
+        *result =
+            wf_first(*result, receive(comm, op, into(op->recv, op->recv_offsets[r], op->bytes),
+                                      op->recv_counts[r], r));
+    }
+    return copy_own(op, into(op->recv, op->recv_offsets[me], op->bytes),
+                    at(op->send, op->send_offsets[me], op->bytes), op->send_counts[me]);
+}
+
+/* Share of rank R in the root's buffer. */
+static void share_of(const struct wf_op *op, const uint64_t *counts, const uint64_t *offsets,
+                     int32_t r, uint64_t *count, uint64_t *offset)
+{
+    bool uneven = op->kind == WEFT_COLL_GATHER_V || op->kind == WEFT_COLL_SCATTER_V;
+
+    *count = uneven ? counts[r] : op->count;
+    *offset = uneven ? offsets[r] : (uint64_t)r * op->count;
+}
+
+static weft_status gather(const struct wf_comm *comm, const struct wf_op *op, ccl_result *result)
+{
+    uint64_t count, offset;
+
+    if (comm->rank != op->root) {
+        *result = send(comm, op, op->send, op->count, op->root);
+        return WEFT_OK;
+    }
+    for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
+        share_of(op, op->recv_counts, op->recv_offsets, r, &count, &offset);
+        *result = receive(comm, op, into(op->recv, offset, op->bytes), count, r);
+    }
+    share_of(op, op->recv_counts, op->recv_offsets, comm->rank, &count, &offset);
+    return copy_own(op, into(op->recv, offset, op->bytes), op->send, count);
+}
+
+static weft_status scatter(const struct wf_comm *comm, const struct wf_op *op, ccl_result *result)
+{
+    uint64_t count, offset;
+
+    if (comm->rank != op->root) {
+        *result = receive(comm, op, op->recv, op->count, op->root);
+        return WEFT_OK;
+    }
+    for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
+        share_of(op, op->send_counts, op->send_offsets, r, &count, &offset);
+        *result = send(comm, op, at(op->send, offset, op->bytes), count, r);
+    }
+    share_of(op, op->send_counts, op->send_offsets, comm->rank, &count, &offset);
+    return copy_own(op, op->recv, at(op->send, offset, op->bytes), count);
+}
+
+weft_status wf_issue_messages(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+{
+    *result = CCL_SUCCESS;
+    switch (op->kind) {
+    case WEFT_COLL_ALL_TO_ALL:
+        return all_to_all(comm, op, result);
+    case WEFT_COLL_ALL_TO_ALL_V:
+        return all_to_all_v(comm, op, result);
+    case WEFT_COLL_GATHER:
+    case WEFT_COLL_GATHER_V:
+        return gather(comm, op, result);
+    default:
+        return scatter(comm, op, result);
+    }
+}

@@ -1,0 +1,204 @@
+/* ccl_reduce.c - reductions that the library does not have.
+ *
+ * By keys: minimum and maximum of f32 and f64 as those of integers of the same order, in which a
+ * NaN is the winner.  By exchange: each rank gets one part of every rank's data by messages and
+ * reduces it with a kernel, in rank order; all-reduce and reduce then broadcast the parts. */
+#include "ccl.h"
+#include "kernel_args.h"
+
+static char *plus(const void *buffer, uint64_t bytes)
+{
+    return (char *)(uintptr_t)buffer + bytes;
+}
+
+/* ---- keys ---- */
+
+static weft_status to_keys(struct wf_comm *comm, const struct wf_op *op, uint64_t count,
+                           const void *from, void *to)
+{
+    uint32_t flags = op->reduction == WEFT_REDUCE_MIN ? WK_KEY_MIN : 0;
+
+    return wf_keys(comm->device, op->dtype, flags, count, from, to, op->stream);
+}
+
+static weft_status from_keys(struct wf_comm *comm, const struct wf_op *op, uint64_t count)
+{
+    uint32_t flags = WK_KEY_BACK | (op->reduction == WEFT_REDUCE_MIN ? WK_KEY_MIN : 0);
+
+    return wf_keys(comm->device, op->dtype, flags, count, op->recv, op->recv, op->stream);
+}
+
+/* The shares of reduce_scatter_v, as keys, one after the other. */
+static weft_status scatter_keys(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+{
+    uint64_t total = 0, first = 0;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        total += op->send_counts[r];
+    if (total == 0) return WEFT_OK;
+    WF_TRY(wf_gpu_borrow(comm->device, total * op->bytes, op->stream, &op->scratch));
+    for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
+        char *keys = plus(op->scratch, first * op->bytes);
+        if (op->send_counts[r] == 0) continue;
+        WF_TRY(to_keys(comm, op, op->send_counts[r],
+                       plus(op->send, op->send_offsets[r] * op->bytes), keys));
+        *result = wf_ccl.ncclReduce(keys, r == comm->rank ? op->recv : NULL, op->send_counts[r],
+                                    op->way.dtype, op->way.op, r, comm->work, op->stream);
+        first += op->send_counts[r];
+    }
+    return WEFT_OK;
+}
+
+static weft_status reduce_keys(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+{
+    bool in_recv = op->kind == WEFT_COLL_ALL_REDUCE ||
+                   (op->kind == WEFT_COLL_REDUCE && op->root == comm->rank);
+    uint64_t count = op->count;
+    void *keys = op->recv;
+
+    if (op->count == 0) return WEFT_OK;
+    if (op->kind == WEFT_COLL_REDUCE_SCATTER) count *= (uint64_t)comm->size;
+    if (!in_recv) {
+        WF_TRY(wf_gpu_borrow(comm->device, count * op->bytes, op->stream, &op->scratch));
+        keys = op->scratch;
+    }
+    WF_TRY(to_keys(comm, op, count, op->send, keys));
+    if (op->kind == WEFT_COLL_ALL_REDUCE)
+        *result = wf_ccl.ncclAllReduce(keys, op->recv, count, op->way.dtype, op->way.op, comm->work,
+                                       op->stream);
+    else if (op->kind == WEFT_COLL_REDUCE)
+        *result = wf_ccl.ncclReduce(keys, op->recv, count, op->way.dtype, op->way.op, op->root,
+                                    comm->work, op->stream);
+    else
+        *result = wf_ccl.ncclReduceScatter(keys, op->recv, op->count, op->way.dtype, op->way.op,
+                                           comm->work, op->stream);
+    return WEFT_OK;
+}
+
+weft_status wf_issue_keys(struct wf_comm *comm, struct wf_op *op, int stage, ccl_result *result)
+{
+    if (stage == 0) {
+        if (op->kind == WEFT_COLL_REDUCE_SCATTER_V) return scatter_keys(comm, op, result);
+        return reduce_keys(comm, op, result);
+    }
+    if (op->kind == WEFT_COLL_REDUCE && op->root != comm->rank) return WEFT_OK;
+    if (op->kind == WEFT_COLL_REDUCE_SCATTER_V)
+        return from_keys(comm, op, op->send_counts[comm->rank]);
+    return from_keys(comm, op, op->count);
+}
+
+/* ---- exchange ---- */
+
+/* Which elements of SEND rank R reduces. */
+struct part {
+    uint64_t first, count;
+};
+
+/* Elements of a part before the last: whole 16-byte words. */
+static uint64_t part_length(const struct wf_comm *comm, const struct wf_op *op)
+{
+    uint64_t size = (uint64_t)comm->size, word = 16 / op->bytes;
+    uint64_t each = op->count / size + (op->count % size != 0);
+
+    return (each + word - 1) / word * word;
+}
+
+static struct part part_of(const struct wf_comm *comm, const struct wf_op *op, int32_t r)
+{
+    struct part part;
+    uint64_t each;
+
+    if (op->kind == WEFT_COLL_REDUCE_SCATTER_V)
+        return (struct part){op->send_offsets[r], op->send_counts[r]};
+    if (op->kind == WEFT_COLL_REDUCE_SCATTER)
+        return (struct part){(uint64_t)r * op->count, op->count};
+    each = part_length(comm, op);
+    part.first = (uint64_t)r * each < op->count ? (uint64_t)r * each : op->count;
+    part.count = op->count - part.first < each ? op->count - part.first : each;
+    return part;
+}
+
+static bool has_whole_result(const struct wf_op *op)
+{
+    return op->kind == WEFT_COLL_ALL_REDUCE || op->kind == WEFT_COLL_REDUCE;
+}
+
+/* Scratch: every rank's version of our part, each on a 16-byte border; then, on ranks of a reduce
+ * that are not its root, the whole result. */
+static uint64_t slot_bytes(const struct wf_op *op, uint64_t count)
+{
+    return (count * op->bytes + 15) / 16 * 16;
+}
+
+static void *result_at(const struct wf_comm *comm, const struct wf_op *op)
+{
+    struct part mine = part_of(comm, op, comm->rank);
+
+    if (op->kind != WEFT_COLL_REDUCE || op->root == comm->rank) return op->recv;
+    return plus(op->scratch, (uint64_t)comm->size * slot_bytes(op, mine.count));
+}
+
+static weft_status exchange_parts(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+{
+    struct part mine = part_of(comm, op, comm->rank);
+    uint64_t slot = slot_bytes(op, mine.count), total = slot * (uint64_t)comm->size;
+
+    if (op->kind == WEFT_COLL_REDUCE && op->root != comm->rank) total += op->count * op->bytes;
+    if (total > 0) WF_TRY(wf_gpu_borrow(comm->device, total, op->stream, &op->scratch));
+    if (mine.count > 0)
+        WF_TRY(wf_gpu_check(wf_vendor_copy(plus(op->scratch, slot * (uint64_t)comm->rank),
+                                           plus(op->send, mine.first * op->bytes),
+                                           mine.count * op->bytes, op->stream),
+                            "copying a rank's own part"));
+    for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
+        struct part part = part_of(comm, op, r);
+        if (r == comm->rank) continue;
+        if (part.count > 0)
+            *result = wf_ccl.ncclSend(plus(op->send, part.first * op->bytes),
+                                      part.count * op->bytes, CCL_U8, r, comm->work, op->stream);
+        if (mine.count > 0 && *result == CCL_SUCCESS)
+            *result = wf_ccl.ncclRecv(plus(op->scratch, slot * (uint64_t)r), mine.count * op->bytes,
+                                      CCL_U8, r, comm->work, op->stream);
+    }
+    return WEFT_OK;
+}
+
+static weft_status reduce_part(struct wf_comm *comm, struct wf_op *op)
+{
+    struct part mine = part_of(comm, op, comm->rank);
+    char *whole = result_at(comm, op);
+    struct wf_strided job = {.dtype = op->dtype,
+                             .reduction = op->reduction,
+                             .size = (uint32_t)comm->size,
+                             .count = mine.count,
+                             .stride = slot_bytes(op, mine.count),
+                             .base = op->scratch,
+                             .scale = op->scale,
+                             .target = whole};
+
+    if (has_whole_result(op)) job.target = plus(whole, mine.first * op->bytes);
+    return wf_reduce_strided(comm->device, &job, op->stream);
+}
+
+static ccl_result broadcast_parts(struct wf_comm *comm, const struct wf_op *op)
+{
+    char *whole = result_at(comm, op);
+    ccl_result result = CCL_SUCCESS;
+
+    for (int32_t r = 0; r < comm->size && result == CCL_SUCCESS; r++) {
+        struct part part = part_of(comm, op, r);
+        char *bytes = plus(whole, part.first * op->bytes);
+        if (part.count > 0)
+            result = wf_ccl.ncclBroadcast(bytes, bytes, part.count * op->bytes, CCL_U8, r,
+                                          comm->work, op->stream);
+    }
+    return result;
+}
+
+weft_status wf_issue_exchange(struct wf_comm *comm, struct wf_op *op, int stage, ccl_result *result)
+{
+    if (stage == 0) return exchange_parts(comm, op, result);
+    WF_TRY(reduce_part(comm, op));
+    if (has_whole_result(op)) *result = broadcast_parts(comm, op);
+    return WEFT_OK;
+}

@@ -1,0 +1,185 @@
+/* ccl_watch.c - one thread that looks after all communicators of the process.
+ *
+ * Work that waits for a rank which never comes hangs in two places: in a call of the library, and
+ * on a stream.  The watch ends both after the communicator's time limit, and work whose peer died
+ * as soon as the library knows. */
+#include "ccl.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static struct {
+    pthread_mutex_t lock;
+    struct wf_comm *first;
+    bool is_running;
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int64_t at_least(int64_t limit_ns, int64_t least_ns)
+{
+    return limit_ns < 0 || limit_ns >= least_ns ? limit_ns : least_ns;
+}
+
+static void give_up(struct wf_comm *comm, const char *what, int64_t limit_ns)
+{
+    char text[192];
+
+    snprintf(text, sizeof text, "%s within %.3f s; a rank may be missing or stuck", what,
+             (double)limit_ns / 1e9);
+    wf_comm_stick(comm, WEFT_ERR_TIMEOUT, text);
+    wf_comm_kill(comm);
+}
+
+static void look_at_calls(struct wf_comm *comm, uint64_t now)
+{
+    uint64_t ticket = atomic_load(&comm->ticket);
+    int64_t limit = at_least(comm->timeout_ns, WF_LEAST_CALLING_NS);
+
+    if (ticket != comm->seen_ticket || ticket % 2 == 0) {
+        comm->seen_ticket = ticket;
+        comm->seen_since = now;
+    } else if (limit >= 0 && now - comm->seen_since >= (uint64_t)limit) {
+        give_up(comm, "a call did not return", limit);
+    }
+}
+
+/* The other mark takes the place of a fixed one that is done. */
+static gpu_result look_at_marks(struct wf_comm *comm, uint64_t now, bool *late)
+{
+    gpu_result result = GPU_SUCCESS;
+
+    pthread_mutex_lock(&comm->lock);
+    if (comm->fixed_waits) result = wf_gpu.event_query(comm->marks[comm->fixed]);
+    if (comm->fixed_waits && result != GPU_NOT_READY) {
+        comm->fixed_waits = comm->other_waits;
+        if (comm->other_waits) comm->fixed = 1 - comm->fixed;
+        comm->other_waits = false;
+        comm->fixed_since = now;
+    }
+    *late = result == GPU_NOT_READY && comm->timeout_ns >= 0 &&
+            now - comm->fixed_since >= (uint64_t)comm->timeout_ns;
+    pthread_mutex_unlock(&comm->lock);
+    return result;
+}
+
+static void look_at_streams(struct wf_comm *comm, uint64_t now)
+{
+    struct wf_scope scope;
+    gpu_result result;
+    bool late;
+
+    if (wf_enter(comm->device, &scope) != WEFT_OK) return;
+    result = look_at_marks(comm, now, &late);
+    wf_leave(&scope);
+    if (late) give_up(comm, "work on a stream was not done", comm->timeout_ns);
+    if (result == GPU_SUCCESS || result == GPU_NOT_READY) return;
+    wf_comm_stick(comm, wf_gpu_check(result, "work on a stream"), NULL);
+    wf_comm_kill(comm);
+}
+
+static void look_at(struct wf_comm *comm)
+{
+    uint64_t now = wf_now_ns();
+
+    if (atomic_load(&comm->error) != WEFT_OK) return;
+    look_at_calls(comm, now);
+    look_at_streams(comm, now);
+    if (wf_comm_async_error(comm) != WEFT_OK) wf_comm_kill(comm);
+}
+
+static void *keep_watch(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        pthread_mutex_lock(&watch.lock);
+        for (struct wf_comm *c = watch.first; c != NULL; c = c->next)
+            look_at(c);
+        pthread_mutex_unlock(&watch.lock);
+    }
+    return NULL;
+}
+
+static bool start(void)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+    bool started;
+
+    if (pthread_attr_init(&detached) != 0) return false;
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    started = pthread_create(&thread, &detached, keep_watch, NULL) == 0;
+    pthread_attr_destroy(&detached);
+    return started;
+}
+
+weft_status wf_watch(struct wf_comm *comm)
+{
+    bool watched;
+
+    if (comm->size == 1) return WEFT_OK;
+    for (int i = 0; i < 2; i++)
+        WF_TRY(wf_gpu_check(wf_gpu.event_create(&comm->marks[i], GPU_EVENT_UNTIMED),
+                            "creating an event"));
+    pthread_mutex_lock(&watch.lock);
+    comm->seen_since = wf_now_ns();
+    if (!watch.is_running) watch.is_running = start();
+    watched = watch.is_running;
+    if (watched) {
+        comm->next = watch.first;
+        watch.first = comm;
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return watched ? WEFT_OK : wf_fail(WEFT_ERR_SYSTEM, "no thread for the watch");
+}
+
+void wf_unwatch(struct wf_comm *comm)
+{
+    struct wf_scope scope;
+
+    pthread_mutex_lock(&watch.lock);
+    for (struct wf_comm **at = &watch.first; *at != NULL; at = &(*at)->next)
+        if (*at == comm) {
+            *at = comm->next;
+            break;
+        }
+    pthread_mutex_unlock(&watch.lock);
+    if (wf_enter(comm->device, &scope) != WEFT_OK) return;
+    for (int i = 0; i < 2; i++)
+        if (comm->marks[i] != NULL) wf_gpu.event_destroy(comm->marks[i]);
+    wf_leave(&scope);
+}
+
+weft_status wf_inside(struct wf_comm *comm)
+{
+    weft_status status;
+
+    if (comm->work == comm->control) pthread_mutex_lock(&comm->gate);
+    atomic_fetch_add(&comm->ticket, 1);
+    status = wf_comm_stuck(comm);
+    if (status != WEFT_OK) wf_outside(comm);
+    return status;
+}
+
+void wf_outside(struct wf_comm *comm)
+{
+    atomic_fetch_add(&comm->ticket, 1);
+    if (comm->work == comm->control) pthread_mutex_unlock(&comm->gate);
+}
+
+void wf_mark(struct wf_comm *comm, gpu_stream stream)
+{
+    int which;
+
+    if (comm->marks[1] == NULL || wf_is_capturing(stream)) return;
+    pthread_mutex_lock(&comm->lock);
+    which = comm->fixed_waits ? 1 - comm->fixed : comm->fixed;
+    if (wf_gpu.event_record(comm->marks[which], stream) == GPU_SUCCESS) {
+        if (comm->fixed_waits) {
+            comm->other_waits = true;
+        } else {
+            comm->fixed_waits = true;
+            comm->fixed_since = wf_now_ns();
+        }
+    }
+    pthread_mutex_unlock(&comm->lock);
+}

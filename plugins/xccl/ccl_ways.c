@@ -1,0 +1,187 @@
+/* ccl_ways.c - how each collective is done for each dtype and reduction, from what the library
+ * and the devices can do.  The same on all ranks, since all of it is agreed on beforehand.
+ *
+ * The library moves bytes of any dtype.  It has no 16-bit integers, no bit operations, no complex
+ * numbers, and its minimum and maximum lose NaN. */
+#include "ccl.h"
+
+static const char *const names[] = {
+#define NAME(name, value, text) [value] = text,
+    WEFT_COLLECTIVE_LIST(NAME)
+#undef NAME
+};
+
+const char *wf_collective_name(uint32_t collective)
+{
+    if (collective == WF_OP_SEND) return "send";
+    if (collective == WF_OP_RECEIVE) return "receive";
+    return names[collective];
+}
+
+bool wf_collective_reduces(uint32_t collective)
+{
+    return collective == WEFT_COLL_ALL_REDUCE || collective == WEFT_COLL_REDUCE ||
+           collective == WEFT_COLL_REDUCE_SCATTER || collective == WEFT_COLL_REDUCE_SCATTER_V;
+}
+
+static struct wf_way move(uint32_t collective, uint32_t dtype)
+{
+    struct wf_way way = {
+        .kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)wf_dtype_bytes(dtype)};
+
+    switch (collective) {
+    case WEFT_COLL_ALL_GATHER_V:
+        way.kind = WF_WAY_PIECES;
+        break;
+    case WEFT_COLL_ALL_TO_ALL:
+    case WEFT_COLL_GATHER:
+    case WEFT_COLL_SCATTER:
+    case WEFT_COLL_ALL_TO_ALL_V:
+    case WEFT_COLL_GATHER_V:
+    case WEFT_COLL_SCATTER_V:
+        way.kind = WF_WAY_MESSAGES;
+        break;
+    default:
+        break;
+    }
+    return way;
+}
+
+/* The library's dtype for ours, -1 if it cannot compute with it. */
+static int computes_with(const struct wf_means *means, uint32_t dtype)
+{
+    static const int8_t table[WEFT_DTYPE_COUNT] = {[WEFT_DTYPE_BOOL] = CCL_U8,
+                                                   [WEFT_DTYPE_I8] = CCL_I8,
+                                                   [WEFT_DTYPE_U8] = CCL_U8,
+                                                   [WEFT_DTYPE_I16] = -1,
+                                                   [WEFT_DTYPE_U16] = -1,
+                                                   [WEFT_DTYPE_I32] = CCL_I32,
+                                                   [WEFT_DTYPE_U32] = CCL_U32,
+                                                   [WEFT_DTYPE_I64] = CCL_I64,
+                                                   [WEFT_DTYPE_U64] = CCL_U64,
+                                                   [WEFT_DTYPE_F16] = CCL_F16,
+                                                   [WEFT_DTYPE_BF16] = CCL_BF16,
+                                                   [WEFT_DTYPE_F32] = CCL_F32,
+                                                   [WEFT_DTYPE_F64] = CCL_F64,
+                                                   [WEFT_DTYPE_F8E4M3] = CCL_F8E4M3,
+                                                   [WEFT_DTYPE_F8E5M2] = CCL_F8E5M2,
+                                                   [WEFT_DTYPE_C64] = CCL_F32,
+                                                   [WEFT_DTYPE_C128] = CCL_F64};
+    bool is_f8 = dtype == WEFT_DTYPE_F8E4M3 || dtype == WEFT_DTYPE_F8E5M2;
+
+    if (is_f8 && (means->version < VENDOR_F8_LEAST || means->capability < VENDOR_F8_CAPABILITY))
+        return -1;
+    return table[dtype];
+}
+
+/* The library's op for ours, -1 where it has none that means the same. */
+static int op_on_bool(uint32_t reduction)
+{
+    switch (reduction) {
+    case WEFT_REDUCE_SUM:
+    case WEFT_REDUCE_MAX:
+    case WEFT_REDUCE_BOR:
+        return CCL_MAX;
+    case WEFT_REDUCE_PROD:
+    case WEFT_REDUCE_MIN:
+    case WEFT_REDUCE_BAND:
+        return CCL_MIN;
+    default:
+        return -1;
+    }
+}
+
+static int op_on(uint32_t dtype, uint32_t reduction)
+{
+    bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
+    bool is_float = dtype >= WEFT_DTYPE_F16 && !is_complex;
+    bool is_f8 = dtype == WEFT_DTYPE_F8E4M3 || dtype == WEFT_DTYPE_F8E5M2;
+
+    if (dtype == WEFT_DTYPE_BOOL) return op_on_bool(reduction);
+    switch (reduction) {
+    case WEFT_REDUCE_SUM:
+        return CCL_SUM;
+    case WEFT_REDUCE_PROD:
+        return is_complex ? -1 : CCL_PROD;
+    case WEFT_REDUCE_MIN:
+        return is_float ? -1 : CCL_MIN;
+    case WEFT_REDUCE_MAX:
+        return is_float ? -1 : CCL_MAX;
+    case WEFT_REDUCE_AVG: /* it multiplies by 1/n rounded to the dtype, too coarse in f8 */
+        return is_f8 ? -1 : CCL_AVG;
+    case WEFT_REDUCE_PREMUL_SUM:
+        return is_complex ? -1 : CCL_SUM;
+    default:
+        return -1;
+    }
+}
+
+static struct wf_way reduce(const struct wf_means *means, uint32_t collective, uint32_t dtype,
+                            uint32_t reduction)
+{
+    bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
+    bool is_ordering = reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX;
+    int computing = computes_with(means, dtype), op = op_on(dtype, reduction);
+    struct wf_way way = {.kind = WF_WAY_NONE};
+
+    if (!wf_reduction_defined(reduction, dtype)) return way;
+    if (computing >= 0 && op >= 0) {
+        way = (struct wf_way){.kind = collective == WEFT_COLL_REDUCE_SCATTER_V ? WF_WAY_PIECES
+                                                                               : WF_WAY_NATIVE,
+                              .dtype = computing,
+                              .op = op,
+                              .factor = is_complex ? 2 : 1,
+                              .premultiplied = reduction == WEFT_REDUCE_PREMUL_SUM};
+    } else if (means->kernels && is_ordering &&
+               (dtype == WEFT_DTYPE_F32 || dtype == WEFT_DTYPE_F64)) {
+        way = (struct wf_way){.kind = WF_WAY_KEYS,
+                              .dtype = dtype == WEFT_DTYPE_F32 ? CCL_U32 : CCL_U64,
+                              .op = reduction == WEFT_REDUCE_MIN ? CCL_MIN : CCL_MAX,
+                              .factor = 1};
+    } else if (means->kernels) {
+        way = (struct wf_way){
+            .kind = WF_WAY_EXCHANGE, .dtype = CCL_U8, .factor = (uint32_t)wf_dtype_bytes(dtype)};
+    }
+    return way;
+}
+
+struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uint32_t dtype,
+                          uint32_t reduction)
+{
+    struct wf_way none = {.kind = WF_WAY_NONE};
+
+    if (collective == WEFT_COLL_BARRIER)
+        return (struct wf_way){WF_WAY_NATIVE, CCL_U8, CCL_MAX, 1, false};
+    if (collective >= WEFT_COLL_COUNT || dtype >= WEFT_DTYPE_COUNT) return none;
+    if (!wf_collective_reduces(collective)) return move(collective, dtype);
+    if (reduction >= WEFT_REDUCE_COUNT) return none;
+    return reduce(means, collective, dtype, reduction);
+}
+
+/* Sends and receives that newer libraries have a call of their own for. */
+static bool has_own_call(uint32_t collective, bool at_best)
+{
+    return collective == WEFT_COLL_ALL_TO_ALL && (at_best || wf_ccl.ncclAlltoAll != NULL);
+}
+
+weft_status wf_comm_support(void *opened, const weft_support_query *given, uint32_t *level)
+{
+    const struct wf_gpu_device *device = opened;
+    struct wf_means best = {.version = 99999, .capability = 999, .kernels = true};
+    weft_support_query query;
+    struct wf_way way;
+
+    wf_read(&query, given, sizeof query);
+    if (device != NULL)
+        best = (struct wf_means){wf_ccl_version, device->capability, device->kernels != NULL};
+    else if (wf_vendor_image(0) == NULL && wf_host->knob(VENDOR_KERNELS_KNOB) == NULL)
+        best.kernels = false;
+    way = wf_way_find(&best, query.collective, query.dtype, query.reduction);
+    if (way.kind == WF_WAY_NONE)
+        *level = WEFT_SUPPORT_NO;
+    else if (way.kind == WF_WAY_NATIVE || has_own_call(query.collective, device == NULL))
+        *level = WEFT_SUPPORT_NATIVE;
+    else
+        *level = WEFT_SUPPORT_EMULATED;
+    return WEFT_OK;
+}

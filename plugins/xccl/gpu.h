@@ -1,0 +1,281 @@
+/* gpu.h - one device: its library, memory, streams, events and kernels.
+ *
+ * The same source serves CUDA's driver library and HIP.  gpu_api.def lists what both have,
+ * gpu_vendor.def and *_device.c of each plugin what differs.  Functions that are entries of the
+ * ABI's tables are documented there. */
+#ifndef WEFT_XCCL_GPU_H
+#define WEFT_XCCL_GPU_H
+
+#include "vendor.h"
+#include "weft_plugin.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define WF_TRY(expression)                                                                         \
+    do {                                                                                           \
+        weft_status wf_try_status = (expression);                                                  \
+        if (wf_try_status != WEFT_OK) return wf_try_status;                                        \
+    } while (0)
+#define WF_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Numbers that CUDA and HIP share. */
+enum {
+    GPU_SUCCESS = 0,
+    GPU_INVALID_VALUE = 1,
+    GPU_OUT_OF_MEMORY = 2,
+    GPU_OLD_DRIVER = 35,
+    GPU_NO_DEVICE = 100,
+    GPU_INVALID_DEVICE = 101,
+    GPU_INVALID_HANDLE = 400,
+    GPU_NOT_READY = 600
+};
+enum { GPU_STREAM_NON_BLOCKING = 1, GPU_PINNED_PORTABLE = 1, GPU_EVENT_UNTIMED = 2 };
+enum { GPU_POOL_PINNED = 1, GPU_POOL_ON_DEVICE = 1, GPU_POOL_RELEASE_THRESHOLD = 4 };
+
+struct gpu_pool_options {
+    int allocation_type, handle_types;
+    int location_type, location_id;
+    void *security;
+    size_t most_bytes;
+    unsigned char reserved[56];
+};
+
+struct gpu_uuid {
+    char bytes[16];
+};
+
+struct wf_gpu_api {
+#define GPU(need, field, cuda, hip, arguments) gpu_result(*field) arguments;
+#include "gpu_api.def"
+#include "gpu_vendor.def"
+#undef GPU
+};
+
+extern struct wf_gpu_api wf_gpu; /* filled by wf_gpu_load */
+extern const weft_host *wf_host;
+
+/* A pointer as the library's address type. */
+#define GPU_ADDRESS(pointer) ((gpu_address)(uintptr_t)(pointer))
+
+/* ---- gpu_fail.c: failing ---- */
+
+/* Describe a failure of this thread and return STATUS. */
+weft_status wf_fail(weft_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same, with VENDOR's own CODE beside the text. */
+weft_status wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const char *format,
+                           ...) __attribute__((format(printf, 4, 5)));
+weft_status wf_fail_memory(size_t bytes);
+const char *wf_last_text(void); /* of this thread's last failure */
+void wf_log(int32_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What RESULT of the device library means; WHAT names the call.  Describes it unless it is OK or
+ * "not ready", which is WEFT_IN_PROGRESS. */
+weft_status wf_gpu_check(gpu_result result, const char *what);
+weft_status wf_gpu_status(gpu_result result);
+
+/* Zeroed; NULL after wf_fail_memory. */
+void *wf_new(size_t bytes);
+void wf_delete(void *pointer);
+
+/* A size-first struct from the caller, as long as ours; what it lacks is zero. */
+void wf_read(void *ours, const void *theirs, size_t bytes);
+/* Our answer into a size-first struct of the caller, as far as it goes. */
+void wf_answer(void *theirs, const void *ours, size_t bytes);
+
+/* ---- gpu_load.c: the shared libraries ---- */
+
+struct wf_symbol {
+    const char *name;
+    void **address;
+    bool required;
+};
+
+struct wf_library {
+    void *handle;
+    char path[192];
+};
+
+/* Open what KNOB names (a file, or a folder that holds one of NAMES, or a Python site-packages
+ * folder that holds it under WHEEL), else the first of NAMES that can be opened.
+ * WEFT_ERR_NO_LIBRARY says what was tried. */
+weft_status wf_library_open(struct wf_library *library, const char *knob, const char *const *names,
+                            size_t count, const char *wheel);
+/* Fill in all addresses; the name of the first required one that is missing, or NULL. */
+const char *wf_library_resolve(const struct wf_library *library, const struct wf_symbol *symbols,
+                               size_t count);
+
+/* The device library, opened and started once.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY, _NO_DEVICE. */
+weft_status wf_gpu_load(int *device_count);
+extern struct wf_library wf_gpu_library;
+extern int wf_gpu_version;
+
+/* ---- gpu_device.c ---- */
+
+struct wf_kernels;
+
+struct wf_gpu_device {
+    int32_t ordinal;
+    int32_t count;      /* of visible devices */
+    int32_t capability; /* 90 for compute capability 9.0; 0 where that means nothing */
+    gpu_device handle;
+    void *context;
+    gpu_pool pool;    /* scratch in stream order; NULL where the library has none */
+    gpu_stream setup; /* for copies that are waited for */
+    pthread_mutex_t setup_lock;
+    bool is_shared;             /* with other ranks, as WEFT_SHARE_GPU allows */
+    struct wf_kernels *kernels; /* NULL: none for this device */
+    char name[128], uuid[64];
+};
+
+/* Within a scope the calling thread works on one device. */
+struct wf_scope {
+    void *before;
+    int before_ordinal;
+    bool changed;
+};
+weft_status wf_enter(const struct wf_gpu_device *device, struct wf_scope *scope);
+void wf_leave(const struct wf_scope *scope);
+
+weft_status wf_gpu_open(const weft_device_options *options, void **device);
+void wf_gpu_close(void *device);
+weft_status wf_gpu_describe(void *device, weft_device_info *out);
+weft_status wf_gpu_bind_thread(void *device);
+
+/* ---- what differs by vendor: nccl_device.c, rccl_device.c ---- */
+
+const char *wf_vendor_error_name(gpu_result result);
+const char *wf_vendor_error_text(gpu_result result);
+/* Is the loaded library new enough?  WEFT_ERR_OLD_LIBRARY with both numbers. */
+weft_status wf_vendor_check_version(void);
+void wf_vendor_version_text(char *out, size_t size); /* "CUDA driver 13.0" */
+/* Take the device's context into use, and learn its uuid and capability. */
+weft_status wf_vendor_open(struct wf_gpu_device *device);
+void wf_vendor_close(struct wf_gpu_device *device);
+gpu_result wf_vendor_enter(const struct wf_gpu_device *device, struct wf_scope *scope);
+void wf_vendor_leave(const struct wf_scope *scope);
+gpu_result wf_vendor_bind(const struct wf_gpu_device *device);
+gpu_result wf_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *device);
+gpu_result wf_vendor_copy(void *target, const void *source, uint64_t bytes, gpu_stream stream);
+struct wf_copy_2d {
+    void *target;
+    const void *source;
+    uint64_t target_pitch, source_pitch, width, height;
+};
+gpu_result wf_vendor_copy_2d(const struct wf_copy_2d *box, gpu_stream stream);
+gpu_result wf_vendor_host_call(gpu_stream stream, void (*fn)(void *), void *argument);
+/* The kernels' code built into the plugin, one entry per device kind; NULL past the end. */
+const void *wf_vendor_image(size_t index);
+
+/* ---- gpu_memory.c ---- */
+
+weft_status wf_gpu_allocate(void *device, uint64_t bytes, uint32_t kind, void **pointer);
+weft_status wf_gpu_free(void *device, void *pointer);
+weft_status wf_gpu_query_pointer(void *device, const void *pointer, weft_pointer_info *out);
+weft_status wf_gpu_copy(void *device, void *target, const void *source, uint64_t bytes,
+                        void *stream);
+weft_status wf_gpu_fill(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream);
+/* WEFT_ERR_INVALID unless kernels of the device may use POINTER; WHAT names it. */
+weft_status wf_gpu_usable(const void *pointer, const char *what);
+/* Scratch in stream order, within a scope. */
+weft_status wf_gpu_borrow(struct wf_gpu_device *device, uint64_t bytes, gpu_stream stream,
+                          void **pointer);
+void wf_gpu_give_back(struct wf_gpu_device *device, void *pointer, gpu_stream stream);
+/* Host memory into device memory, and wait. */
+weft_status wf_gpu_upload(struct wf_gpu_device *device, void *target, const void *source,
+                          uint64_t bytes);
+
+/* ---- gpu_stream.c, gpu_event.c ---- */
+
+/* The ABI's streams are pointers to these; NULL is the library's default stream. */
+struct wf_gpu_stream {
+    gpu_stream native;
+    bool owned;
+};
+static inline gpu_stream wf_native(const void *stream)
+{
+    return stream == NULL ? (gpu_stream)0 : ((const struct wf_gpu_stream *)stream)->native;
+}
+
+weft_status wf_gpu_stream_create(void *device, void **stream);
+void wf_gpu_stream_destroy(void *device, void *stream);
+weft_status wf_gpu_stream_query(void *device, void *stream);
+weft_status wf_gpu_stream_wait(void *device, void *stream, int64_t timeout_ns);
+weft_status wf_gpu_stream_call(void *device, void *stream, void (*fn)(void *), void *argument);
+weft_status wf_gpu_stream_wrap(void *device, void *native, void **stream);
+void *wf_gpu_stream_native(void *device, void *stream);
+weft_status wf_gpu_stream_wait_event(void *device, void *stream, void *event);
+
+weft_status wf_gpu_event_create(void *device, void **event);
+void wf_gpu_event_destroy(void *device, void *event);
+weft_status wf_gpu_event_record(void *device, void *event, void *stream);
+weft_status wf_gpu_event_query(void *device, void *event);
+weft_status wf_gpu_event_wait(void *device, void *event, int64_t timeout_ns);
+weft_status wf_gpu_event_elapsed(void *device, void *from, void *to, int64_t *nanoseconds);
+
+/* Is what is put on STREAM now recorded into a graph, not run? */
+bool wf_is_capturing(gpu_stream stream);
+uint64_t wf_now_ns(void);
+/* One step of waiting since BEGAN: spin at first, then yield, then sleep a little. */
+void wf_pause(uint64_t began_ns);
+
+/* ---- gpu_kernel.c, gpu_regions.c, gpu_shape.c: the kernel table ---- */
+
+weft_status wf_kernels_open(struct wf_gpu_device *device);
+void wf_kernels_close(struct wf_gpu_device *device);
+
+size_t wf_dtype_bytes(uint32_t dtype); /* 0 if unknown */
+bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
+
+enum wf_kernel { /* the kernels of plugins/kernels, by family */
+                 WF_KERNEL_COPY,
+                 WF_KERNEL_TRANSPOSE,
+                 WF_KERNEL_FILL,
+                 WF_KERNEL_TABLE,
+                 WF_KERNEL_KEY,
+                 WF_KERNEL_REDUCE,
+                 WF_KERNEL_REGIONS_REDUCE,
+                 WF_KERNEL_CAST,
+                 WF_KERNEL_SCALE,
+                 WF_KERNEL_FAMILIES
+};
+
+/* Launch the member of FAMILY for VARIANT, a word size or a dtype, with ARGS.  Within a scope. */
+weft_status wf_launch(struct wf_gpu_device *device, enum wf_kernel family, uint32_t variant,
+                      uint64_t blocks, const void *args, gpu_stream stream);
+/* Blocks for COUNT elements where each thread takes several. */
+uint32_t wf_blocks(uint64_t count, uint32_t per_thread);
+
+struct wk_buffers;
+/* Put COUNT addresses where kernels find them; what it borrows goes back with
+ * wf_buffers_release after the launch.  Within a scope. */
+weft_status wf_buffers_fill(struct wf_gpu_device *device, struct wk_buffers *buffers,
+                            const void *const *addresses, uint64_t count, gpu_stream stream);
+void wf_buffers_release(struct wf_gpu_device *device, struct wk_buffers *buffers,
+                        gpu_stream stream);
+
+/* Reductions of parts that lie STRIDE bytes apart from BASE on; SCALE for premul_sum. */
+struct wf_strided {
+    uint32_t dtype, reduction, size;
+    uint64_t count, stride;
+    const void *base, *scale;
+    void *target;
+};
+weft_status wf_reduce_strided(struct wf_gpu_device *device, const struct wf_strided *job,
+                              gpu_stream stream);
+/* Floats to keys of integer order, or back; see WK_KEY_ flags. */
+weft_status wf_keys(struct wf_gpu_device *device, uint32_t dtype, uint32_t flags, uint64_t count,
+                    const void *source, void *target, gpu_stream stream);
+
+weft_status wf_regions_create(void *device, uint32_t element_bytes, uint64_t count,
+                              const weft_region *regions, void **out);
+void wf_regions_destroy(void *list);
+weft_status wf_regions_copy(void *list, const void *const *sources, void *const *targets,
+                            void *stream);
+weft_status wf_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
+                              const void *const *sources, void *const *targets, void *stream);
+
+extern const weft_kernel_table wf_gpu_kernel_table;
+
+#endif

@@ -1,0 +1,150 @@
+/* gpu_load.c - opening vendor libraries, and the device library among them.
+ *
+ * Libraries are opened for the plugin alone (RTLD_LOCAL), so that NCCL and RCCL, which export the
+ * same names, can live in one process; DEEPBIND keeps a library's calls to itself also where the
+ * program has linked the other one.  The address sanitizer does not allow DEEPBIND. */
+#include "gpu.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct wf_gpu_api wf_gpu;
+struct wf_library wf_gpu_library;
+int wf_gpu_version;
+
+static int open_flags(void)
+{
+    bool sanitized = dlsym(RTLD_DEFAULT, "__asan_init") != NULL;
+
+    return RTLD_NOW | RTLD_LOCAL | (sanitized ? 0 : RTLD_DEEPBIND);
+}
+
+static bool try_open(struct wf_library *library, const char *file)
+{
+    struct link_map *map = NULL;
+    void *handle = dlopen(file, open_flags());
+
+    if (handle == NULL) return false;
+    library->handle = handle;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map->l_name[0] == '\0')
+        snprintf(library->path, sizeof library->path, "%s", file);
+    else
+        snprintf(library->path, sizeof library->path, "%s", map->l_name);
+    return true;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+static weft_status open_in_folder(struct wf_library *library, const char *knob, const char *folder,
+                                  const char *const *names, size_t count, const char *wheel)
+{
+    char file[4096];
+
+    for (size_t i = 0; i < count; i++) {
+        snprintf(file, sizeof file, "%s/%s", folder, names[i]);
+        if (try_open(library, file)) return WEFT_OK;
+        if (wheel == NULL) continue;
+        snprintf(file, sizeof file, "%s/%s/%s", folder, wheel, names[i]);
+        if (try_open(library, file)) return WEFT_OK;
+    }
+    return wf_fail(WEFT_ERR_NO_LIBRARY, "%s not found in the folder %s, which %s names", names[0],
+                   folder, knob);
+}
+
+weft_status wf_library_open(struct wf_library *library, const char *knob, const char *const *names,
+                            size_t count, const char *wheel)
+{
+    const char *asked = wf_host->knob(knob);
+    char tried[512];
+    size_t used = 0;
+
+    if (asked != NULL && is_folder(asked))
+        return open_in_folder(library, knob, asked, names, count, wheel);
+    if (asked != NULL) {
+        if (try_open(library, asked)) return WEFT_OK;
+        return wf_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked, dlerror());
+    }
+    for (size_t i = 0; i < count; i++)
+        if (try_open(library, names[i])) return WEFT_OK;
+    for (size_t i = 0; i < count && used < sizeof tried; i++)
+        used += (size_t)snprintf(tried + used, sizeof tried - used, "%s%s", i > 0 ? ", " : "",
+                                 names[i]);
+    return wf_fail(WEFT_ERR_NO_LIBRARY,
+                   "%s not found on the library search path; %s can name the file", tried, knob);
+}
+
+const char *wf_library_resolve(const struct wf_library *library, const struct wf_symbol *symbols,
+                               size_t count)
+{
+    const char *missing = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        *symbols[i].address = dlsym(library->handle, symbols[i].name);
+        if (*symbols[i].address == NULL && symbols[i].required && missing == NULL)
+            missing = symbols[i].name;
+    }
+    return missing;
+}
+
+static const char *const gpu_names[] = {VENDOR_GPU_LIBRARIES};
+
+/* Function pointers and void pointers have one representation on every POSIX system. */
+#define REQUIRED true
+#define OPTIONAL false
+static const struct wf_symbol gpu_symbols[] = {
+#define GPU(need, field, cuda, hip, arguments)                                                     \
+    {VENDOR_SYMBOL(cuda, hip), (void **)(void *)&wf_gpu.field, need},
+#include "gpu_api.def"
+#include "gpu_vendor.def"
+#undef GPU
+};
+
+static weft_status open_and_check(void)
+{
+    const char *missing;
+
+    WF_TRY(wf_library_open(&wf_gpu_library, VENDOR_GPU_KNOB, gpu_names, WF_COUNT(gpu_names), NULL));
+    missing = wf_library_resolve(&wf_gpu_library, gpu_symbols, WF_COUNT(gpu_symbols));
+    if (wf_gpu.version != NULL) {
+        WF_TRY(
+            wf_gpu_check(wf_gpu.version(&wf_gpu_version), "asking for the version of " VENDOR_GPU));
+        WF_TRY(wf_vendor_check_version());
+    }
+    if (missing != NULL)
+        return wf_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s", wf_gpu_library.path, missing);
+    return WEFT_OK;
+}
+
+weft_status wf_gpu_load(int *device_count)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool loaded;
+    weft_status status = WEFT_OK;
+    gpu_result result;
+    int count = 0;
+
+    pthread_mutex_lock(&lock);
+    if (!loaded) status = open_and_check();
+    loaded = status == WEFT_OK;
+    pthread_mutex_unlock(&lock);
+    if (status != WEFT_OK) return status;
+
+    result = wf_gpu.init(0);
+    if (result == GPU_SUCCESS) result = wf_gpu.device_count(&count);
+    if (result == GPU_NO_DEVICE || result == GPU_INVALID_DEVICE ||
+        (result == GPU_SUCCESS && count == 0))
+        return wf_fail_vendor(WEFT_ERR_NO_DEVICE, VENDOR_GPU, result,
+                              "no %s device is present (%s says: %s)", VENDOR_MAKER,
+                              wf_gpu_library.path, wf_vendor_error_text(result));
+    WF_TRY(wf_gpu_check(result, "starting " VENDOR_GPU));
+    *device_count = count;
+    return WEFT_OK;
+}

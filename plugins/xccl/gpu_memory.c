@@ -1,0 +1,164 @@
+/* gpu_memory.c - device and pinned memory, scratch from a pool, copies, and what pointers are. */
+#include "gpu.h"
+
+#include <stdio.h>
+
+weft_status wf_gpu_allocate(void *opened, uint64_t bytes, uint32_t kind, void **pointer)
+{
+    struct wf_gpu_device *device = opened;
+    struct wf_scope scope;
+    gpu_address address = 0;
+    void *pinned = NULL;
+    gpu_result result;
+    char what[96];
+
+    if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+    WF_TRY(wf_enter(device, &scope));
+    if (kind == WEFT_MEMORY_DEVICE) {
+        result = wf_gpu.memory_alloc(&address, bytes > 0 ? bytes : 1);
+        pinned = (void *)(uintptr_t)address;
+    } else {
+        result = wf_gpu.pinned_alloc(&pinned, bytes > 0 ? bytes : 1, GPU_PINNED_PORTABLE);
+    }
+    wf_leave(&scope);
+    snprintf(what, sizeof what, "allocating %llu bytes of %s memory", (unsigned long long)bytes,
+             kind == WEFT_MEMORY_DEVICE ? "device" : "pinned host");
+    WF_TRY(wf_gpu_check(result, what));
+    *pointer = pinned;
+    return WEFT_OK;
+}
+
+weft_status wf_gpu_free(void *opened, void *pointer)
+{
+    struct wf_gpu_device *device = opened;
+    struct wf_scope scope;
+    uint32_t kind = WEFT_MEMORY_HOST;
+    int32_t ordinal = -1;
+    gpu_result result;
+
+    if (pointer == NULL) return WEFT_OK;
+    WF_TRY(wf_enter(device, &scope));
+    result = wf_vendor_pointer_kind(pointer, &kind, &ordinal);
+    if (result == GPU_SUCCESS && kind == WEFT_MEMORY_DEVICE)
+        result = wf_gpu.memory_free(GPU_ADDRESS(pointer));
+    else if (result == GPU_SUCCESS && kind == WEFT_MEMORY_PINNED)
+        result = wf_gpu.pinned_free(pointer);
+    wf_leave(&scope);
+    if (result == GPU_SUCCESS && kind == WEFT_MEMORY_HOST)
+        return wf_fail(WEFT_ERR_INVALID, "%p was not allocated here", pointer);
+    return wf_gpu_check(result, "freeing memory");
+}
+
+weft_status wf_gpu_query_pointer(void *opened, const void *pointer, weft_pointer_info *out)
+{
+    const struct wf_gpu_device *device = opened;
+    weft_pointer_info info = {.struct_size = sizeof info, .kind = WEFT_MEMORY_HOST, .device = -1};
+    gpu_address base = 0;
+    struct wf_scope scope;
+    size_t bytes = 0;
+    gpu_result result;
+
+    WF_TRY(wf_enter(device, &scope));
+    result = wf_vendor_pointer_kind(pointer, &info.kind, &info.device);
+    if (result == GPU_SUCCESS && info.kind != WEFT_MEMORY_HOST &&
+        wf_gpu.address_range(&base, &bytes, GPU_ADDRESS(pointer)) == GPU_SUCCESS) {
+        info.base = (void *)(uintptr_t)base;
+        info.bytes = bytes;
+    }
+    wf_leave(&scope);
+    WF_TRY(wf_gpu_check(result, "asking what a pointer is"));
+    if (info.kind != WEFT_MEMORY_DEVICE) info.device = -1;
+    wf_answer(out, &info, sizeof info);
+    return WEFT_OK;
+}
+
+weft_status wf_gpu_usable(const void *pointer, const char *what)
+{
+    uint32_t kind = WEFT_MEMORY_HOST;
+    int32_t ordinal;
+
+    if (pointer == NULL) return wf_fail(WEFT_ERR_INVALID, "%s is NULL", what);
+    WF_TRY(
+        wf_gpu_check(wf_vendor_pointer_kind(pointer, &kind, &ordinal), "asking what a pointer is"));
+    if (kind == WEFT_MEMORY_HOST)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s is %p, plain host memory, which the device cannot use: it wants memory "
+                       "from " VENDOR_GPU ", on the device or pinned",
+                       what, pointer);
+    return WEFT_OK;
+}
+
+weft_status wf_gpu_copy(void *opened, void *target, const void *source, uint64_t bytes,
+                        void *stream)
+{
+    const struct wf_gpu_device *device = opened;
+    struct wf_scope scope;
+    gpu_result result;
+
+    if (bytes == 0) return WEFT_OK;
+    if (target == NULL || source == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "copying %llu bytes from or to NULL",
+                       (unsigned long long)bytes);
+    WF_TRY(wf_enter(device, &scope));
+    result = wf_vendor_copy(target, source, bytes, wf_native(stream));
+    wf_leave(&scope);
+    return wf_gpu_check(result, "copying memory");
+}
+
+weft_status wf_gpu_fill(void *opened, void *target, uint8_t byte, uint64_t bytes, void *stream)
+{
+    const struct wf_gpu_device *device = opened;
+    struct wf_scope scope;
+    gpu_result result;
+
+    if (bytes == 0) return WEFT_OK;
+    if (target == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "filling %llu bytes at NULL", (unsigned long long)bytes);
+    WF_TRY(wf_enter(device, &scope));
+    result = wf_gpu.fill_bytes(GPU_ADDRESS(target), byte, bytes, wf_native(stream));
+    wf_leave(&scope);
+    return wf_gpu_check(result, "filling memory");
+}
+
+weft_status wf_gpu_borrow(struct wf_gpu_device *device, uint64_t bytes, gpu_stream stream,
+                          void **pointer)
+{
+    gpu_address address = 0;
+    gpu_result result;
+    char what[64];
+
+    if (device->pool != NULL)
+        result = wf_gpu.pool_alloc(&address, bytes, device->pool, stream);
+    else
+        result = wf_gpu.memory_alloc(&address, bytes);
+    snprintf(what, sizeof what, "taking %llu bytes of scratch memory", (unsigned long long)bytes);
+    WF_TRY(wf_gpu_check(result, what));
+    *pointer = (void *)(uintptr_t)address;
+    return WEFT_OK;
+}
+
+void wf_gpu_give_back(struct wf_gpu_device *device, void *pointer, gpu_stream stream)
+{
+    gpu_result result;
+
+    if (pointer == NULL) return;
+    if (device->pool != NULL)
+        result = wf_gpu.pool_free(GPU_ADDRESS(pointer), stream);
+    else /* waits for work that uses it */
+        result = wf_gpu.memory_free(GPU_ADDRESS(pointer));
+    if (result != GPU_SUCCESS)
+        wf_log(1, "scratch memory could not be freed: %s", wf_vendor_error_text(result));
+}
+
+weft_status wf_gpu_upload(struct wf_gpu_device *device, void *target, const void *source,
+                          uint64_t bytes)
+{
+    gpu_result result;
+
+    pthread_mutex_lock(&device->setup_lock);
+    result = wf_vendor_copy(target, source, bytes, device->setup);
+    if (result == GPU_SUCCESS) result = wf_gpu.stream_sync(device->setup);
+    pthread_mutex_unlock(&device->setup_lock);
+    return wf_gpu_check(result, "copying to the device");
+}

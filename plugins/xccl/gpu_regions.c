@@ -1,0 +1,410 @@
+/* gpu_regions.c - lists of regions made ready once: sorted by the word they can be copied in,
+ * cut into tiles, and kept in device memory.  Without kernels they are copied box by box. */
+#include "gpu_shape.h"
+
+#include <string.h>
+
+/* Sets of regions that one launch serves.  Those that turn dimensions over are in two sets: as
+ * STRIDED for reductions, as TURNED for copies. */
+enum { WORDS = 5, STRIDED = WORDS, TURNED, SETS };
+
+struct set {
+    struct wk_region *regions;
+    void *tiles; /* struct wk_tile, or wk_transpose_tile; the same size */
+    uint64_t region_count, tile_count, region_room, tile_room;
+    const struct wk_region *device_regions;
+    const void *device_tiles;
+};
+
+struct wf_regions {
+    struct wf_gpu_device *device;
+    uint32_t element_bytes, source_count, target_count;
+    bool *is_used; /* targets, then sources */
+    void *device_memory;
+    struct set sets[SETS];
+};
+_Static_assert(sizeof(struct wk_tile) == sizeof(struct wk_transpose_tile), "tiles of one size");
+
+/* ---- making a list ---- */
+
+static weft_status grow(void **items, uint64_t count, uint64_t *room, size_t bytes)
+{
+    uint64_t wanted = *room > 0 ? 2 * *room : 16;
+    void *larger;
+
+    if (count < *room) return WEFT_OK;
+    larger = wf_new(wanted * bytes);
+    if (larger == NULL) return WEFT_ERR_NO_MEMORY;
+    if (count > 0) memcpy(larger, *items, count * bytes);
+    wf_delete(*items);
+    *items = larger;
+    *room = wanted;
+    return WEFT_OK;
+}
+
+static weft_status add_region(const struct wf_regions *list, struct set *set,
+                              const struct wf_shape *shape)
+{
+    WF_TRY(
+        grow((void **)&set->regions, set->region_count, &set->region_room, sizeof *set->regions));
+    wf_shape_write(shape, list->target_count, &set->regions[set->region_count++]);
+    return WEFT_OK;
+}
+
+static weft_status add_piece(void *self, const struct wf_shape *piece)
+{
+    struct wf_regions *list = self;
+    struct wf_shape turned;
+    uint32_t word = wf_shape_word(piece), index = 0;
+
+    if (wf_shape_transpose(piece, list->element_bytes, &turned)) {
+        WF_TRY(add_region(list, &list->sets[TURNED], &turned));
+        return add_region(list, &list->sets[STRIDED], piece);
+    }
+    while (word >> index > 1)
+        index++;
+    return add_region(list, &list->sets[index], piece);
+}
+
+static weft_status add_tile(struct set *set, const void *tile)
+{
+    WF_TRY(grow(&set->tiles, set->tile_count, &set->tile_room, sizeof(struct wk_tile)));
+    memcpy((char *)set->tiles + set->tile_count++ * sizeof(struct wk_tile), tile,
+           sizeof(struct wk_tile));
+    return WEFT_OK;
+}
+
+static weft_status tile_rows(struct set *set)
+{
+    struct wk_tile tile = {0};
+
+    for (uint32_t r = 0; r < set->region_count; r++) {
+        for (uint32_t at = 0; at < set->regions[r].bytes;) {
+            uint32_t left = set->regions[r].bytes - at, room = WK_TILE_BYTES - tile.bytes;
+            if (tile.bytes == 0) tile = (struct wk_tile){.region = r, .offset = at};
+            tile.bytes += left < room ? left : room;
+            at += left < room ? left : room;
+            if (tile.bytes < WK_TILE_BYTES) continue;
+            WF_TRY(add_tile(set, &tile));
+            tile.bytes = 0;
+        }
+    }
+    return tile.bytes > 0 ? add_tile(set, &tile) : WEFT_OK;
+}
+
+/* As wk_side in plugins/kernels/regions.h. */
+static uint32_t turned_side(uint32_t element_bytes)
+{
+    return element_bytes < 4 ? 128 / element_bytes : 32;
+}
+
+static weft_status tile_turned(struct set *set, uint32_t side)
+{
+    for (uint32_t r = 0; r < set->region_count; r++) {
+        const struct wk_region *region = &set->regions[r];
+        struct wk_transpose_tile tile = {.region = r};
+        uint32_t outer = 1;
+
+        for (uint32_t d = 2; d < region->dims; d++)
+            outer *= region->extent[d].value;
+        for (tile.outer = 0; tile.outer < outer; tile.outer++)
+            for (tile.from1 = 0; tile.from1 < region->extent[1].value; tile.from1 += side)
+                for (tile.from0 = 0; tile.from0 < region->extent[0].value; tile.from0 += side)
+                    WF_TRY(add_tile(set, &tile));
+    }
+    return WEFT_OK;
+}
+
+static uint64_t region_bytes(const struct set *set)
+{
+    return set->region_count * sizeof *set->regions;
+}
+
+static uint64_t tile_bytes(const struct set *set)
+{
+    return set->tile_count * sizeof(struct wk_tile);
+}
+
+static weft_status upload(struct wf_regions *list)
+{
+    uint64_t bytes = 0, at = 0;
+    gpu_address address = 0;
+    char *memory;
+
+    for (int i = 0; i < SETS; i++)
+        bytes += region_bytes(&list->sets[i]) + tile_bytes(&list->sets[i]);
+    if (bytes == 0) return WEFT_OK;
+    WF_TRY(wf_gpu_check(wf_gpu.memory_alloc(&address, bytes), "memory for a list of regions"));
+    list->device_memory = memory = (char *)(uintptr_t)address;
+    for (int i = 0; i < SETS; i++) {
+        struct set *set = &list->sets[i];
+        if (set->region_count == 0) continue;
+        set->device_regions = (const void *)(memory + at);
+        WF_TRY(wf_gpu_upload(list->device, memory + at, set->regions, region_bytes(set)));
+        at += region_bytes(set);
+        set->device_tiles = memory + at;
+        WF_TRY(wf_gpu_upload(list->device, memory + at, set->tiles, tile_bytes(set)));
+        at += tile_bytes(set);
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_sets(struct wf_regions *list, uint64_t count, const weft_region *regions)
+{
+    struct wf_shape shape;
+    bool empty;
+
+    for (uint64_t i = 0; i < count; i++) {
+        WF_TRY(wf_shape_read(&regions[i], list->element_bytes, &shape, &empty));
+        if (empty) continue;
+        list->is_used[shape.target] = true;
+        list->is_used[list->target_count + shape.source] = true;
+        WF_TRY(wf_shape_cut(&shape, add_piece, list));
+    }
+    if (list->device->kernels == NULL) return WEFT_OK;
+    for (int i = 0; i <= STRIDED; i++)
+        WF_TRY(tile_rows(&list->sets[i]));
+    WF_TRY(tile_turned(&list->sets[TURNED], turned_side(list->element_bytes)));
+    return upload(list);
+}
+
+weft_status wf_regions_create(void *opened, uint32_t element_bytes, uint64_t count,
+                              const weft_region *regions, void **out)
+{
+    struct wf_gpu_device *device = opened;
+    struct wf_regions *list;
+    struct wf_scope scope;
+    weft_status status;
+
+    if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
+        return wf_fail(WEFT_ERR_INVALID, "elements of %u bytes; 1, 2, 4, 8 and 16 are known",
+                       element_bytes);
+    list = wf_new(sizeof *list);
+    if (list == NULL) return WEFT_ERR_NO_MEMORY;
+    list->device = device;
+    list->element_bytes = element_bytes;
+    for (uint64_t i = 0; i < count; i++) {
+        if (regions[i].source >= list->source_count) list->source_count = regions[i].source + 1;
+        if (regions[i].target >= list->target_count) list->target_count = regions[i].target + 1;
+    }
+    list->is_used = wf_new((size_t)list->source_count + list->target_count + 1);
+    status = list->is_used != NULL ? wf_enter(device, &scope) : WEFT_ERR_NO_MEMORY;
+    if (status == WEFT_OK) {
+        status = fill_sets(list, count, regions);
+        wf_leave(&scope);
+    }
+    if (status == WEFT_OK)
+        *out = list;
+    else
+        wf_regions_destroy(list);
+    return status;
+}
+
+void wf_regions_destroy(void *made)
+{
+    struct wf_regions *list = made;
+    struct wf_scope scope;
+
+    if (list == NULL) return;
+    if (list->device_memory != NULL && wf_enter(list->device, &scope) == WEFT_OK) {
+        wf_gpu.memory_free(GPU_ADDRESS(list->device_memory)); /* waits for work that uses it */
+        wf_leave(&scope);
+    }
+    for (int i = 0; i < SETS; i++) {
+        wf_delete(list->sets[i].regions);
+        wf_delete(list->sets[i].tiles);
+    }
+    wf_delete(list->is_used);
+    wf_delete(list);
+}
+
+/* ---- running a list ---- */
+
+/* Targets, then sources, as the kernels number them; many of them take memory of their own. */
+struct buffers {
+    const void *few[WK_NEAR];
+    const void **all;
+    uint64_t count;
+    uint32_t alignment; /* what all of them have, up to 16 */
+};
+
+static void drop_buffers(struct buffers *buffers)
+{
+    if (buffers->all != buffers->few) wf_delete((void *)buffers->all);
+}
+
+static weft_status gather_buffers(const struct wf_regions *list, uint32_t more_sources,
+                                  const void *const *sources, void *const *targets,
+                                  struct buffers *out)
+{
+    uint64_t known = (uint64_t)list->target_count + list->source_count;
+    uint64_t first = list->target_count;
+    uintptr_t bits = 16;
+
+    out->count = known + more_sources;
+    out->all = out->count <= WK_NEAR ? out->few : wf_new(out->count * sizeof *out->all);
+    if (out->all == NULL) return WEFT_ERR_NO_MEMORY;
+    for (uint64_t i = 0; i < out->count; i++) {
+        bool is_target = i < first;
+        out->all[i] = is_target ? targets[i] : sources[i - first];
+        bits |= (uintptr_t)out->all[i];
+        if (out->all[i] != NULL || (i < known && !list->is_used[i])) continue;
+        drop_buffers(out);
+        return wf_fail(WEFT_ERR_INVALID, "%s %llu of a list of regions is NULL",
+                       is_target ? "target" : "source",
+                       (unsigned long long)(is_target ? i : i - first));
+    }
+    out->alignment = (uint32_t)(bits & (UINT64_C(0) - bits));
+    return WEFT_OK;
+}
+
+static weft_status launch_copies(struct wf_regions *list, struct wk_buffers *buffers,
+                                 uint32_t alignment, gpu_stream stream)
+{
+    bool turn = alignment >= list->element_bytes;
+    weft_status status = WEFT_OK;
+
+    for (uint32_t i = 0; i < SETS && status == WEFT_OK; i++) {
+        const struct set *set = &list->sets[i];
+        uint32_t word = i < WORDS ? 1u << i : list->element_bytes;
+        if (set->region_count == 0 || (i == STRIDED && turn) || (i == TURNED && !turn)) continue;
+        if (i == TURNED) {
+            struct wk_transpose_args args = {set->device_regions, set->device_tiles, *buffers};
+            status =
+                wf_launch(list->device, WF_KERNEL_TRANSPOSE, word, set->tile_count, &args, stream);
+        } else {
+            struct wk_copy_args args = {set->device_regions, set->device_tiles, *buffers};
+            status = wf_launch(list->device, WF_KERNEL_COPY, word < alignment ? word : alignment,
+                               set->tile_count, &args, stream);
+        }
+    }
+    return status;
+}
+
+/* One region without kernels: dims[0] as a box, the others one by one. */
+static gpu_result copy_region(const struct wk_region *region, uint32_t dim, char *target,
+                              const char *source, gpu_stream stream)
+{
+    gpu_result result = GPU_SUCCESS;
+    int64_t run = region->run.value;
+
+    if (dim == 0) return wf_vendor_copy(target, source, region->run.value, stream);
+    if (dim == 1 && region->source_stride[0] >= run && region->target_stride[0] >= run) {
+        struct wf_copy_2d box = {target,
+                                 source,
+                                 (uint64_t)region->target_stride[0],
+                                 (uint64_t)region->source_stride[0],
+                                 region->run.value,
+                                 region->extent[0].value};
+        return wf_vendor_copy_2d(&box, stream);
+    }
+    for (uint32_t i = 0; i < region->extent[dim - 1].value && result == GPU_SUCCESS; i++)
+        result = copy_region(region, dim - 1, target + (int64_t)i * region->target_stride[dim - 1],
+                             source + (int64_t)i * region->source_stride[dim - 1], stream);
+    return result;
+}
+
+static weft_status copy_boxes(const struct wf_regions *list, const void *const *all,
+                              gpu_stream stream)
+{
+    for (uint32_t i = 0; i <= STRIDED; i++) {
+        const struct set *set = &list->sets[i];
+        for (uint64_t r = 0; r < set->region_count; r++) {
+            const struct wk_region *region = &set->regions[r];
+            char *target = (char *)(uintptr_t)all[region->target] + region->target_offset;
+            const char *source = (const char *)all[region->source] + region->source_offset;
+            WF_TRY(wf_gpu_check(copy_region(region, region->dims, target, source, stream),
+                                "copying a region"));
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status copy_by_kernels(struct wf_regions *list, const struct buffers *given,
+                                   gpu_stream stream)
+{
+    struct wk_buffers buffers;
+    weft_status status;
+
+    WF_TRY(wf_buffers_fill(list->device, &buffers, given->all, given->count, stream));
+    status = launch_copies(list, &buffers, given->alignment, stream);
+    wf_buffers_release(list->device, &buffers, stream);
+    return status;
+}
+
+weft_status wf_regions_copy(void *made, const void *const *sources, void *const *targets,
+                            void *stream)
+{
+    struct wf_regions *list = made;
+    struct buffers given;
+    struct wf_scope scope;
+    weft_status status;
+
+    WF_TRY(gather_buffers(list, 0, sources, targets, &given));
+    status = wf_enter(list->device, &scope);
+    if (status == WEFT_OK) {
+        status = list->device->kernels != NULL ? copy_by_kernels(list, &given, wf_native(stream))
+                                               : copy_boxes(list, given.all, wf_native(stream));
+        wf_leave(&scope);
+    }
+    drop_buffers(&given);
+    return status;
+}
+
+static weft_status launch_reductions(struct wf_regions *list, struct wk_regions_reduce_args *args,
+                                     uint32_t dtype, uint32_t alignment, gpu_stream stream)
+{
+    weft_status status = WEFT_OK;
+
+    for (uint32_t i = 0; i <= STRIDED && status == WEFT_OK; i++) {
+        const struct set *set = &list->sets[i];
+        if (set->region_count == 0) continue;
+        args->regions = set->device_regions;
+        args->tiles = set->device_tiles;
+        args->word = i < WORDS && 1u << i == 16 && alignment == 16 ? 16 : 1;
+        status =
+            wf_launch(list->device, WF_KERNEL_REGIONS_REDUCE, dtype, set->tile_count, args, stream);
+    }
+    return status;
+}
+
+static weft_status check_reduction(const struct wf_regions *list, uint32_t dtype,
+                                   uint32_t reduction, uint32_t size)
+{
+    if (wf_dtype_bytes(dtype) == 0 || reduction >= WEFT_REDUCE_COUNT ||
+        !wf_reduction_defined(reduction, dtype) || reduction == WEFT_REDUCE_PREMUL_SUM ||
+        list->device->kernels == NULL)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "regions of dtype %u cannot be reduced by %u", dtype,
+                       reduction);
+    if (size == 0 || wf_dtype_bytes(dtype) != list->element_bytes)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "a reduction of %u buffers of dtype %u over regions of %u-byte elements",
+                       size, dtype, list->element_bytes);
+    return WEFT_OK;
+}
+
+weft_status wf_regions_reduce(void *made, uint32_t dtype, uint32_t reduction, uint32_t size,
+                              const void *const *sources, void *const *targets, void *stream)
+{
+    struct wf_regions *list = made;
+    struct wk_regions_reduce_args args = {.reduction = reduction, .size = size};
+    gpu_stream native = wf_native(stream);
+    struct buffers given;
+    struct wf_scope scope;
+    weft_status status;
+
+    WF_TRY(check_reduction(list, dtype, reduction, size));
+    if (list->source_count == 0) return WEFT_OK;
+    WF_TRY(gather_buffers(list, size - 1, sources, targets, &given));
+    status = wf_enter(list->device, &scope);
+    if (status != WEFT_OK) goto drop_given;
+    status = wf_buffers_fill(list->device, &args.buffers, given.all, given.count, native);
+    if (status == WEFT_OK) {
+        status = launch_reductions(list, &args, dtype, given.alignment, native);
+        wf_buffers_release(list->device, &args.buffers, native);
+    }
+    wf_leave(&scope);
+drop_given:
+    drop_buffers(&given);
+    return status;
+}
