@@ -1,0 +1,357 @@
+/* cuda.c - libcuda.so.1, as far as weft calls it, on the stand-in device.
+ *
+ * Errors are the driver's; so are the signatures, except that handles are our own pointers. */
+#include "gpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef unsigned long long address;
+
+struct context {
+    int device;
+};
+static struct context contexts[SG_MOST_DEVICES];
+
+static void *pointer(address a)
+{
+    return (void *)(uintptr_t)a;
+}
+
+/* clang-format off */
+#define API(name, ...) STANDIN_API int name(__VA_ARGS__); STANDIN_API int name(__VA_ARGS__)
+/* clang-format on */
+
+API(cuInit, unsigned flags)
+{
+    if (flags != 0) return SG_INVALID_VALUE;
+    return sg_device_count() > 0 ? SG_OK : SG_NO_DEVICE;
+}
+
+API(cuDriverGetVersion, int *version)
+{
+    *version = (int)sg_setting("STANDIN_VERSION", 13000);
+    return SG_OK;
+}
+
+API(cuGetErrorName, int code, const char **text)
+{
+    *text = sg_error_name(code);
+    return SG_OK;
+}
+
+API(cuGetErrorString, int code, const char **text)
+{
+    *text = sg_error_text(code);
+    return SG_OK;
+}
+
+API(cuDeviceGetCount, int *count)
+{
+    *count = sg_device_count();
+    return SG_OK;
+}
+
+API(cuDeviceGet, int *device, int ordinal)
+{
+    if (ordinal < 0 || ordinal >= sg_device_count()) return SG_INVALID_DEVICE;
+    *device = ordinal;
+    return SG_OK;
+}
+
+API(cuDeviceGetName, char *name, int size, int device)
+{
+    snprintf(name, (size_t)size, "Stand-in CUDA device %d", device);
+    return SG_OK;
+}
+
+API(cuDeviceGetUuid_v2, char *uuid, int device)
+{
+    memset(uuid, 0xc0 + device, 16);
+    return SG_OK;
+}
+
+API(cuDeviceGetUuid, char *uuid, int device)
+{
+    return cuDeviceGetUuid_v2(uuid, device);
+}
+
+API(cuDeviceGetPCIBusId, char *id, int size, int device)
+{
+    snprintf(id, (size_t)size, "0000:%02x:00.0", device + 1);
+    return SG_OK;
+}
+
+API(cuDeviceGetAttribute, int *value, int attribute, int device)
+{
+    long capability = sg_setting("STANDIN_CAPABILITY", 90);
+
+    (void)device;
+    if (attribute == 75)
+        *value = (int)capability / 10;
+    else if (attribute == 76)
+        *value = (int)capability % 10;
+    else
+        return SG_INVALID_VALUE;
+    return SG_OK;
+}
+
+API(cuDevicePrimaryCtxRetain, void **context, int device)
+{
+    contexts[device].device = device;
+    *context = &contexts[device];
+    return SG_OK;
+}
+
+API(cuDevicePrimaryCtxRelease_v2, int device)
+{
+    return device >= 0 && device < sg_device_count() ? SG_OK : SG_INVALID_DEVICE;
+}
+
+static _Thread_local struct context *current;
+
+API(cuCtxGetCurrent, void **context)
+{
+    *context = current;
+    return SG_OK;
+}
+
+API(cuCtxSetCurrent, void *context)
+{
+    current = context;
+    if (context != NULL) sg_set_current(current->device);
+    return SG_OK;
+}
+
+API(cuMemGetInfo_v2, size_t *available, size_t *total)
+{
+    sg_memory_info(available, total);
+    return SG_OK;
+}
+
+API(cuMemAlloc_v2, address *out, size_t bytes)
+{
+    void *memory = NULL;
+    int result = current == NULL ? SG_INVALID_HANDLE : sg_alloc(bytes, SG_DEVICE, &memory);
+
+    if (result == SG_OK) *out = (uintptr_t)memory;
+    return result;
+}
+
+API(cuMemFree_v2, address a)
+{
+    sg_device_sync(); /* as the real one does */
+    return sg_free(pointer(a), SG_DEVICE);
+}
+
+API(cuMemHostAlloc, void **out, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return sg_alloc(bytes, SG_PINNED, out);
+}
+
+API(cuMemFreeHost, void *memory)
+{
+    return sg_free(memory, SG_PINNED);
+}
+
+API(cuMemGetAddressRange_v2, address *base, size_t *bytes, address a)
+{
+    struct sg_block block = sg_find(pointer(a));
+
+    if (block.kind == SG_UNKNOWN) return SG_NOT_FOUND;
+    *base = (uintptr_t)block.base;
+    *bytes = block.bytes;
+    return SG_OK;
+}
+
+API(cuPointerGetAttributes, unsigned count, int *attributes, void **values, address a)
+{
+    struct sg_block block = sg_find(pointer(a));
+
+    for (unsigned i = 0; i < count; i++) {
+        int value = 0;
+        if (attributes[i] == 2) value = (int)block.kind; /* host 1, device 2, as SG_ counts them */
+        if (attributes[i] == 9) value = block.kind == SG_UNKNOWN ? -1 : block.device;
+        memcpy(values[i], &value, sizeof value);
+    }
+    return SG_OK;
+}
+
+/* Pools: memory at once, freed in stream order. */
+API(cuMemPoolCreate, void **pool, const void *options)
+{
+    static int one;
+
+    (void)options;
+    *pool = &one;
+    return SG_OK;
+}
+
+API(cuMemPoolDestroy, void *pool)
+{
+    return pool != NULL ? SG_OK : SG_INVALID_VALUE;
+}
+
+API(cuMemPoolSetAttribute, void *pool, int attribute, void *value)
+{
+    return pool != NULL && attribute == 4 && value != NULL ? SG_OK : SG_INVALID_VALUE;
+}
+
+API(cuMemAllocFromPoolAsync, address *out, size_t bytes, void *pool, struct sg_stream *stream)
+{
+    (void)pool;
+    (void)stream;
+    return cuMemAlloc_v2(out, bytes);
+}
+
+static void free_later(void *memory)
+{
+    sg_free(memory, SG_DEVICE);
+}
+
+API(cuMemFreeAsync, address a, struct sg_stream *stream)
+{
+    return sg_call(stream, free_later, pointer(a));
+}
+
+API(cuMemcpyAsync, address target, address source, size_t bytes, struct sg_stream *stream)
+{
+    return sg_copy(pointer(target), pointer(source), bytes, stream);
+}
+
+struct copy_2d {
+    size_t source_x, source_y;
+    int source_type;
+    const void *source_host;
+    address source;
+    void *source_array;
+    size_t source_pitch, target_x, target_y;
+    int target_type;
+    void *target_host;
+    address target;
+    void *target_array;
+    size_t target_pitch, width, height;
+};
+
+API(cuMemcpy2DAsync_v2, const struct copy_2d *c, struct sg_stream *stream)
+{
+    struct sg_box box = {pointer(c->target), pointer(c->source), c->target_pitch,
+                         c->source_pitch,    c->width,           c->height};
+
+    if (c->source_type != 4 || c->target_type != 4) return SG_INVALID_VALUE;
+    return sg_copy_2d(&box, stream);
+}
+
+API(cuMemsetD8Async, address a, unsigned char byte, size_t bytes, struct sg_stream *stream)
+{
+    return sg_fill(pointer(a), byte, bytes, stream);
+}
+
+API(cuStreamCreate, struct sg_stream **stream, unsigned flags)
+{
+    return flags <= 1 ? sg_stream_create(stream) : SG_INVALID_VALUE;
+}
+
+API(cuStreamDestroy_v2, struct sg_stream *stream)
+{
+    return sg_stream_destroy(stream);
+}
+
+API(cuStreamQuery, struct sg_stream *stream)
+{
+    return sg_stream_query(stream);
+}
+
+API(cuStreamSynchronize, struct sg_stream *stream)
+{
+    return sg_stream_sync(stream);
+}
+
+API(cuStreamWaitEvent, struct sg_stream *stream, struct sg_event *event, unsigned flags)
+{
+    (void)flags;
+    return sg_stream_wait_event(stream, event);
+}
+
+API(cuLaunchHostFunc, struct sg_stream *stream, void (*fn)(void *), void *argument)
+{
+    return sg_call(stream, fn, argument);
+}
+
+API(cuEventCreate, struct sg_event **event, unsigned flags)
+{
+    (void)flags;
+    return sg_event_create(event);
+}
+
+API(cuEventDestroy_v2, struct sg_event *event)
+{
+    return sg_event_destroy(event);
+}
+
+API(cuEventRecord, struct sg_event *event, struct sg_stream *stream)
+{
+    return sg_event_record(event, stream);
+}
+
+API(cuEventQuery, struct sg_event *event)
+{
+    return sg_event_query(event);
+}
+
+API(cuEventElapsedTime, float *milliseconds, struct sg_event *from, struct sg_event *to)
+{
+    return sg_event_elapsed(milliseconds, from, to);
+}
+
+API(cuModuleLoadData, void **module, const void *image)
+{
+    *module = (void *)(uintptr_t)image;
+    return image != NULL ? SG_OK : SG_INVALID_VALUE;
+}
+
+API(cuModuleUnload, void *module)
+{
+    return module != NULL ? SG_OK : SG_INVALID_VALUE;
+}
+
+API(cuModuleGetFunction, const struct sg_kernel **function, void *module, const char *name)
+{
+    (void)module;
+    *function = sg_kernel_find(name);
+    return *function != NULL ? SG_OK : SG_NOT_FOUND;
+}
+
+API(cuLaunchKernel, const struct sg_kernel *function, unsigned gx, unsigned gy, unsigned gz,
+    unsigned bx, unsigned by, unsigned bz, unsigned shared, struct sg_stream *stream,
+    void **arguments, void **extra)
+{
+    if (gy * gz * by * bz != 1 || bx != 256 || shared != 0 || extra != NULL)
+        return SG_INVALID_VALUE;
+    return sg_launch(function, gx, arguments, stream);
+}
+
+/* For the stand-in of NCCL, whose work occupies a stream as a kernel would. */
+API(standin_enqueue, struct sg_stream *stream, void (*fn)(void *), void *argument)
+{
+    return sg_call(stream, fn, argument);
+}
+
+API(standin_device, void)
+{
+    return sg_current();
+}
+
+API(standin_set_device, int device)
+{
+    sg_set_current(device);
+    return SG_OK;
+}
+
+API(cuStreamIsCapturing, struct sg_stream *stream, int *status)
+{
+    (void)stream;
+    *status = 0;
+    return SG_OK;
+}

@@ -1,0 +1,81 @@
+/* kernels.cc - weft's kernels, from their own source, as functions of the stand-in device. */
+#include "weft_kernels.cu"
+
+#include "gpu.h"
+
+#include <atomic>
+#include <stdlib.h>
+
+thread_local uint32_t wk_host_block;
+
+struct sg_kernel {
+    const char *name;
+    void (*run)(const void *args);
+    size_t bytes; /* of the arguments */
+};
+
+namespace
+{
+
+template <class Args, void (*Kernel)(const Args &)> void run(const void *args)
+{
+    Kernel(*static_cast<const Args *>(args));
+}
+
+#define KERNEL(name, args) {#name, run<struct args, name>, sizeof(struct args)},
+#define FOR_DTYPE(name, number)                                                                    \
+    KERNEL(weft_reduce_##name, wk_reduce_args)                                                     \
+    KERNEL(weft_regions_reduce_##name, wk_regions_reduce_args)                                     \
+    KERNEL(weft_cast_##name, wk_map_args)                                                          \
+    KERNEL(weft_scale_##name, wk_map_args)
+#define FOR_WORD(bytes)                                                                            \
+    KERNEL(weft_copy_##bytes, wk_copy_args) KERNEL(weft_transpose_##bytes, wk_transpose_args)
+
+const struct sg_kernel kernels[] = {
+    WK_REAL_DTYPES(FOR_DTYPE) WK_COMPLEX_DTYPES(FOR_DTYPE) FOR_WORD(1) FOR_WORD(2) FOR_WORD(4)
+        FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args) KERNEL(weft_fill_2, wk_map_args)
+            KERNEL(weft_fill_4, wk_map_args) KERNEL(weft_fill_8, wk_map_args)
+                KERNEL(weft_key_f32, wk_map_args) KERNEL(weft_key_f64, wk_map_args)
+                    KERNEL(weft_table, wk_table_args)};
+
+struct launch {
+    const struct sg_kernel *kernel;
+    unsigned blocks;
+    char args[1024];
+};
+
+void run_launch(void *self)
+{
+    const struct launch *launch = static_cast<struct launch *>(self);
+
+    for (unsigned block = 0; block < launch->blocks; block++) {
+        wk_host_block = block;
+        launch->kernel->run(launch->args);
+    }
+}
+
+std::atomic<long> launches;
+
+} // namespace
+
+const struct sg_kernel *sg_kernel_find(const char *name)
+{
+    for (const struct sg_kernel &kernel : kernels)
+        if (strcmp(kernel.name, name) == 0) return &kernel;
+    return nullptr;
+}
+
+int sg_launch(const struct sg_kernel *kernel, unsigned blocks, void **arguments,
+              struct sg_stream *stream)
+{
+    struct launch launch = {kernel, blocks, {}};
+
+    static_assert(sizeof launch.args >= sizeof(struct wk_reduce_args), "room for all arguments");
+    if (blocks == 0) return SG_INVALID_VALUE;
+    if (++launches == sg_setting("STANDIN_FAIL_LAUNCH", -1)) {
+        sg_break(SG_LAUNCH_FAILED);
+        return SG_LAUNCH_FAILED;
+    }
+    memcpy(launch.args, arguments[0], kernel->bytes);
+    return sg_enqueue(stream, run_launch, &launch, sizeof launch);
+}
