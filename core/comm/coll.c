@@ -3,28 +3,47 @@
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* Count the next collective, unless it cannot end. */
+static inline bool may_begin(weft_comm *comm)
+{
+    uint64_t number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
+
+    if (UNLIKELY(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed)))
+        return false;
+    atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
+    return true;
+}
+
 /* Inlined into every function below, where the collective is a constant. */
 static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
                                                               const weft_collective_args *args)
 {
     weft_status status;
-    uint64_t number;
 
     if (UNLIKELY(comm == NULL)) return wf_fail_null("a collective", "comm");
     if (UNLIKELY(!wf_surely_fit(comm, args))) {
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
     }
-    number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
-    if (UNLIKELY(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed)))
-        return wf_comm_note(comm, wf_comm_over(comm));
-    atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
+    if (UNLIKELY(!may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
                 args->count);
     status = comm->table->collective(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK))
         return wf_comm_note(comm,
                             wf_comm_fault(comm, status, wf_collective_name(args->collective)));
+    if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
+    return WEFT_OK;
+}
+
+weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements)
+{
+    weft_status status;
+
+    if (UNLIKELY(!may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
+    wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
+    status = comm->table->pull(comm->handle, args);
+    if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, wf_comm_fault(comm, status, "pull"));
     if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
     return WEFT_OK;
 }

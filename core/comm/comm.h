@@ -111,6 +111,7 @@ struct weft_comm {
     weft_context *context;
     weft_comm *next;                /* in context->comms */
     weft_comm *groups, *next_group; /* made of it by wf_comm_group, and kept with it */
+    weft_comm *keeper;              /* if this is such a group */
     uint64_t number; /* the same on all its ranks, and on no other communicator of a rank */
     int64_t timeout_ns;
     int32_t *world_ranks;
@@ -223,6 +224,11 @@ void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
 void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);
 /* To the log: this rank's recent operations on COMM, and every rank's position. */
 void wf_position_log(weft_comm *comm);
+
+/* ---- coll.c ---- */
+
+/* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
+weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements);
 
 /* ---- memory.c ---- */
 

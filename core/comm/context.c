@@ -261,6 +261,20 @@ weft_status weft_init(const weft_options *options, weft_context **out)
     return wf_context_create(options, NULL, out);
 }
 
+static void unmake_all(weft_context *context)
+{
+    while (context->comms != NULL) {
+        weft_comm *comm = context->comms;
+
+        while (comm->keeper != NULL) /* it goes with who keeps it */
+            comm = comm->keeper;
+        if (comm != context->world)
+            wf_log(WF_WARNING, "weft_context_release: communicator %s was not released",
+                   comm->name);
+        wf_comm_unmake(comm);
+    }
+}
+
 void weft_context_release(weft_context **held)
 {
     weft_context *context;
@@ -274,13 +288,7 @@ void weft_context_release(weft_context **held)
     wf_client_release(&context->client, farewell.failed ? NULL : &farewell);
     wf_text_free(&farewell);
     wf_server_release(&context->server);
-    if (context->world != NULL) wf_comm_drop_groups(context->world);
-    while (context->comms != NULL) {
-        if (context->comms != context->world)
-            wf_log(WF_WARNING, "weft_context_release: communicator %s was not released",
-                   context->comms->name);
-        wf_comm_unmake(context->comms);
-    }
+    unmake_all(context);
     if (context->device != NULL) {
         wf_works_free(context);
         context->plugin->device->close(context->device);

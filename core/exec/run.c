@@ -4,7 +4,6 @@
 static weft_status run_pull(const struct wf_action *action, const void *in, void *out,
                             weft_stream *stream)
 {
-    weft_comm *comm = action->comm;
     weft_pull_args args = {.struct_size = sizeof args,
                            .dtype = action->dtype,
                            .reduction = action->reduction,
@@ -14,14 +13,8 @@ static weft_status run_pull(const struct wf_action *action, const void *in, void
                            .send = in,
                            .recv = out,
                            .stream = stream};
-    weft_status status = atomic_load_explicit(&comm->stuck, memory_order_relaxed);
 
-    if (status != WEFT_OK) return wf_comm_stuck(comm);
-    wf_ring_add(&comm->ring, WF_RING_PULL, action->dtype, action->reduction, -1, action->elements);
-    status = comm->table->pull(comm->handle, &args);
-    if (status != WEFT_OK) return wf_comm_fault(comm, status, "pull");
-    if (wf_comm_is_inline(comm, stream)) wf_ring_finish(&comm->ring);
-    return WEFT_OK;
+    return wf_comm_pull(action->comm, &args, action->elements);
 }
 
 static weft_status run_collective(const struct wf_action *action, const void *in, void *out,
