@@ -62,6 +62,21 @@ static void note_first(struct run_job *job, int32_t index)
     }
 }
 
+/* The others need not wait for a rank that has ended before it joined. */
+static void tell_rendezvous(struct run_job *job, int32_t index)
+{
+    int status = job->processes[index].wait_status;
+    char text[96];
+
+    if (job->threads) return;
+    if (WIFSIGNALED(status))
+        snprintf(text, sizeof text, "is gone: signal %d (%s) killed it", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, sizeof text, "is gone: it ended with exit code %d", WEXITSTATUS(status));
+    wf_server_report_gone(job->server, index, text);
+}
+
 static void reap(struct run_job *job)
 {
     uint64_t now_ns = wf_now_ns();
@@ -81,6 +96,7 @@ static void reap(struct run_job *job)
         process->ended_ns = now_ns;
         job->running--;
         note_first(job, i);
+        tell_rendezvous(job, i);
     }
     if (job->first >= 0 && !job->keep_going) begin_end(job);
 }

@@ -160,16 +160,27 @@ static void lose_server(struct wf_client *client)
         note_gone(client, client->serving_rank, false, text, (weft_blob){"", 0});
 }
 
+static void hear_all(struct wf_client *client)
+{
+    struct wf_inbox *inbox = &client->connection->in;
+    struct wf_frame frame;
+
+    while (wf_frame_next(inbox, &frame) == WEFT_OK) {
+        hear(client, &frame);
+        wf_frame_drop(inbox, &frame);
+    }
+}
+
 static void *listen_to_server(void *argument)
 {
     struct wf_client *client = argument;
     struct wf_connection *c = client->connection;
-    struct wf_frame frame;
     char prefix[24];
 
     pthread_setname_np(pthread_self(), "weft-client");
     snprintf(prefix, sizeof prefix, "rank %d", client->options.rank);
     wf_log_set_prefix(prefix);
+    hear_all(client); /* what came together with the last of the handshake */
     while (!c->ended && !c->broken) {
         struct pollfd fds[2] = {{.fd = c->fd, .events = POLLIN},
                                 {.fd = client->wake, .events = POLLIN}};
@@ -182,10 +193,7 @@ static void *listen_to_server(void *argument)
         if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
         if ((fds[1].revents & POLLIN) && read(client->wake, &count, sizeof count) < 0) continue;
         if (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) wf_connection_read(c);
-        while (wf_frame_next(&c->in, &frame) == WEFT_OK) {
-            hear(client, &frame);
-            wf_frame_drop(&c->in, &frame);
-        }
+        hear_all(client);
     }
     lose_server(client);
     return NULL;

@@ -33,9 +33,12 @@ struct meeting {
 struct wf_meetings {
     struct wf_meeting_sink sink;
     struct meeting *first;
-    uint64_t serial;
+    uint64_t serial, departures;
     int32_t size;
-    char **gone;     /* per rank: why, or NULL */
+    struct {
+        char *why; /* NULL: it is here */
+        uint64_t order;
+    } * gone;        /* per rank */
     bool *mentioned; /* per rank: scratch of check_list */
 };
 
@@ -119,7 +122,7 @@ void wf_meetings_release(struct wf_meetings **meetings)
         free_meeting(meeting);
     }
     for (int32_t rank = 0; rank < m->size; rank++)
-        wf_free(m->gone[rank]);
+        wf_free(m->gone[rank].why);
     wf_free(m->gone);
     wf_free(m->mentioned);
     wf_free(m);
@@ -279,11 +282,18 @@ static weft_status check_list(struct wf_meetings *m, int32_t rank, const struct 
                    c->count);
 }
 
+/* Who of the list went first: others may have gone because of it. */
 static int32_t find_gone(const struct wf_meetings *m, const struct wf_contribution *c)
 {
-    for (int32_t i = 0; i < c->count; i++)
-        if (m->gone[c->ranks[i]] != NULL) return c->ranks[i];
-    return -1;
+    int32_t first = -1;
+
+    for (int32_t i = 0; i < c->count; i++) {
+        int32_t rank = c->ranks[i];
+
+        if (m->gone[rank].why == NULL) continue;
+        if (first < 0 || m->gone[rank].order < m->gone[first].order) first = rank;
+    }
+    return first;
 }
 
 static weft_status keep_blob(struct seat *seat, weft_blob blob)
@@ -324,7 +334,7 @@ weft_status wf_meetings_post(struct wf_meetings *m, uint64_t now_ns, int32_t ran
     meeting = find_unseen(m, rank, c);
     gone = find_gone(m, c);
     if (meeting == NULL && gone >= 0) {
-        deliver_failure(m, rank, id, WEFT_ERR_PEER, m->gone[gone]);
+        deliver_failure(m, rank, id, WEFT_ERR_PEER, m->gone[gone].why);
         return WEFT_OK;
     }
     if (meeting == NULL) WF_TRY(open_meeting(m, now_ns, rank, c, &meeting));
@@ -347,9 +357,10 @@ void wf_meetings_gone(struct wf_meetings *m, int32_t rank, const char *text)
     struct wf_text why = {0};
     struct meeting *next;
 
-    if (m->gone[rank] != NULL) return;
+    if (m->gone[rank].why != NULL) return;
     wf_text_add(&why, "rank %d %s", rank, text);
-    m->gone[rank] = wf_strdup(why.failed ? "out of memory" : why.data);
+    m->gone[rank].why = wf_strdup(why.failed ? "out of memory" : why.data);
+    m->gone[rank].order = ++m->departures;
     for (struct meeting *meeting = m->first; meeting != NULL; meeting = next) {
         int32_t seat = seat_of(meeting, rank);
 

@@ -37,6 +37,7 @@ static weft_status begin_joining(struct wf_server *s)
     s->meetings = fresh;
     s->running = false;
     s->join_deadline_ns = UINT64_MAX;
+    memset(s->came, 0, (size_t)s->options.size * sizeof *s->came);
     wf_random_bytes(&s->job, sizeof s->job);
     return WEFT_OK;
 }
@@ -44,7 +45,8 @@ static weft_status begin_joining(struct wf_server *s)
 weft_status wf_members_create(struct wf_server *s)
 {
     s->members = wf_calloc((size_t)s->options.size, sizeof(struct wf_connection *));
-    if (s->members == NULL)
+    s->came = wf_calloc((size_t)s->options.size, sizeof *s->came);
+    if (s->members == NULL || s->came == NULL)
         return wf_fail_memory((size_t)s->options.size * sizeof(struct wf_connection *));
     s->inquiries.sink = (struct wf_meeting_sink){s, deliver_told};
     return begin_joining(s);
@@ -55,6 +57,8 @@ void wf_members_release(struct wf_server *s)
     wf_meetings_release(&s->meetings);
     wf_inquiries_free(&s->inquiries);
     wf_free(s->members);
+    wf_free(s->came);
+    wf_free(s->absent);
 }
 
 /* ---- coming ---- */
@@ -66,6 +70,7 @@ static void fail_join(struct wf_server *s, weft_status status, const char *text)
         if (s->members[rank] == NULL) continue;
         wf_connection_refuse(s->members[rank], status, text);
         s->members[rank] = NULL;
+        s->came[rank] = false;
     }
     s->present = 0;
     s->join_deadline_ns = UINT64_MAX;
@@ -127,6 +132,10 @@ static bool may_join(struct wf_server *s, struct wf_connection *c)
         wf_connection_refuse(c, WEFT_IN_PROGRESS, text);
         return false;
     }
+    if (s->absent != NULL) {
+        wf_connection_refuse(c, WEFT_ERR_PEER, s->absent);
+        return false;
+    }
     return true;
 }
 
@@ -144,6 +153,7 @@ static void admit(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
     c->deadline_ns = UINT64_MAX;
     c->rank = c->join.rank;
     s->members[c->rank] = c;
+    s->came[c->rank] = true;
     s->present++;
     if (s->join_deadline_ns == UINT64_MAX)
         s->join_deadline_ns = now_ns + (uint64_t)s->options.join_timeout_ns;
@@ -197,12 +207,29 @@ static void take_out(struct wf_server *s, int32_t rank)
     s->join_deadline_ns = UINT64_MAX;
 }
 
+/* A rank that has not come yet never will. */
+static void miss(struct wf_server *s, int32_t rank, const char *text)
+{
+    struct wf_text why = {0};
+
+    wf_text_add(&why, "rank %d %s", rank, text);
+    if (s->absent != NULL || wf_text_take(&why, &s->absent) != WEFT_OK) {
+        wf_text_free(&why);
+        return;
+    }
+    if (!s->running) fail_join(s, WEFT_ERR_PEER, s->absent);
+}
+
 void wf_members_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
                      weft_blob farewell)
 {
     struct wf_text payload = {0};
 
-    if (rank < 0 || rank >= s->options.size || s->members[rank] == NULL) return;
+    if (rank < 0 || rank >= s->options.size) return;
+    if (s->members[rank] == NULL) {
+        if (!s->came[rank]) miss(s, rank, text);
+        return;
+    }
     s->members[rank]->rank = -1;
     s->members[rank]->stage = WF_STAGE_PARTING;
     s->members[rank]->deadline_ns = wf_now_ns() + WF_STAGE_LIMIT_NS;
@@ -217,6 +244,7 @@ void wf_members_gone(struct wf_server *s, int32_t rank, bool left, const char *t
     for (int32_t other = 0; s->running && other < s->options.size; other++)
         deliver(s, WF_FRAME_GONE, other, 0, &payload);
     wf_text_free(&payload);
+    if (!s->running) s->came[rank] = false;
     if (!s->running && s->present > 0) {
         char why[256];
 

@@ -248,7 +248,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
 weft_status wf_server_start(struct wf_server *server) WF_NODISCARD;
 /* A connection for a rank in this process.  [any thread] */
 weft_status wf_server_connect(struct wf_server *server, int *fd) WF_NODISCARD;
-/* Tell everyone that RANK is gone, and why.  [any thread] */
+/* Tell everyone that RANK is gone, and why; also if it has not come yet.  A rank that came and left
+ * in peace is not meant.  [any thread] */
 void wf_server_report_gone(struct wf_server *server, int32_t rank, const char *text);
 /* Tells the ranks that are left that it ends, and stops. */
 void wf_server_release(struct wf_server **server);

@@ -190,6 +190,18 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     wf_free(command.text);
 }
 
+/* What nobody obeys any more. */
+static void drop_commands(struct wf_server *s)
+{
+    struct wf_command command;
+
+    if (fcntl(s->commands[0], F_SETFL, O_NONBLOCK) != 0) return;
+    while (read(s->commands[0], &command, sizeof command) == sizeof command) {
+        if (command.kind == WF_COMMAND_ADOPT) close(command.fd);
+        wf_free(command.text);
+    }
+}
+
 static bool order(struct wf_server *s, const struct wf_command *command)
 {
     ssize_t put;
@@ -334,6 +346,7 @@ void wf_server_release(struct wf_server **server)
         order(s, &(struct wf_command){.kind = WF_COMMAND_STOP});
         pthread_join(s->thread, NULL);
     }
+    drop_commands(s);
     for (size_t i = 0; i < s->count; i++)
         wf_connection_release(s->connections[i]);
     close_sockets(s);

@@ -60,6 +60,8 @@ struct wf_server {
     uint64_t job;
     struct wf_connection **members; /* by rank; NULL: not yet, or not any more */
     int32_t present;
+    bool *came;   /* by rank: it has joined since the table was empty */
+    char *absent; /* who will not come, and why; nobody else can then join */
     struct wf_meetings *meetings;
     struct wf_inquiries inquiries;
 };

@@ -214,6 +214,9 @@ START_TEST(a_rank_that_is_gone_ends_its_meetings_now_and_later)
     ck_assert_int_eq(seen[0].status, WEFT_OK);
     post(m, 1, "012", ""); /* the one that failed */
     ck_assert_uint_eq(wf_meetings_open(m), 0);
+    wf_meetings_gone(m, 0, "has left the job");
+    post(m, 1, "012", "");
+    ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed"); /* who went first */
     wf_meetings_release(&m);
 }
 END_TEST

@@ -1,0 +1,194 @@
+#include "support/allocfail.h"
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static struct world_rank ranks[WORLD_MOST];
+
+START_TEST(a_world_of_one_needs_nobody)
+{
+    weft_context *context;
+    weft_device_info info;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_rank(context), 0);
+    ck_assert_int_eq(weft_size(context), 1);
+    ck_assert_int_eq(weft_local_rank(context), 0);
+    ck_assert_int_eq(weft_local_size(context), 1);
+    ck_assert_str_eq(weft_comm_name(weft_world(context)), "world");
+    ck_assert_ptr_eq(weft_context_plugin(context), fake_plugin());
+    ck_assert_int_eq(weft_context_describe(context, &info), WEFT_OK);
+    ck_assert_str_eq(info.name, "fake");
+    weft_context_release(&context);
+    ck_assert_ptr_null(context);
+    weft_context_release(&context);
+    weft_context_release(NULL);
+    ck_assert_int_eq(fake.devices, 0);
+}
+END_TEST
+
+START_TEST(null_contexts_have_an_answer)
+{
+    ck_assert_int_eq(weft_rank(NULL), -1);
+    ck_assert_int_eq(weft_size(NULL), 0);
+    ck_assert_int_eq(weft_local_rank(NULL), -1);
+    ck_assert_int_eq(weft_local_size(NULL), 0);
+    ck_assert_ptr_null(weft_world(NULL));
+    ck_assert_ptr_null(weft_context_plugin(NULL));
+    ck_assert_int_eq(weft_init(NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_context_describe(NULL, NULL), WEFT_ERR_INVALID);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+    weft_options options = {.struct_size = 1};
+    weft_context *context;
+
+    fake_reset();
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "struct_size is 1"));
+    options = (weft_options){.struct_size = sizeof options, .size = -1};
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+    options = (weft_options){.struct_size = sizeof options, .timeout_ns = -2};
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+    options = (weft_options){.struct_size = offsetof(weft_options, rank), .size = 99};
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_OK);
+    ck_assert_int_eq(weft_size(context), 1); /* an older caller's struct ends before `size` */
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(differing_digests_are_a_table)
+{
+    fake_reset();
+    world_begin(ranks, 4, NULL, NULL);
+    for (int i = 0; i < 4; i++) {
+        ranks[i].digest = i == 2 ? "other" : "table";
+        ranks[i].digest_bytes = 5;
+    }
+    world_go(ranks, 4);
+    all_saw(ranks, 4, WEFT_ERR_MISMATCH, "cost table");
+    all_saw(ranks, 4, WEFT_ERR_MISMATCH, "ranks 0, 1 and 3");
+    all_saw(ranks, 4, WEFT_ERR_MISMATCH, "rank 2");
+    ck_assert_int_eq(fake.devices, 0);
+}
+END_TEST
+
+START_TEST(differing_time_limits_are_a_table)
+{
+    fake_reset();
+    world_begin(ranks, 2, NULL, NULL);
+    ranks[1].timeout_ns = 7 * WF_SECOND_NS;
+    world_go(ranks, 2);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "time limit       10000000000 ns");
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "7000000000 ns            rank 1");
+}
+END_TEST
+
+static void check_place(struct world_rank *self)
+{
+    weft_context *context = self->context;
+
+    HOLDS(weft_rank(context) == self->rank);
+    HOLDS(weft_size(context) == self->size);
+    HOLDS(weft_local_size(context) == self->size);
+    HOLDS(weft_comm_same_host(weft_world(context), 0, self->size - 1));
+    HOLDS(context->job != 0);
+}
+
+START_TEST(ranks_know_their_place)
+{
+    fake_reset();
+    world_run(ranks, 5, check_place, NULL);
+    all_saw(ranks, 5, WEFT_OK, "");
+}
+END_TEST
+
+START_TEST(a_backend_that_is_not_there_is_everyones_error)
+{
+    weft_context *context;
+    weft_options options = {
+        .struct_size = sizeof options, .size = 1, .backend = "/no/such/libweft_plugin_x.so"};
+
+    ck_assert_int_eq(weft_init(&options, &context), WEFT_ERR_NO_BACKEND);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "/no/such/libweft_plugin_x.so"));
+}
+END_TEST
+
+static weft_status make(void *context)
+{
+    weft_options options = {.struct_size = sizeof options, .size = 1};
+
+    return wf_context_create(&options, fake_plugin(), context);
+}
+
+static void drop(void *context)
+{
+    weft_context_release(context);
+}
+
+START_TEST(no_allocation_that_fails_leaves_anything)
+{
+    weft_context *context = NULL;
+
+    fake_reset();
+    check_allocation_failures(make, drop, &context);
+    ck_assert_int_eq(fake.devices, 0);
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+}
+END_TEST
+
+static weft_context *held;
+
+static weft_status split(void *comm)
+{
+    return weft_comm_split(weft_world(held), 0, 0, NULL, comm);
+}
+
+static weft_status create(void *comm)
+{
+    return weft_comm_create(weft_world(held), 1, (int32_t[]){0}, NULL, comm);
+}
+
+static void release(void *comm)
+{
+    weft_comm_release(comm);
+}
+
+START_TEST(no_allocation_of_a_communicator_that_fails_leaves_anything)
+{
+    weft_comm *comm = NULL;
+
+    fake_reset();
+    held = world_alone();
+    check_allocation_failures(split, release, &comm);
+    check_allocation_failures(create, release, &comm);
+    weft_context_release(&held);
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+}
+END_TEST
+
+START_TEST(communicators_that_were_forgotten_go_with_the_context)
+{
+    weft_context *context;
+    weft_comm *comm;
+    int64_t live = wf_mem_live();
+
+    fake_reset();
+    wf_log_set_level(WF_ERROR);
+    context = world_alone();
+    ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &comm), WEFT_OK);
+    wf_log_set_level(WF_ERROR);
+    weft_context_release(&context);
+    wf_log_set_level(WF_NOTICE);
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+    ck_assert_int_eq(wf_mem_live(), live);
+}
+END_TEST
+
+SUITE(comm_context, a_world_of_one_needs_nobody, null_contexts_have_an_answer, options_are_checked,
+      differing_digests_are_a_table, differing_time_limits_are_a_table, ranks_know_their_place,
+      a_backend_that_is_not_there_is_everyones_error, no_allocation_that_fails_leaves_anything,
+      no_allocation_of_a_communicator_that_fails_leaves_anything,
+      communicators_that_were_forgotten_go_with_the_context)

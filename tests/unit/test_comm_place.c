@@ -1,0 +1,179 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* An exchange among threads, as a user would bring one. */
+struct board {
+    pthread_barrier_t barrier;
+    char cards[8][4096];
+    int32_t size;
+    bool broken;
+};
+
+struct seat {
+    struct board *board;
+    int32_t rank;
+    const char *rendezvous, *token;
+    struct seen seen;
+    int32_t got_rank, got_size, got_local;
+    pthread_t thread;
+};
+
+static weft_status user_all_gather(void *self, const void *mine, void *all, uint64_t bytes)
+{
+    struct seat *seat = self;
+
+    if (seat->board->broken) return WEFT_ERR_SYSTEM;
+    memcpy(seat->board->cards[seat->rank], mine, (size_t)bytes);
+    pthread_barrier_wait(&seat->board->barrier);
+    for (int32_t i = 0; i < seat->board->size; i++)
+        memcpy((char *)all + (size_t)i * bytes, seat->board->cards[i], (size_t)bytes);
+    pthread_barrier_wait(&seat->board->barrier);
+    return WEFT_OK;
+}
+
+static void *join_by_exchange(void *argument)
+{
+    struct seat *seat = argument;
+    weft_exchange exchange = {seat, user_all_gather};
+    weft_options options = {.struct_size = sizeof options,
+                            .rank = seat->rank,
+                            .size = seat->board->size,
+                            .exchange = seat->rendezvous == NULL ? &exchange : NULL,
+                            .rendezvous = seat->rendezvous,
+                            .token = seat->token,
+                            .join_timeout_ns = 5 * WF_SECOND_NS};
+    weft_context *context;
+
+    note_seen(&seat->seen, wf_context_create(&options, fake_plugin(), &context));
+    if (seat->seen.status != WEFT_OK) return NULL;
+    seat->got_rank = weft_rank(context);
+    seat->got_size = weft_size(context);
+    seat->got_local = weft_local_rank(context);
+    note_seen(&seat->seen, weft_barrier(weft_world(context), NULL));
+    weft_context_release(&context);
+    return NULL;
+}
+
+static struct seat seats[8];
+static struct board board;
+
+static void join_all(int32_t size, const char *rendezvous, const char *token)
+{
+    board.size = size;
+    pthread_barrier_init(&board.barrier, NULL, (unsigned)size);
+    for (int32_t rank = 0; rank < size; rank++) {
+        seats[rank] =
+            (struct seat){.board = &board, .rank = rank, .rendezvous = rendezvous, .token = token};
+        ck_assert_int_eq(pthread_create(&seats[rank].thread, NULL, join_by_exchange, &seats[rank]),
+                         0);
+    }
+    for (int32_t rank = 0; rank < size; rank++)
+        pthread_join(seats[rank].thread, NULL);
+    pthread_barrier_destroy(&board.barrier);
+}
+
+static void all_joined(int32_t size)
+{
+    for (int32_t rank = 0; rank < size; rank++) {
+        ck_assert_msg(seats[rank].seen.status == WEFT_OK, "rank %d: %s", rank,
+                      seats[rank].seen.text);
+        ck_assert_int_eq(seats[rank].got_rank, rank);
+        ck_assert_int_eq(seats[rank].got_size, size);
+        ck_assert_int_eq(seats[rank].got_local, rank);
+    }
+}
+
+START_TEST(a_users_exchange_brings_ranks_together)
+{
+    fake_reset();
+    join_all(4, NULL, NULL);
+    all_joined(4);
+}
+END_TEST
+
+START_TEST(an_address_and_a_token_bring_ranks_together)
+{
+    static const char *const addresses[] = {"unix:weft-test-place", "127.0.0.1:PORT"};
+
+    fake_reset();
+    for (size_t i = 0; i < WF_COUNT(addresses); i++) {
+        struct wf_address probe = {.host = "127.0.0.1"};
+        int fds[WF_MAX_LISTENERS];
+        size_t count;
+        char text[64];
+
+        ck_assert_int_eq(wf_address_listen(&probe, fds, &count), WEFT_OK);
+        snprintf(text, sizeof text, "127.0.0.1:%u", (unsigned)probe.port);
+        close(fds[0]);
+        join_all(3, i == 0 ? addresses[0] : text, "a token");
+        all_joined(3);
+    }
+}
+END_TEST
+
+START_TEST(an_exchange_that_fails_is_said)
+{
+    fake_reset();
+    board.broken = true;
+    join_all(1, NULL, NULL);
+    all_joined(1); /* alone, nobody is asked */
+    join_all(2, NULL, NULL);
+    board.broken = false;
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_SYSTEM);
+        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "the exchange that was given"));
+    }
+}
+END_TEST
+
+START_TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
+{
+    fake_reset();
+    setenv("WEFT_LISTEN", "203.0.113.7", 1); /* an address no host here has */
+    join_all(2, NULL, NULL);
+    unsetenv("WEFT_LISTEN");
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_SYSTEM);
+        ck_assert_ptr_nonnull(
+            strstr(seats[i].seen.text, "rank 0: the rendezvous cannot listen on 203.0.113.7"));
+    }
+}
+END_TEST
+
+START_TEST(a_network_address_without_a_token_is_refused)
+{
+    fake_reset();
+    join_all(2, "127.0.0.1:1", NULL);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_INVALID);
+        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "set WEFT_TOKEN"));
+    }
+}
+END_TEST
+
+START_TEST(options_at_odds_are_refused)
+{
+    weft_exchange exchange = {NULL, user_all_gather};
+    weft_options options = {
+        .struct_size = sizeof options, .rank = 2, .size = 2, .exchange = &exchange};
+    weft_context *context;
+
+    fake_reset();
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_init: rank 2 of 2");
+    options.rank = 1;
+    options.rendezvous = "unix:x";
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "only one can be given"));
+    options = (weft_options){.struct_size = sizeof options, .size = 2};
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+}
+END_TEST
+
+SUITE(comm_place, a_users_exchange_brings_ranks_together,
+      an_address_and_a_token_bring_ranks_together, an_exchange_that_fails_is_said,
+      a_rendezvous_that_cannot_be_served_is_said_on_all,
+      a_network_address_without_a_token_is_refused, options_at_odds_are_refused)

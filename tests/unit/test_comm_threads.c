@@ -1,0 +1,131 @@
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static atomic_int sum, calls;
+
+static weft_status add_rank(void *argument)
+{
+    weft_context *context;
+    weft_options options = {.struct_size = sizeof options};
+
+    *(atomic_int *)argument += 1;
+    WF_TRY(wf_context_create(&options, fake_plugin(), &context));
+    sum += weft_rank(context) + 100 * weft_size(context) + 10000 * weft_local_rank(context);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(every_rank_runs_once_in_one_world)
+{
+    fake_reset();
+    sum = calls = 0;
+    ck_assert_int_eq(weft_threads_run(4, add_rank, &calls), WEFT_OK);
+    ck_assert_int_eq(calls, 4);
+    ck_assert_int_eq(sum, 6 + 1600 + 60000);
+    sum = calls = 0;
+    ck_assert_int_eq(weft_threads_run(1, add_rank, &calls), WEFT_OK);
+    ck_assert_int_eq(sum, 100);
+}
+END_TEST
+
+static weft_status ignore_launchers(void *argument)
+{
+    weft_context *context;
+
+    WF_TRY(wf_context_create(NULL, fake_plugin(), &context));
+    if (weft_size(context) != 2) *(atomic_int *)argument = 1;
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(launchers_variables_do_not_matter_inside)
+{
+    atomic_int wrong = 0;
+
+    fake_reset();
+    setenv("RANK", "7", 1);
+    setenv("WORLD_SIZE", "9", 1);
+    ck_assert_int_eq(weft_threads_run(2, ignore_launchers, &wrong), WEFT_OK);
+    unsetenv("RANK");
+    unsetenv("WORLD_SIZE");
+    ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
+static weft_status fail_on_two(void *argument)
+{
+    int32_t rank;
+
+    (void)wf_threads_current(&rank);
+    if (rank == 2) return wf_fail(WEFT_ERR_DEVICE, "it broke");
+    fake_sleep_ms(50);
+    (void)argument;
+    return rank == 3 ? wf_fail(WEFT_ERR_SYSTEM, "me too") : WEFT_OK;
+}
+
+START_TEST(the_first_failure_is_returned_with_its_rank)
+{
+    fake_reset();
+    ck_assert_int_eq(weft_threads_run(4, fail_on_two, NULL), WEFT_ERR_DEVICE);
+    ck_assert_str_eq(weft_last_error(), "rank 2: it broke");
+}
+END_TEST
+
+/* Rank 1 fails before it has joined; rank 0 must not wait its join time out. */
+static weft_status fail_before_joining(void *argument)
+{
+    weft_context *context;
+    int32_t rank;
+
+    (void)argument;
+    (void)wf_threads_current(&rank);
+    if (rank == 1) {
+        fake_sleep_ms(100);
+        return wf_fail(WEFT_ERR_DEVICE, "not even begun");
+    }
+    WF_TRY(wf_context_create(NULL, fake_plugin(), &context));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_that_never_joins_is_not_waited_for)
+{
+    uint64_t begun = wf_now_ns();
+
+    fake_reset();
+    ck_assert_int_eq(weft_threads_run(2, fail_before_joining, NULL), WEFT_ERR_DEVICE);
+    ck_assert_str_eq(weft_last_error(), "rank 1: not even begun");
+    ck_assert_uint_lt(wf_now_ns() - begun, 20 * WF_SECOND_NS);
+}
+END_TEST
+
+START_TEST(arguments_are_checked)
+{
+    weft_threads *threads = NULL;
+
+    ck_assert_int_eq(weft_threads_run(0, fail_on_two, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_threads_run(2, NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_threads_create(-1, &threads), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_threads_create(1, NULL), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(threads);
+    weft_threads_release(&threads);
+    weft_threads_release(NULL);
+}
+END_TEST
+
+START_TEST(nothing_is_left_behind)
+{
+    int64_t live;
+
+    fake_reset();
+    ck_assert_int_eq(weft_threads_run(3, add_rank, &calls), WEFT_OK);
+    live = wf_mem_live();
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(weft_threads_run(3, add_rank, &calls), WEFT_OK);
+    ck_assert_int_eq(wf_mem_live(), live);
+}
+END_TEST
+
+SUITE(comm_threads, every_rank_runs_once_in_one_world, launchers_variables_do_not_matter_inside,
+      the_first_failure_is_returned_with_its_rank, a_rank_that_never_joins_is_not_waited_for,
+      arguments_are_checked, nothing_is_left_behind)
