@@ -186,10 +186,11 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
     s.meeting.theirs = &from->layout;
     s.meeting.mine = &s.mine;
     choose_copy(&s, rank, position_of(mesh, coord), s.meeting.coord);
-    for (int32_t a = 0; a < from->layout.mesh->axes; a++)
-        s.meeting.relation[a] = wf_placement_splits(place(from, a)) ? WF_BY_INDEX
-                                : s.reduced >> a & 1                ? WF_ANY
-                                                                    : WF_SAME;
+    for (int32_t a = 0; a < from->layout.mesh->axes; a++) {
+        s.meeting.relation[a] = WF_SAME;
+        if (wf_placement_splits(place(from, a))) s.meeting.relation[a] = WF_BY_INDEX;
+        if (s.reduced >> a & 1) s.meeting.relation[a] = WF_ANY;
+    }
     return collect(&s, s.reduced, read_from);
 }
 
