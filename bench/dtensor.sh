@@ -68,7 +68,7 @@ while [ $round -lt "$rounds" ]; do
     round=$((round + 1))
     for ranks in $ranks_list; do
         say "round $round of $rounds, $ranks ranks"
-        "$build/bin/weft" bench redistribute --ranks "$ranks" --sizes "$sizes" \
+        WEFT_BACKEND=gloo-cpu "$build/bin/weft" bench redistribute --ranks "$ranks" --sizes "$sizes" \
             --budget-ms "$budget_ms" --json >"$work/weft-$round-$ranks.json"
         OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node "$ranks" \
             "$here/dtensor.py" "$sizes" "$budget_ms" "$work/dtensor-$round-$ranks.json" \
