@@ -234,11 +234,12 @@ static weft_status join(struct wf_cpu_comm *comm, const struct card *cards,
     size_t size = (size_t)comm->size;
     size_t stride = sizeof(struct wf_cpu_outcome) +
                     (size + (size_t)hosts->count) * hosts->bridge->address_bytes;
-    unsigned char *mine = wf_cpu_alloc(stride + size * stride), *all = mine + stride;
+    unsigned char *mine = wf_cpu_alloc(stride + size * stride), *all;
     struct wf_cpu_outcome *outcome = (struct wf_cpu_outcome *)mine;
     weft_status status;
 
     if (mine == NULL) return wf_cpu_fail_memory(stride + size * stride);
+    all = mine + stride;
     hosts->stage_bytes = cards[0].stage_bytes;
     wf_cpu_outcome_set(comm, outcome, listen(comm, cards, mine + sizeof *outcome));
     status = wf_cpu_agree(comm, mine, all, stride, exchange);

@@ -91,6 +91,8 @@ WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const
 WEFT_API WEFT_NODISCARD weft_status weft_collective(weft_comm *comm,
                                                     const weft_collective_args *args);
 
+/* SEND and RECV hold COUNT elements, except that all_gather's RECV, reduce_scatter's SEND and both
+ * of all_to_all hold size x COUNT. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv,
                                                     uint64_t count, uint32_t dtype,
                                                     uint32_t reduction, weft_stream *stream);

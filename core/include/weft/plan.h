@@ -51,6 +51,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_cost_table_print(const weft_cost_table 
 /* Equal for equal tables, the same on every machine; ranks compare it. */
 WEFT_API uint64_t weft_cost_table_digest(const weft_cost_table *table);
 
+/* One more reference; drop one and set the pointer to NULL, which accepts NULL. */
 WEFT_API weft_cost_table *weft_cost_table_retain(const weft_cost_table *table);
 WEFT_API void weft_cost_table_release(weft_cost_table **table);
 
@@ -89,6 +90,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, cons
                                                      const weft_plan_options *options,
                                                      weft_plan **out);
 
+/* One more reference; drop one and set the pointer to NULL, which accepts NULL. */
 WEFT_API weft_plan *weft_plan_retain(const weft_plan *plan);
 WEFT_API void weft_plan_release(weft_plan **plan);
 
@@ -102,6 +104,7 @@ typedef struct weft_plan_info {
     uint64_t digest;     /* equal on ranks with the same plan */
 } weft_plan_info;
 
+/* What PLAN comes to as a whole. */
 WEFT_API void weft_plan_get(const weft_plan *plan, weft_plan_info *out);
 
 typedef struct weft_step_info {
