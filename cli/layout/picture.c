@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MANY_COPIES = 256 }; /* more are not looked at one by one */
+
 /* ---- bands ---- */
 
 static bool splits(const weft_spec *spec, int32_t axis, int32_t dim)
@@ -34,7 +36,8 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct bands *bands)
+static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct bands *bands,
+                             int64_t *owned)
 {
     struct wf_shard shard;
     struct wf_index index;
@@ -43,6 +46,7 @@ static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct
     wf_shard_at(&spec->layout, coord, &shard);
     index = wf_shard_index(&shard, bands->dim);
     bands->owners += index.length > 0;
+    *owned += index.length;
     for (int64_t at = 0; wf_index_run(&index, at, &run); at += run.length) {
         if (bands->count == PICTURE_BANDS)
             return wf_fail(WEFT_ERR_UNSUPPORTED,
@@ -57,6 +61,7 @@ static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct
 static weft_status find_bands(const weft_spec *spec, int32_t dim, struct bands *out)
 {
     int32_t coord[WEFT_MAX_AXES] = {0};
+    int64_t owned = 0;
 
     *out = (struct bands){.dim = dim, .size = dim >= 0 ? weft_spec_shape(spec)[dim] : 1};
     out->at = wf_alloc(PICTURE_BANDS * sizeof *out->at);
@@ -66,13 +71,13 @@ static weft_status find_bands(const weft_spec *spec, int32_t dim, struct bands *
         out->owners = 1;
         return WEFT_OK;
     }
-    do {
-        weft_status status = add_bands(spec, coord, out);
+    do { /* until all indices have an owner: the rest, maybe many, have nothing */
+        weft_status status = add_bands(spec, coord, out, &owned);
         if (status != WEFT_OK) {
             wf_free(out->at);
             return status;
         }
-    } while (next_owner(spec, dim, coord));
+    } while (owned < out->size && next_owner(spec, dim, coord));
     qsort(out->at, (size_t)out->count, sizeof *out->at, by_start);
     return WEFT_OK;
 }
@@ -185,11 +190,16 @@ static bool next_copy(const weft_spec *spec, int32_t *coord)
 void picture_label(const struct picture *picture, int32_t row, int32_t column, char *label)
 {
     const weft_mesh *mesh = weft_spec_mesh(picture->spec);
+    int32_t copies = weft_mesh_size(mesh) / picture->colours;
     int32_t coord[WEFT_MAX_AXES], first, last = 0, begin = 0;
     int used = 0;
 
     cell_coord(picture, row, column, coord);
     first = wf_mesh_rank(mesh, coord);
+    if (copies > MANY_COPIES) {
+        snprintf(label, PICTURE_LABEL, "%d +%d", first, copies - 1);
+        return;
+    }
     do {
         int32_t rank = wf_mesh_rank(mesh, coord);
         if (used > 0 && rank == last + 1) {
@@ -205,9 +215,7 @@ void picture_label(const struct picture *picture, int32_t row, int32_t column, c
     } while (used <= PICTURE_LABEL_WIDTH && next_copy(picture->spec, coord));
     if (used <= PICTURE_LABEL_WIDTH && last > begin)
         used += snprintf(label + used, (size_t)(PICTURE_LABEL - used), "-%d", last);
-    if (used > PICTURE_LABEL_WIDTH)
-        snprintf(label, PICTURE_LABEL, "%d +%d", first,
-                 weft_mesh_size(mesh) / picture->colours - 1);
+    if (used > PICTURE_LABEL_WIDTH) snprintf(label, PICTURE_LABEL, "%d +%d", first, copies - 1);
 }
 
 int32_t picture_idle_ranks(const struct picture *picture)

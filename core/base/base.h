@@ -47,6 +47,13 @@ weft_status wf_fail_memory(size_t bytes);
 #define wf_fail_memory(bytes)        (wf_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
 #endif
 
+/* For arguments at the public border: WEFT_ERR_INVALID "WHAT is NULL" if POINTER is, where WHAT is
+ * like "weft_mesh_print: MESH". */
+static inline weft_status wf_require(const void *pointer, const char *what)
+{
+    return pointer != NULL ? WEFT_OK : wf_fail(WEFT_ERR_INVALID, "%s is NULL", what);
+}
+
 /* ---- log.c: telling ---- */
 
 enum wf_log_level { WF_ERROR, WF_WARNING, WF_NOTICE, WF_INFO, WF_DEBUG };

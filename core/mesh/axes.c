@@ -5,27 +5,27 @@
 
 int32_t weft_mesh_axes(const weft_mesh *mesh)
 {
-    return mesh->axes;
+    return mesh != NULL ? mesh->axes : 0;
 }
 
 int32_t weft_mesh_size(const weft_mesh *mesh)
 {
-    return mesh->size;
+    return mesh != NULL ? mesh->size : 0;
 }
 
 int32_t weft_mesh_axis_size(const weft_mesh *mesh, int32_t axis)
 {
-    return axis >= 0 && axis < mesh->axes ? mesh->axis[axis].size : 0;
+    return mesh != NULL && axis >= 0 && axis < mesh->axes ? mesh->axis[axis].size : 0;
 }
 
 const char *weft_mesh_axis_name(const weft_mesh *mesh, int32_t axis)
 {
-    return axis >= 0 && axis < mesh->axes ? mesh->axis[axis].name : NULL;
+    return mesh != NULL && axis >= 0 && axis < mesh->axes ? mesh->axis[axis].name : NULL;
 }
 
 uint64_t weft_mesh_hash(const weft_mesh *mesh)
 {
-    return mesh->head.hash;
+    return mesh != NULL ? mesh->head.hash : 0;
 }
 
 static weft_status unknown_axis(const weft_mesh *mesh, const char *name, size_t length)
@@ -58,6 +58,9 @@ static weft_status find_axis(const weft_mesh *mesh, const char *name, size_t len
 
 weft_status weft_mesh_find_axis(const weft_mesh *mesh, const char *name, int32_t *axis)
 {
+    WF_TRY(wf_require(mesh, "weft_mesh_find_axis: MESH"));
+    WF_TRY(wf_require(name, "weft_mesh_find_axis: NAME"));
+    WF_TRY(wf_require(axis, "weft_mesh_find_axis: AXIS"));
     return find_axis(mesh, name, strlen(name), axis);
 }
 

@@ -67,7 +67,7 @@ weft_mesh *weft_mesh_retain(const weft_mesh *mesh)
 {
     weft_mesh *same = (weft_mesh *)mesh; /* only its reference count changes */
 
-    wf_intern_retain(&same->head);
+    if (same != NULL) wf_intern_retain(&same->head);
     return same;
 }
 
@@ -310,6 +310,11 @@ weft_status weft_mesh_create(int32_t axes, const int32_t *sizes, const weft_mesh
     weft_mesh *draft;
     weft_status status;
 
+    WF_TRY(wf_require(sizes, "weft_mesh_create: SIZES"));
+    WF_TRY(wf_require(out, "weft_mesh_create: OUT"));
+    if (options != NULL && options->struct_size < sizeof *options)
+        return wf_fail(WEFT_ERR_INVALID, "weft_mesh_create: struct_size is %zu; wanted is %zu",
+                       options->struct_size, sizeof *options);
     WF_TRY(wf_mesh_draft(axes, sizes, options != NULL ? options->names : NULL, &draft));
     status = fill(draft, options);
     if (status == WEFT_OK) return wf_mesh_finish_take(draft, out);

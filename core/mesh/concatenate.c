@@ -122,15 +122,19 @@ static weft_status check_within(const weft_mesh *within, const weft_mesh *draft)
 weft_status weft_mesh_concatenate(const weft_mesh *within, const weft_mesh *first,
                                   const weft_mesh *second, weft_mesh **out)
 {
-    bool regular =
-        first->ranks == NULL && second->ranks == NULL && (within == NULL || within->ranks == NULL);
+    bool regular;
     int32_t cross = WF_MESH_NOBODY;
     weft_mesh *draft;
     weft_status status = WEFT_OK;
 
+    WF_TRY(wf_require(first, "weft_mesh_concatenate: FIRST"));
+    WF_TRY(wf_require(second, "weft_mesh_concatenate: SECOND"));
+    WF_TRY(wf_require(out, "weft_mesh_concatenate: OUT"));
     WF_TRY(crossing(first, second, &cross));
     WF_TRY(draft_axes(first, second, &draft));
-    regular = regular && add_modes(first, second, cross, draft) && wf_mesh_settle_modes(draft);
+    regular = first->ranks == NULL && second->ranks == NULL &&
+              (within == NULL || within->ranks == NULL) && add_modes(first, second, cross, draft) &&
+              wf_mesh_settle_modes(draft);
     if (!regular) {
         draft->mode_count = 0;
         status = list_corners(within, first, second, cross, draft);

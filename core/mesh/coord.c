@@ -37,9 +37,10 @@ int32_t wf_mesh_place(const weft_mesh *mesh, int32_t rank)
 
 int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position)
 {
-    int32_t rank = mesh->origin;
+    int32_t rank;
 
-    if (position < 0 || position >= mesh->size) return WF_MESH_NOBODY;
+    if (mesh == NULL || position < 0 || position >= mesh->size) return WF_MESH_NOBODY;
+    rank = mesh->origin;
     if (mesh->ranks != NULL) return mesh->ranks[position];
     for (int32_t i = mesh->mode_count - 1; i >= 0; i--) {
         rank += position % mesh->modes[i].size * mesh->modes[i].stride;
@@ -53,6 +54,7 @@ bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
     int32_t found[WEFT_MAX_AXES] = {0};
     int32_t rest;
 
+    if (mesh == NULL || coord == NULL) return false;
     if (rank < mesh->origin) return false; /* also what is negative: no origin is */
     if (mesh->ranks != NULL) {
         int32_t place = wf_mesh_place(mesh, rank);
@@ -75,6 +77,9 @@ bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
 
 weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t *rank)
 {
+    WF_TRY(wf_require(mesh, "weft_mesh_rank: MESH"));
+    WF_TRY(wf_require(coord, "weft_mesh_rank: COORD"));
+    WF_TRY(wf_require(rank, "weft_mesh_rank: RANK"));
     for (int32_t i = 0; i < mesh->axes; i++)
         if (coord[i] < 0 || coord[i] >= mesh->axis[i].size)
             return wf_fail(WEFT_ERR_INVALID, "coordinate %d on mesh axis %d: it has size %d",

@@ -5,12 +5,14 @@
 
 int32_t weft_mesh_devices_per_host(const weft_mesh *mesh)
 {
-    return mesh->devices_per_host;
+    return mesh != NULL ? mesh->devices_per_host : 0;
 }
 
 int32_t weft_mesh_host_of(const weft_mesh *mesh, int32_t rank)
 {
-    return mesh->devices_per_host > 0 && rank >= 0 ? rank / mesh->devices_per_host : 0;
+    int32_t devices = weft_mesh_devices_per_host(mesh);
+
+    return devices > 0 && rank >= 0 ? rank / devices : 0;
 }
 
 weft_status wf_mesh_count_hosts(weft_mesh *draft)
@@ -47,9 +49,11 @@ static int32_t nth_rank(const weft_mesh *mesh, int32_t n)
 
 int32_t weft_mesh_hosts(const weft_mesh *mesh)
 {
-    int32_t first = weft_mesh_host_of(mesh, mesh->origin), last, hosts = 1;
+    int32_t first, last, hosts = 1;
 
+    if (mesh == NULL) return 0;
     if (mesh->ranks != NULL) return mesh->hosts;
+    first = weft_mesh_host_of(mesh, mesh->origin);
     last = weft_mesh_host_of(mesh, nth_rank(mesh, mesh->size - 1));
     if (mesh->mode_count == 0 || last - first < 2) return last - first + 1;
     /* The smallest strides reach from one host to the next without skipping any. */

@@ -139,7 +139,8 @@ static void follow_range(weft_mesh *draft, const struct range *range)
     draft->origin = range->first;
     for (int32_t i = 0; i < draft->axes; i++) {
         places /= draft->axis[i].size;
-        wf_mesh_add_mode(draft, i, draft->axis[i].size, places * range->step);
+        if (draft->axis[i].size > 1) /* else the product may be too large */
+            wf_mesh_add_mode(draft, i, draft->axis[i].size, places * range->step);
     }
 }
 
@@ -173,6 +174,8 @@ weft_status weft_mesh_parse(const char *text, weft_mesh **out)
     weft_mesh *draft;
     weft_status status = WEFT_OK;
 
+    WF_TRY(wf_require(text, "weft_mesh_parse: TEXT"));
+    WF_TRY(wf_require(out, "weft_mesh_parse: OUT"));
     WF_TRY(read_sizes(&scan, &parts));
     list = (struct wf_scan){text, scan.at + 1};
     WF_TRY(read_ranks(&scan, &parts, &first, &ranges));
@@ -263,6 +266,8 @@ weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer, size_t capacity
 {
     struct wf_text text = {0};
 
+    WF_TRY(wf_require(mesh, "weft_mesh_print: MESH"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_mesh_print: BUFFER"));
     wf_mesh_add_text(mesh, &text);
     return wf_text_copy_out(&text, buffer, capacity, length);
 }

@@ -37,32 +37,61 @@ static weft_status sum_sizes(const struct locals *locals, int32_t dim, int64_t *
     return WEFT_OK;
 }
 
-/* RANK, at PLACE, contradicts the others in dimension DIM.  Name one of them: the rank at the same
- * coordinates on the axes that split DIM if its size differs, else the first of the mesh. */
-static weft_status disagree(const struct locals *locals, int32_t place, int32_t dim, int64_t want)
+static int64_t size_at(const struct locals *locals, int32_t place, int32_t dim)
+{
+    return locals->sizes[(int64_t)place * locals->layout->dims + dim];
+}
+
+static int64_t share_at(const struct locals *locals, int32_t place, int32_t dim)
+{
+    int32_t coord[WEFT_MAX_AXES];
+    struct wf_shard shard;
+
+    wf_mesh_coord_at(locals->layout->mesh, place, coord);
+    wf_shard_at(locals->layout, coord, &shard);
+    return shard.shape[dim];
+}
+
+/* The place with the same part of DIM as PLACE on the line that was added up. */
+static int32_t twin_of(const struct locals *locals, int32_t place, int32_t dim)
 {
     const struct wf_layout *layout = locals->layout;
     int32_t coord[WEFT_MAX_AXES], twin = 0;
-    int64_t have = locals->sizes[(int64_t)place * layout->dims + dim], of_twin;
 
     wf_mesh_coord_at(layout->mesh, place, coord);
     for (int32_t i = 0; i < layout->mesh->axes; i++)
         twin = twin * layout->mesh->axis[i].size +
                (splits_dim(&layout->placements[i], dim) ? coord[i] : 0);
-    of_twin = locals->sizes[(int64_t)twin * layout->dims + dim];
-    if (of_twin != have)
+    return twin;
+}
+
+/* The first rank that does not hold its share is at PLACE, in dimension DIM.  Either its twin
+ * holds its share, or it is on the line that was added up itself; then, as the sum is right,
+ * a later rank of the line has too much where it has too little, or the other way round. */
+static weft_status disagree(const struct locals *locals, int32_t place, int32_t dim)
+{
+    const weft_mesh *mesh = locals->layout->mesh;
+    int32_t twin = twin_of(locals, place, dim), other = place + 1;
+    bool too_little = size_at(locals, place, dim) < share_at(locals, place, dim);
+
+    if (twin != place)
         return wf_fail(WEFT_ERR_MISMATCH,
                        "ranks %d and %d hold the same part of dimension %d, but %lld and %lld "
                        "indices of it",
-                       weft_mesh_rank_at(layout->mesh, twin),
-                       weft_mesh_rank_at(layout->mesh, place), dim, (long long)of_twin,
-                       (long long)have);
+                       weft_mesh_rank_at(mesh, twin), weft_mesh_rank_at(mesh, place), dim,
+                       (long long)size_at(locals, twin, dim),
+                       (long long)size_at(locals, place, dim));
+    while (twin_of(locals, other, dim) != other ||
+           size_at(locals, other, dim) == share_at(locals, other, dim) ||
+           (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
+        other++;
     return wf_fail(WEFT_ERR_MISMATCH,
-                   "rank %d holds %lld indices of dimension %d; of the %lld that it and the ranks "
-                   "with rank %d hold together, its share is %lld",
-                   weft_mesh_rank_at(layout->mesh, place), (long long)have, dim,
-                   (long long)layout->shape[dim], weft_mesh_rank_at(layout->mesh, 0),
-                   (long long)want);
+                   "dimension %d: of %lld indices in all rank %d holds %lld, not %lld, and rank %d "
+                   "holds %lld, not %lld",
+                   dim, (long long)locals->layout->shape[dim], weft_mesh_rank_at(mesh, place),
+                   (long long)size_at(locals, place, dim), (long long)share_at(locals, place, dim),
+                   weft_mesh_rank_at(mesh, other), (long long)size_at(locals, other, dim),
+                   (long long)share_at(locals, other, dim));
 }
 
 weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
@@ -72,6 +101,12 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
     struct wf_layout layout = {.mesh = mesh, .dtype = WEFT_DTYPE_U8, .dims = dims};
     struct locals locals = {&layout, shards};
 
+    WF_TRY(wf_require(mesh, "weft_shape_from_shards: MESH"));
+    WF_TRY(wf_require(placements, "weft_shape_from_shards: PLACEMENTS"));
+    if (dims != 0) {
+        WF_TRY(wf_require(shards, "weft_shape_from_shards: SHARDS"));
+        WF_TRY(wf_require(shape, "weft_shape_from_shards: SHAPE"));
+    }
     if (dims < 0 || dims > WEFT_MAX_DIMS)
         return wf_fail(WEFT_ERR_INVALID, "a tensor of %d dimensions; %d are the most", dims,
                        WEFT_MAX_DIMS);
@@ -92,8 +127,8 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
         wf_shard_at(&layout, coord, &want);
         for (int32_t d = 0; d < dims; d++)
             if (shards[(int64_t)place * dims + d] != want.shape[d])
-                return disagree(&locals, place, d, want.shape[d]);
+                return disagree(&locals, place, d);
     }
-    memcpy(shape, layout.shape, (size_t)dims * sizeof *shape);
+    if (dims > 0) memcpy(shape, layout.shape, (size_t)dims * sizeof *shape);
     return WEFT_OK;
 }

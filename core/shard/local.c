@@ -6,10 +6,16 @@
 void weft_spec_shard(const weft_spec *spec, int32_t rank, weft_shard *out)
 {
     struct wf_shard shard;
-    size_t bytes = (size_t)spec->layout.dims * sizeof out->shape[0];
+    size_t bytes;
 
+    if (out == NULL) return;
+    *out = (weft_shard){0};
+    if (spec == NULL) return;
+    bytes = (size_t)spec->layout.dims * sizeof out->shape[0];
     wf_shard_of(spec, rank, &shard);
-    *out = (weft_shard){.member = shard.member, .dims = shard.dims, .elements = shard.elements};
+    out->member = shard.member;
+    out->dims = shard.dims;
+    out->elements = shard.elements;
     memcpy(out->shape, shard.shape, bytes);
     memcpy(out->offset, shard.offset, bytes);
 }
@@ -20,7 +26,7 @@ bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t pos
     struct wf_shard shard;
     struct wf_index index;
 
-    if (dim < 0 || dim >= spec->layout.dims) return false;
+    if (spec == NULL || out == NULL || dim < 0 || dim >= spec->layout.dims) return false;
     wf_shard_of(spec, rank, &shard);
     index = wf_shard_index(&shard, dim);
     return wf_index_run(&index, position, out);
@@ -32,6 +38,7 @@ bool weft_spec_overlap(const weft_spec *first, int32_t first_rank, const weft_sp
     struct wf_shard a, b;
     struct wf_index of_a, of_b;
 
+    if (first == NULL || second == NULL || out == NULL) return false;
     if (dim < 0 || dim >= first->layout.dims || dim >= second->layout.dims) return false;
     wf_shard_of(first, first_rank, &a);
     wf_shard_of(second, second_rank, &b);
@@ -45,6 +52,7 @@ bool weft_spec_segment(const weft_spec *spec, int32_t rank, const int64_t *strid
 {
     struct wf_shard shard;
 
+    if (spec == NULL || out == NULL) return false;
     wf_shard_of(spec, rank, &shard);
     return wf_shard_segment(&shard, spec->layout.shape, strides, position, out);
 }

@@ -6,7 +6,6 @@
  * comparing a pair of shards is comparing first index and length. */
 #include "shard.h"
 
-/* First axis among those that split DIM, in coordinate order, or -1. */
 static int32_t count_splits(const struct wf_layout *layout, int32_t dim)
 {
     int32_t count = 0;
@@ -80,9 +79,13 @@ static weft_status finish(const weft_spec *spec, struct wf_layout *made, bool ma
 
 weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
 {
-    struct wf_layout made = spec->layout;
-    const struct wf_split *splits = spec->layout.splits;
+    struct wf_layout made;
+    const struct wf_split *splits;
 
+    WF_TRY(wf_require(spec, "weft_spec_order_to_strides: SPEC"));
+    WF_TRY(wf_require(out, "weft_spec_order_to_strides: OUT"));
+    made = spec->layout;
+    splits = spec->layout.splits;
     for (int32_t i = 0; i < made.split_count; i++) {
         weft_placement *p = &made.placements[splits[i].axis];
         int64_t factor = 1;
@@ -122,9 +125,12 @@ static bool insert(struct order *order, const weft_mesh *mesh, int32_t axis, int
 
 weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
 {
-    struct wf_layout made = spec->layout;
+    struct wf_layout made;
     struct order orders[WEFT_MAX_DIMS] = {{0, {0}}};
 
+    WF_TRY(wf_require(spec, "weft_spec_strides_to_order: SPEC"));
+    WF_TRY(wf_require(out, "weft_spec_strides_to_order: OUT"));
+    made = spec->layout;
     for (int32_t i = 1; i < made.split_count; i++)
         if (made.splits[i].dim == made.splits[i - 1].dim &&
             made.splits[i].axis < made.splits[i - 1].axis)

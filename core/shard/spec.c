@@ -57,7 +57,7 @@ weft_spec *weft_spec_retain(const weft_spec *spec)
 {
     weft_spec *same = (weft_spec *)spec; /* only its reference count changes */
 
-    wf_intern_retain(&same->head);
+    if (same != NULL) wf_intern_retain(&same->head);
     return same;
 }
 
@@ -105,6 +105,10 @@ weft_status weft_spec_create(const weft_mesh *mesh, uint32_t dtype, int32_t dims
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
 
+    WF_TRY(wf_require(mesh, "weft_spec_create: MESH"));
+    if (dims > 0) WF_TRY(wf_require(shape, "weft_spec_create: SHAPE"));
+    WF_TRY(wf_require(placements, "weft_spec_create: PLACEMENTS"));
+    WF_TRY(wf_require(out, "weft_spec_create: OUT"));
     WF_TRY(wf_shape_check(dims, shape, dtype));
     if (dims > 0) memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
     memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);
@@ -130,35 +134,35 @@ int wf_spec_compare(const weft_spec *a, const weft_spec *b)
 
 const weft_mesh *weft_spec_mesh(const weft_spec *spec)
 {
-    return spec->layout.mesh;
+    return spec != NULL ? spec->layout.mesh : NULL;
 }
 
 uint32_t weft_spec_dtype(const weft_spec *spec)
 {
-    return spec->layout.dtype;
+    return spec != NULL ? spec->layout.dtype : WEFT_DTYPE_COUNT;
 }
 
 int32_t weft_spec_dims(const weft_spec *spec)
 {
-    return spec->layout.dims;
+    return spec != NULL ? spec->layout.dims : 0;
 }
 
 const int64_t *weft_spec_shape(const weft_spec *spec)
 {
-    return spec->layout.shape;
+    return spec != NULL ? spec->layout.shape : NULL;
 }
 
 const weft_placement *weft_spec_placements(const weft_spec *spec)
 {
-    return spec->layout.placements;
+    return spec != NULL ? spec->layout.placements : NULL;
 }
 
 int64_t weft_spec_elements(const weft_spec *spec)
 {
-    return spec->elements;
+    return spec != NULL ? spec->elements : 0;
 }
 
 uint64_t weft_spec_hash(const weft_spec *spec)
 {
-    return spec->head.hash;
+    return spec != NULL ? spec->head.hash : 0;
 }

@@ -193,6 +193,9 @@ weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec *
     size_t length;
     weft_status status;
 
+    WF_TRY(wf_require(mesh, "weft_spec_parse: MESH"));
+    WF_TRY(wf_require(text, "weft_spec_parse: TEXT"));
+    WF_TRY(wf_require(out, "weft_spec_parse: OUT"));
     wf_scan_space(&r.scan);
     if (!wf_scan_name(&r.scan, &name, &length) || !wf_dtype_find(name, length, &layout.dtype))
         return wf_scan_fail(&(struct wf_scan){text, 0}, "spec", "expected a dtype such as f32");
@@ -257,9 +260,12 @@ void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text)
 
 weft_status weft_spec_print(const weft_spec *spec, char *buffer, size_t capacity, size_t *length)
 {
-    const struct wf_layout *layout = &spec->layout;
+    const struct wf_layout *layout;
     struct wf_text text = {0};
 
+    WF_TRY(wf_require(spec, "weft_spec_print: SPEC"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_spec_print: BUFFER"));
+    layout = &spec->layout;
     wf_text_add(&text, "%s", wf_dtype_name(layout->dtype));
     wf_shape_add_text(layout->dims, layout->shape, &text);
     wf_text_char(&text, ' ');

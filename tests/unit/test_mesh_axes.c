@@ -57,5 +57,58 @@ START_TEST(a_list_of_axes_names_each_once)
 }
 END_TEST
 
+START_TEST(no_mesh_has_nothing)
+{
+    int32_t number = -7;
+
+    ck_assert_int_eq(weft_mesh_axes(NULL), 0);
+    ck_assert_int_eq(weft_mesh_size(NULL), 0);
+    ck_assert_int_eq(weft_mesh_axis_size(NULL, 0), 0);
+    ck_assert_ptr_null(weft_mesh_axis_name(NULL, 0));
+    ck_assert_uint_eq(weft_mesh_hash(NULL), 0);
+    ck_assert_ptr_null(weft_mesh_retain(NULL));
+    ck_assert_int_eq(weft_mesh_rank_at(NULL, 0), -1);
+    ck_assert(!weft_mesh_coord(NULL, 0, &number));
+    ck_assert_int_eq(weft_mesh_devices_per_host(NULL), 0);
+    ck_assert_int_eq(weft_mesh_hosts(NULL), 0);
+    ck_assert_int_eq(weft_mesh_host_of(NULL, 3), 0);
+    ck_assert_int_eq(number, -7);
+}
+END_TEST
+
+START_TEST(missing_arguments_are_named)
+{
+    static const int32_t one[] = {1};
+    weft_mesh *mesh = mesh_of("2"), *out = NULL;
+    char text[8];
+    int32_t number = 0;
+
+    check_refused(weft_mesh_parse(NULL, &out), WEFT_ERR_INVALID, "weft_mesh_parse: TEXT is NULL");
+    check_refused(weft_mesh_parse("2", NULL), WEFT_ERR_INVALID, "weft_mesh_parse: OUT is NULL");
+    check_refused(weft_mesh_create(1, one, NULL, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    check_refused(weft_mesh_print(NULL, text, 8, NULL), WEFT_ERR_INVALID, "MESH is NULL");
+    check_refused(weft_mesh_print(mesh, NULL, 8, NULL), WEFT_ERR_INVALID, "BUFFER is NULL");
+    check_refused(weft_mesh_find_axis(NULL, "a", &number), WEFT_ERR_INVALID, "MESH is NULL");
+    check_refused(weft_mesh_find_axis(mesh, NULL, &number), WEFT_ERR_INVALID, "NAME is NULL");
+    check_refused(weft_mesh_find_axis(mesh, "0", NULL), WEFT_ERR_INVALID, "AXIS is NULL");
+    check_refused(weft_mesh_rank(NULL, one, &number), WEFT_ERR_INVALID, "MESH is NULL");
+    check_refused(weft_mesh_rank(mesh, NULL, &number), WEFT_ERR_INVALID, "COORD is NULL");
+    check_refused(weft_mesh_rank(mesh, one, NULL), WEFT_ERR_INVALID, "RANK is NULL");
+    check_refused(weft_mesh_slice(NULL, "0", 0, &out), WEFT_ERR_INVALID, "MESH is NULL");
+    check_refused(weft_mesh_slice(mesh, NULL, 0, &out), WEFT_ERR_INVALID, "AXES is NULL");
+    check_refused(weft_mesh_slice(mesh, "0", 0, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    check_refused(weft_mesh_flatten(NULL, "0", NULL, &out), WEFT_ERR_INVALID, "MESH is NULL");
+    check_refused(weft_mesh_flatten(mesh, "0", NULL, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    check_refused(weft_mesh_unflatten(NULL, 0, 1, one, NULL, &out), WEFT_ERR_INVALID, "MESH is");
+    check_refused(weft_mesh_unflatten(mesh, 0, 1, NULL, NULL, &out), WEFT_ERR_INVALID, "SIZES is");
+    check_refused(weft_mesh_unflatten(mesh, 0, 1, one, NULL, NULL), WEFT_ERR_INVALID, "OUT is");
+    check_refused(weft_mesh_concatenate(NULL, NULL, mesh, &out), WEFT_ERR_INVALID, "FIRST is NULL");
+    check_refused(weft_mesh_concatenate(NULL, mesh, NULL, &out), WEFT_ERR_INVALID, "SECOND is");
+    check_refused(weft_mesh_concatenate(NULL, mesh, mesh, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    ck_assert_ptr_null(out);
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
 SUITE(mesh_axes, axes_have_sizes_and_names, an_axis_is_found_by_name_or_index,
-      a_list_of_axes_names_each_once)
+      a_list_of_axes_names_each_once, no_mesh_has_nothing, missing_arguments_are_named)

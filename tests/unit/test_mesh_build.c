@@ -93,10 +93,17 @@ START_TEST(what_is_no_mesh_is_refused)
     static const int32_t ok[] = {2, 2}, zero[] = {2, 0}, negative[] = {-1, 2};
     static const int32_t huge[] = {65536, 65536, 65536};
     static const int32_t twice[] = {0, 1, 1, 3}, below[] = {0, -1, 2, 3};
-    const weft_mesh_options with_same = {.names = same}, with_odd = {.names = odd};
-    const weft_mesh_options with_missing = {.names = missing}, with_lengthy = {.names = lengthy};
-    const weft_mesh_options with_twice = {.ranks = twice}, with_below = {.ranks = below};
-    const weft_mesh_options with_hosts = {.devices_per_host = -1};
+    const weft_mesh_options with_same = {.struct_size = sizeof(weft_mesh_options), .names = same},
+                            with_odd = {.struct_size = sizeof(weft_mesh_options), .names = odd};
+    const weft_mesh_options with_missing = {.struct_size = sizeof(weft_mesh_options),
+                                            .names = missing},
+                            with_lengthy = {.struct_size = sizeof(weft_mesh_options),
+                                            .names = lengthy};
+    const weft_mesh_options with_twice = {.struct_size = sizeof(weft_mesh_options), .ranks = twice},
+                            with_below = {.struct_size = sizeof(weft_mesh_options), .ranks = below};
+    const weft_mesh_options with_hosts = {.struct_size = sizeof(weft_mesh_options),
+                                          .devices_per_host = -1};
+    const weft_mesh_options short_struct = {.struct_size = 8};
     const struct {
         int32_t axes;
         const int32_t *sizes;
@@ -116,6 +123,8 @@ START_TEST(what_is_no_mesh_is_refused)
         {2, ok, &with_twice, "rank 1 is given twice, at places 1 and 2 of the list"},
         {2, ok, &with_below, "rank -1, at place 1 of the list, is negative"},
         {2, ok, &with_hosts, "-1 devices per host"},
+        {2, ok, &short_struct, "weft_mesh_create: struct_size is 8; wanted is"},
+        {2, NULL, NULL, "weft_mesh_create: SIZES is NULL"},
     };
     weft_mesh *mesh = NULL;
 
@@ -147,7 +156,11 @@ static weft_status create_listed(void *mesh)
     static const int32_t sizes[] = {2, 2}, ranks[] = {3, 1, 0, 2};
     static const char *const names[] = {"dp", "tp"};
 
-    return weft_mesh_create(2, sizes, &(weft_mesh_options){.names = names, .ranks = ranks}, mesh);
+    return weft_mesh_create(2, sizes,
+                            &(weft_mesh_options){.struct_size = sizeof(weft_mesh_options),
+                                                 .names = names,
+                                                 .ranks = ranks},
+                            mesh);
 }
 
 static void release(void *mesh)

@@ -67,8 +67,7 @@ START_TEST(ranks_that_disagree_are_named)
          "S(0)",
          1,
          {1, 2, 2, 1},
-         "rank 0 holds 1 indices of dimension 0; of the 6 that it and the ranks with rank 0 hold "
-         "together, its share is 2"},
+         "dimension 0: of 6 indices in all rank 0 holds 1, not 2, and rank 3 holds 1, not 0"},
         {"2", "P", 1, {4, 5}, "ranks 0 and 1 hold the same part of dimension 0"},
     };
     int64_t shape[2] = {-7, -7};

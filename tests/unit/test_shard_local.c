@@ -70,5 +70,68 @@ START_TEST(overlaps_cross_meshes)
 }
 END_TEST
 
+START_TEST(no_spec_has_nothing)
+{
+    weft_shard shard;
+    weft_run run;
+    weft_segment segment;
+    weft_overlap overlap;
+    weft_spec *spec = spec_of("2", "f32[4] S(0)");
+
+    weft_spec_shard(NULL, 0, &shard);
+    ck_assert(!shard.member && shard.dims == 0 && shard.elements == 0);
+    weft_spec_shard(spec, 0, NULL);
+    ck_assert(!weft_spec_run(NULL, 0, 0, 0, &run));
+    ck_assert(!weft_spec_run(spec, 0, 0, 0, NULL));
+    ck_assert(!weft_spec_segment(NULL, 0, NULL, 0, &segment));
+    ck_assert(!weft_spec_segment(spec, 0, NULL, 0, NULL));
+    ck_assert(!weft_spec_overlap(NULL, 0, spec, 0, 0, 0, &overlap));
+    ck_assert(!weft_spec_overlap(spec, 0, NULL, 0, 0, 0, &overlap));
+    ck_assert(!weft_spec_overlap(spec, 0, spec, 0, 0, 0, NULL));
+    ck_assert_ptr_null(weft_spec_mesh(NULL));
+    ck_assert_uint_eq(weft_spec_dtype(NULL), WEFT_DTYPE_COUNT);
+    ck_assert_int_eq(weft_spec_dims(NULL), 0);
+    ck_assert_ptr_null(weft_spec_shape(NULL));
+    ck_assert_ptr_null(weft_spec_placements(NULL));
+    ck_assert_int_eq(weft_spec_elements(NULL), 0);
+    ck_assert_uint_eq(weft_spec_hash(NULL), 0);
+    ck_assert_ptr_null(weft_spec_retain(NULL));
+    weft_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(missing_arguments_are_named)
+{
+    static const weft_placement p[] = {{.kind = WEFT_PLACE_REPLICATE}};
+    static const int64_t sizes[] = {4, 4};
+    weft_spec *spec = spec_of("2", "f32[4] S(0)"), *out = NULL;
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    int64_t shape[1];
+    char text[8];
+
+    check_refused(weft_spec_parse(NULL, "", &out), WEFT_ERR_INVALID, "weft_spec_parse: MESH is");
+    check_refused(weft_spec_parse(mesh, NULL, &out), WEFT_ERR_INVALID, "TEXT is NULL");
+    check_refused(weft_spec_parse(mesh, "", NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    check_refused(weft_spec_create(NULL, 0, 1, sizes, p, &out), WEFT_ERR_INVALID, "MESH is NULL");
+    check_refused(weft_spec_create(mesh, 0, 1, NULL, p, &out), WEFT_ERR_INVALID, "SHAPE is NULL");
+    check_refused(weft_spec_create(mesh, 0, 1, sizes, NULL, &out), WEFT_ERR_INVALID,
+                  "PLACEMENTS is NULL");
+    check_refused(weft_spec_create(mesh, 0, 1, sizes, p, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    check_refused(weft_spec_print(NULL, text, 8, NULL), WEFT_ERR_INVALID, "SPEC is NULL");
+    check_refused(weft_spec_print(spec, NULL, 8, NULL), WEFT_ERR_INVALID, "BUFFER is NULL");
+    check_refused(weft_shape_from_shards(NULL, 1, p, sizes, shape), WEFT_ERR_INVALID, "MESH is");
+    check_refused(weft_shape_from_shards(mesh, 1, NULL, sizes, shape), WEFT_ERR_INVALID,
+                  "PLACEMENTS is NULL");
+    check_refused(weft_shape_from_shards(mesh, 1, p, NULL, shape), WEFT_ERR_INVALID, "SHARDS is");
+    check_refused(weft_shape_from_shards(mesh, 1, p, sizes, NULL), WEFT_ERR_INVALID, "SHAPE is");
+    check_refused(weft_spec_order_to_strides(NULL, &out), WEFT_ERR_INVALID, "SPEC is NULL");
+    check_refused(weft_spec_order_to_strides(spec, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    check_refused(weft_spec_strides_to_order(NULL, &out), WEFT_ERR_INVALID, "SPEC is NULL");
+    check_refused(weft_spec_strides_to_order(spec, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+    ck_assert_ptr_null(out);
+    weft_spec_release(&spec);
+}
+END_TEST
+
 SUITE(shard_local, a_rank_outside_the_mesh_holds_nothing, runs_begin_where_they_are_asked_for,
-      overlaps_cross_meshes)
+      overlaps_cross_meshes, no_spec_has_nothing, missing_arguments_are_named)
