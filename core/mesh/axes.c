@@ -76,9 +76,8 @@ weft_status wf_mesh_read_axes(const weft_mesh *mesh, const char *text, int32_t *
         WF_TRY(find_axis(mesh, name, length, &axis));
         if (taken[axis])
             return wf_fail(WEFT_ERR_INVALID,
-                           "axes \"%.100s\", position %zu: axis %d is listed "
-                           "twice",
-                           text, (size_t)(name - text) + 1, axis);
+                           "axes \"%.100s\", position %zu: axis %d is listed twice", text,
+                           (size_t)(name - text) + 1, axis);
         taken[axis] = true;
         axes[found++] = axis;
         if (name[length] == '\0') break;

@@ -182,9 +182,8 @@ static weft_status index_list(weft_mesh *draft)
         uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & draft->place_mask;
         if (place >= 0)
             return wf_fail(WEFT_ERR_INVALID,
-                           "rank %d is given twice, at places %d and %d of the "
-                           "list",
-                           rank, place, i);
+                           "rank %d is given twice, at places %d and %d of the list", rank, place,
+                           i);
         while (draft->places[at] >= 0)
             at = (at + 1) & draft->place_mask;
         draft->places[at] = i;
@@ -264,9 +263,8 @@ weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const 
         size *= sizes[i]; /* both below 2^31 */
         if (size > INT32_MAX)
             return wf_fail(WEFT_ERR_INVALID,
-                           "mesh axis %d brings the mesh to %lld ranks; %d are "
-                           "the most",
-                           i, (long long)size, INT32_MAX);
+                           "mesh axis %d brings the mesh to %lld ranks; %d are the most", i,
+                           (long long)size, INT32_MAX);
         if (names != NULL) WF_TRY(check_name(names, i));
     }
     draft = wf_calloc(1, sizeof *draft);
@@ -281,26 +279,41 @@ weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const 
     return WEFT_OK;
 }
 
-static weft_status fill(weft_mesh *draft, const weft_mesh_options *options)
+weft_status wf_mesh_give_list(weft_mesh *draft)
 {
     size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
-    int32_t stride = draft->size;
 
+    if (draft->size > WF_MESH_LIST_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "the mesh needs a list of %d ranks; %d are the most",
+                       draft->size, WF_MESH_LIST_MAX);
+    draft->ranks = wf_alloc(bytes);
+    return draft->ranks != NULL ? WEFT_OK : wf_fail_memory(bytes);
+}
+
+void wf_mesh_follow(weft_mesh *draft, int32_t first, int32_t step)
+{
+    int32_t places = draft->size;
+
+    draft->origin = first;
+    for (int32_t i = 0; i < draft->axes; i++) {
+        places /= draft->axis[i].size;
+        if (draft->axis[i].size > 1) /* else the product may be too large */
+            wf_mesh_add_mode(draft, i, draft->axis[i].size, places * step);
+    }
+}
+
+static weft_status fill(weft_mesh *draft, const weft_mesh_options *options)
+{
     if (options != NULL) draft->devices_per_host = options->devices_per_host;
     if (draft->devices_per_host < 0)
         return wf_fail(WEFT_ERR_INVALID, "%d devices per host; 0 means not known",
                        draft->devices_per_host);
-    for (int32_t i = 0; options == NULL || options->ranks == NULL; i++) {
-        if (i == draft->axes) return WEFT_OK;
-        stride /= draft->axis[i].size;
-        wf_mesh_add_mode(draft, i, draft->axis[i].size, stride);
+    if (options == NULL || options->ranks == NULL) {
+        wf_mesh_follow(draft, 0, 1);
+        return WEFT_OK;
     }
-    if (draft->size > WF_MESH_LIST_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "a list of %d ranks; %d are the most", draft->size,
-                       WF_MESH_LIST_MAX);
-    draft->ranks = wf_alloc(bytes);
-    if (draft->ranks == NULL) return wf_fail_memory(bytes);
-    memcpy(draft->ranks, options->ranks, bytes);
+    WF_TRY(wf_mesh_give_list(draft));
+    memcpy(draft->ranks, options->ranks, (size_t)draft->size * sizeof *draft->ranks);
     return WEFT_OK;
 }
 

@@ -14,8 +14,8 @@ static weft_status crossing(const weft_mesh *a, const weft_mesh *b, int32_t *out
         if (!weft_mesh_coord(large, rank, coord)) continue;
         if (found != WF_MESH_NOBODY)
             return wf_fail(WEFT_ERR_INVALID,
-                           "the meshes to concatenate share ranks %d and %d; "
-                           "they may share only one",
+                           "the meshes to concatenate share ranks %d and %d; they may share "
+                           "only one",
                            found, rank);
         found = rank;
     }
@@ -50,15 +50,7 @@ static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t
 static weft_status list_corners(const weft_mesh *within, const weft_mesh *first,
                                 const weft_mesh *second, int32_t cross, weft_mesh *draft)
 {
-    size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
-
-    if (draft->size > WF_MESH_LIST_MAX)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "the new mesh needs a list of %d ranks; %d are the "
-                       "most",
-                       draft->size, WF_MESH_LIST_MAX);
-    draft->ranks = wf_alloc(bytes);
-    if (draft->ranks == NULL) return wf_fail_memory(bytes);
+    WF_TRY(wf_mesh_give_list(draft));
     for (int32_t i = 0; i < first->size; i++)
         for (int32_t j = 0; j < second->size; j++)
             WF_TRY(fourth_corner(within, cross, weft_mesh_rank_at(first, i),
@@ -74,12 +66,11 @@ static weft_status draft_axes(const weft_mesh *first, const weft_mesh *second, w
     bool named = first->axis[0].name[0] != '\0';
 
     if (named != (second->axis[0].name[0] != '\0'))
-        return wf_fail(WEFT_ERR_INVALID, "one of the meshes to concatenate has named axes, the "
-                                         "other has not");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "one of the meshes to concatenate has named axes, the other has not");
     if (first->devices_per_host != second->devices_per_host)
         return wf_fail(WEFT_ERR_INVALID,
-                       "the meshes to concatenate have %d and %d devices per "
-                       "host",
+                       "the meshes to concatenate have %d and %d devices per host",
                        first->devices_per_host, second->devices_per_host);
     for (int32_t i = 0; i < first->axes + second->axes; i++) {
         const struct wf_axis *axis =

@@ -41,24 +41,12 @@ static void move_modes(const weft_mesh *mesh, const struct regrouping *to, weft_
                     wf_mesh_add_mode(draft, i, mesh->modes[k].size, mesh->modes[k].stride);
 }
 
-static weft_status give_list(weft_mesh *draft)
-{
-    size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
-
-    if (draft->size > WF_MESH_LIST_MAX)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "the new mesh needs a list of %d ranks; %d are the most", draft->size,
-                       WF_MESH_LIST_MAX);
-    draft->ranks = wf_alloc(bytes);
-    return draft->ranks != NULL ? WEFT_OK : wf_fail_memory(bytes);
-}
-
 static weft_status move_ranks(const weft_mesh *mesh, const struct regrouping *to,
                               const int32_t *origin, weft_mesh *draft)
 {
     int32_t coord[WEFT_MAX_AXES];
 
-    WF_TRY(give_list(draft));
+    WF_TRY(wf_mesh_give_list(draft));
     memcpy(coord, origin, sizeof coord);
     for (int32_t place = 0; place < draft->size; place++) {
         int32_t rest = place;
@@ -149,9 +137,7 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
     if (axes != NULL) WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
     if (name != NULL && !is_named(mesh) && count < mesh->axes)
         return wf_fail(WEFT_ERR_INVALID,
-                       "flattened axis \"%.40s\": the other axes of the mesh "
-                       "have no names",
-                       name);
+                       "flattened axis \"%.40s\": the other axes of the mesh have no names", name);
     for (int32_t i = 0; i < count; i++)
         listed[list[i]] = true;
     for (int32_t i = 0; i < mesh->axes; i++) {
@@ -224,8 +210,7 @@ static weft_status check_unflatten(const weft_mesh *mesh, int32_t axis, int32_t 
                        mesh->axes);
     if (count < 1 || count > WEFT_MAX_AXES || mesh->axes + count - 1 > WEFT_MAX_AXES)
         return wf_fail(WEFT_ERR_INVALID,
-                       "unflatten axis %d into %d: the mesh would have %lld "
-                       "axes, not 1 to %d",
+                       "unflatten axis %d into %d: the mesh would have %lld axes, not 1 to %d",
                        axis, count, mesh->axes + (long long)count - 1, WEFT_MAX_AXES);
     for (int32_t i = 0; i < count; i++) {
         product *= sizes[i] > 0 ? sizes[i] : 0;
@@ -233,14 +218,12 @@ static weft_status check_unflatten(const weft_mesh *mesh, int32_t axis, int32_t 
     }
     if (product != mesh->axis[axis].size)
         return wf_fail(WEFT_ERR_INVALID,
-                       "unflatten axis %d of size %d: the new sizes multiply to "
-                       "%lld",
-                       axis, mesh->axis[axis].size, (long long)product);
+                       "unflatten axis %d of size %d: the new sizes multiply to %lld", axis,
+                       mesh->axis[axis].size, (long long)product);
     if ((names != NULL) != is_named(mesh))
-        return wf_fail(WEFT_ERR_INVALID,
-                       "unflatten axis %d: the mesh's axes have %snames, the new "
-                       "ones %s",
-                       axis, is_named(mesh) ? "" : "no ", names != NULL ? "too" : "not");
+        return wf_fail(WEFT_ERR_INVALID, "unflatten axis %d: the mesh's axes have %s", axis,
+                       names == NULL ? "names, but the new ones have none"
+                                     : "no names, but the new ones have");
     return WEFT_OK;
 }
 
@@ -267,7 +250,7 @@ weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis, int32_t cou
     draft->devices_per_host = mesh->devices_per_host;
     if (!unflatten_modes(mesh, axis, count, sizes, draft)) {
         draft->mode_count = 0;
-        status = give_list(draft);
+        status = wf_mesh_give_list(draft);
         for (int32_t i = 0; status == WEFT_OK && i < draft->size; i++)
             draft->ranks[i] = weft_mesh_rank_at(mesh, i);
     }

@@ -57,6 +57,10 @@ weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const 
 /* Append a mode to the draft's axis AXIS.  Modes are given in row-major order; those of size 1 are
  * left out, and one that continues its neighbour in the same axis is merged with it. */
 void wf_mesh_add_mode(weft_mesh *draft, int32_t axis, int32_t size, int32_t stride);
+/* Give the draft the modes of ranks FIRST, FIRST + STEP, ... in row-major order. */
+void wf_mesh_follow(weft_mesh *draft, int32_t first, int32_t step);
+/* Give the draft room for its rank list; WEFT_ERR_INVALID if that would be too long. */
+weft_status wf_mesh_give_list(weft_mesh *draft) WF_NODISCARD;
 /* Fill in what follows from the modes' sizes and strides.  False if they do not nest, or reach
  * beyond the largest rank: then they do not describe a regular mesh. */
 bool wf_mesh_settle_modes(weft_mesh *draft) WF_NODISCARD;

@@ -115,14 +115,9 @@ static weft_status count_ranks(struct wf_scan *scan, struct range *first, int64_
 
 static weft_status list_ranks(struct wf_scan scan, weft_mesh *draft)
 {
-    size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
     int32_t at = 0;
 
-    if (draft->size > WF_MESH_LIST_MAX)
-        return wf_scan_refuse(&scan, "mesh", "a list of %d ranks; %d are the most", draft->size,
-                              WF_MESH_LIST_MAX);
-    draft->ranks = wf_alloc(bytes);
-    if (draft->ranks == NULL) return wf_fail_memory(bytes);
+    WF_TRY(wf_mesh_give_list(draft));
     do {
         struct range range;
         WF_TRY(read_range(&scan, &range));
@@ -130,18 +125,6 @@ static weft_status list_ranks(struct wf_scan scan, weft_mesh *draft)
             draft->ranks[at++] = range.first + i * range.step;
     } while (wf_scan_char(&scan, ','));
     return WEFT_OK;
-}
-
-static void follow_range(weft_mesh *draft, const struct range *range)
-{
-    int32_t places = draft->size;
-
-    draft->origin = range->first;
-    for (int32_t i = 0; i < draft->axes; i++) {
-        places /= draft->axis[i].size;
-        if (draft->axis[i].size > 1) /* else the product may be too large */
-            wf_mesh_add_mode(draft, i, draft->axis[i].size, places * range->step);
-    }
 }
 
 static weft_status read_ranks(struct wf_scan *scan, struct parts *parts, struct range *first,
@@ -184,16 +167,14 @@ weft_status weft_mesh_parse(const char *text, weft_mesh **out)
     WF_TRY(wf_mesh_draft(parts.axes, parts.sizes, parts.named ? names : NULL, &draft));
     draft->devices_per_host = parts.devices_per_host;
     if (ranges == 1)
-        follow_range(draft, &first);
+        wf_mesh_follow(draft, first.first, first.step);
     else
         status = list_ranks(list, draft);
-    if (status == WEFT_OK) {
+    if (status == WEFT_OK)
         status = wf_mesh_finish_take(draft, out);
-        return status == WEFT_ERR_INVALID ? wf_fail_context(status, "mesh \"%.200s\"", text)
-                                          : status;
-    }
-    wf_mesh_free(draft);
-    return status;
+    else
+        wf_mesh_free(draft);
+    return status == WEFT_ERR_INVALID ? wf_fail_context(status, "mesh \"%.200s\"", text) : status;
 }
 
 /* The ranks from place FROM on that are equally far apart, if they are three or more. */

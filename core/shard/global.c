@@ -76,8 +76,8 @@ static weft_status disagree(const struct locals *locals, int32_t place, int32_t 
 
     if (twin != place)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "ranks %d and %d hold the same part of dimension %d, but %lld and %lld "
-                       "indices of it",
+                       "ranks %d and %d hold the same part of dimension %d, but %lld and "
+                       "%lld indices of it",
                        weft_mesh_rank_at(mesh, twin), weft_mesh_rank_at(mesh, place), dim,
                        (long long)size_at(locals, twin, dim),
                        (long long)size_at(locals, place, dim));
@@ -86,8 +86,8 @@ static weft_status disagree(const struct locals *locals, int32_t place, int32_t 
            (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
         other++;
     return wf_fail(WEFT_ERR_MISMATCH,
-                   "dimension %d: of %lld indices in all rank %d holds %lld, not %lld, and rank %d "
-                   "holds %lld, not %lld",
+                   "dimension %d: of %lld indices in all rank %d holds %lld, not %lld, "
+                   "and rank %d holds %lld, not %lld",
                    dim, (long long)locals->layout->shape[dim], weft_mesh_rank_at(mesh, place),
                    (long long)size_at(locals, place, dim), (long long)share_at(locals, place, dim),
                    weft_mesh_rank_at(mesh, other), (long long)size_at(locals, other, dim),

@@ -142,8 +142,8 @@ weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
         if (!wf_placement_splits(p)) continue;
         if (!insert(&orders[p->dim], made.mesh, axis, factor))
             return wf_fail(WEFT_ERR_UNSUPPORTED,
-                           "placement %d, SS(%d,%lld): no later axes that split dimension %d have "
-                           "sizes that multiply to %lld",
+                           "placement %d, SS(%d,%lld): no later axes that split dimension %d "
+                           "have sizes that multiply to %lld",
                            axis, p->dim, (long long)factor, p->dim, (long long)factor);
         *p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = p->dim};
     }

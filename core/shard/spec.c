@@ -81,8 +81,8 @@ weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype)
             return wf_fail(WEFT_ERR_INVALID, "dimension %d has size %lld", i, (long long)shape[i]);
         if (shape[i] > 0 && !wf_mul_i64(bytes, shape[i], &bytes))
             return wf_fail(WEFT_ERR_INVALID,
-                           "dimension %d, of size %lld, brings the tensor beyond "
-                           "2^63 - 1 bytes of %s",
+                           "dimension %d, of size %lld, brings the tensor beyond 2^63 - 1 bytes "
+                           "of %s",
                            i, (long long)shape[i], wf_dtype_name(dtype));
     }
     return WEFT_OK;
