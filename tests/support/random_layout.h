@@ -100,11 +100,11 @@ static inline const char *as_command(const weft_spec *spec)
     struct wf_text out = {0};
     const struct wf_layout *layout = &spec->layout;
 
-    wf_text_add(&out, "weft layout --mesh ");
+    wf_text_add(&out, "weft layout --mesh '");
     wf_mesh_add_text(layout->mesh, &out);
-    wf_text_add(&out, " --shape ");
+    wf_text_add(&out, "' --shape '");
     wf_shape_add_text(layout->dims, layout->shape, &out);
-    wf_text_add(&out, " --placements '");
+    wf_text_add(&out, "' --placements '");
     wf_placements_add_text(layout->placements, layout->mesh->axes, &out);
     wf_text_char(&out, '\'');
     ck_assert_int_eq(wf_text_copy_out(&out, text, sizeof text, NULL), WEFT_OK);

@@ -2,6 +2,7 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 START_TEST(equal_specs_are_one_object)
@@ -18,6 +19,7 @@ START_TEST(equal_specs_are_one_object)
         ck_assert_ptr_ne(a, other);
         weft_spec_release(&other);
     }
+    weft_spec_release(&b);
     b = spec_of("dp=2,tp=4", "f32[8,8] S(0),R");
     ck_assert_ptr_ne(a, b);
     kept = weft_spec_retain(a);
@@ -27,6 +29,7 @@ START_TEST(equal_specs_are_one_object)
     weft_spec_release(&b);
     weft_spec_release(&b);
     weft_spec_release(NULL);
+    ck_assert_int_eq(wf_mem_live(), 0);
 }
 END_TEST
 
@@ -189,8 +192,44 @@ START_TEST(a_known_spec_costs_no_memory)
 }
 END_TEST
 
+static void *make_and_drop(void *argument)
+{
+    static const char *const texts[] = {"f32[8] S(0),R", "f32[8] R,S(0)", "f32[9] S(0),S(0)"};
+
+    (void)argument;
+    for (size_t i = 0; i < 5000; i++) {
+        weft_mesh *mesh;
+        weft_spec *spec, *same;
+        weft_shard shard;
+        if (weft_mesh_parse(i % 2 == 0 ? "2x2" : "2x2@3,1,2,0", &mesh) != WEFT_OK) return "mesh";
+        if (weft_spec_parse(mesh, texts[i % 3], &spec) != WEFT_OK) return "spec";
+        if (weft_spec_parse(mesh, texts[i % 3], &same) != WEFT_OK || same != spec) return "same";
+        weft_mesh_release(&mesh);
+        weft_spec_release(&same);
+        weft_spec_shard(spec, 3, &shard);
+        if (!shard.member) return "shard";
+        weft_spec_release(&spec);
+    }
+    return NULL;
+}
+
+START_TEST(threads_share_meshes_and_specs)
+{
+    pthread_t threads[4];
+
+    for (size_t i = 0; i < WF_COUNT(threads); i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, make_and_drop, NULL), 0);
+    for (size_t i = 0; i < WF_COUNT(threads); i++) {
+        void *complaint;
+        ck_assert_int_eq(pthread_join(threads[i], &complaint), 0);
+        ck_assert_msg(complaint == NULL, "%s", (const char *)complaint);
+    }
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
 SUITE(shard_spec, equal_specs_are_one_object, a_spec_keeps_its_mesh,
       a_spec_tells_what_it_was_made_of, a_hash_is_the_same_on_every_machine,
       sizes_stay_below_two_to_the_63, what_is_no_tensor_is_refused, every_dtype_makes_a_spec,
       specs_have_a_total_order, creation_survives_every_allocation_failure,
-      a_known_spec_costs_no_memory)
+      a_known_spec_costs_no_memory, threads_share_meshes_and_specs)
