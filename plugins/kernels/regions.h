@@ -63,6 +63,7 @@ WK_DEVICE void wk_copy_thread(const struct wk_copy_args &args, const struct wk_t
         for (uint32_t i = 0; i < WK_BATCH; i++) {
             uint32_t at = start + i * WK_THREADS * Bytes;
             to[i] = nullptr;
+            value[i] = word();
             if (at >= tile.bytes) continue;
             const struct wk_region &region = wk_find(args.regions, tile, at);
             int64_t source, target;
