@@ -33,9 +33,32 @@ static bool avoided(const struct kit_board *board, const char *name)
     return false;
 }
 
-bool kit_begin(struct kit *kit, const char *format, ...)
+/* Show the watcher what this rank is about to do. */
+static void set_place(struct kit *kit, const char *name)
 {
     struct kit_place *place = &kit->board->places[kit->rank];
+
+    atomic_store(&place->started_ns, 0);
+    snprintf(place->case_name, sizeof place->case_name, "%s", name);
+    atomic_store(&place->case_number, kit->case_number);
+    kit_allow(kit, 2 * kit->options->timeout_ns + 3 * KIT_SECOND);
+    atomic_store(&place->started_ns, wf_now_ns());
+}
+
+bool kit_aside(struct kit *kit, const char *name)
+{
+    if (avoided(kit->board, name)) return false;
+    set_place(kit, name);
+    return true;
+}
+
+void kit_aside_over(struct kit *kit)
+{
+    atomic_store(&kit->board->places[kit->rank].started_ns, 0);
+}
+
+bool kit_begin(struct kit *kit, const char *format, ...)
+{
     char name[KIT_NAME_BYTES];
     va_list args;
     int used = snprintf(name, sizeof name, "%s/", kit_levels[kit->level].name);
@@ -52,12 +75,8 @@ bool kit_begin(struct kit *kit, const char *format, ...)
         return false;
     }
     kit->cases_run++;
-    atomic_store(&place->started_ns, 0);
-    memcpy(place->case_name, name, sizeof name);
-    atomic_store(&place->case_number, kit->case_number);
     atomic_store(&verdict(kit, kit->rank)->failed, 0);
-    kit_allow(kit, 2 * kit->options->timeout_ns + 3 * KIT_SECOND);
-    atomic_store(&place->started_ns, wf_now_ns());
+    set_place(kit, name);
     kit->case_failed = false;
     return true;
 }

@@ -16,10 +16,11 @@ struct file {
     uint64_t size;
 };
 
-/* COUNT entries of SIZE bytes at OFFSET, or NULL if they do not lie within the file. */
+/* COUNT entries of SIZE bytes at OFFSET, or NULL if they do not lie, aligned, within the file. */
 static const void *entries(const struct file *file, uint64_t offset, uint64_t count, uint64_t size)
 {
-    if (size == 0 || offset > file->size || count > (file->size - offset) / size) return NULL;
+    if (offset > file->size || count > (file->size - offset) / size) return NULL;
+    if (size > 1 && offset % _Alignof(ElfW(Addr)) != 0) return NULL;
     return file->bytes + offset;
 }
 

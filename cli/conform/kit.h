@@ -152,6 +152,10 @@ bool kit_end(struct kit *kit);
 void kit_end_without(struct kit *kit, int32_t dead);
 /* This rank ends itself now, as part of the open case. */
 _Noreturn void kit_die(struct kit *kit);
+/* Work that belongs to no case, though it calls the plugin, until it is over; NAME ("p2p/offered")
+ * is what a crash or hang in it is called.  False: an earlier team was lost here. */
+bool kit_aside(struct kit *kit, const char *name);
+void kit_aside_over(struct kit *kit);
 /* Give the open case up to LIMIT before the watcher calls it a hang. */
 void kit_allow(struct kit *kit, int64_t limit_ns);
 /* Why the rest of this level is not run on this plugin. */

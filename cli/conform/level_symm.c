@@ -329,9 +329,10 @@ static void compare(struct kit *kit)
                        table[i].holds ? WEFT_OK : WEFT_ERR_TIMEOUT);
             if (!table[i].holds) {
                 /* Whether a wait that ran out harms its communicator is the plugin's affair. */
+                (void)w.table->window_destroy(w.window);
+                w.window = NULL;
                 kit_meet(kit, kit->groups[0].ranks, kit->size);
                 kit_comms_drop(kit);
-                w.window = NULL;
             }
         }
         kit_window_free(&w);

@@ -40,21 +40,32 @@ static bool may_run(const struct kit *kit)
     return !kit->options->threads || (kit->info.features & WEFT_FEATURE_THREADS) != 0;
 }
 
-/* Open this rank's device.  Part of no level, since all of them need it. */
-static bool open_device(struct kit *kit)
+static weft_status open_device(struct kit *kit)
 {
     weft_device_options options = {
         .struct_size = sizeof options, .local_rank = kit->rank, .device = -1};
-    uint32_t opened, all[KIT_MAX_RANKS];
 
+    WF_TRY(kit->plugin->device->open(&options, &kit->device));
     kit->info.struct_size = sizeof kit->info;
-    if (kit->plugin != NULL && kit->plugin->device->open(&options, &kit->device) == WEFT_OK &&
-        kit->plugin->device->describe(kit->device, &kit->info) != WEFT_OK)
-        kit->device = NULL;
-    opened = kit->plugin != NULL && kit->device != NULL && may_run(kit);
-    kit_gather(kit, &kit->groups[0], &opened, all, sizeof opened);
+    return kit->plugin->device->describe(kit->device, &kit->info);
+}
+
+/* Open this rank's device and ask what the plugin can do.  Part of no level, since all of them need
+ * it.  False: some rank cannot go on. */
+static bool make_ready(struct kit *kit)
+{
+    uint32_t ready = 0, all[KIT_MAX_RANKS];
+
+    if (kit->plugin != NULL && kit_aside(kit, "load/open"))
+        ready = open_device(kit) == WEFT_OK && kit->device != NULL && may_run(kit);
+    kit_gather(kit, &kit->groups[0], &ready, all, sizeof ready);
+    kit_aside_over(kit);
     for (int32_t rank = 0; rank < kit->size; rank++)
         if (!all[rank]) return false;
+    if (kit->plugin->comm == NULL) return true;
+    if (!kit_aside(kit, "claims/read")) return false;
+    kit_claims_read(kit);
+    kit_aside_over(kit);
     return true;
 }
 
@@ -62,6 +73,7 @@ static bool open_device(struct kit *kit)
 static void report_closed(struct kit *kit)
 {
     kit->level = 0;
+    if (kit->board->avoid_count > 0) return; /* how it failed has been told */
     if (!kit_begin(kit, "plugin")) return;
     if (kit->plugin == NULL)
         kit_fail(kit, "%s", kit->opened->refusal);
@@ -78,11 +90,10 @@ void kit_rank_main(struct kit *kit)
     kit->case_failed = true; /* none is open */
     kit_groups_make(kit);
     if (kit->rank == 0) kit->board->plugin = *kit->opened;
-    if (!open_device(kit)) {
+    if (!make_ready(kit)) {
         report_closed(kit);
         return;
     }
-    if (kit->plugin->comm != NULL) kit_claims_read(kit);
     for (size_t i = 0; i < kit_level_count; i++) {
         kit->level = (int)i;
         if (wanted(kit->options, (int)i)) kit_levels[i].run(kit);

@@ -89,11 +89,12 @@ bool kit_has_messages(struct kit *kit)
     uint8_t mine, all[KIT_MAX_RANKS];
 
     if (kit->messages_known) return kit->has_messages;
-    mine = offers_messages(kit);
+    mine = kit_aside(kit, "p2p/offered") && offers_messages(kit);
     kit_gather(kit, &kit->groups[0], &mine, all, sizeof mine);
     for (int32_t rank = 0; rank < kit->size; rank++)
         kit->has_messages = kit->has_messages || all[rank];
     kit->messages_known = true;
     kit_comms_drop(kit);
+    kit_aside_over(kit);
     return kit->has_messages;
 }

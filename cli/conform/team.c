@@ -216,7 +216,8 @@ static void record_loss(struct team *team, int32_t rank, const char *text)
     part += strcspn(name + part, "/");
     snprintf(board->avoid[board->avoid_count], sizeof board->avoid[0], "%.*s", (int)part, name);
     board->avoid_count++;
-    board->resume_after = atomic_load(&place->case_number);
+    if (atomic_load(&place->case_number) > board->resume_after)
+        board->resume_after = atomic_load(&place->case_number);
 }
 
 static bool reap(struct team *team, bool *all_gone)

@@ -68,14 +68,18 @@ static void move_on(struct example_comm *comm, struct example_operation *operati
     int32_t peer = operation->message.peer;
     struct example_letter *letter = operation->is_send ? &comm->segment->letters[comm->rank][peer]
                                                        : &comm->segment->letters[peer][comm->rank];
-    uint8_t *at = (uint8_t *)operation->message.buffer + operation->moved;
     uint64_t part = operation->bytes - operation->moved;
+    uint8_t *at;
 
+    operation->done = part == 0;
+    if (operation->done || (atomic_load(&letter->full) != 0) == operation->is_send) return;
     if (part > EXAMPLE_LETTER) part = EXAMPLE_LETTER;
-    if (part > 0 && (atomic_load(&letter->full) != 0) == operation->is_send) return;
-    if (part > 0 && operation->is_send) memcpy(letter->data, at, part);
-    if (part > 0 && !operation->is_send) memcpy(at, letter->data, part);
-    if (part > 0) atomic_store(&letter->full, operation->is_send);
+    at = (uint8_t *)operation->message.buffer + operation->moved;
+    if (operation->is_send)
+        memcpy(letter->data, at, part);
+    else
+        memcpy(at, letter->data, part);
+    atomic_store(&letter->full, operation->is_send);
     operation->moved += part;
     operation->done = operation->moved == operation->bytes;
 }

@@ -9,9 +9,9 @@ static weft_status collective(void *self, const weft_collective_args *args)
 {
     struct example_comm *comm = self;
     uint64_t bytes = args->count * example_dtype_bytes(args->dtype);
-    const uint8_t *own = (const uint8_t *)args->send + (uint64_t)comm->rank * bytes;
 
-    if (args->collective == WEFT_COLL_REDUCE_SCATTER && args->recv == own)
+    if (args->collective == WEFT_COLL_REDUCE_SCATTER && bytes > 0 &&
+        args->recv == (const uint8_t *)args->send + (uint64_t)comm->rank * bytes)
         memset(args->recv, 0, bytes);
     return run_right(comm, args);
 }

@@ -5,12 +5,13 @@
 
 static weft_status collective(void *comm, const weft_collective_args *args)
 {
-    int64_t *last = (int64_t *)args->recv + args->count - 1, before;
+    int64_t *last, before;
     weft_status status;
 
     if (args->collective != WEFT_COLL_SCATTER || args->dtype != WEFT_DTYPE_I64 ||
         args->count % 4 == 0)
         return run_right(comm, args);
+    last = (int64_t *)args->recv + args->count - 1;
     before = *last;
     status = run_right(comm, args);
     *last = before;
