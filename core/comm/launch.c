@@ -97,6 +97,9 @@ static weft_status read_locality(struct wf_environment environment, const struct
 
     if (is_set(environment, dialect->local_rank))
         WF_TRY(read_number(environment, dialect->local_rank, 0, &launch->local_rank));
+    if (launch->local_rank >= launch->size)
+        return wf_fail(WEFT_ERR_INVALID, "%s is %d, which is not below %s=%d", dialect->local_rank,
+                       launch->local_rank, dialect->size, launch->size);
     if (is_set(environment, dialect->local_size)) {
         WF_TRY(read_number(environment, dialect->local_size, 1, &count));
         if (count > launch->size || launch->local_rank >= count)

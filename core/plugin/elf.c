@@ -9,6 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef EM_LOONGARCH /* since glibc 2.36 */
+#define EM_LOONGARCH 258
+#endif
+
 #if UINTPTR_MAX > UINT32_MAX
 typedef Elf64_Ehdr elf_header;
 typedef Elf64_Phdr elf_segment;
