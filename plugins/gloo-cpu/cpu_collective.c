@@ -213,8 +213,7 @@ static void run_task(void *argument, struct wf_cpu_error *error)
 
     if (task->call.op.scale != NULL) task->call.op.scale = task->call.scale;
     error->status = wf_cpu_call_run(task->comm, task->call.turn, &task->call.op);
-    if (error->status != WEFT_OK)
-        memcpy(error->text, task->comm->group.fault.text, sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
     wf_cpu_free(task->call.counts);
 }
 

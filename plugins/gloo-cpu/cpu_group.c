@@ -113,8 +113,7 @@ static void run_task(void *argument, struct wf_cpu_error *error)
     struct wf_cpu_batch *batch = argument;
 
     error->status = run_batch(batch);
-    if (error->status != WEFT_OK)
-        memcpy(error->text, batch->comm->group.fault.text, sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
     free_batch(batch);
 }
 

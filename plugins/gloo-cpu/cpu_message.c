@@ -40,12 +40,11 @@ weft_status wf_cpu_transfers_wait(struct wf_cpu_comm *comm, struct wf_shm_transf
 static void run_task(void *argument, struct wf_cpu_error *error)
 {
     struct task *task = argument;
-    struct wf_shm_group *group = &task->comm->group;
     struct wf_hosts_mail *mail;
 
     wf_cpu_transfers_start(task->comm, &task->transfer, 1, &mail);
     error->status = wf_cpu_transfers_wait(task->comm, &task->transfer, 1, mail);
-    if (error->status != WEFT_OK) memcpy(error->text, group->fault.text, sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
 }
 
 /* A place in the group, or for ranks of other hosts -1 - PEER. */

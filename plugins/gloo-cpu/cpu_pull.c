@@ -20,8 +20,7 @@ static void run_task(void *argument, struct wf_cpu_error *error)
     struct task *task = argument;
 
     error->status = wf_cpu_run_in_turn(task->comm, task->turn, run_pull, &task->pull);
-    if (error->status != WEFT_OK)
-        memcpy(error->text, task->comm->group.fault.text, sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
     wf_cpu_free(task->kept);
 }
 

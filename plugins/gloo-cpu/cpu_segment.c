@@ -93,7 +93,7 @@ static int open_shm(void)
     int fd;
 
     if (wf_cpu_random(&number, sizeof number) != WEFT_OK) return -1;
-    snprintf(name, sizeof name, "/weft-%llx", (unsigned long long)number);
+    snprintf(name, sizeof name, "/weft-cpu-%llx", (unsigned long long)number);
     fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) shm_unlink(name);
     return fd;

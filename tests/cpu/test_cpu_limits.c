@@ -1,0 +1,206 @@
+/* Systems that allow little: a clear sentence each, and work goes on where it can. */
+#include "ranks.h"
+
+#include "support/suite.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECOND INT64_C(1000000000)
+
+/* Run BODY in a process of its own, with ranks or alone; 77 from it means: cannot be tried here. */
+static void in_child(int (*body)(void))
+{
+    int status;
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0) _exit(body());
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(WEXITSTATUS(status) == 77 ? 0 : status, 0);
+}
+
+static weft_status all_reduce(struct rank *rank, void *send, void *recv, uint64_t count)
+{
+    weft_collective_args args = {.struct_size = sizeof args,
+                                 .collective = WEFT_COLL_ALL_REDUCE,
+                                 .dtype = WEFT_DTYPE_U8,
+                                 .send = send,
+                                 .recv = recv,
+                                 .count = count};
+
+    return rank->plugin->comm->collective(rank->comm, &args);
+}
+
+static void reduce_private(struct rank *rank)
+{
+    static unsigned char send[3000], recv[3000];
+
+    memset(send, 1, sizeof send);
+    RANK_OK(all_reduce(rank, send, recv, sizeof send));
+    for (size_t i = 0; i < sizeof recv; i++)
+        RANK_CHECK(recv[i] == rank->size);
+}
+
+/* ---- /dev/shm of 2 MiB ---- */
+
+static void fill_it_up(struct rank *rank)
+{
+    void *memory = NULL;
+
+    reduce_private(rank);
+    RANK_CHECK(rank->plugin->device->allocate(rank->device, 8u << 20, 0, &memory) ==
+               WEFT_ERR_NO_MEMORY);
+    RANK_CHECK(strstr(ranks_error(), "/dev/shm (is it full or small?)") != NULL);
+    reduce_private(rank); /* nothing broke */
+}
+
+static int with_tiny_dev_shm(void)
+{
+    struct ranks_options options = {.size = 2, .timeout_ns = 20 * SECOND, .body = fill_it_up};
+
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4m") != 0) {
+        printf("skipped: a tiny /dev/shm cannot be made here: %s\n", strerror(errno));
+        return 77;
+    }
+    ranks_knob("WEFT_CPU_DEV_SHM", "1");
+    return ranks_run(&options);
+}
+
+START_TEST(a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash)
+{
+    in_child(with_tiny_dev_shm);
+}
+END_TEST
+
+static void allocate_much(struct rank *rank)
+{
+    void *memory = NULL;
+
+    RANK_OK(rank->plugin->device->allocate(rank->device, 8u << 20, 0, &memory));
+    memset(memory, 1, 8u << 20);
+    reduce_private(rank);
+}
+
+static int tiny_but_unused(void)
+{
+    struct ranks_options options = {.size = 2, .timeout_ns = 20 * SECOND, .body = allocate_much};
+
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k") != 0) {
+        printf("skipped: a tiny /dev/shm cannot be made here: %s\n", strerror(errno));
+        return 77;
+    }
+    return ranks_run(&options);
+}
+
+START_TEST(a_tiny_dev_shm_does_not_matter_by_default)
+{
+    in_child(tiny_but_unused);
+}
+END_TEST
+
+/* ---- few files ---- */
+
+static int with_few_files(void)
+{
+    struct ranks_options options = {.size = 4, .timeout_ns = 20 * SECOND, .body = reduce_private};
+    struct rlimit limit = {12, 12};
+
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 77;
+    return ranks_run(&options);
+}
+
+static int with_no_file(void)
+{
+    struct ranks_options options = {.size = 1, .body = reduce_private};
+    struct rlimit limit = {3, 3};
+
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 77;
+    /* The rank cannot open its device and says why. */
+    return ranks_run(&options) == 1 ? 0 : 1;
+}
+
+START_TEST(a_dozen_files_are_enough_for_any_number_of_ranks)
+{
+    in_child(with_few_files);
+}
+END_TEST
+
+START_TEST(no_file_at_all_is_an_error)
+{
+    in_child(with_no_file);
+}
+END_TEST
+
+/* ---- little address space ---- */
+
+static int with_little_space(void)
+{
+    struct ranks_options options = {.size = 4, .timeout_ns = 20 * SECOND, .body = reduce_private};
+    struct rlimit limit = {UINT64_C(1) << 30, UINT64_C(1) << 30};
+
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return 77;
+    ranks_knob("WEFT_CPU_HEAP", "");
+    return ranks_run(&options);
+}
+
+START_TEST(a_gigabyte_of_address_space_is_enough)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("skipped: sanitizers need more address space\n");
+#else
+    in_child(with_little_space);
+#endif
+}
+END_TEST
+
+/* ---- a heap that is full ---- */
+
+static void exhaust(struct rank *rank)
+{
+    static unsigned char send[1 << 20], recv[1 << 20];
+    void *memory = NULL;
+
+    RANK_CHECK(rank->plugin->device->allocate(rank->device, 64u << 20, 0, &memory) ==
+               WEFT_ERR_NO_MEMORY);
+    RANK_OK(rank->plugin->device->allocate(rank->device, 7u << 20, 0, &memory));
+    /* No room for a stage: an error that says so, on every rank. */
+    RANK_CHECK(all_reduce(rank, send, recv, sizeof send) != WEFT_OK);
+    RANK_CHECK(strstr(ranks_error(), "no shared memory to pass private memory through") != NULL);
+}
+
+START_TEST(a_full_heap_is_an_error_on_every_rank)
+{
+    struct ranks_options options = {.size = 2, .timeout_ns = 20 * SECOND, .body = exhaust};
+
+    ranks_knob("WEFT_CPU_HEAP", "7400K");
+    ck_assert_int_eq(ranks_run(&options), 0);
+    ranks_knob("WEFT_CPU_HEAP", NULL);
+}
+END_TEST
+
+/* ---- no permission to read other processes ---- */
+
+START_TEST(private_memory_works_without_cross_memory_attach)
+{
+    struct ranks_options options = {.size = 3, .timeout_ns = 20 * SECOND, .body = reduce_private};
+
+    ranks_knob("WEFT_CPU_CMA", "0");
+    ck_assert_int_eq(ranks_run(&options), 0);
+    ranks_knob("WEFT_CPU_CMA", NULL);
+}
+END_TEST
+
+SUITE(cpu_limits, a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash,
+      a_tiny_dev_shm_does_not_matter_by_default, a_dozen_files_are_enough_for_any_number_of_ranks,
+      no_file_at_all_is_an_error, a_gigabyte_of_address_space_is_enough,
+      a_full_heap_is_an_error_on_every_rank, private_memory_works_without_cross_memory_attach)

@@ -1,0 +1,363 @@
+/* Reductions of every dtype at every level of vector hardware, against one element at a time. */
+#include "number.h"
+#include "reduce.h"
+
+#include "support/suite.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_COUNT 9001
+#define MOST_SIZE  5
+
+static unsigned char data[MOST_SIZE][(MOST_COUNT + 1) * 16], scales[MOST_SIZE][16];
+static uint64_t state;
+
+static uint64_t next_random(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 20;
+}
+
+/* A small number as an element, so that floats stay finite. */
+static void put_small(uint32_t dtype, void *out)
+{
+    int whole = (int)(next_random() % 17) - 8;
+    float real = (float)whole * 0.375f;
+    double wide = (double)real;
+    float complex_single[2] = {real, (float)(next_random() % 5)};
+    double complex_double[2] = {wide, (double)(next_random() % 5)};
+    uint16_t half = dtype == WEFT_DTYPE_F16 ? wf_f16_of_f32(real) : wf_bf16_of_f32(real);
+    uint8_t byte = dtype == WEFT_DTYPE_F8E4M3 ? wf_f8e4m3_of_f32(real) : wf_f8e5m2_of_f32(real);
+    uint64_t bits = next_random() << 32 ^ next_random();
+
+    switch (dtype) {
+    case WEFT_DTYPE_BOOL:
+        *(uint8_t *)out = (uint8_t)(next_random() & 1);
+        break;
+    case WEFT_DTYPE_F16:
+    case WEFT_DTYPE_BF16:
+        memcpy(out, &half, 2);
+        break;
+    case WEFT_DTYPE_F8E4M3:
+    case WEFT_DTYPE_F8E5M2:
+        memcpy(out, &byte, 1);
+        break;
+    case WEFT_DTYPE_F32:
+        memcpy(out, &real, 4);
+        break;
+    case WEFT_DTYPE_F64:
+        memcpy(out, &wide, 8);
+        break;
+    case WEFT_DTYPE_C64:
+        memcpy(out, complex_single, 8);
+        break;
+    case WEFT_DTYPE_C128:
+        memcpy(out, complex_double, 16);
+        break;
+    default:
+        memcpy(out, &bits, wf_cpu_dtype_bytes(dtype));
+    }
+}
+
+static void make_data(uint32_t dtype, size_t offset)
+{
+    size_t bytes = wf_cpu_dtype_bytes(dtype);
+
+    for (int k = 0; k < MOST_SIZE; k++) {
+        for (size_t i = 0; i < MOST_COUNT; i++)
+            put_small(dtype, data[k] + offset + i * bytes);
+        put_small(dtype, scales[k]);
+    }
+}
+
+/* ---- one element at a time ---- */
+
+static double load_real(uint32_t dtype, const void *from)
+{
+    uint16_t half;
+    float single;
+    double wide;
+
+    memcpy(&half, from, 2);
+    switch (dtype) {
+    case WEFT_DTYPE_F16:
+        return (double)wf_f32_of_f16(half);
+    case WEFT_DTYPE_BF16:
+        return (double)wf_f32_of_bf16(half);
+    case WEFT_DTYPE_F8E4M3:
+        return (double)wf_f32_of_f8e4m3(*(const uint8_t *)from);
+    case WEFT_DTYPE_F8E5M2:
+        return (double)wf_f32_of_f8e5m2(*(const uint8_t *)from);
+    case WEFT_DTYPE_F32:
+        memcpy(&single, from, 4);
+        return (double)single;
+    default:
+        memcpy(&wide, from, 8);
+        return wide;
+    }
+}
+
+static void store_real(uint32_t dtype, double value, void *to)
+{
+    float single = (float)value;
+    uint16_t half = dtype == WEFT_DTYPE_F16 ? wf_f16_of_f32(single) : wf_bf16_of_f32(single);
+    uint8_t byte = dtype == WEFT_DTYPE_F8E4M3 ? wf_f8e4m3_of_f32(single) : wf_f8e5m2_of_f32(single);
+
+    switch (wf_cpu_dtype_bytes(dtype)) {
+    case 1:
+        memcpy(to, &byte, 1);
+        break;
+    case 2:
+        memcpy(to, &half, 2);
+        break;
+    case 4:
+        memcpy(to, &single, 4);
+        break;
+    default:
+        memcpy(to, &value, 8);
+    }
+}
+
+/* In the precision the plugin computes in: f32 but for f64. */
+static double step(uint32_t dtype, double value)
+{
+    return dtype == WEFT_DTYPE_F64 ? value : (double)(float)value;
+}
+
+static void reduce_real(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+{
+    double all = load_real(r->dtype, from[0]);
+    bool scaled = r->reduction == WEFT_REDUCE_PREMUL_SUM;
+
+    if (scaled) all = step(r->dtype, all * load_real(r->dtype, r->scales[0]));
+    for (uint32_t k = 1; k < r->size; k++) {
+        double x = load_real(r->dtype, from[k]);
+
+        if (scaled) x = step(r->dtype, x * load_real(r->dtype, r->scales[k]));
+        if (r->reduction == WEFT_REDUCE_PROD)
+            all = step(r->dtype, all * x);
+        else if (r->reduction == WEFT_REDUCE_MIN)
+            all = x < all ? x : all;
+        else if (r->reduction == WEFT_REDUCE_MAX)
+            all = x > all ? x : all;
+        else
+            all = step(r->dtype, all + x);
+    }
+    if (r->reduction == WEFT_REDUCE_AVG) all = step(r->dtype, all / r->size);
+    store_real(r->dtype, all, to);
+}
+
+static int64_t load_whole(uint32_t dtype, const void *from)
+{
+    static const bool with_sign[] = {[WEFT_DTYPE_I8] = true,
+                                     [WEFT_DTYPE_I16] = true,
+                                     [WEFT_DTYPE_I32] = true,
+                                     [WEFT_DTYPE_U64] = false};
+    size_t bytes = wf_cpu_dtype_bytes(dtype);
+    uint64_t bits = 0;
+
+    memcpy(&bits, from, bytes);
+    if (with_sign[dtype] && bits >> (8 * bytes - 1) != 0) bits |= UINT64_MAX << (8 * bytes - 1);
+    return (int64_t)bits;
+}
+
+static bool less(uint32_t dtype, int64_t a, int64_t b)
+{
+    return dtype == WEFT_DTYPE_U64 ? (uint64_t)a < (uint64_t)b : a < b;
+}
+
+static uint64_t combine_whole(uint32_t dtype, uint32_t reduction, uint64_t a, uint64_t b)
+{
+    bool is_bool = dtype == WEFT_DTYPE_BOOL;
+
+    switch (reduction) {
+    case WEFT_REDUCE_PROD:
+        return is_bool ? (a & b) : a * b;
+    case WEFT_REDUCE_MIN:
+        return less(dtype, (int64_t)b, (int64_t)a) ? b : a;
+    case WEFT_REDUCE_MAX:
+        return less(dtype, (int64_t)a, (int64_t)b) ? b : a;
+    case WEFT_REDUCE_BAND:
+        return a & b;
+    case WEFT_REDUCE_BOR:
+        return a | b;
+    case WEFT_REDUCE_BXOR:
+        return a ^ b;
+    default:
+        return is_bool ? (a | b) : a + b;
+    }
+}
+
+static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+{
+    uint64_t all = 0;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        uint64_t x = (uint64_t)load_whole(r->dtype, from[k]);
+
+        if (r->reduction == WEFT_REDUCE_PREMUL_SUM)
+            x *= (uint64_t)load_whole(r->dtype, r->scales[k]);
+        all = k == 0 ? x : combine_whole(r->dtype, r->reduction, all, x);
+        memcpy(to, &all, wf_cpu_dtype_bytes(r->dtype));
+        all = (uint64_t)load_whole(r->dtype, to);
+    }
+    if (r->reduction == WEFT_REDUCE_AVG)
+        all = r->dtype == WEFT_DTYPE_U64 ? all / r->size : (uint64_t)((int64_t)all / (int)r->size);
+    memcpy(to, &all, wf_cpu_dtype_bytes(r->dtype));
+}
+
+/* The complex numbers here are small halves, so every order of operations gives the same bits. */
+static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+{
+    uint32_t part = r->dtype == WEFT_DTYPE_C64 ? WEFT_DTYPE_F32 : WEFT_DTYPE_F64;
+    size_t half = wf_cpu_dtype_bytes(part);
+    double re = 0, im = 0;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        double a = load_real(part, from[k]), b = load_real(part, (const char *)from[k] + half), c;
+
+        if (r->reduction == WEFT_REDUCE_PREMUL_SUM) {
+            double s = load_real(part, r->scales[k]);
+            double t = load_real(part, (const char *)r->scales[k] + half);
+
+            c = a * s - b * t;
+            b = a * t + b * s;
+            a = c;
+        }
+        if (k == 0) {
+            re = a;
+            im = b;
+        } else if (r->reduction == WEFT_REDUCE_PROD) {
+            c = re * a - im * b;
+            im = re * b + im * a;
+            re = c;
+        } else {
+            re += a;
+            im += b;
+        }
+    }
+    if (r->reduction == WEFT_REDUCE_AVG) {
+        re = step(part, re / r->size);
+        im = step(part, im / r->size);
+    }
+    store_real(part, re, to);
+    store_real(part, im, (char *)to + half);
+}
+
+static void reduce_one(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+{
+    if (r->dtype >= WEFT_DTYPE_C64)
+        reduce_complex(r, from, to);
+    else if (r->dtype >= WEFT_DTYPE_F16)
+        reduce_real(r, from, to);
+    else
+        reduce_whole(r, from, to);
+}
+
+static void check(const struct wf_cpu_kernels *kernels, struct wf_cpu_reducer *r, size_t count,
+                  size_t offset)
+{
+    static unsigned char out[(MOST_COUNT + 1) * 16];
+    const void *sources[MOST_SIZE], *at[MOST_SIZE], *scale[MOST_SIZE];
+    size_t bytes = wf_cpu_dtype_bytes(r->dtype);
+    unsigned char expected[16];
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        sources[k] = data[k] + offset;
+        scale[k] = scales[k];
+    }
+    r->scales = scale;
+    memset(out, 0xee, sizeof out);
+    wf_cpu_reduce(kernels, r, sources, out + offset, count);
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < r->size; k++)
+            at[k] = data[k] + offset + i * bytes;
+        reduce_one(r, at, expected);
+        ck_assert_msg(memcmp(out + offset + i * bytes, expected, bytes) == 0,
+                      "%s: %s of %u %s, element %zu of %zu", kernels->level,
+                      wf_cpu_reduction_name(r->reduction), r->size, wf_cpu_dtype_name(r->dtype), i,
+                      count);
+    }
+    ck_assert_uint_eq(out[offset + count * bytes], 0xee);
+}
+
+START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
+{
+    static const size_t counts[] = {0, 1, 3, 17, 1023, MOST_COUNT};
+    const struct wf_cpu_kernels *const *levels = wf_cpu_kernel_levels();
+
+    for (size_t level = 0; levels[level] != NULL; level++)
+        for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+            size_t offset = dtype >= WEFT_DTYPE_C64 ? 0 : wf_cpu_dtype_bytes(dtype);
+
+            state = 7 + dtype;
+            make_data(dtype, offset);
+            for (uint32_t reduction = 0; reduction < WEFT_REDUCE_COUNT; reduction++)
+                for (uint32_t size = 1; size <= MOST_SIZE; size++) {
+                    struct wf_cpu_reducer r = {
+                        .dtype = dtype, .reduction = reduction, .size = size};
+
+                    if (!wf_cpu_reduction_defined(reduction, dtype)) continue;
+                    check(levels[level], &r, counts[(size + reduction) % 6], offset);
+                }
+        }
+}
+END_TEST
+
+START_TEST(the_target_may_be_any_of_the_sources)
+{
+    for (int which = 0; which < 3; which++) {
+        float a[300], b[300], c[300], *all[3] = {a, b, c};
+        const void *sources[3] = {a, b, c};
+        struct wf_cpu_reducer r = {
+            .dtype = WEFT_DTYPE_F32, .reduction = WEFT_REDUCE_SUM, .size = 3};
+
+        for (int i = 0; i < 300; i++) {
+            a[i] = (float)i;
+            b[i] = (float)(2 * i);
+            c[i] = 5;
+        }
+        wf_cpu_reduce(wf_cpu_kernels(), &r, sources, all[which], 300);
+        for (int i = 0; i < 300; i++)
+            ck_assert(all[which][i] == (float)(3 * i + 5));
+    }
+}
+END_TEST
+
+START_TEST(min_and_max_hand_nan_on)
+{
+    float a[70], b[70], out[70];
+    const void *sources[2] = {a, b};
+
+    for (uint32_t reduction = WEFT_REDUCE_MIN; reduction <= WEFT_REDUCE_MAX; reduction++) {
+        struct wf_cpu_reducer r = {.dtype = WEFT_DTYPE_F32, .reduction = reduction, .size = 2};
+
+        for (int i = 0; i < 70; i++) {
+            a[i] = i % 3 == 0 ? NAN : 1;
+            b[i] = i % 5 == 0 ? NAN : 2;
+        }
+        wf_cpu_reduce(wf_cpu_kernels(), &r, sources, out, 70);
+        for (int i = 0; i < 70; i++)
+            ck_assert((isnan(out[i]) != 0) == (i % 3 == 0 || i % 5 == 0));
+    }
+}
+END_TEST
+
+/* 2048 + 1 + 1 in f16, added up in f16, would stay 2048. */
+START_TEST(small_floats_add_up_in_f32_and_round_once)
+{
+    uint16_t a = wf_f16_of_f32(2048), b = wf_f16_of_f32(1), out;
+    const void *sources[3] = {&a, &b, &b};
+    struct wf_cpu_reducer r = {.dtype = WEFT_DTYPE_F16, .reduction = WEFT_REDUCE_SUM, .size = 3};
+
+    wf_cpu_reduce(wf_cpu_kernels(), &r, sources, &out, 1);
+    ck_assert_uint_eq(out, wf_f16_of_f32(2050));
+}
+END_TEST
+
+SUITE(cpu_reduce, every_reduction_of_every_dtype_is_right_at_every_level,
+      the_target_may_be_any_of_the_sources, min_and_max_hand_nan_on,
+      small_floats_add_up_in_f32_and_round_once)

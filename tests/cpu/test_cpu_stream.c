@@ -1,0 +1,171 @@
+/* Streams and events. */
+#include "stream.h"
+
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void append(void *argument)
+{
+    char *text = *(char **)argument;
+
+    *(char **)argument = text + 1;
+    *text = '.';
+}
+
+static void nap(void *argument)
+{
+    nanosleep(&(struct timespec){.tv_nsec = *(long *)argument}, NULL);
+}
+
+static void mark(void *argument)
+{
+    atomic_store((_Atomic(int) *)argument, 1);
+}
+
+static void fail_work(void *argument, struct wf_cpu_error *error)
+{
+    error->status = WEFT_ERR_PEER;
+    snprintf(error->text, sizeof error->text, "number %d", *(int *)argument);
+}
+
+static void *open_stream(void)
+{
+    void *stream = NULL;
+
+    ck_assert_int_eq(wf_cpu_stream_create(NULL, &stream), WEFT_OK);
+    return stream;
+}
+
+START_TEST(work_on_no_stream_is_done_at_once)
+{
+    char text[4] = "", *at = text;
+
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, NULL, append, &at), WEFT_OK);
+    ck_assert_str_eq(text, ".");
+    ck_assert_int_eq(wf_cpu_stream_query(NULL, NULL), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_wait(NULL, NULL, 0), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, NULL, NULL, NULL), WEFT_ERR_INVALID);
+}
+END_TEST
+
+static void check_order(void *argument, struct wf_cpu_error *error)
+{
+    static int expected;
+    int number = *(int *)argument;
+
+    if (number == 0) expected = 0;
+    if (number != expected++) fail_work(argument, error);
+}
+
+START_TEST(work_on_a_stream_is_done_in_order)
+{
+    void *stream = open_stream();
+
+    for (int i = 0; i < 10000; i++)
+        ck_assert_int_eq(wf_cpu_stream_run(stream, check_order, &i, sizeof i), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
+    wf_cpu_stream_destroy(NULL, stream);
+}
+END_TEST
+
+START_TEST(a_stream_says_when_it_is_not_done)
+{
+    void *stream = open_stream();
+    long time_ns = 50000000;
+
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_query(NULL, stream), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, 1000000), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_query(NULL, stream), WEFT_OK);
+    wf_cpu_stream_destroy(NULL, stream);
+}
+END_TEST
+
+START_TEST(destroying_a_stream_finishes_its_work)
+{
+    void *stream = open_stream();
+    long time_ns = 20000000;
+    _Atomic(int) done = 0;
+
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, mark, (void *)&done), WEFT_OK);
+    wf_cpu_stream_destroy(NULL, stream);
+    ck_assert_int_eq(atomic_load(&done), 1);
+}
+END_TEST
+
+START_TEST(the_first_failure_stays_and_later_work_still_runs)
+{
+    void *stream = open_stream(), *event = NULL;
+    _Atomic(int) done = 0;
+    int number = 7;
+
+    ck_assert_int_eq(wf_cpu_stream_run(stream, fail_work, &number, sizeof number), WEFT_OK);
+    number = 8;
+    ck_assert_int_eq(wf_cpu_stream_run(stream, fail_work, &number, sizeof number), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, mark, (void *)&done), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_create(NULL, &event), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, event, stream), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_str_eq(wf_cpu_last_words(), "number 7");
+    ck_assert_int_eq(atomic_load(&done), 1);
+    ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
+    wf_cpu_event_destroy(NULL, event);
+    wf_cpu_stream_destroy(NULL, stream);
+}
+END_TEST
+
+START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
+{
+    void *stream = open_stream(), *first = NULL, *second = NULL;
+    long time_ns = 30000000;
+    int64_t elapsed = 0;
+
+    ck_assert_int_eq(wf_cpu_event_create(NULL, &first), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_create(NULL, &second), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_query(NULL, first), WEFT_OK); /* never recorded */
+    ck_assert_int_eq(wf_cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_ERR_INVALID);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, first, stream), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, second, stream), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_query(NULL, second), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(wf_cpu_event_wait(NULL, second, 1000), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(wf_cpu_event_wait(NULL, second, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_OK);
+    ck_assert_int_ge(elapsed, time_ns);
+    wf_cpu_event_destroy(NULL, first);
+    wf_cpu_event_destroy(NULL, second);
+    wf_cpu_stream_destroy(NULL, stream);
+}
+END_TEST
+
+START_TEST(one_stream_waits_for_another)
+{
+    void *slow = open_stream(), *fast = open_stream(), *event = NULL;
+    long time_ns = 30000000;
+    _Atomic(int) done = 0, seen = 0;
+
+    ck_assert_int_eq(wf_cpu_event_create(NULL, &event), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, mark, (void *)&done), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_wait_event(NULL, fast, event), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_wait_event(NULL, NULL, event), WEFT_OK);
+    ck_assert_int_eq(atomic_load(&done), 1); /* stream NULL waited */
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, fast, mark, (void *)&seen), WEFT_OK);
+    wf_cpu_event_destroy(NULL, event); /* while it may still be waited for */
+    ck_assert_int_eq(wf_cpu_stream_wait(NULL, fast, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(atomic_load(&seen), 1);
+    wf_cpu_stream_destroy(NULL, slow);
+    wf_cpu_stream_destroy(NULL, fast);
+}
+END_TEST
+
+SUITE(cpu_stream, work_on_no_stream_is_done_at_once, work_on_a_stream_is_done_in_order,
+      a_stream_says_when_it_is_not_done, destroying_a_stream_finishes_its_work,
+      the_first_failure_stays_and_later_work_still_runs,
+      an_event_is_reached_when_the_work_before_it_is_done, one_stream_waits_for_another)
