@@ -10,6 +10,7 @@ endfunction()
 function(weft_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla
     $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>
+    $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed> # sanitizers leave loops as they are
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
   if(WEFT_WERROR)
