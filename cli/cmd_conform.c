@@ -69,10 +69,10 @@ static void print_failures(const struct kit_options *options, const struct kit_b
                cli_colour(stdout, CLI_PLAIN), board->failures[i].name, board->failures[i].rank,
                board->failures[i].text);
     if (count > KIT_MAX_FAILURES) printf("\nand %u more failures\n", count - KIT_MAX_FAILURES);
-    if (count > 0)
-        printf("\nrun one alone: weft conform %s --ranks %d --hosts %d%s --only '%s'\n",
-               options->backend, options->ranks, options->hosts,
-               options->threads ? " --threads" : "", board->failures[0].name);
+    if (count == 0) return;
+    printf("\nrun one alone: weft conform %s --ranks %d", options->backend, options->ranks);
+    if (options->hosts > 1) printf(" --hosts %d", options->hosts);
+    printf("%s --only '%s'\n", options->threads ? " --threads" : "", board->failures[0].name);
 }
 
 static void print_end(const struct kit_options *options, const struct kit_board *board,

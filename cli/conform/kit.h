@@ -120,6 +120,12 @@ struct kit {
     struct kit_block blocks[12];
 };
 
+/* Position among the ranks of the same host. */
+static inline int32_t kit_local_rank(const struct kit *kit)
+{
+    return kit->rank / kit->options->hosts;
+}
+
 /* Wait until all SIZE ranks of RANKS, this one among them, have come. */
 void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size);
 /* ALL receives BYTES from each of RANKS in order.  Collective over them. */

@@ -97,7 +97,7 @@ static void describe(struct kit *kit)
 static bool open_and_close(struct kit *kit)
 {
     weft_device_options options = {
-        .struct_size = sizeof options, .local_rank = kit->rank, .device = -1};
+        .struct_size = sizeof options, .local_rank = kit_local_rank(kit), .device = -1};
     void *device = NULL;
 
     if (!kit_ok(kit, "open", kit->plugin->device->open(&options, &device))) return false;
@@ -124,7 +124,7 @@ static void reopen(struct kit *kit)
 static void bad_device(struct kit *kit)
 {
     weft_device_options options = {
-        .struct_size = sizeof options, .local_rank = kit->rank, .device = 1 << 20};
+        .struct_size = sizeof options, .local_rank = kit_local_rank(kit), .device = 1 << 20};
     void *device = &options;
     weft_status status;
 

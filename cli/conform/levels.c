@@ -43,7 +43,7 @@ static bool may_run(const struct kit *kit)
 static weft_status open_device(struct kit *kit)
 {
     weft_device_options options = {
-        .struct_size = sizeof options, .local_rank = kit->rank, .device = -1};
+        .struct_size = sizeof options, .local_rank = kit_local_rank(kit), .device = -1};
 
     WF_TRY(kit->plugin->device->open(&options, &kit->device));
     kit->info.struct_size = sizeof kit->info;

@@ -299,6 +299,6 @@ weft_status example_collective(void *self, const weft_collective_args *args)
     work = (struct work){.comm = comm, .args = args, .shape = &shapes[args->collective]};
     status = check(&work);
     if (status == WEFT_OK) status = example_queue_collective(comm, args);
-    if (status != WEFT_OK && comm->group_error == WEFT_OK) comm->group_error = status;
+    if (comm->group_error == WEFT_OK) comm->group_error = status;
     return status;
 }

@@ -207,4 +207,5 @@ const weft_comm_table example_comm_table = {
     .receive = example_receive,
     .group_begin = example_group_begin,
     .group_end = example_group_end,
+    .pull = example_pull,
 };

@@ -120,4 +120,12 @@ extern const weft_symm_table example_symm;
 
 extern const weft_kernel_table example_kernel;
 
+uint64_t example_region_count(const void *list);
+/* How many bytes of its source buffer region INDEX reaches into; 0 if it has no elements. */
+uint64_t example_region_end(const void *list, uint64_t index, uint32_t *source);
+
+/* ---- pull.c ---- */
+
+weft_status example_pull(void *comm, const weft_pull_args *args);
+
 #endif

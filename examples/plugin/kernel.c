@@ -34,6 +34,26 @@ static void regions_destroy(void *list)
     example_host->release(list);
 }
 
+uint64_t example_region_count(const void *list)
+{
+    return ((const struct list *)list)->count;
+}
+
+uint64_t example_region_end(const void *self, uint64_t index, uint32_t *source)
+{
+    const struct list *list = self;
+    const weft_region *region = &list->regions[index];
+    int64_t last = region->source_offset;
+
+    *source = region->source;
+    for (uint32_t d = 0; d < region->dims; d++) {
+        if (region->extent[d] == 0) return 0;
+        if (region->source_stride[d] > 0)
+            last += (region->extent[d] - 1) * region->source_stride[d];
+    }
+    return (uint64_t)(last + 1) * list->element;
+}
+
 /* What is done with each element: copied, or reduced over SIZE sources. */
 struct action {
     const struct list *list;

@@ -139,27 +139,29 @@ static weft_status post(struct example_comm *comm, const weft_message *message, 
     return WEFT_OK;
 }
 
-static weft_status post_alone_or_in_group(struct example_comm *comm, const weft_message *message,
-                                          bool is_send)
+/* Keep the message until its group ends, or move it now if there is none. */
+static weft_status post_or_move(struct example_comm *comm, const weft_message *message,
+                                bool is_send)
 {
-    weft_status status, ended;
+    weft_status status = post(comm, message, is_send);
 
-    (void)example_group_begin(comm); /* which cannot fail */
-    status = post(comm, message, is_send);
-    if (status != WEFT_OK && comm->group_error == WEFT_OK) comm->group_error = status;
-    if (comm->group_depth == 1) return example_group_end(comm);
-    ended = example_group_end(comm);
-    return status != WEFT_OK ? status : ended;
+    if (comm->group_depth > 0) {
+        if (comm->group_error == WEFT_OK) comm->group_error = status;
+        return status;
+    }
+    if (status == WEFT_OK) status = run_queue(comm);
+    example_drop_queue(comm);
+    return status;
 }
 
 weft_status example_send(void *comm, const weft_message *message)
 {
-    return post_alone_or_in_group(comm, message, true);
+    return post_or_move(comm, message, true);
 }
 
 weft_status example_receive(void *comm, const weft_message *message)
 {
-    return post_alone_or_in_group(comm, message, false);
+    return post_or_move(comm, message, false);
 }
 
 /* ---- groups ---- */

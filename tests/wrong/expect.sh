@@ -12,10 +12,11 @@ if ((status != 1)); then
     echo "exit code $status, not 1: the kit did not find out"
     exit 1
 fi
-named=$(sed -n 's/^FAILED //p' <<<"$report" | grep -m1 -E "^${wanted//\*/.*}(/|\$)") || {
+named=$(sed -n 's/^FAILED //p' <<<"$report" | grep -E "^$wanted(/|\$)") || {
     echo "the kit did not name $wanted"
     exit 1
 }
+named=${named%%$'\n'*} # the first, if several are under it
 
 timeout=()
 if [[ $4 == *--timeout* ]]; then timeout=(--timeout "${4##*--timeout }"); fi

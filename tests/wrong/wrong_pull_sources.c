@@ -1,0 +1,20 @@
+/* wrong_pull_sources.c - takes the number of a source for its rank.
+ * Runs: --level pull
+ * Fails: pull/move/strided/f32/ranks=all */
+#include "wrong.h"
+
+static weft_status pull(void *comm, const weft_pull_args *args)
+{
+    int32_t ranks[2 * EXAMPLE_MOST_RANKS];
+    weft_pull_args other = *args;
+
+    for (int32_t i = 0; i < 2 * EXAMPLE_MOST_RANKS; i++)
+        ranks[i] = i % ((struct example_comm *)comm)->size;
+    other.sources = ranks;
+    return right.comm.pull(comm, &other);
+}
+
+void wrong_install(void)
+{
+    wrong.comm.pull = pull;
+}
