@@ -62,7 +62,7 @@ int run_entry(const struct run_job *job)
     memcpy(&threads_run, &symbols[1], sizeof symbols[1]);
     while (job->program[entry.argc] != NULL)
         entry.argc++;
-    if (threads_run(job->ranks, call, &entry) == WEFT_OK) return 0;
-    fflush(NULL);
-    return entry.code != 0 ? entry.code & 255 : 1;
+    if (threads_run(job->ranks, call, &entry) != WEFT_OK && entry.code == 0) entry.code = 1;
+    fflush(NULL); /* the process ends without going through exit */
+    return entry.code & 255;
 }

@@ -37,11 +37,23 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
     size_t index;
 
     WF_TRY(weft_backends_find(&wanted, &context->backends));
-    WF_TRY(weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index));
+    index = wf_backends_pick(context->backends, WEFT_ROLE_COMM);
+    if (index == WF_NO_CANDIDATE) /* it has the words */
+        return weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index);
     context->plugin = wf_backends_plugin(context->backends, index);
     if (context->plugin == NULL || context->plugin->comm == NULL)
         return wf_fail(WEFT_ERR_INTERNAL, "the backend that was chosen cannot communicate");
     return WEFT_OK;
+}
+
+/* One rank tells what was passed over in choosing: the others chose alike, or will be refused. */
+static void tell_choice(const weft_context *context)
+{
+    size_t index;
+
+    if (context->rank == 0 && context->backends != NULL && context->plugin != NULL &&
+        weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index) != WEFT_OK)
+        wf_log(WF_DEBUG, "%s", weft_last_error());
 }
 
 static weft_status open_device(weft_context *context, const weft_options *options)
@@ -246,6 +258,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,
                            &events);
+    if (status == WEFT_OK) tell_choice(context);
     if (status == WEFT_OK) status = make_world(context, &given, &setback);
     if (status != WEFT_OK) {
         weft_context_release(&context);

@@ -64,34 +64,45 @@ weft_status wf_comm_stuck(weft_comm *comm)
 }
 
 /* Who keeps us waiting, for the message; every rank's position, for the log. */
-static void explain_timeout(weft_comm *comm, const char *what, struct wf_text *out)
+static void explain_timeout(weft_comm *comm, const char *what, const char *own, struct wf_text *out)
 {
     struct wf_text lines = {0}, suspects = {0};
-    char first[512];
 
-    snprintf(first, sizeof first, "%s", weft_last_error());
     wf_text_add(out, "%s #%llu on %s: ", what,
                 (unsigned long long)atomic_load_explicit(&comm->ring.posted, memory_order_relaxed),
                 comm->name);
     wf_position_ask(comm, &lines, &suspects);
     if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
-    wf_text_add(out, "%s", first);
+    wf_text_add(out, "%s", own);
     wf_position_log(comm);
     wf_text_free(&lines);
     wf_text_free(&suspects);
 }
 
+/* A backend may notice that a rank is no longer with us before word of an abort has come, and takes
+ * it for a failure.  The word is not far behind. */
+static void wait_for_word(weft_comm *comm)
+{
+    for (int i = 0; i < 20 && comm->context->client != NULL; i++) {
+        if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) return;
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
+    }
+}
+
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 {
     struct wf_text text = {0};
+    char own[1024];
 
     if (passes(status)) return wf_fail_context(status, "%s on %s", what, comm->name);
+    snprintf(own, sizeof own, "%s", weft_last_error());
+    if (status == WEFT_ERR_PEER) wait_for_word(comm);
     if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
         return wf_comm_stuck(comm);
     if (status == WEFT_ERR_TIMEOUT)
-        explain_timeout(comm, what, &text);
+        explain_timeout(comm, what, own, &text);
     else
-        wf_text_add(&text, "%s on %s: %s", what, comm->name, weft_last_error());
+        wf_text_add(&text, "%s on %s: %s", what, comm->name, own);
     pthread_mutex_lock(&comm->context->lock);
     stick(comm, status, text.failed ? "out of memory" : text.data);
     pthread_mutex_unlock(&comm->context->lock);

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# test_world.sh WEFT RANK HELLO HELLO_THREADS - ranks as processes on the CPU backend: started by every launcher there
+# is, killed, stopped, leaving early, calling different things.  Nothing may be left behind.
+source "$(dirname "$0")/../cli/lib.sh"
+weft=$1
+program=$2
+hello=$3
+hello_threads=$4
+export WEFT_BACKEND=gloo-cpu WEFT_TIMEOUT=4 WEFT_JOIN_TIMEOUT=20
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+# Other tests may run at the same time, with the example plugin.
+traces() { find /dev/shm "$TMPDIR" -mindepth 1 -name 'weft*' ! -name 'weft-example*' | sort; }
+
+# survivors COUNT TEXT RANKS SCENARIO NUMBER: COUNT ranks tell what they expected, with TEXT.
+survivors()
+{
+    local count=$1 text=$2 ranks=$3 have told
+    shift 3
+    check=$((check + 1))
+    have=$("$weft" run -n "$ranks" --keep-going --timeout 25 "$program" "$@" 2>&1)
+    told=$(grep -c "as expected: .*$text" <<<"$have")
+    if ((told != count)); then not_so "$told ranks of $* say \"$text\", not $count: $have"; fi
+}
+
+before=$(traces)
+
+# Launchers.
+expect 0 "as expected" "$weft" run -n 1 "$program" hello 10
+expect 0 "[3] as expected" "$weft" run -n 4 "$program" hello 100
+expect 0 "[63] as expected" "$weft" run -n 64 "$program" hello 2
+expect 0 "as expected" "$program" hello 10
+by_hand()
+{
+    local pids=() rank bad=0
+    for rank in 0 1 2; do
+        env "RANK=$rank" WORLD_SIZE=3 "LOCAL_RANK=$rank" "$@" "$program" hello 10 &
+        pids+=($!)
+    done
+    for rank in 0 1 2; do wait "${pids[rank]}" || bad=1; done
+    return $bad
+}
+expect 0 "as expected" by_hand MASTER_ADDR=127.0.0.1 MASTER_PORT=29517
+expect 0 "as expected" by_hand LOCAL_WORLD_SIZE=3 MASTER_ADDR=some.other.host MASTER_PORT=29517
+expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29518 WEFT_TOKEN=secret
+expect 1 "WEFT_TOKEN" by_hand MASTER_ADDR=some.other.host MASTER_PORT=29517
+expect 1 "MASTER_PORT" by_hand MASTER_ADDR=
+if command -v mpirun.openmpi >/dev/null; then
+    expect 0 "as expected" mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 "$program" hello 10
+else
+    echo "skipped: Open MPI is not installed"
+fi
+if command -v mpiexec.mpich >/dev/null; then
+    expect 0 "as expected" mpiexec.mpich -n 3 "$program" hello 10
+    expect 0 "as expected" mpiexec.mpich -n 3 sh -c "'$program' hello 10"
+else
+    echo "skipped: MPICH is not installed"
+fi
+expect 11 "RANK is set, but WORLD_SIZE is not" env RANK=1 "$program" hello
+
+# The example, as processes and as threads.
+is $'[0] rank 0 of 3: the sum is 3\n[1] rank 1 of 3: the sum is 3\n[2] rank 2 of 3: the sum is 3' \
+    bash -c "'$weft' run -n 3 '$hello' | sort"
+is $'rank 0 of 4: the sum is 6\nrank 1 of 4: the sum is 6\nrank 2 of 4: the sum is 6\nrank 3 of 4: the sum is 6' \
+    bash -c "'$weft' run -n 4 --threads '$hello_threads' | sort"
+expect 1 "the process of all ranks ended with exit code 1" \
+    env WEFT_BACKEND=nosuch "$weft" run -n 2 --threads "$hello_threads"
+
+# Who never comes.
+late()
+{
+    WEFT_JOIN_TIMEOUT=1 RANK=0 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=29519 "$program" hello
+}
+expect 11 "ranks 1 and 2 of 3 never came to the rendezvous within 1.0 s" late
+nobody()
+{
+    WEFT_JOIN_TIMEOUT=1 RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=29519 "$program" hello
+}
+expect 11 "which rank 0 serves" nobody
+
+# Choices that differ.
+# shellcheck disable=SC2016 # the ranks expand it
+differ() { "$weft" run -n 3 --keep-going sh -c 'test $WEFT_RANK = 1 && export WEFT_TIMEOUT=7; exec "$0" hello' "$program"; }
+expect 11 "4000000000 ns            ranks 0 and 2" differ
+expect 11 "7000000000 ns            rank 1" differ
+# shellcheck disable=SC2016
+no_backend() { "$weft" run -n 3 --keep-going sh -c 'test $WEFT_RANK = 2 && export WEFT_BACKEND=nosuch; exec "$0" hello' "$program"; }
+expect 11 "[0] weft_init: rank 2: " no_backend
+
+# Ranks that fail.
+survivors 3 "ERR_PEER.*rank 2 " 4 die 2
+survivors 3 "ERR_PEER.*rank 0 " 4 die 0
+survivors 2 "ERR_PEER.*rank 1 " 3 exit 1
+survivors 2 "ERR_PEER.*rank 1 .*has left" 3 leave 1
+survivors 2 "ERR_ABORTED.*world was aborted by rank 0" 3 abort 0
+survivors 3 "rank 1 " 4 die_in_split 1
+survivors 2 "ERR_TIMEOUT.*rank 1" 3 stop 1
+survivors 0 "" 4 go_on 2
+expect 137 "[0] as expected" "$weft" run -n 4 --keep-going --timeout 25 "$program" go_on 2
+
+# Calls that differ.
+export WEFT_CHECK=1
+for number in 0 1 2 3; do survivors 3 "ERR_MISMATCH" 3 mismatch "$number"; done
+unset WEFT_CHECK
+
+# Limits.
+# shellcheck disable=SC2016
+few_files() { (ulimit -n 40; "$weft" run -n 30 "$program" hello 2); }
+expect 1 "ulimit -n" few_files
+
+# Growth.
+expect 0 "as expected" "$weft" run -n 3 --timeout 100 "$program" churn "${WEFT_TEST_CHURN:-300}"
+
+# Nothing is left, and the next run works.
+is "$before" traces
+expect 0 "[2] as expected" "$weft" run -n 3 "$program" hello 10
+finish

@@ -1,0 +1,260 @@
+/* world_rank.c - one rank of the tests here: `world_rank SCENARIO [NUMBER]`.
+ *
+ * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+#include "weft/weft.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT 1000
+
+static weft_context *ctx;
+static weft_comm *world;
+static int32_t rank, size;
+static float *in, *out;
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, weft_last_error());      \
+            exit(3);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static weft_status reduce(weft_comm *comm)
+{
+    int32_t members = weft_comm_size(comm);
+    weft_status status;
+
+    for (int i = 0; i < COUNT; i++)
+        in[i] = (float)(weft_comm_rank(comm) + i);
+    status = weft_all_reduce(comm, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    for (int i = 0; status == WEFT_OK && i < COUNT; i++)
+        if (out[i] != (float)(members * (members - 1) / 2 + members * i)) {
+            fprintf(stderr, "element %d is %g\n", i, (double)out[i]);
+            exit(4);
+        }
+    return status;
+}
+
+/* Reduce until it fails; the error must have come within LIMIT seconds of the last success. */
+static int reduce_until_error(double limit)
+{
+    struct timespec last, now;
+    weft_status status;
+
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &last);
+        status = reduce(world);
+    } while (status == WEFT_OK);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if ((double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) * 1e-9 > limit) {
+        fprintf(stderr, "too late: %s\n", weft_last_error());
+        return 5;
+    }
+    printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
+    if (reduce(world) != status) return 6; /* it sticks */
+    return 0;
+}
+
+static int open_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static int mappings(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    int lines = 0;
+
+    for (int c; (c = fgetc(maps)) != EOF;)
+        lines += c == '\n';
+    fclose(maps);
+    return lines;
+}
+
+/* ---- scenarios ---- */
+
+static int hello(int number)
+{
+    for (int i = 0; i < number; i++)
+        MUST(reduce(world));
+    printf("as expected\n");
+    return 0;
+}
+
+static int die(int number)
+{
+    for (int i = 0; i < 10; i++)
+        MUST(reduce(world));
+    if (rank == number) raise(SIGKILL);
+    return reduce_until_error(20);
+}
+
+static int stop(int number)
+{
+    for (int i = 0; i < 10; i++)
+        MUST(reduce(world));
+    if (rank == number) raise(SIGSTOP);
+    return reduce_until_error(20);
+}
+
+static int leave(int number)
+{
+    for (int i = 0; i < 10; i++)
+        MUST(reduce(world));
+    if (rank == number) return 0;
+    return reduce_until_error(20);
+}
+
+static int exit_early(int number)
+{
+    for (int i = 0; i < 10; i++)
+        MUST(reduce(world));
+    if (rank == number) _exit(0);
+    return reduce_until_error(20);
+}
+
+/* A rank dies while the others make a communicator. */
+static int die_in_split(int number)
+{
+    weft_comm *part;
+    weft_status status = WEFT_OK;
+
+    if (rank == number) {
+        pause_ms(100);
+        raise(SIGKILL);
+    }
+    for (int i = 0; i < 100000 && status == WEFT_OK; i++) {
+        status = weft_comm_split(world, 0, 0, NULL, &part);
+        if (status == WEFT_OK) weft_comm_release(&part);
+    }
+    printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
+    return status == WEFT_ERR_PEER ? 0 : 7;
+}
+
+/* The ranks that are left make a communicator of their own. */
+static int go_on(int number)
+{
+    int32_t list[64], count = 0;
+    weft_comm *rest;
+
+    if (rank == number) raise(SIGKILL);
+    while (reduce(world) == WEFT_OK)
+        continue;
+    for (int32_t i = 0; i < size; i++)
+        if (i != number) list[count++] = i;
+    MUST(weft_comm_create(world, count, list, NULL, &rest));
+    for (int i = 0; i < 10; i++)
+        MUST(reduce(rest));
+    weft_comm_release(&rest);
+    printf("as expected\n");
+    return 0;
+}
+
+static int abort_one(int number)
+{
+    for (int i = 0; i < 10; i++)
+        MUST(reduce(world));
+    if (rank == number) {
+        weft_comm_abort(world);
+        return reduce(world) == WEFT_ERR_ABORTED ? 0 : 8;
+    }
+    return reduce_until_error(20);
+}
+
+/* Different calls on different ranks; NUMBER says in what they differ. */
+static int mismatch(int number)
+{
+    weft_status status;
+    bool odd = rank == size - 1;
+
+    MUST(reduce(world));
+    if (number == 0)
+        status = odd ? weft_barrier(world, NULL)
+                     : weft_all_reduce(world, in, out, 8, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    else if (number == 1)
+        status =
+            weft_all_reduce(world, in, out, odd ? 9 : 8, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    else if (number == 2)
+        status = weft_all_reduce(world, in, out, 8, odd ? WEFT_DTYPE_I32 : WEFT_DTYPE_F32,
+                                 WEFT_REDUCE_SUM, NULL);
+    else
+        status = weft_broadcast(world, in, out, 8, WEFT_DTYPE_F32, odd, NULL);
+    printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
+    return status == WEFT_ERR_MISMATCH ? 0 : 9;
+}
+
+static int churn(int number)
+{
+    int files = 0, maps = 0;
+
+    for (int i = 0; i < number; i++) {
+        weft_comm *part;
+
+        MUST(weft_comm_split(world, rank % 2, -rank, NULL, &part));
+        MUST(reduce(part));
+        weft_comm_release(&part);
+        if (i == 20) files = open_files();
+        if (i == 20) maps = mappings();
+    }
+    if (open_files() > files || mappings() > maps + 2) {
+        fprintf(stderr, "%d files became %d, %d mappings %d\n", files, open_files(), maps,
+                mappings());
+        return 10;
+    }
+    printf("as expected\n");
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int number);
+} scenarios[] = {{"hello", hello}, {"die", die},         {"stop", stop},
+                 {"leave", leave}, {"exit", exit_early}, {"die_in_split", die_in_split},
+                 {"go_on", go_on}, {"abort", abort_one}, {"mismatch", mismatch},
+                 {"churn", churn}};
+
+static int run(const char *name, int number)
+{
+    int code = 2;
+    void *memory;
+
+    if (weft_init(NULL, &ctx) != WEFT_OK) {
+        fprintf(stderr, "weft_init: %s\n", weft_last_error());
+        return 11;
+    }
+    world = weft_world(ctx);
+    rank = weft_rank(ctx);
+    size = weft_size(ctx);
+    MUST(weft_alloc(ctx, 2 * COUNT * sizeof(float), WEFT_MEMORY_DEVICE, &memory));
+    in = memory;
+    out = in + COUNT;
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
+        if (strcmp(scenarios[i].name, name) == 0) code = scenarios[i].run(number);
+    if (weft_free(ctx, memory) != WEFT_OK) code = 12;
+    weft_context_release(&ctx);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    return argc < 2 ? 2 : run(argv[1], argc > 2 ? atoi(argv[2]) : 0);
+}
