@@ -11,8 +11,8 @@
 #define SAME_PLACE(a, field, b, their_field)                                                       \
     _Static_assert(offsetof(struct a, field) == offsetof(b, their_field), #b "." #their_field)
 
-static const struct wf_gpu_api *gpu;
-static const struct wf_ccl_api *ccl;
+extern const struct wf_gpu_api *const gpu; /* for its type alone */
+extern const struct wf_ccl_api *const ccl; /* for its type alone */
 
 #define GPU(need, field, cuda, hip, arguments)                                                     \
     _Static_assert(SAME_TYPE(gpu->field, &cuda), "the type of " #cuda);

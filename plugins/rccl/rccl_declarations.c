@@ -10,7 +10,7 @@
 #define SAME_PLACE(a, field, b, their_field)                                                       \
     _Static_assert(offsetof(struct a, field) == offsetof(b, their_field), #b "." #their_field)
 
-static const struct wf_gpu_api *gpu;
+extern const struct wf_gpu_api *const gpu; /* for its type alone */
 
 #define GPU(need, field, cuda, hip, arguments)                                                     \
     _Static_assert(SAME_TYPE(gpu->field, &hip), "the type of " #hip);

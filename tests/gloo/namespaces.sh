@@ -20,8 +20,10 @@ cleanup() {
 trap cleanup EXIT
 
 command -v ip >/dev/null || skip "the ip command (iproute2) is missing"
-ip netns add "$a" 2>"$work/why" && ip netns add "$b" 2>"$work/why" ||
-    skip "network namespaces are not permitted here: $(cat "$work/why")"
+for n in "$a" "$b"; do
+    ip netns add "$n" 2>"$work/why" ||
+        skip "network namespaces are not permitted here: $(cat "$work/why")"
+done
 ip link add "wa$$" netns "$a" type veth peer name "wb$$" netns "$b" 2>"$work/why" ||
     skip "no virtual cable can be laid here: $(cat "$work/why")"
 ip -n "$a" addr add 198.51.100.1/24 dev "wa$$"
