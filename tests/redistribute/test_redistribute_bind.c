@@ -152,8 +152,7 @@ static weft_status run_without_allocating(void *argument)
     WF_TRY(weft_alloc(context, 64 * 64 * 4, WEFT_MEMORY_DEVICE, &source));
     WF_TRY(weft_alloc(context, 64 * 64 * 4, WEFT_MEMORY_DEVICE, &target));
     WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
-    for (int i = 0; i < 8; i++) /* the first runs may still make what the later ones use */
-        WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
+    WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
     wf_mem_fail_at(0); /* counts from here */
     for (int i = 0; i < 10; i++)
         WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
@@ -169,7 +168,9 @@ static weft_status run_without_allocating(void *argument)
 
 START_TEST(running_a_bound_plan_allocates_nothing)
 {
+    setenv("WEFT_CHECK", "0", 1); /* comparing calls takes memory */
     on_ranks(run_without_allocating);
+    setenv("WEFT_CHECK", "1", 1);
 }
 END_TEST
 
