@@ -100,6 +100,8 @@ weft_status wf_hosts_arrange(struct wf_cpu_comm *comm, const unsigned char *atta
 weft_status wf_hosts_open(struct wf_cpu_comm *comm, const weft_exchange *exchange);
 void wf_hosts_close(struct wf_cpu_comm *comm);
 void wf_hosts_abort(struct wf_cpu_comm *comm);
+/* Is the library that carries data between hosts where it should be?  Does not open it. */
+bool wf_hosts_expected(void);
 /* Can there be more than one host?  Says why not. */
 weft_status wf_hosts_possible(void);
 

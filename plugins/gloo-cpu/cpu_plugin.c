@@ -78,7 +78,7 @@ static const weft_symm_table symm_table = {
     .barrier = wf_cpu_symm_barrier,
 };
 
-static const weft_plugin plugin = {
+static weft_plugin plugin = {
     .struct_size = sizeof(weft_plugin),
     .abi_major = WEFT_ABI_MAJOR,
     .abi_minor = WEFT_ABI_MINOR,
@@ -86,7 +86,6 @@ static const weft_plugin plugin = {
     .name = "gloo-cpu",
     .version = WEFT_CPU_VERSION,
     .build = WEFT_CPU_VERSION,
-    .description = "host memory shared by the ranks of a host",
     .device = &device_table,
     .comm = &comm_table,
     .symm = &symm_table,
@@ -96,5 +95,9 @@ static const weft_plugin plugin = {
 const weft_plugin *weft_plugin_entry(const weft_host *host)
 {
     wf_cpu_host_set(host);
+    plugin.description =
+        wf_hosts_expected()
+            ? "shared memory between the ranks of a host, Gloo between hosts"
+            : "shared memory between the ranks of a host; one host only, without Gloo";
     return &plugin;
 }

@@ -1,8 +1,9 @@
 # libweft_gloo.so: the Gloo library behind C functions (gloo_bridge.h), beside the plugin, which
 # opens it when ranks are on several hosts.  Without Gloo the plugin serves one host, and says so.
+option(WEFT_GLOO "Let gloo-cpu use the Gloo library, for ranks on several hosts" ON)
 find_path(GLOO_INCLUDE_DIR gloo/transport/tcp/device.h)
 find_library(GLOO_LIBRARY gloo)
-if(GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
+if(WEFT_GLOO AND GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
   add_library(weft_gloo MODULE gloo_bridge.cc)
   weft_compile_options(weft_gloo)
   target_include_directories(weft_gloo PRIVATE ${PROJECT_SOURCE_DIR}/core/include/weft)
@@ -15,5 +16,5 @@ if(GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
     LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/gloo_bridge.map)
   weft_install(TARGETS weft_gloo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 else()
-  message(STATUS "gloo-cpu: Gloo (libgloo-dev) was not found; ranks on one host only")
+  message(STATUS "gloo-cpu: without the Gloo library (libgloo-dev): ranks on one host only")
 endif()

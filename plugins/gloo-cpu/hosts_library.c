@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const struct gloo_bridge *bridge;
@@ -51,6 +52,15 @@ static void open_library(void)
                  bridge != NULL ? bridge->version : 0, GLOO_BRIDGE_VERSION);
         bridge = NULL;
     }
+}
+
+bool wf_hosts_expected(void)
+{
+    const char *given = wf_cpu_knob("WEFT_GLOO_LIB");
+    char path[4096];
+
+    if (given == NULL && library_path(path, sizeof path)) given = path;
+    return given != NULL && access(given, R_OK) == 0;
 }
 
 weft_status wf_hosts_library(const struct gloo_bridge **out)

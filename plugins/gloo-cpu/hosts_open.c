@@ -80,6 +80,7 @@ weft_status wf_hosts_possible(void)
 /* ---- making ---- */
 
 #define STAGE_BYTES (UINT64_C(16) << 20)
+#define LEAST_STAGE UINT64_C(4096)
 
 /* What every rank shows the others before anybody listens. */
 struct card {
@@ -139,6 +140,7 @@ static weft_status describe(struct wf_cpu_comm *comm, struct card *card)
     CPU_TRY(wf_hosts_library(&comm->other_hosts->bridge));
     CPU_TRY(wf_cpu_random(&card->key, sizeof card->key));
     card->stage_bytes = wf_cpu_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES);
+    if (card->stage_bytes < LEAST_STAGE) card->stage_bytes = LEAST_STAGE;
     return wf_hosts_addresses_find(&card->addresses);
 }
 

@@ -30,5 +30,9 @@ expect 2 "--dtype f31: wanted is a dtype" coll --dtype f31
 expect 2 "--memory shm: wanted is alloc or malloc" coll --memory shm
 expect 2 "did you mean --ranks?" coll --rank 2
 WEFT_BACKEND=nothing expect 1 "nothing" coll --sizes 8
+# ranks that a launcher started, which here pretends that each has a host of its own
+each_its_host() { "$weft" run -n 2 sh -c "WEFT_HOST_ID=host\$WEFT_RANK exec \"\$@\"" sh "$@"; }
+WEFT_GLOO_LIB=/nonexistent.so expect 1 "without Gloo gloo-cpu serves one host only" \
+    each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
 expect 0 "example:" coll --help
 finish

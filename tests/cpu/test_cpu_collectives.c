@@ -216,7 +216,7 @@ END_TEST
 /* Pretended hosts: Gloo carries what leaves one.  A small stage makes for many rounds. */
 static void run_hosts(bool threads, const char *stage)
 {
-    struct ranks_options options = {.size = 7,
+    struct ranks_options options = {.size = threads ? 7 : 4,
                                     .threads = threads,
                                     .timeout_ns = INT64_C(60000000000),
                                     .host_of = {0, 1, 0, 2, 2, 0, 1},
@@ -230,20 +230,17 @@ static void run_hosts(bool threads, const char *stage)
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
     ranks_knob("WEFT_GLOO_STAGE", stage);
     ck_assert_int_eq(ranks_run(&options), 0);
-    options.size = 2;
-    ck_assert_int_eq(ranks_run(&options), 0);
 }
 
 START_TEST(collectives_are_right_between_hosts)
 {
-    run_hosts(false, "100K");
     run_hosts(false, "16M");
 }
 END_TEST
 
 START_TEST(collectives_are_right_between_hosts_of_threads)
 {
-    run_hosts(true, "300K");
+    run_hosts(true, "100K");
 }
 END_TEST
 
