@@ -17,15 +17,15 @@ static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
     return status == WEFT_OK ? status : wf_fail_context(status, "listing a step's regions");
 }
 
-/* RANKS as ranks of the action's communicator. */
-static weft_status translate(const struct weft_bound *bound, const struct wf_action *action,
-                             struct wf_parts *parts)
+weft_status wf_action_translate(const struct weft_bound *bound, const struct wf_action *action,
+                                struct wf_parts *parts)
 {
     for (uint32_t i = 0; i < parts->rank_count; i++) {
         int32_t world = weft_comm_world_rank(bound->parent, parts->ranks[i]);
         int32_t rank = weft_comm_find_rank(action->comm, world);
         if (rank < 0)
-            return wf_fail(WEFT_ERR_INTERNAL, "rank %d is read but takes no part", parts->ranks[i]);
+            return wf_fail(WEFT_ERR_INTERNAL, "rank %d has a part but is not in the group",
+                           parts->ranks[i]);
         parts->ranks[i] = rank;
     }
     return WEFT_OK;
@@ -69,7 +69,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
         set_all_reduce(action);
         return WEFT_OK;
     }
-    WF_TRY(translate(bound, action, parts));
+    WF_TRY(wf_action_translate(bound, action, parts));
     if (bound->packed) {
         action->way = WF_PACKED;
         return wf_packing_set(bound, action, parts);

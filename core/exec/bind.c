@@ -157,6 +157,23 @@ static weft_status set_steps(struct binding *b)
     return WEFT_OK;
 }
 
+/* Actions run one after the other, so one staging pool serves all. */
+static weft_status set_staging(struct weft_bound *bound)
+{
+    uint64_t most = 0, bytes;
+
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        bytes = wf_packing_bytes(&bound->actions[i]);
+        if (bytes > most) most = bytes;
+    }
+    if (most == 0) return WEFT_OK;
+    WF_TRY(weft_alloc(bound->context, most, WEFT_MEMORY_DEVICE, &bound->staging));
+    bound->scratch_bytes += most;
+    for (uint32_t i = 0; i < bound->action_count; i++)
+        wf_packing_place(&bound->actions[i], bound->staging);
+    return WEFT_OK;
+}
+
 static void plan_copies(struct binding *b, const weft_plan *plan, bool in_place)
 {
     uint32_t count = plan->step_count;
@@ -193,7 +210,8 @@ static weft_status fill_in(struct binding *b)
     WF_TRY(set_places(bound));
     if (plan->step_count == 0 && !b->copy_first)
         return wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides);
-    return set_steps(b);
+    WF_TRY(set_steps(b));
+    return set_staging(bound);
 }
 
 static weft_status check(const weft_plan *plan, const weft_comm *comm)
@@ -303,6 +321,8 @@ void weft_bound_release(weft_bound **bound)
     for (int i = 0; i < 2; i++)
         if (weft_free(mine->context, mine->scratch[i]) != WEFT_OK)
             wf_log(WF_WARNING, "scratch was not freed: %s", weft_last_error());
+    if (weft_free(mine->context, mine->staging) != WEFT_OK)
+        wf_log(WF_WARNING, "staging was not freed: %s", weft_last_error());
     weft_plan_release(&mine->plan);
     wf_free(mine);
 }

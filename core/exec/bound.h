@@ -1,7 +1,8 @@
 /* bound.h - a plan bound to communicators and scratch.
  *
- * bind.c makes it and its communicators, action.c turns a step into what this rank does, run.c does
- * it, identity.c makes single elements. */
+ * bind.c makes it and its communicators, action.c turns a step into what this rank does, packing.c
+ * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
+ * does it, identity.c makes single elements. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -18,15 +19,25 @@ enum wf_way {
     WF_COPY,       /* local regions */
     WF_PULL,       /* read straight out of the others' memory */
     WF_COLLECTIVE, /* the plugin's own, on whole buffers */
-    WF_PACKED      /* pack, all_to_all_v, unpack */
+    WF_PACKED      /* pack, collective, unpack */
 };
 
-/* The packed way.  Offsets and counts are in elements, by rank of the communicator. */
+/* One side of the packed way: what goes out, or what comes in.  Where messages lie in the tensor
+ * itself, each in one run, there is no staging. */
+struct wf_messages {
+    uint64_t *counts, *offsets; /* in elements, by rank of the communicator */
+    uint64_t staged;            /* elements of staging; 0: the tensor itself */
+    void *staging;              /* in the bound plan's pool */
+    void *list;                 /* regions between tensor and staging; NULL: none */
+};
+
 struct wf_packing {
-    void *pack;            /* list: input -> send buffer */
-    void *send, *receive;  /* staging, the bound plan's */
-    const void **arrivals; /* where in the receive buffer each of the parts' ranks arrives */
-    uint64_t *send_counts, *send_offsets, *receive_counts, *receive_offsets;
+    uint32_t collective; /* an all-to-all, or a gathering or scattering of whole shards */
+    struct wf_messages out, in;
+    uint32_t holders;      /* of what comes in: more than 1 where unpacking reduces */
+    uint32_t block_count;  /* of ranks that unpacking reads from */
+    int32_t *blocks;       /* their ranks of the communicator */
+    const void **arrivals; /* where in the staging each of them arrives */
 };
 
 struct wf_action {
@@ -52,8 +63,8 @@ struct weft_bound {
     void *device;
     const weft_device_table *device_table;
     const weft_kernel_table *kernel;
-    void *scratch[2];
-    uint64_t scratch_bytes; /* with staging */
+    void *scratch[2], *staging; /* the staging serves one action after the other */
+    uint64_t scratch_bytes;     /* with staging */
     bool in_place, packed;
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
     uint32_t action_count;
@@ -68,6 +79,9 @@ struct weft_bound {
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
+/* Change the ranks of PARTS, which the plan's meshes number, to those of the communicator. */
+weft_status wf_action_translate(const struct weft_bound *bound, const struct wf_action *action,
+                                struct wf_parts *parts) WF_NODISCARD;
 
 /* ---- packing.c ---- */
 
@@ -75,8 +89,32 @@ void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
 weft_status wf_packing_set(struct weft_bound *bound, struct wf_action *action,
                            const struct wf_parts *parts) WF_NODISCARD;
 void wf_packing_clear(struct weft_bound *bound, struct wf_action *action);
+/* Bytes of staging that ACTION needs. */
+uint64_t wf_packing_bytes(const struct wf_action *action);
+/* Give ACTION its staging. */
+void wf_packing_place(struct wf_action *action, void *staging);
 weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_action *action,
                            const void *in, void *out, weft_stream *stream) WF_NODISCARD;
+
+/* ---- messages.c ---- */
+
+/* Which side of its region lies in the tensor. */
+enum wf_end { WF_END_SOURCE, WF_END_TARGET };
+
+/* How a tensor's regions become messages: PEERS names, by its other end's index, the rank of the
+ * communicator that a region goes to or comes from; with HOLDERS, the first of so many. */
+struct wf_letter {
+    enum wf_end end;
+    const int32_t *peers;
+    int32_t size; /* of the communicator */
+    uint32_t holders;
+    bool in_rank_order; /* the collective has all messages at equal distances, by rank */
+};
+
+/* Lay out REGIONS as MESSAGES, whose counts and offsets are allocated and zero.  Where staging is
+ * needed, the regions' other ends are changed to it, and no list is made yet. */
+void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region *regions,
+                     struct wf_messages *messages);
 
 /* ---- identity.c ---- */
 

@@ -56,6 +56,11 @@ struct wf_share {
 bool wf_step_is_local(const struct wf_step *step);
 /* Is the output's memory, on some rank, filled, scaled or reduced as one run of elements? */
 bool wf_step_needs_dense_output(const struct wf_step *step);
+/* Does every rank of a group read the whole shards of all, on one mesh: an all-gather by any name?
+ * Depends on the step alone, so ranks agree. */
+bool wf_step_gathers_shards(const struct wf_step *step);
+/* Is every rank's shard the reduction of a part of all its group's: a reduce-scatter? */
+bool wf_step_scatters_shards(const struct wf_step *step);
 /* RANK's share of STEP.  OUT_STRIDES are those of its output and IN_STRIDES, which only local steps
  * may have, of its input; NULL: row-major without gaps. */
 weft_status wf_share_of(const struct wf_step *step, int32_t rank, const int64_t *in_strides,

@@ -2,146 +2,238 @@
  * wants goes into one message for it, and what arrives is put, or reduced, into place.
  *
  * The two sides of a message agree on its order without a word: both cut the overlap of the same
- * two shards into the same regions. */
+ * two shards into the same regions.  Where whole shards are gathered or scattered, the backend's
+ * own collective carries the messages. */
 #include "bound.h"
 
 #include <string.h>
 
-static int64_t region_elements(const weft_region *r)
-{
-    int64_t elements = 1;
+/* ---- which collective ---- */
 
-    for (uint32_t d = 0; d < r->dims; d++)
-        elements *= r->extent[d];
-    return elements;
+static bool is_native(const struct wf_action *action, uint32_t collective)
+{
+    uint32_t level;
+
+    return weft_comm_support(action->comm, collective, action->dtype, action->reduction, &level) ==
+               WEFT_OK &&
+           level == WEFT_SUPPORT_NATIVE;
 }
 
-/* Strides of a region that lies packed. */
-static void pack_strides(const weft_region *r, int64_t *strides)
+/* Do all members have as many elements of SPEC? */
+static bool shares_evenly(const struct weft_bound *bound, const struct wf_action *action,
+                          const weft_spec *spec)
 {
-    int64_t stride = 1;
+    int64_t elements = 0;
 
-    for (uint32_t d = r->dims; d-- > 0; stride *= r->extent[d])
-        strides[d] = stride;
-}
-
-static weft_status stage(struct weft_bound *bound, uint64_t elements, uint32_t dtype, void **out)
-{
-    uint64_t bytes = elements * wf_dtype_bytes(dtype);
-
-    WF_TRY(weft_alloc(bound->context, bytes, WEFT_MEMORY_DEVICE, out));
-    bound->scratch_bytes += bytes;
-    return WEFT_OK;
-}
-
-/* Regions of PARTS with their targets packed one after the other, reader by reader. */
-static weft_status set_pack(struct weft_bound *bound, struct wf_action *action,
-                            struct wf_parts *serve)
-{
-    struct wf_packing *p = &action->packing;
-    uint64_t at = 0;
-
-    for (uint64_t i = 0; i < serve->region_count; i++) {
-        weft_region *r = &serve->regions[i];
-        int32_t world = weft_comm_world_rank(bound->parent, serve->ranks[r->target]);
-        int32_t reader = weft_comm_find_rank(action->comm, world);
-        if (reader < 0) return wf_fail(WEFT_ERR_INTERNAL, "a reader takes no part in the step");
-        if (p->send_counts[reader] == 0) p->send_offsets[reader] = at;
-        r->target = 0;
-        r->target_offset = (int64_t)at;
-        pack_strides(r, r->target_stride);
-        at += (uint64_t)region_elements(r);
-        p->send_counts[reader] += (uint64_t)region_elements(r);
+    for (int32_t i = 0; i < action->comm->size; i++) {
+        int32_t world = weft_comm_world_rank(action->comm, i);
+        struct wf_shard shard;
+        wf_shard_of(spec, weft_comm_find_rank(bound->parent, world), &shard);
+        if (i == 0) elements = shard.elements;
+        if (shard.elements != elements) return false;
     }
-    WF_TRY(stage(bound, at, action->dtype, &p->send));
-    if (serve->region_count == 0) return WEFT_OK;
+    return true;
+}
+
+/* All members choose alike: from the step, their shards' sizes, and what the backend can do. */
+static uint32_t choose(const struct weft_bound *bound, const struct wf_action *action)
+{
+    const struct wf_step *step = action->step;
+
+    if (wf_step_gathers_shards(step))
+        return shares_evenly(bound, action, step->from) ? WEFT_COLL_ALL_GATHER
+                                                        : WEFT_COLL_ALL_GATHER_V;
+    if (wf_step_scatters_shards(step)) {
+        uint32_t collective = shares_evenly(bound, action, step->to) ? WEFT_COLL_REDUCE_SCATTER
+                                                                     : WEFT_COLL_REDUCE_SCATTER_V;
+        if (is_native(action, collective)) return collective;
+    }
+    return WEFT_COLL_ALL_TO_ALL_V;
+}
+
+static bool reduces_on_the_way(const struct wf_packing *p)
+{
+    return p->collective == WEFT_COLL_REDUCE_SCATTER || p->collective == WEFT_COLL_REDUCE_SCATTER_V;
+}
+
+static bool gathers(const struct wf_packing *p)
+{
+    return p->collective == WEFT_COLL_ALL_GATHER || p->collective == WEFT_COLL_ALL_GATHER_V;
+}
+
+/* ---- the two sides ---- */
+
+static weft_status make_list(struct weft_bound *bound, const struct wf_action *action,
+                             uint64_t count, const weft_region *regions, void **list)
+{
     return bound->kernel->regions_create(bound->device, (uint32_t)wf_dtype_bytes(action->dtype),
-                                         serve->region_count, serve->regions, &p->pack);
+                                         count, regions, list);
 }
 
-/* Regions of PARTS with their sources packed, as they arrive from each rank of a block. */
-static weft_status set_unpack(struct weft_bound *bound, struct wf_action *action,
-                              const struct wf_parts *parts)
+static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
 {
     struct wf_packing *p = &action->packing;
-    weft_region *regions = wf_alloc(parts->region_count * sizeof *regions);
-    weft_status status = WEFT_OK;
-    uint64_t at = 0;
+    struct wf_letter letter = {.end = WF_END_SOURCE,
+                               .size = action->comm->size,
+                               .holders = 1,
+                               .in_rank_order = p->collective == WEFT_COLL_REDUCE_SCATTER};
+    struct wf_parts serve;
+    weft_status status;
 
-    if (regions == NULL) return wf_fail_memory(parts->region_count * sizeof *regions);
-    for (uint64_t i = 0; i < parts->region_count; i++) {
-        weft_region *r = &regions[i];
-        *r = parts->regions[i];
-        for (uint32_t h = 0; h < parts->holders; h++) {
-            int32_t holder = parts->ranks[r->source + h];
-            if (h == 0) r->source_offset = (int64_t)p->receive_counts[holder];
-            p->receive_counts[holder] += (uint64_t)region_elements(r);
+    WF_TRY(wf_parts_serve(action->step->from, action->step->to, weft_comm_rank(bound->parent), NULL,
+                          &serve));
+    status = wf_action_translate(bound, action, &serve);
+    letter.peers = serve.ranks;
+    if (status == WEFT_OK) {
+        wf_messages_lay(&letter, serve.region_count, serve.regions, &p->out);
+        /* Messages of one list lie one after the other in one buffer. */
+        for (uint64_t i = 0; i < serve.region_count && p->out.staged > 0; i++) {
+            weft_region *r = &serve.regions[i];
+            r->target_offset += (int64_t)p->out.offsets[serve.ranks[r->target]];
+            r->target = 0;
         }
-        pack_strides(r, r->source_stride);
+        if (p->out.staged > 0)
+            status = make_list(bound, action, serve.region_count, serve.regions, &p->out.list);
     }
-    for (int32_t rank = 0; rank < action->comm->size; rank++) {
-        p->receive_offsets[rank] = at;
-        at += p->receive_counts[rank];
-    }
-    status = stage(bound, at, action->dtype, &p->receive);
-    for (uint32_t i = 0; i < parts->rank_count && status == WEFT_OK; i++)
-        p->arrivals[i] = (const char *)p->receive +
-                         p->receive_offsets[parts->ranks[i]] * wf_dtype_bytes(action->dtype);
-    if (status == WEFT_OK && parts->region_count > 0)
-        status =
-            bound->kernel->regions_create(bound->device, (uint32_t)wf_dtype_bytes(action->dtype),
-                                          parts->region_count, regions, &action->regions);
+    wf_parts_free(&serve);
+    return status;
+}
+
+static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
+                          const struct wf_parts *parts)
+{
+    struct wf_packing *p = &action->packing;
+    struct wf_letter letter = {.end = WF_END_TARGET,
+                               .peers = p->blocks,
+                               .size = action->comm->size,
+                               .holders = p->holders,
+                               .in_rank_order = p->collective == WEFT_COLL_ALL_GATHER};
+    size_t bytes = parts->region_count * sizeof(weft_region);
+    weft_region *regions;
+    weft_status status = WEFT_OK;
+
+    if (parts->region_count == 0) return WEFT_OK;
+    regions = wf_alloc(bytes);
+    if (regions == NULL) return wf_fail_memory(bytes);
+    memcpy(regions, parts->regions, bytes);
+    wf_messages_lay(&letter, parts->region_count, regions, &p->in);
+    if (p->in.staged > 0)
+        status = make_list(bound, action, parts->region_count, regions, &p->in.list);
     wf_free(regions);
     return status;
+}
+
+static void set_collective(struct wf_action *action)
+{
+    const struct wf_packing *p = &action->packing;
+
+    action->collective = (weft_collective_args){
+        .struct_size = sizeof(weft_collective_args),
+        .collective = p->collective,
+        .dtype = action->dtype,
+        .reduction = reduces_on_the_way(p) ? action->reduction : 0,
+        .root = -1,
+    };
+    if (p->collective == WEFT_COLL_ALL_GATHER) action->collective.count = p->in.counts[0];
+    if (p->collective == WEFT_COLL_REDUCE_SCATTER) action->collective.count = p->out.counts[0];
+    action->collective.send_counts = p->out.counts;
+    action->collective.send_offsets = p->out.offsets;
+    action->collective.recv_counts = p->in.counts;
+    action->collective.recv_offsets = p->in.offsets;
+}
+
+/* ---- setting and clearing ---- */
+
+static weft_status allocate(struct wf_action *action, const struct wf_parts *parts)
+{
+    struct wf_packing *p = &action->packing;
+    size_t size = (size_t)action->comm->size;
+
+    p->holders = reduces_on_the_way(p) ? 1 : parts->holders;
+    p->block_count = reduces_on_the_way(p) ? 1 : parts->rank_count;
+    p->out.counts = wf_calloc(4 * size, sizeof *p->out.counts);
+    p->blocks = wf_calloc(p->block_count, sizeof *p->blocks);
+    p->arrivals = wf_calloc(p->block_count, sizeof *p->arrivals);
+    if (p->out.counts == NULL || p->blocks == NULL || p->arrivals == NULL)
+        return wf_fail_memory(4 * size * sizeof *p->out.counts);
+    p->out.offsets = p->out.counts + size;
+    p->in.counts = p->out.offsets + size;
+    p->in.offsets = p->in.counts + size;
+    /* What was reduced on the way comes as if from rank 0 alone. */
+    if (!reduces_on_the_way(p) && parts->rank_count > 0)
+        memcpy(p->blocks, parts->ranks, parts->rank_count * sizeof *p->blocks);
+    return WEFT_OK;
 }
 
 weft_status wf_packing_set(struct weft_bound *bound, struct wf_action *action,
                            const struct wf_parts *parts)
 {
     struct wf_packing *p = &action->packing;
-    size_t size = (size_t)action->comm->size;
-    struct wf_parts serve;
-    weft_status status;
 
-    p->send_counts = wf_calloc(4 * size, sizeof *p->send_counts);
-    p->arrivals = wf_calloc(parts->rank_count, sizeof *p->arrivals);
-    if (p->send_counts == NULL || p->arrivals == NULL)
-        return wf_fail_memory(4 * size * sizeof *p->send_counts);
-    p->send_offsets = p->send_counts + size;
-    p->receive_counts = p->send_offsets + size;
-    p->receive_offsets = p->receive_counts + size;
-    WF_TRY(wf_parts_serve(action->step->from, action->step->to, weft_comm_rank(bound->parent), NULL,
-                          &serve));
-    status = set_pack(bound, action, &serve);
-    if (status == WEFT_OK) status = set_unpack(bound, action, parts);
-    wf_parts_free(&serve);
-    return status;
+    p->collective = choose(bound, action);
+    WF_TRY(allocate(action, parts));
+    if (!gathers(p)) WF_TRY(set_out(bound, action));
+    WF_TRY(set_in(bound, action, parts));
+    set_collective(action);
+    return WEFT_OK;
 }
 
 void wf_packing_clear(struct weft_bound *bound, struct wf_action *action)
 {
     struct wf_packing *p = &action->packing;
 
-    if (p->pack != NULL) bound->kernel->regions_destroy(p->pack);
-    if (weft_free(bound->context, p->send) != WEFT_OK ||
-        weft_free(bound->context, p->receive) != WEFT_OK)
-        wf_log(WF_WARNING, "staging memory was not freed: %s", weft_last_error());
+    if (p->out.list != NULL) bound->kernel->regions_destroy(p->out.list);
+    if (p->in.list != NULL) bound->kernel->regions_destroy(p->in.list);
+    wf_free(p->blocks);
     wf_free(p->arrivals);
-    wf_free(p->send_counts);
+    wf_free(p->out.counts);
 }
+
+/* ---- staging ---- */
+
+/* Staging begins where vector accesses are aligned. */
+static uint64_t staged_bytes(const struct wf_messages *messages, uint32_t dtype)
+{
+    return (messages->staged * wf_dtype_bytes(dtype) + 255) & ~UINT64_C(255);
+}
+
+uint64_t wf_packing_bytes(const struct wf_action *action)
+{
+    return staged_bytes(&action->packing.out, action->dtype) +
+           staged_bytes(&action->packing.in, action->dtype);
+}
+
+void wf_packing_place(struct wf_action *action, void *staging)
+{
+    struct wf_packing *p = &action->packing;
+    char *in = (char *)staging + staged_bytes(&p->out, action->dtype);
+
+    if (p->out.staged > 0) p->out.staging = staging;
+    if (p->in.staged == 0) return;
+    p->in.staging = in;
+    for (uint32_t i = 0; i < p->block_count; i++)
+        p->arrivals[i] = in + p->in.offsets[p->blocks[i]] * wf_dtype_bytes(action->dtype);
+}
+
+/* ---- running ---- */
 
 weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_action *action,
                            const void *in, void *out, weft_stream *stream)
 {
     const struct wf_packing *p = &action->packing;
+    weft_collective_args args = action->collective;
 
-    if (p->pack != NULL)
-        WF_TRY(bound->kernel->regions_copy(p->pack, &in, (void *const *)&p->send, stream));
-    WF_TRY(weft_all_to_all_v(action->comm, p->send, p->send_counts, p->send_offsets, p->receive,
-                             p->receive_counts, p->receive_offsets, action->dtype, stream));
-    if (action->regions == NULL) return WEFT_OK;
-    if (action->holders == 1)
-        return bound->kernel->regions_copy(action->regions, p->arrivals, &out, stream);
-    return bound->kernel->regions_reduce(action->regions, action->dtype, action->reduction,
-                                         action->holders, p->arrivals, &out, stream);
+    args.send = in;
+    args.recv = out;
+    args.stream = stream;
+    if (p->out.list != NULL) {
+        WF_TRY(bound->kernel->regions_copy(p->out.list, &in, &p->out.staging, stream));
+        args.send = p->out.staging;
+    }
+    if (p->in.list != NULL) args.recv = p->in.staging;
+    WF_TRY(weft_collective(action->comm, &args));
+    if (p->in.list == NULL) return WEFT_OK;
+    if (p->holders == 1) return bound->kernel->regions_copy(p->in.list, p->arrivals, &out, stream);
+    return bound->kernel->regions_reduce(p->in.list, action->dtype, action->reduction, p->holders,
+                                         p->arrivals, &out, stream);
 }

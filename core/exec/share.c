@@ -48,6 +48,48 @@ bool wf_step_needs_dense_output(const struct wf_step *step)
     return false;
 }
 
+/* Do the axes of AXES split SPEC, each inside of all other axes that split the same dimension? */
+static bool splits_innermost(const weft_spec *spec, uint32_t axes)
+{
+    const struct wf_layout *layout = &spec->layout;
+    uint32_t found = 0;
+
+    for (int32_t i = 0; i < layout->split_count; i++) {
+        bool is_last =
+            i + 1 == layout->split_count || layout->splits[i + 1].dim != layout->splits[i].dim;
+        bool moves = axes >> layout->splits[i].axis & 1;
+        if (moves && !is_last && !(axes >> layout->splits[i + 1].axis & 1)) return false;
+        if (moves) found |= UINT32_C(1) << layout->splits[i].axis;
+    }
+    return found == axes;
+}
+
+/* Are the step's axes of KIND in SPEC, and do all others stay as they are? */
+static bool only_axes_of_kind(const struct wf_step *step, const weft_spec *spec, uint32_t kind)
+{
+    if (!one_mesh(step) || step->axes == 0) return false;
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        if (step->axes >> a & 1) {
+            if (place(spec, a)->kind != kind) return false;
+        } else if (!wf_placement_same(place(step->from, a), place(step->to, a))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool wf_step_gathers_shards(const struct wf_step *step)
+{
+    return only_axes_of_kind(step, step->to, WEFT_PLACE_REPLICATE) &&
+           splits_innermost(step->from, step->axes);
+}
+
+bool wf_step_scatters_shards(const struct wf_step *step)
+{
+    return only_axes_of_kind(step, step->from, WEFT_PLACE_PARTIAL) &&
+           splits_innermost(step->to, step->axes);
+}
+
 /* What a local step leaves of the value: copies become partials that coordinate 0 holds, and a
  * shard becomes a sum's contribution with zeros around it. */
 static void place_partials(const struct wf_step *step, int32_t rank, struct wf_share *out)

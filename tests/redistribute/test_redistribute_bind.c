@@ -216,7 +216,46 @@ START_TEST(two_communicators_redistribute_at_the_same_time)
 }
 END_TEST
 
+/* Staging is counted in blocks of 256 bytes, for each side that needs any. */
+static const struct {
+    const char *from, *to;
+    uint64_t staged;
+} messages[] = {
+    {"f32[8,8] S(0)", "f32[8,8] R", 0},      {"f32[8,8] S(1)", "f32[8,8] R", 256},
+    {"f32[8,8] P", "f32[8,8] S(0)", 0},      {"f32[8,8] P", "f32[8,8] S(1)", 256},
+    {"f32[8,8] S(0)", "f32[8,8] S(1)", 256}, {"f32[8,8] S(1)", "f32[8,8] S(0)", 256},
+    {"f32[7,8] S(0)", "f32[7,8] R", 0},      {"f32[7,8] P", "f32[7,8] S(0)", 0},
+};
+
+static weft_status bind_packed(void *argument)
+{
+    weft_bind_options packed = {.struct_size = sizeof packed, .packed = true};
+    weft_context *context = NULL;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    for (size_t i = 0; i < WF_COUNT(messages); i++) {
+        weft_plan *plan = plan_of("4", messages[i].from, messages[i].to);
+        weft_bound *bound = NULL;
+        WF_TRY(weft_plan_bind(plan, weft_world(context), &packed, &bound));
+        if (weft_bound_scratch(bound) != messages[i].staged)
+            return wf_fail(WEFT_ERR_INTERNAL, "%s to %s stages %llu bytes", messages[i].from,
+                           messages[i].to, (unsigned long long)weft_bound_scratch(bound));
+        weft_bound_release(&bound);
+        weft_plan_release(&plan);
+    }
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(messages_that_lie_in_the_tensor_are_not_staged)
+{
+    on_ranks(bind_packed);
+}
+END_TEST
+
 SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
       ranks_with_different_plans_are_told_so, nobody_waits_for_a_rank_without_memory,
       a_mesh_beyond_the_communicator_is_refused, running_a_bound_plan_allocates_nothing,
-      two_communicators_redistribute_at_the_same_time)
+      two_communicators_redistribute_at_the_same_time,
+      messages_that_lie_in_the_tensor_are_not_staged)

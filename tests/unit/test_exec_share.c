@@ -96,6 +96,48 @@ START_TEST(a_gather_reads_the_others)
 }
 END_TEST
 
+START_TEST(whole_shards_are_gathered_where_the_axes_are_innermost)
+{
+    struct made_step inner =
+        step_of(WEFT_STEP_ALL_GATHER, "2x3", "f32[12] S(0),S(0)", "f32[12] S(0),R");
+    struct made_step outer =
+        step_of(WEFT_STEP_ALL_GATHER, "2x3", "f32[12] S(0),S(0)", "f32[12] R,S(0)");
+    struct made_step both =
+        step_of(WEFT_STEP_ALL_GATHER, "2x3", "f32[12] S(0),S(0)", "f32[12] R,R");
+
+    inner.step.axes = 2;
+    both.step.axes = 3;
+    ck_assert(wf_step_gathers_shards(&inner.step));
+    ck_assert(!wf_step_gathers_shards(&outer.step));
+    ck_assert(wf_step_gathers_shards(&both.step));
+    ck_assert(!wf_step_scatters_shards(&inner.step));
+    drop(&inner);
+    drop(&outer);
+    drop(&both);
+}
+END_TEST
+
+START_TEST(partials_are_scattered_where_they_become_innermost_shards)
+{
+    struct made_step inner =
+        step_of(WEFT_STEP_REDUCE_SCATTER, "2x3", "f32[12] S(0),P", "f32[12] S(0),S(0)");
+    struct made_step outer =
+        step_of(WEFT_STEP_REDUCE_SCATTER, "2x3", "f32[12] P,S(0)", "f32[12] S(0),S(0)");
+    struct made_step moved =
+        step_of(WEFT_STEP_EXCHANGE, "2x3", "f32[12,4] S(0),P", "f32[12,4] S(1),S(0)");
+
+    inner.step.axes = moved.step.axes = 2;
+    ck_assert(wf_step_scatters_shards(&inner.step));
+    ck_assert(!wf_step_scatters_shards(&outer.step));
+    ck_assert(!wf_step_scatters_shards(&moved.step));
+    ck_assert(!wf_step_gathers_shards(&inner.step));
+    drop(&inner);
+    drop(&outer);
+    drop(&moved);
+}
+END_TEST
+
 SUITE(exec_share, a_slice_reads_its_own_rank, copies_become_one_value_and_identities,
       copies_become_averages_as_they_are, a_shard_becomes_a_contribution_with_zeros_around_it,
-      a_gather_reads_the_others)
+      a_gather_reads_the_others, whole_shards_are_gathered_where_the_axes_are_innermost,
+      partials_are_scattered_where_they_become_innermost_shards)

@@ -1,0 +1,100 @@
+/* messages.c - one side of an exchange: a tensor's regions as one message per rank.
+ *
+ * A message is all that goes to, or comes from, one rank, region after region.  Where the regions
+ * lie that way in the tensor already, it is the message. */
+#include "bound.h"
+
+static int64_t region_elements(const weft_region *r)
+{
+    int64_t elements = 1;
+
+    for (uint32_t d = 0; d < r->dims; d++)
+        elements *= r->extent[d];
+    return elements;
+}
+
+static int64_t *strides_at(weft_region *r, enum wf_end end)
+{
+    return end == WF_END_SOURCE ? r->source_stride : r->target_stride;
+}
+
+static int64_t *offset_at(weft_region *r, enum wf_end end)
+{
+    return end == WF_END_SOURCE ? &r->source_offset : &r->target_offset;
+}
+
+static enum wf_end other(enum wf_end end)
+{
+    return end == WF_END_SOURCE ? WF_END_TARGET : WF_END_SOURCE;
+}
+
+static uint32_t peer_index(const weft_region *r, enum wf_end end)
+{
+    return end == WF_END_SOURCE ? r->target : r->source;
+}
+
+static bool lies_in_one_run(weft_region *r, enum wf_end end)
+{
+    const int64_t *strides = strides_at(r, end);
+    int64_t stride = 1;
+
+    for (uint32_t d = r->dims; d-- > 0; stride *= r->extent[d])
+        if (strides[d] != stride) return false;
+    return true;
+}
+
+/* Count, and note where messages begin that lie in the tensor.  Do all lie there? */
+static bool find_in_tensor(const struct wf_letter *letter, uint64_t count, weft_region *regions,
+                           struct wf_messages *messages)
+{
+    bool found = letter->holders == 1;
+
+    for (uint64_t i = 0; i < count; i++) {
+        weft_region *r = &regions[i];
+        const int32_t *peers = &letter->peers[peer_index(r, letter->end)];
+        uint64_t at = (uint64_t)*offset_at(r, letter->end);
+        uint64_t elements = (uint64_t)region_elements(r);
+        if (messages->counts[peers[0]] == 0) messages->offsets[peers[0]] = at;
+        found = found && lies_in_one_run(r, letter->end) &&
+                at == messages->offsets[peers[0]] + messages->counts[peers[0]];
+        for (uint32_t h = 0; h < letter->holders; h++)
+            messages->counts[peers[h]] += elements;
+    }
+    for (int32_t rank = 0; rank < letter->size && letter->in_rank_order; rank++)
+        found = found && messages->offsets[rank] == (uint64_t)rank * messages->counts[rank];
+    return found;
+}
+
+/* The other ends of REGIONS go on from where each peer's message begins (holders: in theirs). */
+static void point_at_staging(const struct wf_letter *letter, uint64_t count, weft_region *regions,
+                             struct wf_messages *messages)
+{
+    enum wf_end staging = other(letter->end);
+
+    for (int32_t rank = 0; rank < letter->size; rank++)
+        messages->counts[rank] = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        weft_region *r = &regions[i];
+        const int32_t *peers = &letter->peers[peer_index(r, letter->end)];
+        int64_t *strides = strides_at(r, staging), stride = 1;
+        uint64_t elements = (uint64_t)region_elements(r);
+
+        *offset_at(r, staging) = (int64_t)messages->counts[peers[0]];
+        for (uint32_t d = r->dims; d-- > 0; stride *= r->extent[d])
+            strides[d] = stride;
+        for (uint32_t h = 0; h < letter->holders; h++)
+            messages->counts[peers[h]] += elements;
+    }
+}
+
+void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region *regions,
+                     struct wf_messages *messages)
+{
+    messages->staged = 0;
+    if (find_in_tensor(letter, count, regions, messages)) return;
+    for (int32_t rank = 0; rank < letter->size; rank++) {
+        messages->offsets[rank] = messages->staged;
+        messages->staged += messages->counts[rank];
+    }
+    point_at_staging(letter, count, regions, messages);
+}
