@@ -211,6 +211,36 @@ static void copy_transposed(const struct wf_cpu_box *box, size_t element, int ac
                    target + at.line.target * size);
 }
 
+/* Do the last two dimensions make rows, dense on both sides, that are better not copied in order?
+ */
+static bool is_worth_hopping(const struct wf_cpu_box *box, size_t element)
+{
+    int inner = box->dims - 1;
+
+    return inner >= 1 && box->source_stride[inner] == 1 && box->target_stride[inner] == 1 &&
+           wf_cpu_rows_worth_hopping((size_t)box->extent[inner] * element, box->extent[inner - 1]);
+}
+
+static void copy_rows(const struct wf_cpu_box *box, size_t element, const unsigned char *source,
+                      unsigned char *target)
+{
+    int inner = box->dims - 1, rows = inner - 1;
+    int64_t size = (int64_t)element;
+    struct wf_cpu_rows group = {.target_step = box->target_stride[rows] * size,
+                                .source_step = box->source_stride[rows] * size,
+                                .bytes = (size_t)(box->extent[inner] * size),
+                                .count = box->extent[rows]};
+    struct wf_cpu_box outer = *box;
+    struct wf_cpu_line_walk at = {0};
+
+    outer.extent[rows] = 1;
+    while (wf_cpu_box_next_line(&outer, &at)) {
+        group.target = target + at.line.target * size;
+        group.source = source + at.line.source * size;
+        wf_cpu_rows_hop(&group);
+    }
+}
+
 void wf_cpu_box_copy(const struct wf_cpu_box *box, size_t element, const void *source, void *target)
 {
     struct wf_cpu_line_walk at = {0};
@@ -219,6 +249,10 @@ void wf_cpu_box_copy(const struct wf_cpu_box *box, size_t element, const void *s
 
     if (across >= 0) {
         copy_transposed(box, element, across, source, target);
+        return;
+    }
+    if (is_worth_hopping(box, element)) {
+        copy_rows(box, element, source, target);
         return;
     }
     while (wf_cpu_box_next_line(box, &at))

@@ -46,6 +46,22 @@ bool wf_cpu_box_next_line(const struct wf_cpu_box *box, struct wf_cpu_line_walk 
 void wf_cpu_copy_strided(size_t element, void *target, int64_t target_stride, const void *source,
                          int64_t source_stride, int64_t count);
 
+/* ---- cpu_rows.c ---- */
+
+/* COUNT rows of BYTES each; steps in bytes. */
+struct wf_cpu_rows {
+    unsigned char *target;
+    const unsigned char *source;
+    int64_t target_step, source_step;
+    size_t bytes;
+    int64_t count;
+};
+
+/* Are ROWS rows of ROW bytes copied faster by wf_cpu_rows_hop than one by one? */
+bool wf_cpu_rows_worth_hopping(size_t row, int64_t rows);
+/* Copy rows of 1 KiB and more, piece by piece in no order. */
+void wf_cpu_rows_hop(const struct wf_cpu_rows *rows);
+
 /* ---- cpu_regions.c: the kernel table's part ---- */
 
 weft_status wf_cpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
