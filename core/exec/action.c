@@ -17,20 +17,6 @@ static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
     return status == WEFT_OK ? status : wf_fail_context(status, "listing a step's regions");
 }
 
-weft_status wf_action_translate(const struct weft_bound *bound, const struct wf_action *action,
-                                struct wf_parts *parts)
-{
-    for (uint32_t i = 0; i < parts->rank_count; i++) {
-        int32_t world = weft_comm_world_rank(bound->parent, parts->ranks[i]);
-        int32_t rank = weft_comm_find_rank(action->comm, world);
-        if (rank < 0)
-            return wf_fail(WEFT_ERR_INTERNAL, "rank %d has a part but is not in the group",
-                           parts->ranks[i]);
-        parts->ranks[i] = rank;
-    }
-    return WEFT_OK;
-}
-
 static void set_all_reduce(struct wf_action *action)
 {
     action->way = WF_COLLECTIVE;
@@ -69,7 +55,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
         set_all_reduce(action);
         return WEFT_OK;
     }
-    WF_TRY(wf_action_translate(bound, action, parts));
+    WF_TRY(wf_parts_renumber(parts, bound->parent, action->comm));
     if (bound->packed) {
         action->way = WF_PACKED;
         return wf_packing_set(bound, action, parts);

@@ -79,9 +79,6 @@ struct weft_bound {
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
-/* Change the ranks of PARTS, which the plan's meshes number, to those of the communicator. */
-weft_status wf_action_translate(const struct weft_bound *bound, const struct wf_action *action,
-                                struct wf_parts *parts) WF_NODISCARD;
 
 /* ---- packing.c ---- */
 
@@ -97,6 +94,10 @@ weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_actio
                            const void *in, void *out, weft_stream *stream) WF_NODISCARD;
 
 /* ---- messages.c ---- */
+
+/* Change the ranks of PARTS from those of PARENT to those of COMM. */
+weft_status wf_parts_renumber(struct wf_parts *parts, const weft_comm *parent,
+                              const weft_comm *comm) WF_NODISCARD;
 
 /* Which side of its region lies in the tensor. */
 enum wf_end { WF_END_SOURCE, WF_END_TARGET };

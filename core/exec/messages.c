@@ -4,6 +4,19 @@
  * lie that way in the tensor already, it is the message. */
 #include "bound.h"
 
+weft_status wf_parts_renumber(struct wf_parts *parts, const weft_comm *parent,
+                              const weft_comm *comm)
+{
+    for (uint32_t i = 0; i < parts->rank_count; i++) {
+        int32_t rank = weft_comm_find_rank(comm, weft_comm_world_rank(parent, parts->ranks[i]));
+        if (rank < 0)
+            return wf_fail(WEFT_ERR_INTERNAL, "rank %d has a part but is not in the group",
+                           parts->ranks[i]);
+        parts->ranks[i] = rank;
+    }
+    return WEFT_OK;
+}
+
 static int64_t region_elements(const weft_region *r)
 {
     int64_t elements = 1;

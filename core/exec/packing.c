@@ -82,7 +82,7 @@ static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
 
     WF_TRY(wf_parts_serve(action->step->from, action->step->to, weft_comm_rank(bound->parent), NULL,
                           &serve));
-    status = wf_action_translate(bound, action, &serve);
+    status = wf_parts_renumber(&serve, bound->parent, action->comm);
     letter.peers = serve.ranks;
     if (status == WEFT_OK) {
         wf_messages_lay(&letter, serve.region_count, serve.regions, &p->out);
