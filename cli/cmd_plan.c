@@ -8,11 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
-enum { COUNTED_RANKS = 4096 }; /* meshes up to this size are counted rank by rank */
-
 struct answer {
+    const struct request *request;
     weft_plan *plan;
-    uint64_t plan_ns, received_max, received_total;
+    uint64_t plan_ns;
     weft_plan *runner_up; /* NULL: there is none */
 };
 
@@ -35,24 +34,23 @@ static weft_plan *find_runner_up(const struct request *request, const weft_plan 
 
     weft_plan_get(best, &info);
     if (info.steps == 0 || options.planner != WEFT_PLANNER_SEARCH) return NULL;
-    options.without |= UINT32_C(1) << dearest(best);
     options.memory_limit = 0;
+    if (request->mesh != request->to_mesh) {
+        if (wf_plan_cross_runner_up(request->from, request->to, &options, &plan) != WEFT_OK)
+            return NULL;
+        return plan;
+    }
+    options.without |= UINT32_C(1) << dearest(best);
     return weft_plan_create(request->from, request->to, &options, &plan) == WEFT_OK ? plan : NULL;
 }
 
 static weft_status find(const struct request *request, struct answer *out)
 {
-    weft_plan_info info;
     uint64_t begun = wf_now_ns();
 
+    out->request = request;
     WF_TRY(weft_plan_create(request->from, request->to, &request->options, &out->plan));
     out->plan_ns = wf_now_ns() - begun;
-    weft_plan_get(out->plan, &info);
-    out->received_max = info.bytes_received_max;
-    out->received_total = info.bytes_received_max * (uint64_t)weft_mesh_size(request->to_mesh);
-    if (weft_mesh_size(request->mesh) <= COUNTED_RANKS &&
-        weft_mesh_size(request->to_mesh) <= COUNTED_RANKS)
-        WF_TRY(wf_plan_measure(out->plan, &out->received_max, &out->received_total));
     out->runner_up = find_runner_up(request, out->plan);
     return WEFT_OK;
 }
@@ -65,22 +63,57 @@ static void add_kinds(struct wf_text *text, const weft_plan *plan)
         wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
 }
 
+/* Why OTHER is not the plan: the first of its measures that is worse. */
+static void add_reason(struct wf_text *text, const weft_plan_options *asked,
+                       const weft_plan_info *best, const weft_plan_info *other)
+{
+    uint32_t minimize = asked->minimize;
+
+    wf_text_add(text, "; it lost because it ");
+    if (asked->memory_limit != 0 && other->peak_bytes > asked->memory_limit) {
+        wf_text_add(text, "needs ");
+        wf_text_bytes(text, other->peak_bytes);
+        wf_text_add(text, " of scratch, over the limit");
+    } else if (minimize == WEFT_MINIMIZE_BYTES &&
+               other->bytes_received_max > best->bytes_received_max) {
+        wf_text_add(text, "receives ");
+        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
+        wf_text_add(text, " more");
+    } else if (minimize == WEFT_MINIMIZE_MEMORY && other->peak_bytes > best->peak_bytes) {
+        wf_text_add(text, "needs ");
+        wf_text_bytes(text, other->peak_bytes - best->peak_bytes);
+        wf_text_add(text, " more scratch");
+    } else if (other->cost_ns > best->cost_ns) {
+        wf_text_add(text, "takes ");
+        wf_text_time(text, other->cost_ns - best->cost_ns);
+        wf_text_add(text, " longer");
+    } else {
+        wf_text_add(text, "is no better");
+    }
+}
+
 static void add_runner_up(struct wf_text *text, const struct answer *answer)
 {
     weft_plan_info best, other;
 
-    if (answer->runner_up == NULL) return;
     weft_plan_get(answer->plan, &best);
+    if (best.steps == 0 || answer->request->options.planner != WEFT_PLANNER_SEARCH) return;
+    if (answer->runner_up == NULL) {
+        wf_text_add(text, "runner-up: none, there is no other way\n");
+        return;
+    }
     weft_plan_get(answer->runner_up, &other);
     wf_text_add(text, "runner-up: ");
     add_kinds(text, answer->runner_up);
-    wf_text_add(text, "; it takes ");
+    wf_text_add(text, ": ");
     wf_text_time(text, other.cost_ns);
-    wf_text_add(text, ", receives ");
+    wf_text_add(text, ", ");
     wf_text_bytes(text, other.bytes_received_max);
-    wf_text_add(text, " and needs ");
+    wf_text_add(text, " received, ");
     wf_text_bytes(text, other.peak_bytes);
-    wf_text_add(text, " of scratch\n");
+    wf_text_add(text, " of scratch");
+    add_reason(text, &answer->request->options, &best, &other);
+    wf_text_char(text, '\n');
 }
 
 static weft_status add_plan(struct wf_text *text, const weft_plan *plan)
@@ -127,6 +160,7 @@ static void json_step(struct wf_json *json, const weft_step_info *step)
 static void add_json(struct wf_text *text, const struct answer *answer)
 {
     struct wf_json json = {.out = text};
+    struct wf_measure bytes = wf_plan_measure(answer->plan);
     weft_plan_info info;
     weft_step_info step;
 
@@ -136,8 +170,8 @@ static void add_json(struct wf_text *text, const struct answer *answer)
     for (uint32_t i = 0; weft_plan_step(answer->plan, i, &step); i++)
         json_step(&json, &step);
     wf_json_end(&json, ']');
-    wf_json_uint(&json, "bytes_received_max", answer->received_max);
-    wf_json_uint(&json, "bytes_received_total", answer->received_total);
+    wf_json_uint(&json, "bytes_received_max", bytes.most);
+    wf_json_uint(&json, "bytes_received_total", bytes.total);
     wf_json_uint(&json, "peak_bytes", info.peak_bytes);
     wf_json_uint(&json, "cost_ns", info.cost_ns);
     wf_json_uint(&json, "plan_ns", answer->plan_ns);

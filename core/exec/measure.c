@@ -1,16 +1,7 @@
-/* measure.c - exactly how many bytes every rank receives in a plan, counted rank by rank. */
+/* measure.c - exactly how many bytes ranks receive in a plan, counted rank by rank. */
 #include "exec.h"
 
 #include <string.h>
-
-static uint64_t region_elements(const weft_region *r)
-{
-    uint64_t elements = 1;
-
-    for (uint32_t d = 0; d < r->dims; d++)
-        elements *= (uint64_t)r->extent[d];
-    return elements;
-}
 
 static uint64_t group_size(const struct wf_step *step)
 {
@@ -33,43 +24,96 @@ static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
            wf_dtype_bytes(step->from->layout.dtype);
 }
 
-static weft_status measure_rank(const struct wf_step *step, int32_t rank, uint64_t *received)
+/* A partial that the step makes leaves the value with coordinate 0; the others get nothing. */
+static bool gets_identity(const struct wf_step *step, const int32_t *coord)
 {
-    struct wf_parts parts;
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
 
-    *received = 0;
-    if (step->kind == WEFT_STEP_SLICE || step->kind == WEFT_STEP_PARTIAL) return WEFT_OK;
-    if (step->kind == WEFT_STEP_ALL_REDUCE) {
-        *received = all_reduce_bytes(step, rank);
-        return WEFT_OK;
+    for (int32_t a = 0; a < to->mesh->axes; a++) {
+        const weft_placement *p = &to->placements[a];
+        bool kept = from->mesh == to->mesh && from->placements[a].kind == WEFT_PLACE_PARTIAL;
+        if (p->kind == WEFT_PLACE_PARTIAL && p->reduction != WEFT_REDUCE_AVG && !kept &&
+            coord[a] != 0)
+            return true;
     }
-    WF_TRY(wf_parts_read(step->from, step->to, rank, NULL, &parts));
-    for (uint64_t i = 0; i < parts.region_count; i++)
-        for (uint32_t h = 0; h < parts.holders; h++)
-            if (parts.ranks[parts.regions[i].source + h] != rank)
-                *received += region_elements(&parts.regions[i]);
-    *received *= wf_dtype_bytes(step->from->layout.dtype);
-    wf_parts_free(&parts);
-    return WEFT_OK;
+    return false;
 }
 
-weft_status wf_plan_measure(const weft_plan *plan, uint64_t *most, uint64_t *total)
+/* Contributions that are reduced to one element. */
+static uint64_t holders_of(const struct wf_step *step)
+{
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+    uint64_t holders = 1;
+
+    for (int32_t a = 0; a < from->mesh->axes; a++)
+        if (from->placements[a].kind == WEFT_PLACE_PARTIAL &&
+            !(from->mesh == to->mesh && to->placements[a].kind == WEFT_PLACE_PARTIAL))
+            holders *= (uint64_t)from->mesh->axis[a].size;
+    return holders;
+}
+
+/* A rank reads each element of its shard from every holder, and what it has itself at home. */
+static uint64_t received_by(const struct wf_step *step, int32_t rank)
+{
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
+    struct wf_shard has, wants;
+    uint64_t own = 1;
+
+    if (wf_step_is_local(step)) return 0;
+    if (step->kind == WEFT_STEP_ALL_REDUCE) return all_reduce_bytes(step, rank);
+    if (!weft_mesh_coord(to->mesh, rank, target) || gets_identity(step, target)) return 0;
+    wf_shard_at(to, target, &wants);
+    if (weft_mesh_coord(from->mesh, rank, source)) {
+        wf_shard_at(from, source, &has);
+        for (int32_t d = 0; d < to->dims; d++) {
+            struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
+            own *= (uint64_t)wf_index_common(&a, &b);
+        }
+    } else {
+        own = 0;
+    }
+    return ((uint64_t)wants.elements * holders_of(step) - own) * wf_dtype_bytes(to->dtype);
+}
+
+/* Axes along which all ranks do the same, since every step has copies there. */
+static uint32_t idle_axes(const weft_plan *plan)
+{
+    const weft_mesh *mesh = plan->from->layout.mesh;
+    uint32_t idle = 0;
+
+    if (mesh != plan->to->layout.mesh) return 0;
+    for (int32_t a = 0; a < mesh->axes; a++) {
+        bool copies = plan->from->layout.placements[a].kind == WEFT_PLACE_REPLICATE;
+        for (uint32_t s = 0; s < plan->step_count; s++)
+            copies = copies && plan->steps[s].to->layout.placements[a].kind == WEFT_PLACE_REPLICATE;
+        if (copies) idle |= UINT32_C(1) << a;
+    }
+    return idle;
+}
+
+struct wf_measure wf_plan_measure(const weft_plan *plan)
 {
     const weft_mesh *meshes[] = {plan->from->layout.mesh, plan->to->layout.mesh};
-    int32_t coord[WEFT_MAX_AXES];
+    struct wf_measure out = {0};
+    uint32_t idle = idle_axes(plan);
+    uint64_t alike = 1;
 
-    *most = *total = 0;
+    for (int32_t a = 0; a < meshes[0]->axes; a++)
+        if (idle >> a & 1) alike *= (uint64_t)meshes[0]->axis[a].size;
     for (int m = 0; m < (meshes[0] == meshes[1] ? 1 : 2); m++)
         for (int32_t i = 0; i < meshes[m]->size; i++) {
-            int32_t rank = weft_mesh_rank_at(meshes[m], i);
-            uint64_t sum = 0, received;
-            if (m == 1 && weft_mesh_coord(meshes[0], rank, coord)) continue;
-            for (uint32_t s = 0; s < plan->step_count; s++) {
-                WF_TRY(measure_rank(&plan->steps[s], rank, &received));
-                sum += received;
-            }
-            *total += sum;
-            if (sum > *most) *most = sum;
+            int32_t rank = weft_mesh_rank_at(meshes[m], i), coord[WEFT_MAX_AXES];
+            uint64_t sum = 0;
+            bool counted = m == 1 && weft_mesh_coord(meshes[0], rank, coord);
+            wf_mesh_coord_at(meshes[m], i, coord);
+            for (int32_t a = 0; a < meshes[m]->axes; a++)
+                counted = counted || ((idle >> a & 1) && coord[a] != 0);
+            if (counted) continue;
+            for (uint32_t s = 0; s < plan->step_count; s++)
+                sum += received_by(&plan->steps[s], rank);
+            out.total += sum * alike;
+            if (sum > out.most) out.most = sum;
         }
-    return WEFT_OK;
+    return out;
 }

@@ -17,15 +17,6 @@ weft_status wf_parts_renumber(struct wf_parts *parts, const weft_comm *parent,
     return WEFT_OK;
 }
 
-static int64_t region_elements(const weft_region *r)
-{
-    int64_t elements = 1;
-
-    for (uint32_t d = 0; d < r->dims; d++)
-        elements *= r->extent[d];
-    return elements;
-}
-
 static int64_t *strides_at(weft_region *r, enum wf_end end)
 {
     return end == WF_END_SOURCE ? r->source_stride : r->target_stride;
@@ -66,7 +57,7 @@ static bool find_in_tensor(const struct wf_letter *letter, uint64_t count, weft_
         weft_region *r = &regions[i];
         const int32_t *peers = &letter->peers[peer_index(r, letter->end)];
         uint64_t at = (uint64_t)*offset_at(r, letter->end);
-        uint64_t elements = (uint64_t)region_elements(r);
+        uint64_t elements = wf_region_elements(r);
         if (messages->counts[peers[0]] == 0) messages->offsets[peers[0]] = at;
         found = found && lies_in_one_run(r, letter->end) &&
                 at == messages->offsets[peers[0]] + messages->counts[peers[0]];
@@ -89,12 +80,10 @@ static void point_at_staging(const struct wf_letter *letter, uint64_t count, wef
     for (uint64_t i = 0; i < count; i++) {
         weft_region *r = &regions[i];
         const int32_t *peers = &letter->peers[peer_index(r, letter->end)];
-        int64_t *strides = strides_at(r, staging), stride = 1;
-        uint64_t elements = (uint64_t)region_elements(r);
+        uint64_t elements = wf_region_elements(r);
 
         *offset_at(r, staging) = (int64_t)messages->counts[peers[0]];
-        for (uint32_t d = r->dims; d-- > 0; stride *= r->extent[d])
-            strides[d] = stride;
+        wf_region_pack(r, strides_at(r, staging));
         for (uint32_t h = 0; h < letter->holders; h++)
             messages->counts[peers[h]] += elements;
     }

@@ -66,28 +66,51 @@ static void set_reduction(struct share *s)
     }
 }
 
-/* The coordinate, on the source's axes that hold copies, that the rank at place POSITION of the
- * target's mesh reads. */
-static void choose_copy(const struct share *s, int32_t rank, int32_t position, int32_t *coord)
+static bool source_splits(const struct share *s, int32_t dim)
 {
-    const weft_mesh *mesh = s->from->layout.mesh;
-
-    if (weft_mesh_coord(mesh, rank, coord)) return;
-    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
-        coord[a] = 0;
-        if (place(s->from, a)->kind != WEFT_PLACE_REPLICATE) continue;
-        coord[a] = position % mesh->axis[a].size;
-        position /= mesh->axis[a].size;
-    }
+    for (int32_t i = 0; i < s->from->layout.split_count; i++)
+        if (s->from->layout.splits[i].dim == dim) return true;
+    return false;
 }
 
-static int32_t position_of(const weft_mesh *mesh, const int32_t *coord)
+/* A number of the reader at COORD of the target's mesh such that those who want the same of the
+ * source have consecutive numbers, as far as there is one order for all: the splits of what the
+ * source splits too in their order, then whatever goes through all its values for each of these. */
+static uint64_t turn_of(const struct share *s, const int32_t *coord)
 {
-    int32_t position = 0;
+    const struct wf_layout *to = &s->to->layout;
+    uint32_t counted = 0;
+    uint64_t turn = 0;
 
-    for (int32_t a = 0; a < mesh->axes; a++)
-        position = position * mesh->axis[a].size + coord[a];
-    return position;
+    for (int32_t i = 0; i < to->split_count; i++) {
+        int32_t axis = to->splits[i].axis;
+        if (!source_splits(s, to->splits[i].dim)) continue;
+        turn = turn * (uint64_t)to->mesh->axis[axis].size + (uint64_t)coord[axis];
+        counted |= UINT32_C(1) << axis;
+    }
+    for (int32_t a = 0; a < to->mesh->axes; a++)
+        if (!(counted >> a & 1))
+            turn = turn * (uint64_t)to->mesh->axis[a].size + (uint64_t)coord[a];
+    return turn;
+}
+
+/* The coordinate, on the source's axes that hold copies, that RANK at TARGET_COORD of the target's
+ * mesh reads: its own, or the copies in turn. */
+static void choose_copy(const struct share *s, int32_t rank, const int32_t *target_coord,
+                        int32_t *coord)
+{
+    const weft_mesh *mesh = s->from->layout.mesh;
+    uint64_t turn;
+
+    if (weft_mesh_coord(mesh, rank, coord)) return;
+    turn = turn_of(s, target_coord);
+    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
+        uint64_t size = (uint64_t)mesh->axis[a].size;
+        coord[a] = 0;
+        if (place(s->from, a)->kind != WEFT_PLACE_REPLICATE) continue;
+        coord[a] = (int32_t)(turn % size);
+        turn /= size;
+    }
 }
 
 /* ---- collecting ---- */
@@ -141,7 +164,7 @@ static weft_status serve_to(void *self, const int32_t *coord)
     struct wf_shard theirs;
 
     if (!one_mesh(s)) {
-        choose_copy(s, reader, position_of(to->mesh, coord), reads);
+        choose_copy(s, reader, coord, reads);
         for (int32_t a = 0; a < s->from->layout.mesh->axes; a++)
             if (place(s->from, a)->kind == WEFT_PLACE_REPLICATE && reads[a] != s->meeting.coord[a])
                 return WEFT_OK;
@@ -185,7 +208,7 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
     if (strides == NULL) s.strides = row_major;
     s.meeting.theirs = &from->layout;
     s.meeting.mine = &s.mine;
-    choose_copy(&s, rank, position_of(mesh, coord), s.meeting.coord);
+    choose_copy(&s, rank, coord, s.meeting.coord);
     for (int32_t a = 0; a < from->layout.mesh->axes; a++) {
         s.meeting.relation[a] = WF_SAME;
         if (wf_placement_splits(place(from, a))) s.meeting.relation[a] = WF_BY_INDEX;

@@ -170,3 +170,20 @@ weft_status wf_regions_add(struct wf_region_list *list, const struct wf_shard *a
         wf_free(pieces[d].list);
     return status;
 }
+
+uint64_t wf_region_elements(const weft_region *region)
+{
+    uint64_t elements = 1;
+
+    for (uint32_t d = 0; d < region->dims; d++)
+        elements *= (uint64_t)region->extent[d];
+    return elements;
+}
+
+void wf_region_pack(const weft_region *region, int64_t *strides)
+{
+    int64_t stride = 1;
+
+    for (uint32_t d = region->dims; d-- > 0; stride *= region->extent[d])
+        strides[d] = stride;
+}

@@ -20,10 +20,18 @@ struct sides {
     int count;
 };
 
-struct best {
-    const struct side *source, *target;
+/* One way of putting the parts together. */
+struct whole {
+    const struct side *source, *target; /* NULL: there is none */
     struct wf_step exchange;
-    uint64_t first, second, peak;
+    uint64_t first, second, peak; /* what is minimised, what decides among equals, and scratch */
+};
+
+struct search {
+    const weft_plan_options *options;
+    struct sides sources, targets;
+    struct whole best, runner_up;
+    uint64_t least; /* scratch that any way needs */
 };
 
 static void drop_sides(struct sides *sides)
@@ -32,6 +40,7 @@ static void drop_sides(struct sides *sides)
         weft_spec_release(&sides->list[i].spec);
         weft_plan_release(&sides->list[i].plan);
     }
+    sides->count = 0;
 }
 
 /* SPEC with every axis of kind FROM as the innermost split of DIM, or copied if DIM is -1. */
@@ -57,14 +66,21 @@ static bool has_kind(const weft_spec *spec, uint32_t kind)
     return false;
 }
 
+/* Add SPEC, which is taken over, unless no plan leads there. */
 static weft_status add_side(struct sides *sides, const weft_spec *given, weft_spec *spec,
                             bool source, const weft_plan_options *options)
 {
-    struct side *side = &sides->list[sides->count++];
+    struct side *side = &sides->list[sides->count];
+    weft_status status = source ? weft_plan_create(given, spec, options, &side->plan)
+                                : weft_plan_create(spec, given, options, &side->plan);
 
+    if (status != WEFT_OK) {
+        weft_spec_release(&spec);
+        return status == WEFT_ERR_NO_MEMORY ? status : WEFT_OK;
+    }
     side->spec = spec;
-    return source ? weft_plan_create(given, spec, options, &side->plan)
-                  : weft_plan_create(spec, given, options, &side->plan);
+    sides->count++;
+    return WEFT_OK;
 }
 
 /* Integers cannot be added and averaged in one step. */
@@ -90,6 +106,7 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, bool 
     if (!source || !sums_and_averages(given))
         WF_TRY(add_side(sides, given, weft_spec_retain(given), source, options));
     if (!has_kind(given, kind)) return WEFT_OK;
+    if (options->planner == WEFT_PLANNER_EXCHANGE && sides->count > 0) return WEFT_OK;
     for (int32_t dim = source ? -1 : 0; dim < given->layout.dims; dim++) {
         WF_TRY(variant(given, kind, dim, &spec));
         WF_TRY(add_side(sides, given, spec, source, options));
@@ -106,19 +123,14 @@ static uint64_t largest_shard(const weft_spec *spec)
     return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
 }
 
-/* Ranks that hold different things, or contributions to the same; the others hold copies. */
-static uint64_t different_ranks(const weft_spec *spec, uint64_t *contributions)
+/* How many ranks hold one element: as copies, or as contributions. */
+static uint64_t ranks_of_kind(const weft_spec *spec, uint32_t kind)
 {
     uint64_t ranks = 1;
 
-    *contributions = 1;
-    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
-        uint32_t kind = spec->layout.placements[a].kind;
-        uint64_t size = (uint64_t)spec->layout.mesh->axis[a].size;
-        if (kind == WEFT_PLACE_REPLICATE) continue;
-        ranks *= size;
-        if (kind == WEFT_PLACE_PARTIAL) *contributions *= size;
-    }
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++)
+        if (spec->layout.placements[a].kind == kind)
+            ranks *= (uint64_t)spec->layout.mesh->axis[a].size;
     return ranks;
 }
 
@@ -130,63 +142,91 @@ static bool one_host(const weft_mesh *a, const weft_mesh *b)
 }
 
 /* The exchange takes as long as the busiest rank is sending or receiving. */
-static void price(const weft_cost_table *costs, struct wf_step *step)
+void wf_cross_work(struct wf_step *step, struct wf_work *out)
 {
     const weft_mesh *source = step->from->layout.mesh, *target = step->to->layout.mesh;
-    uint64_t has = largest_shard(step->from), wants = largest_shard(step->to), holders, made;
-    uint64_t sources = different_ranks(step->from, &holders), readers = (uint64_t)target->size;
-    uint64_t whole = (uint64_t)step->from->elements * wf_dtype_bytes(step->from->layout.dtype);
+    uint64_t has = largest_shard(step->from), wants = largest_shard(step->to);
+    uint64_t holders = ranks_of_kind(step->from, WEFT_PLACE_PARTIAL);
+    uint64_t copies = ranks_of_kind(step->from, WEFT_PLACE_REPLICATE);
+    uint64_t readers = (uint64_t)target->size, sources = (uint64_t)source->size / copies;
     struct wf_work work = {.kind = WEFT_STEP_EXCHANGE, .copied = 0};
 
-    (void)different_ranks(step->to, &made);
     work.link = one_host(source, target) ? WF_WITHIN_HOST : WF_BETWEEN_HOSTS;
     work.ranks = (int64_t)(sources < readers ? sources : readers) + 1;
     step->received = wants * holders;
-    /* Every reader takes its shard from each holder; all copies of the source share that. */
-    step->sent = wants * (readers / made) * holders / (uint64_t)source->size;
-    if (step->sent < has && whole > 0) step->sent = has < wants * readers ? has : wants * readers;
+    /* A shard goes to every copy of the target; the copies of the source share that. */
+    step->sent = (has * ranks_of_kind(step->to, WEFT_PLACE_REPLICATE) + copies - 1) / copies;
     work.received = step->received > step->sent ? step->received : step->sent;
     if (holders > 1) work.reduced = wants * holders;
-    if (!costs->one_sided) work.packed = has + wants * holders;
+    work.packed = has + wants * holders;
+    *out = work;
+}
+
+static void price(const weft_cost_table *costs, struct wf_step *step)
+{
+    struct wf_work work;
+
+    wf_cross_work(step, &work);
+    if (costs->one_sided) work.packed = 0;
     step->scratch = work.packed;
     step->cost_ns = wf_cost_ns(costs, &work);
 }
 
-static void consider(struct best *best, const struct side *source, const struct side *target,
-                     const struct wf_step *exchange, const weft_plan_options *options)
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct whole put_together(const struct side *source, const struct side *target,
+                                 const struct wf_step *exchange, uint32_t minimize)
 {
     const weft_plan *a = source->plan, *b = target->plan;
     uint64_t ns = a->cost_ns + exchange->cost_ns + b->cost_ns;
     uint64_t received = a->received + exchange->received + b->received;
-    uint64_t scratch = exchange->scratch, peak, first, second;
+    uint64_t between[2] = {a->step_count > 0 ? largest_shard(source->spec) : 0,
+                           b->step_count > 0 ? largest_shard(target->spec) : 0};
+    struct whole whole = {source, target, *exchange, 0, 0, 0};
 
-    if (a->step_count > 0) scratch += largest_shard(source->spec);
-    if (b->step_count > 0) scratch += largest_shard(target->spec);
-    peak = scratch > a->peak ? scratch : a->peak;
-    if (b->peak > peak) peak = b->peak;
-    first = options->minimize == WEFT_MINIMIZE_TIME    ? ns
-            : options->minimize == WEFT_MINIMIZE_BYTES ? received
-                                                       : peak;
-    second = options->minimize == WEFT_MINIMIZE_TIME ? received : ns;
-    if (options->memory_limit != 0 && peak > options->memory_limit) return;
-    if (best->source != NULL &&
-        (first > best->first || (first == best->first && second >= best->second)))
-        return;
-    *best = (struct best){source, target, *exchange, first, second, peak};
-    best->exchange.scratch = scratch;
+    whole.exchange.scratch += between[0] + between[1];
+    whole.peak = larger(whole.exchange.scratch, larger(a->peak + between[0], b->peak + between[1]));
+    whole.first = minimize == WEFT_MINIMIZE_TIME    ? ns
+                  : minimize == WEFT_MINIMIZE_BYTES ? received
+                                                    : whole.peak;
+    whole.second = minimize == WEFT_MINIMIZE_TIME ? received : ns;
+    return whole;
 }
 
-static void put_steps(weft_plan *plan, const weft_plan *part)
+static bool beats(const struct whole *a, const struct whole *b)
+{
+    return b->source == NULL || a->first < b->first ||
+           (a->first == b->first && a->second < b->second);
+}
+
+static void consider(struct search *s, const struct whole *whole)
+{
+    if (whole->peak < s->least) s->least = whole->peak;
+    if (s->options->memory_limit != 0 && whole->peak > s->options->memory_limit) return;
+    if (beats(whole, &s->best)) {
+        s->runner_up = s->best;
+        s->best = *whole;
+    } else if (beats(whole, &s->runner_up)) {
+        s->runner_up = *whole;
+    }
+}
+
+/* EXTRA is scratch of the whole that is source or target of the part. */
+static void put_steps(weft_plan *plan, const weft_plan *part, uint64_t extra)
 {
     for (uint32_t i = 0; i < part->step_count; i++) {
         struct wf_step *step = &plan->steps[plan->step_count++];
         *step = part->steps[i];
+        step->scratch += extra;
         weft_spec_retain(step->from);
         weft_spec_retain(step->to);
     }
 }
 
-static weft_status join(const struct best *best, const weft_spec *from, const weft_spec *to,
+static weft_status join(const struct whole *best, const weft_spec *from, const weft_spec *to,
                         weft_plan **out)
 {
     uint32_t steps = best->source->plan->step_count + 1 + best->target->plan->step_count;
@@ -194,48 +234,106 @@ static weft_status join(const struct best *best, const weft_spec *from, const we
     struct wf_step *step;
 
     WF_TRY(wf_plan_make(from, to, steps, &plan));
-    put_steps(plan, best->source->plan);
+    put_steps(plan, best->source->plan, largest_shard(best->source->spec));
     step = &plan->steps[plan->step_count++];
     *step = best->exchange;
     step->from = weft_spec_retain(best->source->spec);
     step->to = weft_spec_retain(best->target->spec);
-    put_steps(plan, best->target->plan);
+    put_steps(plan, best->target->plan, largest_shard(best->target->spec));
     wf_plan_add_up(plan);
     *out = plan;
     return WEFT_OK;
 }
 
-weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
-                          const weft_plan_options *options, weft_plan **out)
+/* Price every way whose parts are planned as INSIDE says. */
+static weft_status run(struct search *s, const weft_spec *from, const weft_spec *to,
+                       const weft_plan_options *inside)
 {
-    const weft_cost_table *costs = options->costs != NULL ? options->costs : wf_cost_default();
-    weft_plan_options inside = *options;
-    struct sides sources = {0}, targets = {0};
-    struct best best = {0};
+    const weft_cost_table *costs = inside->costs != NULL ? inside->costs : wf_cost_default();
+
+    drop_sides(&s->sources);
+    drop_sides(&s->targets);
+    s->best = s->runner_up = (struct whole){0};
+    WF_TRY(list_sides(&s->sources, from, true, inside));
+    WF_TRY(list_sides(&s->targets, to, false, inside));
+    for (int i = 0; i < s->sources.count; i++)
+        for (int j = 0; j < s->targets.count; j++) {
+            const struct side *source = &s->sources.list[i], *target = &s->targets.list[j];
+            struct wf_step exchange = {
+                .kind = WEFT_STEP_EXCHANGE, .from = source->spec, .to = target->spec};
+            struct whole whole;
+            price(costs, &exchange);
+            whole = put_together(source, target, &exchange, s->options->minimize);
+            consider(s, &whole);
+        }
+    return WEFT_OK;
+}
+
+static weft_status refuse(const struct search *s)
+{
+    struct wf_text least = {0};
     weft_status status;
 
+    wf_text_bytes(&least, s->least);
+    status = wf_text_status(&least);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "no plan between the meshes stays within %llu bytes of scratch; %llu (%s) "
+                         "is the least",
+                         (unsigned long long)s->options->memory_limit, (unsigned long long)s->least,
+                         least.data);
+    wf_text_free(&least);
+    return status;
+}
+
+/* Where the fastest parts take too much memory, those that take least of it may not. */
+static weft_status find(struct search *s, const weft_spec *from, const weft_spec *to)
+{
+    weft_plan_options inside = *s->options;
+
+    s->least = UINT64_MAX;
+    inside.without |= UINT32_C(1) << WEFT_STEP_EXCHANGE;
+    if (inside.planner == WEFT_PLANNER_EXCHANGE) inside.planner = WEFT_PLANNER_SEARCH;
+    WF_TRY(run(s, from, to, &inside));
+    if (s->best.source != NULL) return WEFT_OK;
+    inside.memory_limit = 0;
+    inside.minimize = WEFT_MINIMIZE_MEMORY;
+    WF_TRY(run(s, from, to, &inside));
+    return s->best.source != NULL ? WEFT_OK : refuse(s);
+}
+
+static weft_status make(const weft_spec *from, const weft_spec *to,
+                        const weft_plan_options *options, bool second, weft_plan **out)
+{
+    struct search s = {.options = options};
+    const struct whole *way = second ? &s.runner_up : &s.best;
+    weft_status status;
+
+    if (options->planner > WEFT_PLANNER_EXCHANGE)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "DTensor's planners know one mesh only; search and exchange go between two");
     if (from->elements == 0) {
         WF_TRY(wf_plan_make(from, to, 0, out));
         wf_plan_add_up(*out);
         return WEFT_OK;
     }
-    inside.memory_limit = 0; /* the whole is held to it */
-    inside.without |= UINT32_C(1) << WEFT_STEP_EXCHANGE;
-    status = list_sides(&sources, from, true, &inside);
-    if (status == WEFT_OK) status = list_sides(&targets, to, false, &inside);
-    for (int i = 0; status == WEFT_OK && i < sources.count; i++)
-        for (int j = 0; j < targets.count; j++) {
-            struct wf_step exchange = {.kind = WEFT_STEP_EXCHANGE,
-                                       .from = sources.list[i].spec,
-                                       .to = targets.list[j].spec};
-            price(costs, &exchange);
-            consider(&best, &sources.list[i], &targets.list[j], &exchange, options);
-        }
-    if (status == WEFT_OK && best.source == NULL)
-        status = wf_fail(WEFT_ERR_INVALID, "no plan between the meshes stays within %llu bytes",
-                         (unsigned long long)options->memory_limit);
-    if (status == WEFT_OK) status = join(&best, from, to, out);
-    drop_sides(&sources);
-    drop_sides(&targets);
+    status = find(&s, from, to);
+    if (status == WEFT_OK && way->source == NULL)
+        status = wf_fail(WEFT_ERR_NOT_FOUND, "there is one way only");
+    if (status == WEFT_OK) status = join(way, from, to, out);
+    drop_sides(&s.sources);
+    drop_sides(&s.targets);
     return status;
+}
+
+weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
+                          const weft_plan_options *options, weft_plan **out)
+{
+    return make(from, to, options, false, out);
+}
+
+weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
+                                    const weft_plan_options *options, weft_plan **out)
+{
+    return make(from, to, options, true, out);
 }

@@ -55,13 +55,12 @@ static weft_status open_sides(struct sides *s)
     return WEFT_OK;
 }
 
-weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
-                              const struct wf_edge *edge, struct wf_price *out)
+weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_state *from,
+                             const struct wf_edge *edge, struct wf_work *out)
 {
     struct sides s = {.problem = problem, .from = from};
     struct wf_work work = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
     uint64_t target = wf_state_bytes(problem, &problem->target);
-    uint64_t source = wf_state_bytes(problem, from);
 
     WF_TRY(open_sides(&s));
     for (int32_t i = 0; i < problem->axes; i++) {
@@ -77,10 +76,21 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
         if (last == 0) break;
     }
     if (s.holders > 1) work.reduced = target * s.holders;
-    if (!problem->costs->one_sided) work.packed = source + target * s.holders;
+    work.packed = wf_state_bytes(problem, from) + target * s.holders;
+    *out = work;
+    return WEFT_OK;
+}
+
+weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
+                              const struct wf_edge *edge, struct wf_price *out)
+{
+    struct wf_work work;
+
+    WF_TRY(wf_exchange_work(problem, from, edge, &work));
+    if (problem->costs->one_sided) work.packed = 0;
     out->ns = wf_cost_ns(problem->costs, &work);
     out->received = out->sent = work.received;
     out->scratch = work.packed;
-    if (!wf_state_same(from, &problem->source)) out->scratch += source;
+    if (!wf_state_same(from, &problem->source)) out->scratch += wf_state_bytes(problem, from);
     return WEFT_OK;
 }

@@ -3,7 +3,8 @@
  * problem.c brings two specs on one mesh into a small form, state.c says how large shards are in
  * it, edges.c lists the steps that lead on from a state, price.c what each costs, exchange.c the
  * price of moving everything at once, search.c finds the cheapest way, plan.c makes the object;
- * cross.c puts plans between two meshes together from plans on each. */
+ * cross.c puts plans between two meshes together from plans on each, batch.c those of many tensors.
+ */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -17,16 +18,25 @@
 /* ---- the object ---- */
 
 struct wf_step {
-    uint32_t kind; /* enum weft_step_kind */
-    uint32_t axes; /* bit per mesh axis; 0 between meshes */
-    weft_spec *from, *to;
+    uint32_t kind;        /* enum weft_step_kind */
+    uint32_t axes;        /* bit per mesh axis; 0 between meshes */
+    weft_spec *from, *to; /* NULL where several tensors go together */
     uint64_t sent, received, scratch, cost_ns;
+    uint32_t tensor; /* of a batch: whose step it is */
+};
+
+/* One tensor of a batch. */
+struct wf_member {
+    weft_spec *from, *to;
+    weft_plan *alone; /* its own plan; NULL: it goes with the others, in step 0 of the batch */
 };
 
 struct weft_plan {
     _Atomic(int64_t) references;
-    weft_spec *from, *to;
+    weft_spec *from, *to; /* NULL for a batch */
     uint64_t cost_ns, received, peak, digest;
+    uint32_t member_count, together; /* tensors of a batch, and those of them that go together */
+    struct wf_member *members;       /* NULL: not a batch */
     uint32_t step_count;
     struct wf_step steps[];
 };
@@ -43,6 +53,19 @@ void wf_plan_add_up(weft_plan *plan);
 
 weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
                           const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
+/* The next best; WEFT_ERR_NOT_FOUND: there is none. */
+weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
+                                    const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
+/* What the exchange STEP, between two meshes, has to do where everything is packed; sets what it
+ * sends and receives. */
+void wf_cross_work(struct wf_step *step, struct wf_work *out);
+
+/* ---- batch.c ---- */
+
+/* Who meets in the exchange of PLAN, a batch: the groups of *MESH along *AXES, or, if *MESH is
+ * NULL, all ranks of all meshes. */
+weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh,
+                           uint32_t *axes) WF_NODISCARD;
 
 /* ---- states: placements of the axes that matter, in a few bytes ---- */
 
@@ -152,6 +175,9 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
 
 /* ---- exchange.c ---- */
 
+/* What an exchange has to do where everything is packed. */
+weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_state *from,
+                             const struct wf_edge *edge, struct wf_work *out) WF_NODISCARD;
 weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
                               const struct wf_edge *edge, struct wf_price *out) WF_NODISCARD;
 
@@ -167,5 +193,7 @@ struct wf_path {
 };
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
+/* May an exchange go from STATE to the target? */
+bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
 
 #endif

@@ -2,20 +2,27 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
+static weft_plan *plan_between(const char *mesh, const char *from, const char *to_mesh,
+                               const char *to)
+{
+    weft_spec *a = spec_of(mesh, from), *b = spec_of(to_mesh, to);
+    weft_plan *plan = NULL;
+
+    ck_assert_msg(weft_plan_create(a, b, NULL, &plan) == WEFT_OK, "%s", weft_last_error());
+    weft_spec_release(&a);
+    weft_spec_release(&b);
+    return plan;
+}
+
 static void check_received(const char *mesh, const char *from, const char *to, uint64_t most,
                            uint64_t total)
 {
-    weft_spec *a = spec_of(mesh, from), *b = spec_of(mesh, to);
-    weft_plan *plan = NULL;
-    uint64_t have_most, have_total;
+    weft_plan *plan = plan_between(mesh, from, mesh, to);
+    struct wf_measure have = wf_plan_measure(plan);
 
-    ck_assert_int_eq(weft_plan_create(a, b, NULL, &plan), WEFT_OK);
-    ck_assert_int_eq(wf_plan_measure(plan, &have_most, &have_total), WEFT_OK);
-    ck_assert_msg(have_most == most && have_total == total, "%s -> %s: %llu and %llu", from, to,
-                  (unsigned long long)have_most, (unsigned long long)have_total);
+    ck_assert_msg(have.most == most && have.total == total, "%s -> %s: %llu and %llu", from, to,
+                  (unsigned long long)have.most, (unsigned long long)have.total);
     weft_plan_release(&plan);
-    weft_spec_release(&a);
-    weft_spec_release(&b);
 }
 
 START_TEST(every_byte_that_comes_from_another_rank_is_counted)
@@ -34,5 +41,70 @@ START_TEST(uneven_shards_differ_between_ranks)
 }
 END_TEST
 
+/* What RANK receives in STEP by the list of what it reads. */
+static uint64_t listed_bytes(const struct wf_step *step, int32_t rank)
+{
+    struct wf_parts parts;
+    uint64_t elements = 0;
+
+    if (wf_step_is_local(step)) return 0;
+    ck_assert_int_eq(wf_parts_read(step->from, step->to, rank, NULL, &parts), WEFT_OK);
+    for (uint64_t i = 0; i < parts.region_count; i++)
+        for (uint32_t h = 0; h < parts.holders; h++)
+            if (parts.ranks[parts.regions[i].source + h] != rank)
+                elements += wf_region_elements(&parts.regions[i]);
+    wf_parts_free(&parts);
+    return elements * wf_dtype_bytes(step->from->layout.dtype);
+}
+
+static void check_against_lists(const char *mesh, const char *from, const char *to_mesh,
+                                const char *to, int32_t ranks)
+{
+    weft_plan *plan = plan_between(mesh, from, to_mesh, to);
+    struct wf_measure have = wf_plan_measure(plan);
+    uint64_t most = 0, total = 0;
+
+    for (int32_t rank = 0; rank < ranks; rank++) {
+        uint64_t sum = 0;
+        for (uint32_t s = 0; s < plan->step_count; s++)
+            sum += listed_bytes(&plan->steps[s], rank);
+        total += sum;
+        if (sum > most) most = sum;
+    }
+    ck_assert_msg(have.most == most && have.total == total,
+                  "%s %s -> %s %s: %llu and %llu, by the lists %llu and %llu", mesh, from, to_mesh,
+                  to, (unsigned long long)have.most, (unsigned long long)have.total,
+                  (unsigned long long)most, (unsigned long long)total);
+    weft_plan_release(&plan);
+}
+
+START_TEST(what_is_counted_is_what_is_read)
+{
+    check_against_lists("2x3", "f32[7,5] S(0),S(0)", "2x3", "f32[7,5] S(1),R", 6);
+    check_against_lists("2x3", "f32[7,5] SS(0,2),S(0)", "2x3", "f32[7,5] S(0)[1],S(0)[0]", 6);
+    check_against_lists("2x3", "f32[7,5] P,S(1)", "2x3", "f32[7,5] S(0),S(0)", 6);
+    check_against_lists("2x3", "f32[7,5] P,S(1)", "2x3", "f32[7,5] P,S(0)", 6);
+    check_against_lists("2x3", "f32[7,5] S(0),R", "2x3", "f32[7,5] S(1),P(min)", 6);
+    check_against_lists("2x2x2", "f32[9,4] R,S(0),R", "2x2x2", "f32[9,4] R,S(1),R", 8);
+    check_against_lists("2x2", "f32[9,4] R,S(0)", "3@2-4", "f32[9,4] S(1)", 5);
+    check_against_lists("2", "f32[9,4] P", "3@1-3", "f32[9,4] R", 4);
+    check_against_lists("4", "f32[2] S(0)", "4", "f32[2] R", 4);
+}
+END_TEST
+
+START_TEST(hundred_thousand_ranks_are_counted_exactly)
+{
+    weft_plan *plan =
+        plan_between("64x64x32", "f32[8192,8192] S(0),R,R", "64x64x32", "f32[8192,8192] R,R,R");
+    struct wf_measure have = wf_plan_measure(plan);
+    uint64_t whole = UINT64_C(8192) * 8192 * 4;
+
+    ck_assert_uint_eq(have.most, whole - whole / 64);
+    ck_assert_uint_eq(have.total, (whole - whole / 64) * 64 * 64 * 32);
+    weft_plan_release(&plan);
+}
+END_TEST
+
 SUITE(exec_measure, every_byte_that_comes_from_another_rank_is_counted,
-      uneven_shards_differ_between_ranks)
+      uneven_shards_differ_between_ranks, what_is_counted_is_what_is_read,
+      hundred_thousand_ranks_are_counted_exactly)

@@ -191,8 +191,48 @@ START_TEST(what_readers_expect_is_what_holders_serve)
 }
 END_TEST
 
-SUITE(exec_parts, what_a_rank_has_it_reads_at_home, contributions_come_in_blocks_of_all_holders,
-      sums_beside_averages_are_divided_afterwards,
+/* No copy sends more than its share of what its shard's readers want, rounded up to whole readers.
+ */
+static void check_balance(const char *mesh, const char *from_text, const char *to_mesh,
+                          const char *to_text, uint64_t most_elements)
+{
+    weft_spec *from = spec_of(mesh, from_text), *to = spec_of(to_mesh, to_text);
+    const weft_mesh *source = from->layout.mesh;
+    uint64_t most = 0;
+
+    for (int32_t i = 0; i < source->size; i++) {
+        struct wf_parts parts;
+        uint64_t sent = 0;
+        ck_assert_int_eq(wf_parts_serve(from, to, weft_mesh_rank_at(source, i), NULL, &parts),
+                         WEFT_OK);
+        for (uint64_t r = 0; r < parts.region_count; r++)
+            sent += wf_region_elements(&parts.regions[r]);
+        wf_parts_free(&parts);
+        if (sent > most) most = sent;
+    }
+    ck_assert_msg(most == most_elements, "%s %s -> %s %s: a rank sends %llu elements, not %llu",
+                  mesh, from_text, to_mesh, to_text, (unsigned long long)most,
+                  (unsigned long long)most_elements);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+
+START_TEST(copies_share_the_sending_evenly)
+{
+    check_balance("4", "f32[64] R", "4@4-7", "f32[64] S(0)", 16);
+    check_balance("4", "f32[64] R", "8@4-11", "f32[64] R", 128);
+    check_balance("2x2", "f32[64] R,S(0)", "2x2@4-7", "f32[64] R,S(0)", 32);
+    check_balance("2x2", "f32[64] S(0),R", "2x2@4-7", "f32[64] R,S(0)", 32);
+    check_balance("2x2", "f32[64] R,S(0)", "2x2@4-7", "f32[64] S(0),R", 32);
+    check_balance("2x4", "f32[64] S(0),R", "8@8-15", "f32[64] S(0)", 8);
+    check_balance("4x2", "f32[8,8] R,S(0)", "2x4@8-15", "f32[8,8] R,S(1)", 16);
+    check_balance("4x2", "f32[8,8] R,S(0)", "4x2@8-15", "f32[8,8] S(0)[1],S(0)[0]", 8);
+    check_balance("4x2", "f32[8,8] R,P", "4@8-11", "f32[8,8] R", 64);
+}
+END_TEST
+
+SUITE(exec_parts, copies_share_the_sending_evenly, what_a_rank_has_it_reads_at_home,
+      contributions_come_in_blocks_of_all_holders, sums_beside_averages_are_divided_afterwards,
       a_partial_that_is_made_has_one_holder_of_the_value, strangers_spread_over_the_copies,
       a_rank_outside_both_meshes_reads_and_serves_nothing,
       what_readers_expect_is_what_holders_serve)

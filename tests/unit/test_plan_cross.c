@@ -1,6 +1,8 @@
 #include "support/planning.h"
 #include "support/suite.h"
 
+#include <string.h>
+
 static uint32_t kinds_of(const weft_plan *plan, uint32_t *kinds, uint32_t most)
 {
     weft_step_info step;
@@ -67,15 +69,86 @@ START_TEST(partials_of_a_large_tensor_are_reduced_before_they_travel)
 }
 END_TEST
 
-START_TEST(an_impossible_memory_limit_is_refused)
+START_TEST(an_impossible_memory_limit_is_refused_with_the_least_possible)
 {
     weft_plan_options options = {.struct_size = sizeof options, .memory_limit = 1};
+    unsigned long long least = 0;
+    weft_plan_info info;
+    struct pair pair;
+    weft_plan *plan = NULL;
+    const char *said;
+
+    open_pair(&pair, "2@0-1", "2@2-3", "64", "P", "R");
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(plan);
+    said = strstr(weft_last_error(), "scratch; ");
+    ck_assert_ptr_nonnull(said);
+    ck_assert_int_eq(sscanf(said, "scratch; %llu", &least), 1);
+    options.memory_limit = least;
+    plan = plan_pair(&pair, &options);
+    weft_plan_get(plan, &info);
+    ck_assert_uint_eq(info.peak_bytes, least);
+    weft_plan_release(&plan);
+    options.memory_limit = least - 1;
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(the_runner_up_is_another_plan_or_none)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_info best, other;
+    struct pair pair;
+    weft_plan *plan, *second = NULL;
+
+    open_pair(&pair, "1@0/8", "8@8-15/8", "16777216", "R", "R");
+    plan = plan_pair(&pair, NULL);
+    ck_assert_int_eq(wf_plan_cross_runner_up(pair.from, pair.to, &options, &second), WEFT_OK);
+    weft_plan_get(plan, &best);
+    weft_plan_get(second, &other);
+    ck_assert_uint_ne(best.digest, other.digest);
+    ck_assert_uint_ge(other.cost_ns, best.cost_ns);
+    weft_plan_release(&plan);
+    weft_plan_release(&second);
+    close_pair(&pair);
+    open_pair(&pair, "2@0-1", "2@2-3", "64", "S(0)", "S(0)");
+    ck_assert_int_eq(wf_plan_cross_runner_up(pair.from, pair.to, &options, &second),
+                     WEFT_ERR_NOT_FOUND);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(what_a_rank_sends_is_shared_by_the_copies)
+{
+    weft_step_info step;
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair(&pair, "4@0-3", "4@4-7", "64", "R", "S(0)");
+    plan = plan_pair(&pair, NULL);
+    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert_uint_eq(step.bytes_sent, 64);
+    ck_assert_uint_eq(step.bytes_received, 64);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(planners_of_one_mesh_are_refused_between_two)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .planner = WEFT_PLANNER_DTENSOR_GREEDY};
     struct pair pair;
     weft_plan *plan = NULL;
 
     open_pair(&pair, "2@0-1", "2@2-3", "64", "S(0)", "R");
-    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
-    ck_assert_ptr_null(plan);
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "one mesh"));
+    options.planner = WEFT_PLANNER_EXCHANGE;
+    plan = plan_pair(&pair, &options);
+    ck_assert_uint_eq(plan->step_count, 1);
+    weft_plan_release(&plan);
     close_pair(&pair);
 }
 END_TEST
@@ -83,4 +156,6 @@ END_TEST
 SUITE(plan_cross, one_exchange_goes_between_the_meshes,
       many_copies_of_a_large_tensor_pass_it_on_among_themselves,
       partials_of_a_large_tensor_are_reduced_before_they_travel,
-      an_impossible_memory_limit_is_refused)
+      an_impossible_memory_limit_is_refused_with_the_least_possible,
+      the_runner_up_is_another_plan_or_none, what_a_rank_sends_is_shared_by_the_copies,
+      planners_of_one_mesh_are_refused_between_two)
