@@ -6,9 +6,8 @@
 
 /* ---- who takes part ---- */
 
-/* The group of MESH's ranks that goes through RANK and differs in the axes of AXES alone. */
-static weft_status list_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
-                              int32_t *count)
+weft_status wf_group_list(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
+                          int32_t *count)
 {
     int32_t coord[WEFT_MAX_AXES], a;
     int32_t *ranks;
@@ -69,7 +68,7 @@ static weft_status set_comm(weft_comm *parent, struct wf_action *action, weft_st
     int32_t rank = weft_comm_rank(parent), count, *ranks;
 
     if (from == to)
-        WF_TRY(list_group(from, step->axes, rank, &ranks, &count));
+        WF_TRY(wf_group_list(from, step->axes, rank, &ranks, &count));
     else
         WF_TRY(list_union(from, to, rank, &ranks, &count));
     action->member = count > 0;
@@ -125,8 +124,7 @@ static weft_status set_places(struct weft_bound *bound)
     }
     for (int i = 0; i < 2; i++) {
         if (room[i] == 0) continue;
-        WF_TRY(weft_alloc(bound->context, room[i], WEFT_MEMORY_DEVICE, &bound->scratch[i]));
-        bound->scratch_bytes += room[i];
+        WF_TRY(wf_slabs_take(bound->slabs, bound->context, room[i], &bound->scratch[i]));
     }
     return WEFT_OK;
 }
@@ -167,8 +165,7 @@ static weft_status set_staging(struct weft_bound *bound)
         if (bytes > most) most = bytes;
     }
     if (most == 0) return WEFT_OK;
-    WF_TRY(weft_alloc(bound->context, most, WEFT_MEMORY_DEVICE, &bound->staging));
-    bound->scratch_bytes += most;
+    WF_TRY(wf_slabs_take(bound->slabs, bound->context, most, &bound->staging));
     for (uint32_t i = 0; i < bound->action_count; i++)
         wf_packing_place(&bound->actions[i], bound->staging);
     return WEFT_OK;
@@ -214,10 +211,10 @@ static weft_status fill_in(struct binding *b)
     return set_staging(bound);
 }
 
-static weft_status check(const weft_plan *plan, const weft_comm *comm)
+weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft_comm *comm)
 {
     const weft_kernel_table *kernel = comm->context->plugin->kernel;
-    const weft_mesh *meshes[] = {plan->from->layout.mesh, plan->to->layout.mesh};
+    const weft_mesh *meshes[] = {from->layout.mesh, to->layout.mesh};
 
     for (size_t m = 0; m < WF_COUNT(meshes); m++)
         for (int32_t i = 0; i < meshes[m]->size; i++)
@@ -231,10 +228,8 @@ static weft_status check(const weft_plan *plan, const weft_comm *comm)
     return WEFT_OK;
 }
 
-/* All ranks of the communicator come out of binding alike: bound, or with the error of the one
- * that failed first. */
-static weft_status agree(const weft_comm *comm, const char *step, weft_status status,
-                         const weft_plan *plan)
+weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
+                          const weft_plan *plan)
 {
     uint64_t digest = plan->digest;
     struct wf_gathered got;
@@ -263,13 +258,14 @@ static bool can_pull(const weft_comm *comm)
 }
 
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
-                              const weft_bind_options *given)
+                              const weft_bind_options *given, struct wf_slabs *slabs)
 {
     uint32_t actions = plan->step_count + b->copy_first + b->copy_last;
     struct weft_bound *bound = wf_calloc(1, sizeof *bound + actions * sizeof bound->actions[0]);
 
     if (bound == NULL) return decline(plan, comm, wf_fail_memory(sizeof *bound));
     bound->plan = weft_plan_retain(plan);
+    bound->slabs = slabs != NULL ? slabs : &bound->own;
     bound->parent = comm;
     bound->context = comm->context;
     bound->device = comm->context->device;
@@ -282,31 +278,38 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_com
     return fill_in(b);
 }
 
-weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
-                           weft_bound **out)
+weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
+                    struct wf_slabs *slabs, weft_bound **out)
 {
-    weft_bind_options given = {0};
-    struct binding b = {0};
+    struct binding b = {.source_strides = given->source_strides,
+                        .target_strides = given->target_strides};
     weft_status status;
 
-    if (plan == NULL || comm == NULL || out == NULL)
-        return wf_fail_null("weft_plan_bind", "plan, comm or out");
-    if (options != NULL)
-        memcpy(&given, options,
-               options->struct_size < sizeof given ? options->struct_size : sizeof given);
-    WF_TRY(check(plan, comm));
-    if (comm->context->config->check) WF_TRY(agree(comm, "comparing", WEFT_OK, plan));
-    b.source_strides = given.source_strides;
-    b.target_strides = given.target_strides;
-    plan_copies(&b, plan, given.in_place);
-    status = make_bound(&b, plan, comm, &given);
-    status = agree(comm, "binding", status, plan);
+    WF_TRY(wf_bind_check(plan->from, plan->to, comm));
+    plan_copies(&b, plan, given->in_place);
+    status = make_bound(&b, plan, comm, given, slabs);
+    status = wf_bind_agree(comm, "binding", status, plan);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);
         return status;
     }
     *out = b.bound;
     return WEFT_OK;
+}
+
+weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
+                           weft_bound **out)
+{
+    weft_bind_options given = {0};
+
+    if (plan == NULL || comm == NULL || out == NULL)
+        return wf_fail_null("weft_plan_bind", "plan, comm or out");
+    if (options != NULL)
+        memcpy(&given, options,
+               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    if (comm->context->config->check) WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan));
+    return plan->members != NULL ? wf_batch_bind(plan, comm, &given, out)
+                                 : wf_bind(plan, comm, &given, NULL, out);
 }
 
 void weft_bound_release(weft_bound **bound)
@@ -318,16 +321,13 @@ void weft_bound_release(weft_bound **bound)
     *bound = NULL;
     for (uint32_t i = 0; i < mine->action_count; i++)
         wf_action_clear(mine, &mine->actions[i]);
-    for (int i = 0; i < 2; i++)
-        if (weft_free(mine->context, mine->scratch[i]) != WEFT_OK)
-            wf_log(WF_WARNING, "scratch was not freed: %s", weft_last_error());
-    if (weft_free(mine->context, mine->staging) != WEFT_OK)
-        wf_log(WF_WARNING, "staging was not freed: %s", weft_last_error());
+    wf_batch_clear(mine);
+    wf_slabs_free(&mine->own, mine->context);
     weft_plan_release(&mine->plan);
     wf_free(mine);
 }
 
 uint64_t weft_bound_scratch(const weft_bound *bound)
 {
-    return bound->scratch_bytes;
+    return bound->own.bytes;
 }

@@ -2,7 +2,8 @@
  *
  * bind.c makes it and its communicators, action.c turns a step into what this rank does, packing.c
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
- * does it, identity.c makes single elements. */
+ * does it, identity.c makes single elements, slabs.c keeps scratch; batch.c binds and runs a batch,
+ * together.c the exchange in which its tensors go together. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -56,6 +57,18 @@ struct wf_action {
     _Alignas(16) unsigned char scale[16], identity[16]; /* one element each */
 };
 
+struct wf_slab {
+    void *memory;
+    uint64_t bytes;
+    bool taken;
+};
+
+struct wf_slabs {
+    struct wf_slab *list;
+    uint32_t count;
+    uint64_t bytes; /* of all */
+};
+
 struct weft_bound {
     weft_plan *plan;
     weft_context *context;
@@ -63,13 +76,84 @@ struct weft_bound {
     void *device;
     const weft_device_table *device_table;
     const weft_kernel_table *kernel;
-    void *scratch[2], *staging; /* the staging serves one action after the other */
-    uint64_t scratch_bytes;     /* with staging */
+    void *scratch[2], *staging;  /* the staging serves one action after the other */
+    struct wf_slabs own, *slabs; /* all of it is in there; a batch's tensors share the batch's */
+    struct wf_batch *batch;      /* NULL: one tensor */
     bool in_place, packed;
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
     uint32_t action_count;
     struct wf_action actions[];
 };
+
+/* ---- bind.c ---- */
+
+/* As weft_plan_bind, for a plan of one tensor; scratch comes from SLABS, which outlive *OUT. */
+weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
+                    struct wf_slabs *slabs, weft_bound **out) WF_NODISCARD;
+/* The group of MESH's ranks that goes through RANK and differs in the axes of AXES alone: *COUNT of
+ * them in *OUT, the caller's to free; 0 and NULL for a stranger. */
+weft_status wf_group_list(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
+                          int32_t *count) WF_NODISCARD;
+/* Can COMM carry a redistribution from FROM to TO? */
+weft_status wf_bind_check(const weft_spec *from, const weft_spec *to,
+                          const weft_comm *comm) WF_NODISCARD;
+/* Come out of STEP ("binding") alike on all ranks: OK, or the error of the one that failed first;
+ * STATUS is this rank's. */
+weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
+                          const weft_plan *plan) WF_NODISCARD;
+
+/* ---- slabs.c ---- */
+
+weft_status wf_slabs_take(struct wf_slabs *slabs, weft_context *context, uint64_t bytes,
+                          void **out) WF_NODISCARD;
+/* What was taken may be taken again. */
+void wf_slabs_rewind(struct wf_slabs *slabs);
+void wf_slabs_free(struct wf_slabs *slabs, weft_context *context);
+
+/* ---- batch.c ---- */
+
+weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
+                          weft_bound **out) WF_NODISCARD;
+void wf_batch_clear(struct weft_bound *bound);
+
+/* ---- together.c ---- */
+
+/* What has been packed or is to be unpacked in one go: the same element size; reduced: the same
+ * dtype, reduction and number of holders. */
+struct wf_parcel {
+    uint32_t element; /* bytes */
+    uint32_t dtype, reduction, holders;
+    struct wf_region_list regions; /* only while binding */
+    void *list;
+};
+
+struct wf_parcels {
+    struct wf_parcel *list;
+    uint32_t count;
+};
+
+/* The exchange of several tensors.  Counts and offsets are bytes, by rank of the communicator. */
+struct wf_together {
+    bool member;
+    weft_comm *comm;
+    uint32_t count;
+    uint32_t *tensors; /* which of the batch */
+    struct wf_parcels packed, unpacked;
+    void *send, *receive;
+    uint64_t *send_counts, *send_offsets, *receive_counts, *receive_offsets;
+    const void **inputs; /* by tensor; set by each run */
+    void **outputs;
+    const void **arrivals; /* where in RECEIVE each tensor's part from each of its sources begins */
+    uint32_t arrival_count;
+};
+
+/* Bind PLAN's exchange on BOUND's communicator.  Collective; STATUS is how binding went so far. */
+weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
+                            weft_status status, struct wf_together *out) WF_NODISCARD;
+void wf_together_clear(struct weft_bound *bound, struct wf_together *together);
+weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *together,
+                            const void *const *sources, void *const *targets,
+                            weft_stream *stream) WF_NODISCARD;
 
 /* ---- action.c ---- */
 

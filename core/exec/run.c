@@ -54,6 +54,11 @@ weft_status weft_redistribute(weft_bound *bound, const void *source, void *targe
     void *places[] = {(void *)(uintptr_t)source, target, NULL, NULL};
 
     if (bound == NULL) return wf_fail_null("weft_redistribute", "bound");
+    if (bound->batch != NULL)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_redistribute: the plan has %u tensors; weft_redistribute_batch takes them",
+            bound->plan->member_count);
     places[WF_FIRST_SCRATCH] = bound->scratch[0];
     places[WF_SECOND_SCRATCH] = bound->scratch[1];
     for (uint32_t i = 0; i < bound->action_count; i++) {

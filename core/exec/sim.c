@@ -144,6 +144,9 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
         return wf_fail_null("weft_simulate_step", "plan, sources or targets");
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID, "step %u of a plan with %u", index, plan->step_count);
+    if (plan->steps[index].from == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "step %u moves %u tensors together", index,
+                       plan->together);
     return run_step(&plan->steps[index], sources, targets);
 }
 
@@ -195,6 +198,10 @@ weft_status weft_simulate(const weft_plan *plan, const void *const *sources, voi
 
     if (plan == NULL || sources == NULL || targets == NULL)
         return wf_fail_null("weft_simulate", "plan, sources or targets");
+    if (plan->members != NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_simulate: the plan has %u tensors; weft_simulate_batch takes them",
+                       plan->member_count);
     copy = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->from, .to = plan->to};
     if (plan->step_count == 0) return run_step(&copy, sources, targets);
     for (uint32_t i = 0; i < plan->step_count && status == WEFT_OK; i++) {
@@ -208,4 +215,20 @@ weft_status weft_simulate(const weft_plan *plan, const void *const *sources, voi
     }
     free_shards(&have);
     return status;
+}
+
+weft_status weft_simulate_batch(const weft_plan *plan, const void *const *const *sources,
+                                void *const *const *targets)
+{
+    if (plan == NULL || sources == NULL || targets == NULL)
+        return wf_fail_null("weft_simulate_batch", "plan, sources or targets");
+    if (plan->members == NULL) return weft_simulate(plan, sources[0], targets[0]);
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        struct wf_step exchange = {
+            .kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+        WF_TRY(member->alone != NULL ? weft_simulate(member->alone, sources[i], targets[i])
+                                     : run_step(&exchange, sources[i], targets[i]));
+    }
+    return WEFT_OK;
 }

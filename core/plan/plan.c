@@ -12,8 +12,14 @@ static void drop(weft_plan *plan)
         weft_spec_release(&plan->steps[i].from);
         weft_spec_release(&plan->steps[i].to);
     }
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        weft_spec_release(&plan->members[i].from);
+        weft_spec_release(&plan->members[i].to);
+        weft_plan_release(&plan->members[i].alone);
+    }
     weft_spec_release(&plan->from);
     weft_spec_release(&plan->to);
+    wf_free(plan->members);
     wf_free(plan);
 }
 
@@ -154,7 +160,9 @@ void weft_plan_get(const weft_plan *plan, weft_plan_info *out)
                             .cost_ns = plan->cost_ns,
                             .bytes_received_max = plan->received,
                             .peak_bytes = plan->peak,
-                            .digest = plan->digest};
+                            .digest = plan->digest,
+                            .tensors = plan->members != NULL ? plan->member_count : 1,
+                            .together = plan->together};
 }
 
 bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out)
@@ -170,6 +178,20 @@ bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out)
                             .bytes_sent = step->sent,
                             .bytes_received = step->received,
                             .scratch_bytes = step->scratch,
-                            .cost_ns = step->cost_ns};
+                            .cost_ns = step->cost_ns,
+                            .tensor = step->tensor};
+    return true;
+}
+
+bool weft_plan_tensor(const weft_plan *plan, uint32_t index, weft_tensor_info *out)
+{
+    bool batch = plan->members != NULL;
+    const struct wf_member *member = &plan->members[index];
+
+    if (index >= (batch ? plan->member_count : 1)) return false;
+    *out = (weft_tensor_info){.struct_size = sizeof *out,
+                              .from = batch ? member->from : plan->from,
+                              .to = batch ? member->to : plan->to,
+                              .alone = batch ? member->alone : plan};
     return true;
 }

@@ -23,6 +23,17 @@ static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
     }
 }
 
+static void add_received(struct wf_text *out, const struct wf_step *step)
+{
+    if (step->received > 0) {
+        wf_text_add(out, ": each rank receives ");
+        wf_text_bytes(out, step->received);
+    } else {
+        wf_text_add(out, ": nothing travels");
+    }
+    wf_text_add(out, "   ");
+}
+
 static void add_step(struct wf_text *out, const struct wf_step *step)
 {
     wf_text_add(out, "%s ", weft_step_name(step->kind));
@@ -32,13 +43,7 @@ static void add_step(struct wf_text *out, const struct wf_step *step)
     } else {
         wf_text_add(out, "between the meshes");
     }
-    if (step->received > 0) {
-        wf_text_add(out, ": each rank receives ");
-        wf_text_bytes(out, step->received);
-    } else {
-        wf_text_add(out, ": nothing travels");
-    }
-    wf_text_add(out, "   ");
+    add_received(out, step);
     wf_placements_add_text(step->from->layout.placements, step->from->layout.mesh->axes, out);
     wf_text_add(out, " -> ");
     wf_placements_add_text(step->to->layout.placements, step->to->layout.mesh->axes, out);
@@ -47,11 +52,25 @@ static void add_step(struct wf_text *out, const struct wf_step *step)
     wf_text_char(out, '\n');
 }
 
+/* The step in which several tensors of a batch go together. */
+static void add_exchange_of_many(struct wf_text *out, const weft_plan *plan)
+{
+    wf_text_add(out, "exchange of %u tensors together", plan->together);
+    add_received(out, &plan->steps[0]);
+    wf_text_time(out, plan->steps[0].cost_ns);
+    wf_text_char(out, '\n');
+}
+
 static void add_text(struct wf_text *out, const weft_plan *plan)
 {
     if (plan->step_count == 0) wf_text_add(out, "nothing to do: every rank has what it needs\n");
     for (uint32_t i = 0; i < plan->step_count; i++) {
         wf_text_add(out, "%u. ", i + 1);
+        if (plan->steps[i].from == NULL) {
+            add_exchange_of_many(out, plan);
+            continue;
+        }
+        if (plan->members != NULL) wf_text_add(out, "tensor %u: ", plan->steps[i].tensor);
         add_step(out, &plan->steps[i]);
     }
     wf_text_add(out, "at most ");

@@ -214,7 +214,7 @@ static void take_edge(void *self, const struct wf_edge *edge)
 
 /* Everything may be exchanged at once from the source, and from what the source becomes when some
  * of its partials have been reduced. */
-static bool may_exchange(const struct wf_problem *problem, const struct wf_state *state)
+bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state)
 {
     uint32_t reduced = 0;
 
@@ -234,7 +234,7 @@ static weft_status expand(struct search *s, int32_t node)
 
     s->here = node;
     s->nodes[node].settled = true;
-    if (may_exchange(s->problem, &state)) {
+    if (wf_may_exchange(s->problem, &state)) {
         struct wf_edge edge;
         struct wf_price price;
         wf_edge_exchange(s->problem, &state, &edge);

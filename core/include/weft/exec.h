@@ -26,6 +26,9 @@ typedef struct weft_bind_options {
     const int64_t *source_strides, *target_strides;
     bool in_place; /* SOURCE and TARGET of weft_redistribute may be the same memory */
     bool packed;   /* pack, send, unpack, also where ranks can read each other's memory */
+    /* Of a batch: strides by tensor, in place of those above.  NULL, for all or for one of them:
+     * row-major without gaps. */
+    const int64_t *const *batch_source_strides, *const *batch_target_strides;
 } weft_bind_options;
 
 /* Make PLAN ready to run on COMM, whose ranks are those that the plan's meshes number.  Collective:
@@ -53,6 +56,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const v
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);
 
+/* The same for a batch (weft_plan_create_batch): SOURCES[i] and TARGETS[i] are this rank's shards
+ * of tensor i.  None of a tensor's memory may be another's. */
+WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
+                                                            const void *const *sources,
+                                                            void *const *targets,
+                                                            weft_stream *stream, weft_work **work);
+
 /* ---- without ranks ---- */
 
 /* Carry out PLAN for every rank of its meshes in this thread, on host memory, with nobody else:
@@ -66,6 +76,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan, const v
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, uint32_t index,
                                                        const void *const *sources,
                                                        void *const *targets);
+
+/* A batch: SOURCES[t][i] is the shard of tensor t that the rank at place i of its source's mesh
+ * holds, TARGETS[t][i] of its target's. */
+WEFT_API WEFT_NODISCARD weft_status weft_simulate_batch(const weft_plan *plan,
+                                                        const void *const *const *sources,
+                                                        void *const *const *targets);
 
 #ifdef __cplusplus
 }

@@ -102,6 +102,8 @@ typedef struct weft_plan_info {
     uint64_t bytes_received_max; /* by the rank that receives most */
     uint64_t peak_bytes; /* scratch besides source and target, on the rank that needs most */
     uint64_t digest;     /* equal on ranks with the same plan */
+    uint32_t tensors;    /* 1, or of a batch; then FROM and TO are NULL */
+    uint32_t together;   /* how many of a batch travel in one exchange */
 } weft_plan_info;
 
 /* What PLAN comes to as a whole. */
@@ -116,10 +118,34 @@ typedef struct weft_step_info {
     uint64_t bytes_received;
     uint64_t scratch_bytes;
     uint64_t cost_ns;
+    uint32_t tensor; /* of a batch: whose step it is, unless FROM is NULL */
 } weft_step_info;
 
 /* Step INDEX; false past the last. */
 WEFT_API bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out);
+
+/* ---- many tensors as one ---- */
+
+/* One plan for COUNT tensors, from FROM[i] to TO[i], whatever their shapes, dtypes and meshes.
+ * Those for which waiting would cost more than moving travel together, in one exchange for all of
+ * them; the others take the steps that weft_plan_create finds for each.  Which is which follows
+ * from the costs.  The exchange is step 0, with FROM and TO NULL.  OPTIONS, COUNT at least 1,
+ * errors and *OUT as in weft_plan_create; an error names the tensor.  A memory limit holds for the
+ * batch as a whole. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_create_batch(uint32_t count,
+                                                           const weft_spec *const *from,
+                                                           const weft_spec *const *to,
+                                                           const weft_plan_options *options,
+                                                           weft_plan **out);
+
+typedef struct weft_tensor_info {
+    size_t struct_size;
+    const weft_spec *from, *to; /* live as long as the plan */
+    const weft_plan *alone;     /* its own plan; NULL: it travels with others.  Borrowed. */
+} weft_tensor_info;
+
+/* Tensor INDEX of PLAN; false past the last.  A plan that is no batch has one, itself. */
+WEFT_API bool weft_plan_tensor(const weft_plan *plan, uint32_t index, weft_tensor_info *out);
 
 /* "all-gather"; NULL for an unknown kind. */
 WEFT_API const char *weft_step_name(uint32_t kind);

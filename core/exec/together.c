@@ -1,0 +1,409 @@
+/* together.c - several tensors in one exchange: one message per peer for all of them.
+ *
+ * A message has its parts in order of element size, the largest first, so that every part is
+ * aligned; then tensor by tensor.  Within a tensor both sides cut the overlap of the same two
+ * shards into the same regions, so that nothing is said about what lies where. */
+#include "bound.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 16 }; /* the largest element */
+
+/* ---- who takes part ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The meshes of those that go together, each once; the caller frees *OUT. */
+static weft_status list_meshes(const weft_plan *plan, const weft_mesh ***out, uint32_t *count)
+{
+    const weft_mesh **meshes = wf_alloc(2 * plan->member_count * sizeof *meshes);
+
+    if (meshes == NULL) return wf_fail_memory(2 * plan->member_count * sizeof *meshes);
+    *count = 0;
+    for (uint32_t i = 0; i < 2 * plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i / 2];
+        const weft_mesh *mesh = (i % 2 == 0 ? member->from : member->to)->layout.mesh;
+        uint32_t k = 0;
+        if (member->alone != NULL) continue;
+        while (k < *count && meshes[k] != mesh)
+            k++;
+        if (k == *count) meshes[(*count)++] = mesh;
+    }
+    *out = meshes;
+    return WEFT_OK;
+}
+
+/* All their ranks, in ascending order. */
+static weft_status list_all(const weft_plan *plan, int32_t **out, int32_t *count)
+{
+    const weft_mesh **meshes = NULL;
+    uint32_t mesh_count = 0;
+    size_t total = 0, kept = 0;
+    int32_t *ranks;
+
+    WF_TRY(list_meshes(plan, &meshes, &mesh_count));
+    for (uint32_t m = 0; m < mesh_count; m++)
+        total += (size_t)meshes[m]->size;
+    ranks = wf_alloc(total * sizeof *ranks);
+    if (ranks == NULL) {
+        wf_free(meshes);
+        return wf_fail_memory(total * sizeof *ranks);
+    }
+    total = 0;
+    for (uint32_t m = 0; m < mesh_count; m++)
+        for (int32_t i = 0; i < meshes[m]->size; i++)
+            ranks[total++] = weft_mesh_rank_at(meshes[m], i);
+    wf_free(meshes);
+    qsort(ranks, total, sizeof *ranks, ascending);
+    for (size_t i = 0; i < total; i++)
+        if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
+    *out = ranks;
+    *count = (int32_t)kept;
+    return WEFT_OK;
+}
+
+static weft_status list_ranks(const weft_plan *plan, int32_t rank, int32_t **out, int32_t *count)
+{
+    const weft_mesh *mesh;
+    uint32_t axes;
+    bool among = false;
+
+    WF_TRY(wf_batch_group(plan, &mesh, &axes));
+    if (mesh != NULL) return wf_group_list(mesh, axes, rank, out, count);
+    WF_TRY(list_all(plan, out, count));
+    for (int32_t i = 0; i < *count; i++)
+        among = among || (*out)[i] == rank;
+    if (among) return WEFT_OK;
+    wf_free(*out);
+    *out = NULL;
+    *count = 0;
+    return WEFT_OK;
+}
+
+static weft_status set_comm(struct weft_bound *bound, weft_status status, struct wf_together *out)
+{
+    int32_t count = 0, *ranks = NULL;
+    weft_status listed = list_ranks(bound->plan, weft_comm_rank(bound->parent), &ranks, &count);
+
+    if (listed != WEFT_OK) return listed;
+    out->member = count > 0;
+    if (count > 0) status = wf_comm_group(bound->parent, ranks, count, status, &out->comm);
+    wf_free(ranks);
+    return status;
+}
+
+/* ---- parcels ---- */
+
+/* The parcel of what is like WANTED, made if there is none. */
+static struct wf_parcel *parcel_of(struct wf_parcels *parcels, const struct wf_parcel *wanted)
+{
+    struct wf_parcel *list;
+
+    for (uint32_t i = 0; i < parcels->count; i++) {
+        struct wf_parcel *known = &parcels->list[i];
+        if (known->element == wanted->element && known->holders == wanted->holders &&
+            (wanted->holders == 1 ||
+             (known->dtype == wanted->dtype && known->reduction == wanted->reduction)))
+            return known;
+    }
+    list = wf_realloc(parcels->list, (parcels->count + 1) * sizeof *list);
+    if (list == NULL) return NULL;
+    parcels->list = list;
+    list[parcels->count] = *wanted;
+    return &list[parcels->count++];
+}
+
+static weft_status add_region(struct wf_region_list *list, const weft_region *region)
+{
+    if (list->count == list->room) {
+        uint64_t room = list->room == 0 ? 16 : 2 * list->room;
+        weft_region *regions = wf_realloc(list->regions, room * sizeof *regions);
+        if (regions == NULL) return wf_fail_memory(room * sizeof *regions);
+        list->regions = regions;
+        list->room = room;
+    }
+    list->regions[list->count++] = *region;
+    return WEFT_OK;
+}
+
+static weft_status make_lists(struct weft_bound *bound, struct wf_parcels *parcels)
+{
+    for (uint32_t i = 0; i < parcels->count; i++) {
+        struct wf_parcel *parcel = &parcels->list[i];
+        weft_status status =
+            bound->kernel->regions_create(bound->device, parcel->element, parcel->regions.count,
+                                          parcel->regions.regions, &parcel->list);
+        wf_free(parcel->regions.regions);
+        parcel->regions = (struct wf_region_list){0};
+        if (status != WEFT_OK) return wf_fail_context(status, "listing a batch's regions");
+    }
+    return WEFT_OK;
+}
+
+static void free_parcels(struct weft_bound *bound, struct wf_parcels *parcels)
+{
+    for (uint32_t i = 0; i < parcels->count; i++) {
+        wf_free(parcels->list[i].regions.regions);
+        if (parcels->list[i].list != NULL) bound->kernel->regions_destroy(parcels->list[i].list);
+    }
+    wf_free(parcels->list);
+    *parcels = (struct wf_parcels){0};
+}
+
+/* ---- one tensor ---- */
+
+struct building {
+    struct weft_bound *bound;
+    struct wf_together *all;
+    uint32_t place; /* of the tensor among those that go together */
+    uint32_t dtype;
+    /* Of every arrival: who sends it, and where in that rank's message it begins. */
+    int32_t *senders;
+    uint64_t *starts;
+};
+
+static weft_status find_rank(const struct building *b, int32_t rank, int32_t *out)
+{
+    int32_t world = weft_comm_world_rank(b->bound->parent, rank);
+
+    *out = weft_comm_find_rank(b->all->comm, world);
+    if (*out < 0) return wf_fail(WEFT_ERR_INTERNAL, "rank %d takes no part in the exchange", rank);
+    return WEFT_OK;
+}
+
+static struct wf_parcel *parcel_for(const struct building *b, struct wf_parcels *parcels,
+                                    uint32_t reduction, uint32_t holders)
+{
+    struct wf_parcel wanted = {.element = (uint32_t)wf_dtype_bytes(b->dtype),
+                               .dtype = b->dtype,
+                               .reduction = reduction,
+                               .holders = holders};
+
+    return parcel_of(parcels, &wanted);
+}
+
+/* Append what others read of this rank.  A region's target is its reader for now, and its offset
+ * counts from the beginning of the reader's message. */
+static weft_status add_sent(const struct building *b, const struct wf_parts *serve)
+{
+    struct wf_parcel *parcel = parcel_for(b, &b->all->packed, 0, 1);
+    uint64_t *counts = b->all->send_counts;
+
+    if (parcel == NULL) return wf_fail_memory(sizeof *parcel);
+    for (uint64_t i = 0; i < serve->region_count; i++) {
+        weft_region r = serve->regions[i];
+        int32_t reader;
+        WF_TRY(find_rank(b, serve->ranks[r.target], &reader));
+        r.source = b->place;
+        r.target = (uint32_t)reader;
+        r.target_offset = (int64_t)(counts[reader] / parcel->element);
+        wf_region_pack(&r, r.target_stride);
+        counts[reader] += wf_region_elements(&r) * parcel->element;
+        WF_TRY(add_region(&parcel->regions, &r));
+    }
+    return WEFT_OK;
+}
+
+/* Note where the parts from RANKS will begin. */
+static weft_status add_arrivals(struct building *b, const struct wf_parts *parts)
+{
+    uint32_t count = b->all->arrival_count, all = count + parts->rank_count;
+    int32_t *senders = wf_realloc(b->senders, all * sizeof *senders);
+    uint64_t *starts;
+
+    if (senders == NULL) return wf_fail_memory(all * sizeof *senders);
+    b->senders = senders;
+    starts = wf_realloc(b->starts, all * sizeof *starts);
+    if (starts == NULL) return wf_fail_memory(all * sizeof *starts);
+    b->starts = starts;
+    for (uint32_t i = 0; i < parts->rank_count; i++) {
+        WF_TRY(find_rank(b, parts->ranks[i], &senders[count + i]));
+        starts[count + i] = b->all->receive_counts[senders[count + i]];
+    }
+    b->all->arrival_count = all;
+    return WEFT_OK;
+}
+
+/* Append what this rank reads.  Holders of contributions to one value send the same regions, so
+ * that one offset serves for all of them, each from its own beginning. */
+static weft_status add_received(struct building *b, const struct wf_parts *parts)
+{
+    struct wf_parcel *parcel = parcel_for(b, &b->all->unpacked, parts->reduction, parts->holders);
+    uint64_t *counts = b->all->receive_counts;
+    uint32_t first = b->all->arrival_count;
+
+    if (parcel == NULL) return wf_fail_memory(sizeof *parcel);
+    if (parts->rank_count == 0) return WEFT_OK;
+    WF_TRY(add_arrivals(b, parts));
+    for (uint64_t i = 0; i < parts->region_count; i++) {
+        weft_region r = parts->regions[i];
+        uint32_t block = first + r.source;
+        uint64_t offset = counts[b->senders[block]] - b->starts[block];
+        r.source = block;
+        r.source_offset = (int64_t)(offset / parcel->element);
+        r.target = b->place;
+        wf_region_pack(&r, r.source_stride);
+        for (uint32_t h = 0; h < parts->holders; h++)
+            counts[b->senders[block + h]] += wf_region_elements(&r) * parcel->element;
+        WF_TRY(add_region(&parcel->regions, &r));
+    }
+    return WEFT_OK;
+}
+
+static const int64_t *strides_of(const int64_t *const *list, uint32_t tensor)
+{
+    return list != NULL ? list[tensor] : NULL;
+}
+
+static weft_status add_tensor(struct building *b, const weft_bind_options *given)
+{
+    uint32_t tensor = b->all->tensors[b->place];
+    const struct wf_member *member = &b->bound->plan->members[tensor];
+    int32_t rank = weft_comm_rank(b->bound->parent);
+    struct wf_parts parts;
+    weft_status status;
+
+    b->dtype = member->from->layout.dtype;
+    WF_TRY(wf_parts_serve(member->from, member->to, rank,
+                          strides_of(given->batch_source_strides, tensor), &parts));
+    status = add_sent(b, &parts);
+    wf_parts_free(&parts);
+    if (status != WEFT_OK) return status;
+    WF_TRY(wf_parts_read(member->from, member->to, rank,
+                         strides_of(given->batch_target_strides, tensor), &parts));
+    status = add_received(b, &parts);
+    wf_parts_free(&parts);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static uint64_t set_offsets(const uint64_t *counts, uint64_t *offsets, int32_t size)
+{
+    uint64_t at = 0;
+
+    for (int32_t i = 0; i < size; i++) {
+        offsets[i] = at;
+        at += (counts[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return at;
+}
+
+/* Messages get their places, and regions and arrivals with them. */
+static weft_status place_messages(struct building *b)
+{
+    struct wf_together *all = b->all;
+    int32_t size = all->comm->size;
+    uint64_t sent = set_offsets(all->send_counts, all->send_offsets, size);
+    uint64_t received = set_offsets(all->receive_counts, all->receive_offsets, size);
+
+    WF_TRY(wf_slabs_take(b->bound->slabs, b->bound->context, sent, &all->send));
+    WF_TRY(wf_slabs_take(b->bound->slabs, b->bound->context, received, &all->receive));
+    for (uint32_t p = 0; p < all->packed.count; p++) {
+        struct wf_parcel *parcel = &all->packed.list[p];
+        for (uint64_t i = 0; i < parcel->regions.count; i++) {
+            weft_region *r = &parcel->regions.regions[i];
+            r->target_offset += (int64_t)(all->send_offsets[r->target] / parcel->element);
+            r->target = 0;
+        }
+    }
+    all->arrivals = wf_calloc(all->arrival_count, sizeof *all->arrivals);
+    if (all->arrivals == NULL) return wf_fail_memory(all->arrival_count * sizeof *all->arrivals);
+    for (uint32_t i = 0; i < all->arrival_count; i++)
+        all->arrivals[i] =
+            (const char *)all->receive + all->receive_offsets[b->senders[i]] + b->starts[i];
+    return WEFT_OK;
+}
+
+static weft_status allocate(const weft_plan *plan, struct wf_together *all)
+{
+    size_t size = (size_t)all->comm->size, count = plan->together;
+
+    all->send_counts = wf_calloc(4 * size, sizeof *all->send_counts);
+    all->inputs = wf_calloc(count, sizeof *all->inputs);
+    all->outputs = wf_calloc(count, sizeof *all->outputs);
+    all->tensors = wf_calloc(count, sizeof *all->tensors);
+    if (all->send_counts == NULL || all->inputs == NULL || all->outputs == NULL ||
+        all->tensors == NULL)
+        return wf_fail_memory(4 * size * sizeof *all->send_counts);
+    all->send_offsets = all->send_counts + size;
+    all->receive_counts = all->send_offsets + size;
+    all->receive_offsets = all->receive_counts + size;
+    for (uint32_t i = 0; i < plan->member_count; i++)
+        if (plan->members[i].alone == NULL) all->tensors[all->count++] = i;
+    return WEFT_OK;
+}
+
+static weft_status build(struct building *b, const weft_bind_options *given)
+{
+    const weft_plan *plan = b->bound->plan;
+
+    WF_TRY(allocate(plan, b->all));
+    for (uint32_t element = ALIGNMENT; element > 0; element /= 2)
+        for (b->place = 0; b->place < b->all->count; b->place++) {
+            const weft_spec *spec = plan->members[b->all->tensors[b->place]].from;
+            if (wf_dtype_bytes(spec->layout.dtype) == element) WF_TRY(add_tensor(b, given));
+        }
+    WF_TRY(place_messages(b));
+    WF_TRY(make_lists(b->bound, &b->all->packed));
+    return make_lists(b->bound, &b->all->unpacked);
+}
+
+weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
+                            weft_status status, struct wf_together *out)
+{
+    struct building b = {.bound = bound, .all = out};
+
+    status = set_comm(bound, status, out);
+    if (status == WEFT_OK && out->member) status = build(&b, given);
+    wf_free(b.senders);
+    wf_free(b.starts);
+    return status;
+}
+
+void wf_together_clear(struct weft_bound *bound, struct wf_together *together)
+{
+    free_parcels(bound, &together->packed);
+    free_parcels(bound, &together->unpacked);
+    wf_free(together->send_counts);
+    wf_free(together->inputs);
+    wf_free(together->outputs);
+    wf_free(together->tensors);
+    wf_free(together->arrivals);
+    *together = (struct wf_together){0};
+}
+
+weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *together,
+                            const void *const *sources, void *const *targets, weft_stream *stream)
+{
+    const weft_kernel_table *kernel = bound->kernel;
+
+    if (!together->member) return WEFT_OK;
+    for (uint32_t i = 0; i < together->count; i++) {
+        together->inputs[i] = sources[together->tensors[i]];
+        together->outputs[i] = targets[together->tensors[i]];
+    }
+    for (uint32_t i = 0; i < together->packed.count; i++)
+        WF_TRY(kernel->regions_copy(together->packed.list[i].list, together->inputs,
+                                    &together->send, stream));
+    WF_TRY(weft_all_to_all_v(together->comm, together->send, together->send_counts,
+                             together->send_offsets, together->receive, together->receive_counts,
+                             together->receive_offsets, WEFT_DTYPE_U8, stream));
+    for (uint32_t i = 0; i < together->unpacked.count; i++) {
+        const struct wf_parcel *parcel = &together->unpacked.list[i];
+        if (parcel->holders == 1)
+            WF_TRY(
+                kernel->regions_copy(parcel->list, together->arrivals, together->outputs, stream));
+        else
+            WF_TRY(kernel->regions_reduce(parcel->list, parcel->dtype, parcel->reduction,
+                                          parcel->holders, together->arrivals, together->outputs,
+                                          stream));
+    }
+    return WEFT_OK;
+}

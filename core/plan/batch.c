@@ -1,0 +1,352 @@
+/* batch.c - many tensors as one plan.
+ *
+ * A tensor that travels alone pays for waiting on its peers in each of its steps.  Tensors that go
+ * together pay once, in one exchange, but each of them for being packed and unpacked, and for an
+ * exchange where other steps might move less.  So a tensor joins if its bytes cost it less there
+ * than its own plan would, and they all do if what they save is more than the waiting. */
+#include "plan.h"
+
+#include <string.h>
+
+/* What going together would mean for one tensor. */
+struct offer {
+    bool possible;
+    uint64_t ns;       /* of its bytes, without the waiting */
+    uint64_t received; /* largest over ranks */
+    uint64_t staging;  /* bytes of messages, sent and received */
+    uint32_t link;
+    uint32_t mesh_axes; /* that the exchange goes along, where both meshes are one */
+};
+
+struct batch {
+    const weft_plan_options *options;
+    const weft_cost_table *costs;
+    struct wf_member *members;
+    struct offer *offers;
+    bool *joins;
+    uint32_t count;
+};
+
+static const weft_placement *place(const weft_spec *spec, int32_t axis)
+{
+    return &spec->layout.placements[axis];
+}
+
+/* Is every element of the target one that some rank holds, or one reduction of several?  What makes
+ * partials or divides sums needs a pass of its own over the target. */
+static bool is_plain(const weft_spec *from, const weft_spec *to)
+{
+    const weft_mesh *source = from->layout.mesh, *target = to->layout.mesh;
+    uint32_t reduction = WEFT_REDUCE_COUNT;
+
+    for (int32_t a = 0; a < target->axes; a++)
+        if (place(to, a)->kind == WEFT_PLACE_PARTIAL &&
+            (source != target || place(from, a)->kind != WEFT_PLACE_PARTIAL))
+            return false;
+    for (int32_t a = 0; a < source->axes; a++) {
+        if (place(from, a)->kind != WEFT_PLACE_PARTIAL) continue;
+        if (source == target && place(to, a)->kind == WEFT_PLACE_PARTIAL) continue;
+        if (reduction != WEFT_REDUCE_COUNT && reduction != place(from, a)->reduction) return false;
+        reduction = place(from, a)->reduction;
+    }
+    return true;
+}
+
+/* Nanoseconds that WORK takes for being more than nothing. */
+static uint64_t bytes_ns(const weft_cost_table *costs, const struct wf_work *work)
+{
+    struct wf_work nothing = {.kind = work->kind, .link = work->link, .ranks = work->ranks};
+
+    return wf_cost_ns(costs, work) - wf_cost_ns(costs, &nothing);
+}
+
+static weft_status offer_on_one_mesh(const struct batch *batch, const struct wf_member *member,
+                                     struct offer *out, struct wf_work *work)
+{
+    struct wf_problem problem;
+    struct wf_edge edge;
+
+    WF_TRY(wf_problem_set(&problem, member->from, member->to, batch->options));
+    if (!wf_may_exchange(&problem, &problem.source)) return WEFT_OK;
+    wf_edge_exchange(&problem, &problem.source, &edge);
+    WF_TRY(wf_exchange_work(&problem, &problem.source, &edge, work));
+    out->mesh_axes = wf_problem_mesh_axes(&problem, edge.axes);
+    out->possible = true;
+    return WEFT_OK;
+}
+
+static weft_status make_offer(const struct batch *batch, const struct wf_member *member,
+                              struct offer *out)
+{
+    struct wf_step step = {.from = member->from, .to = member->to};
+    struct wf_work work = {0};
+
+    *out = (struct offer){0};
+    if (member->alone->step_count == 0 || !is_plain(member->from, member->to)) return WEFT_OK;
+    if (batch->options->without >> WEFT_STEP_EXCHANGE & 1) return WEFT_OK;
+    if (member->from->layout.mesh == member->to->layout.mesh) {
+        WF_TRY(offer_on_one_mesh(batch, member, out, &work));
+    } else {
+        wf_cross_work(&step, &work);
+        out->possible = true;
+    }
+    if (!out->possible) return WEFT_OK;
+    work.kind = WEFT_STEP_EXCHANGE;
+    out->ns = bytes_ns(batch->costs, &work);
+    out->received = work.received;
+    out->staging = work.packed;
+    out->link = work.link;
+    return WEFT_OK;
+}
+
+/* ---- who takes part ---- */
+
+weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh, uint32_t *axes)
+{
+    *mesh = NULL;
+    *axes = 0;
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        struct wf_problem problem;
+        struct wf_edge edge;
+        weft_plan_options none = {0};
+        if (member->alone != NULL) continue;
+        if (member->from->layout.mesh != member->to->layout.mesh ||
+            (*mesh != NULL && *mesh != member->from->layout.mesh)) {
+            *mesh = NULL;
+            return WEFT_OK;
+        }
+        *mesh = member->from->layout.mesh;
+        WF_TRY(wf_problem_set(&problem, member->from, member->to, &none));
+        wf_edge_exchange(&problem, &problem.source, &edge);
+        *axes |= wf_problem_mesh_axes(&problem, edge.axes);
+    }
+    return WEFT_OK;
+}
+
+/* At most so many ranks meet in the exchange of those who join. */
+static int64_t ranks_together(const struct batch *batch)
+{
+    const weft_mesh *known[16];
+    int64_t ranks = 0, group = 1;
+    uint32_t axes = 0;
+    int count = 0;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const weft_mesh *meshes[] = {batch->members[i].from->layout.mesh,
+                                     batch->members[i].to->layout.mesh};
+        if (!batch->joins[i]) continue;
+        axes |= batch->offers[i].mesh_axes;
+        for (size_t m = 0; m < WF_COUNT(meshes); m++) {
+            int k = 0;
+            while (k < count && known[k] != meshes[m])
+                k++;
+            if (k < count) continue;
+            if (count < (int)WF_COUNT(known)) known[count++] = meshes[m];
+            ranks += meshes[m]->size;
+        }
+    }
+    if (count != 1) return ranks;
+    for (int32_t a = 0; a < known[0]->axes; a++)
+        if (axes >> a & 1) group *= known[0]->axis[a].size;
+    return group;
+}
+
+static struct wf_work waiting(const struct batch *batch)
+{
+    struct wf_work work = {.kind = WEFT_STEP_EXCHANGE, .link = WF_WITHIN_HOST};
+
+    work.ranks = ranks_together(batch);
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->joins[i] && batch->offers[i].link > work.link) work.link = batch->offers[i].link;
+    return work;
+}
+
+/* ---- choosing ---- */
+
+static bool gains(const struct batch *batch, uint32_t i)
+{
+    const struct offer *offer = &batch->offers[i];
+    const weft_plan *alone = batch->members[i].alone;
+
+    if (!offer->possible || offer->ns >= alone->cost_ns) return false;
+    return batch->options->minimize != WEFT_MINIMIZE_BYTES || offer->received <= alone->received;
+}
+
+/* Messages are scratch too: those that take least of it come first, until there is no more. */
+static void join_within(struct batch *batch, uint64_t room)
+{
+    for (;;) {
+        uint32_t least = batch->count;
+        for (uint32_t i = 0; i < batch->count; i++)
+            if (!batch->joins[i] && gains(batch, i) &&
+                (least == batch->count || batch->offers[i].staging < batch->offers[least].staging))
+                least = i;
+        if (least == batch->count || batch->offers[least].staging > room) return;
+        batch->joins[least] = true;
+        room -= batch->offers[least].staging;
+    }
+}
+
+static uint64_t most_alone(const struct batch *batch)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->members[i].alone->peak > most) most = batch->members[i].alone->peak;
+    return most;
+}
+
+static void choose(struct batch *batch)
+{
+    uint64_t room = batch->options->memory_limit, saved = 0;
+    struct wf_work work;
+
+    if (room == 0) room = UINT64_MAX;
+    if (batch->options->minimize == WEFT_MINIMIZE_MEMORY) room = most_alone(batch);
+    if (room == UINT64_MAX)
+        for (uint32_t i = 0; i < batch->count; i++)
+            batch->joins[i] = gains(batch, i);
+    else
+        join_within(batch, room);
+    work = waiting(batch);
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->joins[i]) saved += batch->members[i].alone->cost_ns - batch->offers[i].ns;
+    if (saved <= wf_cost_ns(batch->costs, &work))
+        memset(batch->joins, 0, batch->count * sizeof *batch->joins);
+}
+
+/* ---- the plan ---- */
+
+static void set_exchange(const struct batch *batch, struct wf_step *step)
+{
+    struct wf_work work = waiting(batch);
+
+    *step =
+        (struct wf_step){.kind = WEFT_STEP_EXCHANGE, .cost_ns = wf_cost_ns(batch->costs, &work)};
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (!batch->joins[i]) continue;
+        step->cost_ns += batch->offers[i].ns;
+        step->received += batch->offers[i].received;
+        step->scratch += batch->offers[i].staging;
+    }
+    step->sent = step->received;
+}
+
+static void put_steps(weft_plan *plan, uint32_t tensor)
+{
+    const weft_plan *alone = plan->members[tensor].alone;
+
+    for (uint32_t i = 0; i < alone->step_count; i++) {
+        struct wf_step *step = &plan->steps[plan->step_count++];
+        *step = alone->steps[i];
+        step->from = weft_spec_retain(step->from);
+        step->to = weft_spec_retain(step->to);
+        step->tensor = tensor;
+    }
+}
+
+static void add_up(weft_plan *plan)
+{
+    uint64_t h = plan->member_count;
+
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        plan->cost_ns += plan->steps[i].cost_ns;
+        plan->received += plan->steps[i].received;
+        if (plan->steps[i].scratch > plan->peak) plan->peak = plan->steps[i].scratch;
+    }
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        h = wf_hash_mix(h, member->alone != NULL ? member->alone->digest : 0);
+        h = wf_hash_mix(wf_hash_mix(h, weft_spec_hash(member->from)), weft_spec_hash(member->to));
+    }
+    plan->digest = h;
+}
+
+/* Takes the members over. */
+static weft_status assemble(struct batch *batch, weft_plan **out)
+{
+    uint32_t steps = 0, together = 0;
+    weft_plan *plan;
+    size_t bytes;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        together += batch->joins[i];
+        steps += batch->joins[i] ? 0 : batch->members[i].alone->step_count;
+    }
+    bytes = sizeof *plan + (steps + 1) * sizeof plan->steps[0];
+    plan = wf_calloc(1, bytes);
+    if (plan == NULL) return wf_fail_memory(bytes);
+    atomic_init(&plan->references, 1);
+    plan->members = batch->members;
+    plan->member_count = batch->count;
+    plan->together = together;
+    if (together > 0) set_exchange(batch, &plan->steps[plan->step_count++]);
+    batch->members = NULL;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (batch->joins[i])
+            weft_plan_release(&plan->members[i].alone);
+        else
+            put_steps(plan, i);
+    }
+    add_up(plan);
+    *out = plan;
+    return WEFT_OK;
+}
+
+static void drop(struct batch *batch)
+{
+    for (uint32_t i = 0; batch->members != NULL && i < batch->count; i++) {
+        weft_spec_release(&batch->members[i].from);
+        weft_spec_release(&batch->members[i].to);
+        weft_plan_release(&batch->members[i].alone);
+    }
+    wf_free(batch->members);
+    wf_free(batch->offers);
+    wf_free(batch->joins);
+}
+
+static weft_status fill(struct batch *batch, const weft_spec *const *from,
+                        const weft_spec *const *to)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct wf_member *member = &batch->members[i];
+        weft_status status = weft_plan_create(from[i], to[i], batch->options, &member->alone);
+        if (status != WEFT_OK) return wf_fail_context(status, "tensor %u of the batch", i);
+        member->from = weft_spec_retain(from[i]);
+        member->to = weft_spec_retain(to[i]);
+        WF_TRY(make_offer(batch, member, &batch->offers[i]));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
+                                   const weft_spec *const *to, const weft_plan_options *options,
+                                   weft_plan **out)
+{
+    weft_plan_options given = {0};
+    struct batch batch = {.options = &given, .count = count};
+    weft_status status;
+
+    if (from == NULL || to == NULL || out == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
+    if (count == 0) return wf_fail(WEFT_ERR_INVALID, "a batch has at least one tensor");
+    if (options != NULL)
+        memcpy(&given, options,
+               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    given.struct_size = sizeof given;
+    batch.costs = given.costs != NULL ? given.costs : wf_cost_default();
+    batch.members = wf_calloc(count, sizeof *batch.members);
+    batch.offers = wf_calloc(count, sizeof *batch.offers);
+    batch.joins = wf_calloc(count, sizeof *batch.joins);
+    if (batch.members == NULL || batch.offers == NULL || batch.joins == NULL)
+        status = wf_fail_memory(count * sizeof *batch.members);
+    else
+        status = fill(&batch, from, to);
+    if (status == WEFT_OK) {
+        if (given.planner == WEFT_PLANNER_SEARCH) choose(&batch);
+        status = assemble(&batch, out);
+    }
+    drop(&batch);
+    return status;
+}

@@ -1,0 +1,204 @@
+#include "support/planning.h"
+#include "support/suite.h"
+
+#include <string.h>
+
+enum { MOST = 100 };
+
+/* COUNT times the same tensor. */
+static weft_plan *plan_many(const struct pair *pair, uint32_t count,
+                            const weft_plan_options *options)
+{
+    const weft_spec *from[MOST], *to[MOST];
+    weft_plan *plan = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        from[i] = pair->from;
+        to[i] = pair->to;
+    }
+    ck_assert_msg(weft_plan_create_batch(count, from, to, options, &plan) == WEFT_OK, "%s",
+                  weft_last_error());
+    return plan;
+}
+
+static weft_plan_info info_of(const weft_plan *plan)
+{
+    weft_plan_info info;
+
+    weft_plan_get(plan, &info);
+    return info;
+}
+
+START_TEST(small_tensors_travel_together_in_one_exchange)
+{
+    weft_plan *alone, *plan;
+    weft_plan_info one, all;
+    weft_step_info step;
+    struct pair pair;
+
+    open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
+    alone = plan_pair(&pair, NULL);
+    plan = plan_many(&pair, 100, NULL);
+    one = info_of(alone);
+    all = info_of(plan);
+    ck_assert_uint_eq(all.tensors, 100);
+    ck_assert_uint_eq(all.together, 100);
+    ck_assert_uint_eq(all.steps, 1);
+    ck_assert_uint_lt(all.cost_ns, 100 * one.cost_ns / 4);
+    ck_assert_uint_eq(all.bytes_received_max, 100 * one.bytes_received_max);
+    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert_ptr_null(step.from);
+    ck_assert_uint_eq(step.kind, WEFT_STEP_EXCHANGE);
+    ck_assert(!weft_plan_step(plan, 1, &step));
+    weft_plan_release(&alone);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(large_tensors_keep_the_steps_of_their_own_plans)
+{
+    weft_tensor_info tensor;
+    weft_step_info step;
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair(&pair, "8", NULL, "8192,8192", "P", "R");
+    plan = plan_many(&pair, 3, NULL);
+    ck_assert_uint_eq(info_of(plan).together, 0);
+    ck_assert_uint_eq(info_of(plan).steps, 3);
+    ck_assert(weft_plan_step(plan, 2, &step));
+    ck_assert_uint_eq(step.kind, WEFT_STEP_ALL_REDUCE);
+    ck_assert_uint_eq(step.tensor, 2);
+    ck_assert(weft_plan_tensor(plan, 2, &tensor));
+    ck_assert_ptr_eq(tensor.from, pair.from);
+    ck_assert_ptr_nonnull(tensor.alone);
+    ck_assert(!weft_plan_tensor(plan, 3, &tensor));
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(one_tensor_has_nobody_to_go_with)
+{
+    weft_tensor_info tensor;
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
+    plan = plan_many(&pair, 1, NULL);
+    ck_assert_uint_eq(info_of(plan).together, 0);
+    ck_assert_uint_eq(info_of(plan).tensors, 1);
+    weft_plan_release(&plan);
+    plan = plan_pair(&pair, NULL);
+    ck_assert_uint_eq(info_of(plan).tensors, 1);
+    ck_assert(weft_plan_tensor(plan, 0, &tensor));
+    ck_assert_ptr_eq(tensor.alone, plan);
+    ck_assert(!weft_plan_tensor(plan, 1, &tensor));
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(a_batch_never_costs_more_than_its_tensors_one_by_one)
+{
+    static const char *const layouts[][2] = {{"S(0),R", "R,S(1)"}, {"P,S(0)", "R,R"},
+                                             {"R,R", "S(0),S(1)"}, {"S(0),S(0)", "R,R"},
+                                             {"P,P", "S(0),S(1)"}, {"R,R", "P,P"}};
+    const weft_spec *from[WF_COUNT(layouts)], *to[WF_COUNT(layouts)];
+    struct pair pairs[WF_COUNT(layouts)];
+    uint64_t sum = 0;
+    weft_plan *plan;
+
+    for (size_t i = 0; i < WF_COUNT(layouts); i++) {
+        weft_plan *alone;
+        open_pair(&pairs[i], "2x4", NULL, i % 2 == 0 ? "64,64" : "4096,4096", layouts[i][0],
+                  layouts[i][1]);
+        from[i] = pairs[i].from;
+        to[i] = pairs[i].to;
+        alone = plan_pair(&pairs[i], NULL);
+        sum += info_of(alone).cost_ns;
+        weft_plan_release(&alone);
+    }
+    ck_assert_int_eq(weft_plan_create_batch(WF_COUNT(layouts), from, to, NULL, &plan), WEFT_OK);
+    ck_assert_uint_le(info_of(plan).cost_ns, sum);
+    weft_plan_release(&plan);
+    for (size_t i = 0; i < WF_COUNT(layouts); i++)
+        close_pair(&pairs[i]);
+}
+END_TEST
+
+START_TEST(a_memory_limit_keeps_messages_small)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .memory_limit = 40000};
+    const weft_spec *from, *to;
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
+    plan = plan_many(&pair, 100, &options);
+    ck_assert_uint_gt(info_of(plan).together, 1);
+    ck_assert_uint_lt(info_of(plan).together, 100);
+    ck_assert_uint_le(info_of(plan).peak_bytes, 40000);
+    weft_plan_release(&plan);
+    options.memory_limit = 1;
+    from = pair.from;
+    to = pair.to;
+    ck_assert_int_eq(weft_plan_create_batch(1, &from, &to, &options, &plan), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "tensor 0"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "is the least"));
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(the_digest_tells_batches_apart)
+{
+    struct pair a, b;
+    weft_plan *first, *second, *third;
+
+    open_pair(&a, "8", NULL, "64,64", "S(0)", "S(1)");
+    open_pair(&b, "8", NULL, "64,64", "S(1)", "S(0)");
+    first = plan_many(&a, 4, NULL);
+    second = plan_many(&a, 4, NULL);
+    third = plan_many(&b, 4, NULL);
+    ck_assert_uint_eq(info_of(first).digest, info_of(second).digest);
+    ck_assert_uint_ne(info_of(first).digest, info_of(third).digest);
+    weft_plan_release(&first);
+    weft_plan_release(&second);
+    weft_plan_release(&third);
+    close_pair(&a);
+    close_pair(&b);
+}
+END_TEST
+
+START_TEST(a_batch_prints_itself)
+{
+    char text[1024];
+    struct pair pair;
+    weft_plan *plan;
+
+    open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
+    plan = plan_many(&pair, 5, NULL);
+    ck_assert_int_eq(weft_plan_print(plan, text, sizeof text, NULL), WEFT_OK);
+    ck_assert_ptr_nonnull(strstr(text, "1. exchange of 5 tensors together: each rank receives"));
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+START_TEST(wrong_arguments_are_refused)
+{
+    const weft_spec *none = NULL;
+    weft_plan *plan = NULL;
+
+    ck_assert_int_eq(weft_plan_create_batch(0, &none, &none, NULL, &plan), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_create_batch(1, NULL, &none, NULL, &plan), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_create_batch(1, &none, &none, NULL, &plan), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(plan);
+}
+END_TEST
+
+SUITE(plan_batch, small_tensors_travel_together_in_one_exchange,
+      large_tensors_keep_the_steps_of_their_own_plans, one_tensor_has_nobody_to_go_with,
+      a_batch_never_costs_more_than_its_tensors_one_by_one, a_memory_limit_keeps_messages_small,
+      the_digest_tells_batches_apart, a_batch_prints_itself, wrong_arguments_are_refused)
