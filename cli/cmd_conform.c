@@ -217,7 +217,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_args args;
     struct kit_options options = {0};
-    int64_t ranks, hosts, seed, timeout;
+    int64_t ranks, hosts, seed, timeout, patience;
     char *path = NULL;
     int exit_code;
 
@@ -230,12 +230,14 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_int(command, &args, "ranks", 1, KIT_MAX_RANKS, 4, &ranks) ||
         !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
         !cli_int(command, &args, "seed", 0, INT64_MAX, 1, &seed) ||
-        !cli_int(command, &args, "timeout", 1, 3600, 10, &timeout))
+        !cli_int(command, &args, "timeout", 1, 3600, 10, &timeout) ||
+        !cli_int(command, &args, "patience", 1, 100, 1, &patience))
         return CLI_USAGE;
     options.ranks = (int32_t)ranks;
     options.hosts = (int32_t)hosts;
     options.seed = (uint64_t)seed;
     options.timeout_ns = timeout * KIT_SECOND;
+    options.patience = patience;
     options.threads = cli_has(command, &args, "threads");
     options.level = cli_value(command, &args, "level");
     options.only = cli_value(command, &args, "only");
@@ -278,6 +280,7 @@ const struct cli_command cli_conform = {
             {"only", "CASE", "run the cases under this name; * stands for any one part"},
             {"seed", "S", "of the data (1)"},
             {"timeout", "SECONDS", "time limit of communicators (10)"},
+            {"patience", "TIMES", "wait so many times as long before a case is a hang (1)"},
             {"rank-env", "NAME=VALUE", "set this in each rank; {rank} stands for its number"},
             {"json", NULL, "as JSON"},
             {0}},

@@ -41,7 +41,7 @@ static void set_place(struct kit *kit, const char *name)
     atomic_store(&place->started_ns, 0);
     snprintf(place->case_name, sizeof place->case_name, "%s", name);
     atomic_store(&place->case_number, kit->case_number);
-    kit_allow(kit, 2 * kit->options->timeout_ns + 3 * KIT_SECOND);
+    kit_allow_again(kit);
     atomic_store(&place->started_ns, wf_now_ns());
 }
 
@@ -83,7 +83,14 @@ bool kit_begin(struct kit *kit, const char *format, ...)
 
 void kit_allow(struct kit *kit, int64_t limit_ns)
 {
-    atomic_store(&kit->board->places[kit->rank].deadline_ns, wf_now_ns() + (uint64_t)limit_ns);
+    uint64_t limit = (uint64_t)(limit_ns * kit->options->patience);
+
+    atomic_store(&kit->board->places[kit->rank].deadline_ns, wf_now_ns() + limit);
+}
+
+void kit_allow_again(struct kit *kit)
+{
+    kit_allow(kit, 2 * kit->options->timeout_ns + 3 * KIT_SECOND);
 }
 
 void kit_fail(struct kit *kit, const char *format, ...)

@@ -31,6 +31,7 @@ struct kit_options {
     const char *rank_env; /* NAME=VALUE with {rank} in it, set in each rank; or NULL */
     uint64_t seed;
     int64_t timeout_ns; /* of communicators, where a case does not choose its own */
+    int64_t patience;   /* times as long before a case is called a hang */
 };
 
 /* ---- levels.c ---- */
@@ -162,8 +163,10 @@ _Noreturn void kit_die(struct kit *kit);
  * is what a crash or hang in it is called.  False: an earlier team was lost here. */
 bool kit_aside(struct kit *kit, const char *name);
 void kit_aside_over(struct kit *kit);
-/* Give the open case up to LIMIT before the watcher calls it a hang. */
+/* Give the open case up to LIMIT, times --patience, before the watcher calls it a hang. */
 void kit_allow(struct kit *kit, int64_t limit_ns);
+/* Another part of the open case begins: it has as long as a case of its own. */
+void kit_allow_again(struct kit *kit);
 /* Why the rest of this level is not run on this plugin. */
 void kit_skip(struct kit *kit, const char *format, ...) WF_PRINTF(2, 3);
 

@@ -116,36 +116,36 @@ static void run_groups(struct kit *kit, struct kit_collective c)
     }
 }
 
-/* The same on communicators that split made. */
+/* The same on a communicator that split made, of another group of ranks for each collective. */
 static void run_split(struct kit *kit, struct kit_collective c)
 {
     const weft_comm_table *table = kit->plugin->comm;
+    struct kit_comm_setup setup;
+    struct kit_group group;
+    void *parent;
 
+    if (table->split == NULL || kit->group_count < 2) return;
+    group = kit->groups[1 + (int)c.collective % (kit->group_count - 1)];
+    if (!kit_begin(kit, "split/%s/%s/ranks=%s", wf_collective_name(c.collective),
+                   wf_dtype_name(c.dtype), group.name))
+        return;
     c.count = 6;
-    for (int g = 1; g < kit->group_count && table->split != NULL; g++) {
-        struct kit_group group = kit->groups[g];
-        struct kit_comm_setup setup;
-        void *parent;
-        if (!kit_begin(kit, "split/%s/%s/ranks=%s", wf_collective_name(c.collective),
-                       wf_dtype_name(c.dtype), group.name))
-            continue;
-        parent = kit_comm(kit, &kit->groups[0]);
-        c.group = &group;
-        group.comm = kit; /* to be overwritten, also where it becomes NULL */
-        if (group.mine >= 0) kit_comm_options(kit, &group, (struct kit_comm_wish){0}, &setup);
-        if (parent != NULL &&
-            kit_ok(kit, "split",
-                   table->split(parent, group.mine >= 0 ? &setup.options : NULL, &group.comm)) &&
-            kit_check(kit, (group.comm != NULL) == (group.mine >= 0),
-                      "split gave %s to a rank that is %s the list",
-                      group.comm != NULL ? "a communicator" : "none",
-                      group.mine >= 0 ? "in" : "not in")) {
-            kit_collective_run(kit, &c, kit_case_seed(kit));
-            kit_meet(kit, kit->groups[0].ranks, kit->size);
-            kit_comm_drop(kit, group.comm);
-        }
-        kit_end(kit);
+    c.group = &group;
+    parent = kit_comm(kit, &kit->groups[0]);
+    group.comm = kit; /* to be overwritten, also where it becomes NULL */
+    if (group.mine >= 0) kit_comm_options(kit, &group, (struct kit_comm_wish){0}, &setup);
+    if (parent != NULL &&
+        kit_ok(kit, "split",
+               table->split(parent, group.mine >= 0 ? &setup.options : NULL, &group.comm)) &&
+        kit_check(kit, (group.comm != NULL) == (group.mine >= 0),
+                  "split gave %s to a rank that is %s the list",
+                  group.comm != NULL ? "a communicator" : "none",
+                  group.mine >= 0 ? "in" : "not in")) {
+        kit_collective_run(kit, &c, kit_case_seed(kit));
+        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        kit_comm_drop(kit, group.comm);
     }
+    kit_end(kit);
 }
 
 static void run_collective(struct kit *kit, uint32_t collective)

@@ -61,7 +61,8 @@ static inline struct fake *fake_make(uint64_t features)
     ck_assert_ptr_nonnull(fake);
     fake->board = calloc(1, sizeof *fake->board);
     ck_assert_ptr_nonnull(fake->board);
-    fake->options = (struct kit_options){.ranks = 1, .seed = 1, .timeout_ns = KIT_SECOND};
+    fake->options =
+        (struct kit_options){.ranks = 1, .seed = 1, .timeout_ns = KIT_SECOND, .patience = 1};
     fake->plugin = (weft_plugin){.struct_size = sizeof fake->plugin, .device = &fake_device};
     fake->kit = (struct kit){.options = &fake->options,
                              .board = fake->board,
