@@ -42,6 +42,7 @@ typedef CUdevice_attribute gpu_attribute;
 typedef CUpointer_attribute gpu_pointer_attribute;
 typedef CUDA_MEMCPY2D gpu_copy_2d;
 typedef CUstreamCaptureStatus gpu_capture;
+typedef CUstreamCaptureMode gpu_capture_mode;
 typedef CUhostFn gpu_host_call;
 #else
 typedef int gpu_result;
@@ -56,6 +57,7 @@ typedef struct gpu_pool_options gpu_pool_options;
 typedef int gpu_pool_attribute;
 typedef struct gpu_uuid gpu_uuid;
 typedef int gpu_capture;
+typedef int gpu_capture_mode;
 typedef void (*gpu_host_call)(void *argument);
 typedef void *gpu_context;
 typedef int gpu_attribute;

@@ -38,4 +38,5 @@ SAME_VALUE(GPU_PINNED_PORTABLE, hipHostMallocPortable);
 SAME_VALUE(GPU_POOL_PINNED, hipMemAllocationTypePinned);
 SAME_VALUE(GPU_POOL_ON_DEVICE, hipMemLocationTypeDevice);
 SAME_VALUE(GPU_POOL_RELEASE_THRESHOLD, hipMemPoolAttrReleaseThreshold);
+SAME_VALUE(GPU_CAPTURE_RELAXED, hipStreamCaptureModeRelaxed);
 SAME_VALUE(GPU_COPY_ANY, hipMemcpyDefault);

@@ -28,6 +28,7 @@ weft_status wf_ccl_check(ccl_result result, const char *what);
 struct wf_means {
     int32_t version;    /* of the library */
     int32_t capability; /* the least of the devices' */
+    int32_t size;       /* ranks; 0 where it is not known */
     bool kernels;       /* for every device */
 };
 
@@ -79,9 +80,10 @@ struct wf_comm {
     struct wf_means means;
     ccl_comm control, work;
     bool is_wrapped; /* WORK is the caller's */
+    bool is_lost;    /* a call on WORK never came back: it cannot be freed */
     atomic_bool is_ready;
-    void *token;                     /* a little device memory, for barriers */
-    void *match_device, *match_host; /* of ccl_match.c */
+    void *token;                   /* a little device memory, for barriers */
+    void *talk_device, *talk_host; /* of ccl_talk.c */
 
     pthread_mutex_t gate; /* held while inside the library, where `work` is `control` */
     pthread_mutex_t lock; /* of what follows */
@@ -110,8 +112,22 @@ struct wf_comm {
 weft_status wf_comm_prepare(void *device, const weft_comm_options *options, void **comm,
                             weft_blob *address);
 weft_status wf_comm_commit(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
+/* The parts of making that splitting shares.  _NEW has its memory but no communicator; _JOIN makes
+ * that with the ranks that have ID, _MAKE_WORK only what comes after `control`, which has settled;
+ * _READY lets it be used and watched.  All but _NEW within a scope. */
+weft_status wf_comm_new(struct wf_gpu_device *device, const weft_comm_options *options,
+                        struct wf_comm **comm);
+ccl_config wf_comm_config(bool blocking, bool split_share);
+int64_t wf_making_limit(const struct wf_comm *comm);
+weft_status wf_comm_join(struct wf_comm *comm, ccl_id id);
+weft_status wf_comm_make_work(struct wf_comm *comm);
+weft_status wf_comm_ready(struct wf_comm *comm);
 weft_status wf_comm_wrap(void *device, void *native, const weft_comm_options *options, void **comm);
 void *wf_comm_native(void *comm);
+
+/* ---- ccl_split.c ---- */
+
+weft_status wf_comm_split(void *parent, const weft_comm_options *options, void **comm);
 
 /* ---- ccl_life.c: errors that stay, aborting, the end ---- */
 
@@ -148,7 +164,15 @@ void wf_mark(struct wf_comm *comm, gpu_stream stream);
 
 /* Do all ranks call the same collective?  WEFT_ERR_MISMATCH names two that differ.  Waits. */
 weft_status wf_match(struct wf_comm *comm, const struct wf_op *op);
-void wf_match_end(struct wf_comm *comm);
+
+/* ---- ccl_talk.c: a few bytes among all ranks, waited for ---- */
+
+#define WF_TALK_BYTES 160 /* at most from each rank */
+
+/* *ALL, size x BYTES, holds until the next talk.  Inside and within a scope, on STREAM. */
+weft_status wf_talk(struct wf_comm *comm, gpu_stream stream, const void *mine, size_t bytes,
+                    const void **all);
+void wf_talk_end(struct wf_comm *comm);
 
 /* ---- ccl_group.c: calls, one by one or together ---- */
 

@@ -5,11 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct wf_comm *new_comm(struct wf_gpu_device *device, const weft_comm_options *options)
+static struct wf_comm *allocate(struct wf_gpu_device *device, const weft_comm_options *options)
 {
+    size_t hosts = (size_t)options->size * sizeof(uint64_t);
     struct wf_comm *comm = wf_new(sizeof *comm);
 
     if (comm == NULL) return NULL;
+    comm->host_ids = wf_new(hosts);
+    if (comm->host_ids == NULL) {
+        wf_delete(comm);
+        return NULL;
+    }
+    if (options->host_ids != NULL) memcpy(comm->host_ids, options->host_ids, hosts);
     comm->device = device;
     comm->rank = options->rank;
     comm->size = options->size;
@@ -43,33 +50,33 @@ static weft_status take_token(struct wf_comm *comm)
     return status;
 }
 
+weft_status wf_comm_new(struct wf_gpu_device *device, const weft_comm_options *options,
+                        struct wf_comm **out)
+{
+    struct wf_comm *comm;
+    weft_status status;
+
+    if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
+        return wf_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", options->rank, options->size);
+    comm = allocate(device, options);
+    if (comm == NULL) return WEFT_ERR_NO_MEMORY;
+    status = take_token(comm);
+    if (status == WEFT_OK)
+        *out = comm;
+    else
+        wf_comm_destroy(comm);
+    return status;
+}
+
 weft_status wf_comm_prepare(void *device, const weft_comm_options *given, void **out,
                             weft_blob *address)
 {
     weft_comm_options options;
     struct wf_comm *comm;
-    weft_status status;
 
     wf_read(&options, given, sizeof options);
-    if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
-        return wf_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", options.rank, options.size);
     WF_TRY(wf_ccl_load());
-    comm = new_comm(device, &options);
-    if (comm == NULL) return WEFT_ERR_NO_MEMORY;
-    if (options.host_ids != NULL) {
-        size_t bytes = (size_t)options.size * sizeof *comm->host_ids;
-        comm->host_ids = wf_new(bytes);
-        if (comm->host_ids == NULL) {
-            wf_comm_destroy(comm);
-            return WEFT_ERR_NO_MEMORY;
-        }
-        memcpy(comm->host_ids, options.host_ids, bytes);
-    }
-    status = take_token(comm);
-    if (status != WEFT_OK) {
-        wf_comm_destroy(comm);
-        return status;
-    }
+    WF_TRY(wf_comm_new(device, &options, &comm));
     *out = comm;
     *address = (weft_blob){&comm->facts, sizeof comm->facts};
     return WEFT_OK;
@@ -89,7 +96,8 @@ static weft_status read_facts(const weft_blob *address, int32_t rank, struct wf_
 /* Everything a way of doing a collective depends on becomes the same on all ranks. */
 static weft_status agree(struct wf_comm *comm, const weft_blob *addresses)
 {
-    struct wf_means means = {comm->facts.version, comm->facts.capability, comm->facts.kernels != 0};
+    struct wf_means means = {comm->facts.version, comm->facts.capability, comm->size,
+                             comm->facts.kernels != 0};
     struct wf_facts facts;
 
     for (int32_t r = 0; r < comm->size; r++) {
@@ -115,7 +123,7 @@ static weft_status check_sharing(const struct wf_comm *comm, const weft_blob *ad
         for (int32_t b = a + 1; b < comm->size; b++) {
             WF_TRY(read_facts(&addresses[a], a, &one));
             WF_TRY(read_facts(&addresses[b], b, &other));
-            if (comm->host_ids == NULL || comm->host_ids[a] != comm->host_ids[b] ||
+            if (comm->host_ids[a] != comm->host_ids[b] ||
                 memcmp(one.uuid, other.uuid, sizeof one.uuid) != 0)
                 continue;
             if (one.process == other.process)
@@ -153,7 +161,7 @@ static weft_status share_id(const struct wf_comm *comm, const weft_exchange *exc
     return wf_ccl_check(result, "making an id for a communicator, on its first rank");
 }
 
-static ccl_config config_with(int blocking)
+ccl_config wf_comm_config(bool blocking, bool split_share)
 {
     return (ccl_config){.bytes = sizeof(ccl_config),
                         .magic = CCL_CONFIG_MAGIC,
@@ -162,26 +170,53 @@ static ccl_config config_with(int blocking)
                         .cga_cluster = CCL_UNSET,
                         .least_blocks = CCL_UNSET,
                         .most_blocks = CCL_UNSET,
-                        .split_share = 1,
+                        .split_share = split_share,
                         .traffic_class = CCL_UNSET};
 }
 
-static weft_status join(struct wf_comm *comm, ccl_id id)
+int64_t wf_making_limit(const struct wf_comm *comm)
 {
-    ccl_config polled = config_with(0), blocking = config_with(1);
-    int64_t limit = comm->timeout_ns;
+    bool is_short = comm->timeout_ns >= 0 && comm->timeout_ns < WF_LEAST_MAKING_NS;
+
+    return is_short ? WF_LEAST_MAKING_NS : comm->timeout_ns;
+}
+
+/* What is split off `work` later must not share its abort flag, so `work` does not offer it. */
+weft_status wf_comm_make_work(struct wf_comm *comm)
+{
+    ccl_config blocking = wf_comm_config(true, false);
     ccl_result result;
 
-    if (limit >= 0 && limit < WF_LEAST_MAKING_NS) limit = WF_LEAST_MAKING_NS;
-
-    result = wf_ccl.ncclCommInitRankConfig(&comm->control, comm->size, id, comm->rank, &polled);
-    WF_TRY(wf_settle(comm, comm->control, result, limit, "making a communicator"));
     if (wf_ccl.ncclCommSplit == NULL) {
         comm->work = comm->control;
         return WEFT_OK;
     }
     result = wf_ccl.ncclCommSplit(comm->control, 0, comm->rank, &comm->work, &blocking);
-    return wf_settle(comm, comm->control, result, limit, "making a communicator to work on");
+    return wf_settle(comm, comm->control, result, wf_making_limit(comm),
+                     "making a communicator to work on");
+}
+
+/* A rank alone waits for nobody: one communicator that blocks will do. */
+weft_status wf_comm_join(struct wf_comm *comm, ccl_id id)
+{
+    ccl_config polled = wf_comm_config(false, true), blocking = wf_comm_config(true, false);
+    ccl_result result;
+
+    if (comm->size == 1) {
+        result = wf_ccl.ncclCommInitRankConfig(&comm->work, 1, id, 0, &blocking);
+        return wf_ccl_check(result, "making a communicator");
+    }
+    result = wf_ccl.ncclCommInitRankConfig(&comm->control, comm->size, id, comm->rank, &polled);
+    WF_TRY(wf_settle(comm, comm->control, result, wf_making_limit(comm), "making a communicator"));
+    return wf_comm_make_work(comm);
+}
+
+weft_status wf_comm_ready(struct wf_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->is_ready = true;
+    pthread_mutex_unlock(&comm->lock);
+    return wf_watch(comm);
 }
 
 weft_status wf_comm_commit(void *made, const weft_blob *addresses, const weft_exchange *exchange)
@@ -196,13 +231,8 @@ weft_status wf_comm_commit(void *made, const weft_blob *addresses, const weft_ex
     WF_TRY(check_sharing(comm, addresses));
     WF_TRY(share_id(comm, exchange, &id));
     WF_TRY(wf_enter(comm->device, &scope));
-    status = join(comm, id);
-    if (status == WEFT_OK) {
-        pthread_mutex_lock(&comm->lock);
-        comm->is_ready = true;
-        pthread_mutex_unlock(&comm->lock);
-        status = wf_watch(comm);
-    }
+    status = wf_comm_join(comm, id);
+    if (status == WEFT_OK) status = wf_comm_ready(comm);
     wf_leave(&scope);
     return status == WEFT_OK ? wf_comm_stuck(comm) : status;
 }
@@ -214,7 +244,6 @@ weft_status wf_comm_wrap(void *device, void *native, const weft_comm_options *gi
     weft_comm_options options;
     struct wf_comm *comm;
     int rank = -1, size = -1;
-    weft_status status;
 
     wf_read(&options, given, sizeof options);
     if (native == NULL) return wf_fail(WEFT_ERR_INVALID, "the communicator to wrap is NULL");
@@ -225,17 +254,11 @@ weft_status wf_comm_wrap(void *device, void *native, const weft_comm_options *gi
         return wf_fail(WEFT_ERR_INVALID,
                        "the communicator is rank %d of %d, the options say rank %d of %d", rank,
                        size, options.rank, options.size);
-    comm = new_comm(device, &options);
-    if (comm == NULL) return WEFT_ERR_NO_MEMORY;
+    WF_TRY(wf_comm_new(device, &options, &comm));
     comm->is_wrapped = true;
     comm->work = native;
     /* Other ranks cannot be asked what they have: only what every device has is relied on. */
-    comm->means = (struct wf_means){wf_ccl_version, 0, comm->facts.kernels != 0};
-    status = take_token(comm);
-    if (status != WEFT_OK) {
-        wf_comm_destroy(comm);
-        return status;
-    }
+    comm->means = (struct wf_means){wf_ccl_version, 0, size, comm->facts.kernels != 0};
     comm->is_ready = true;
     *out = comm;
     return WEFT_OK;

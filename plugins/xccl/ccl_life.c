@@ -110,13 +110,13 @@ void wf_comm_destroy(void *made)
     }
     if (wf_enter(comm->device, &scope) == WEFT_OK) {
         if (!comm->is_wrapped) {
-            if (comm->work != comm->control) end_native(comm->work, cleanly);
+            if (comm->work != comm->control && !comm->is_lost) end_native(comm->work, cleanly);
             end_native(comm->control, cleanly);
         }
         wf_gpu_give_back(comm->device, comm->token, comm->device->setup);
         wf_leave(&scope);
     }
-    wf_match_end(comm);
+    wf_talk_end(comm);
     for (size_t i = 0; i < comm->op_count; i++)
         wf_delete(comm->ops[i].arrays);
     wf_delete(comm->ops);

@@ -39,54 +39,6 @@ static struct call call_of(const struct wf_comm *comm, const struct wf_op *op)
     return call;
 }
 
-static weft_status prepare(struct wf_comm *comm)
-{
-    uint64_t bytes = (uint64_t)(comm->size + 1) * sizeof(struct call);
-
-    if (comm->match_host != NULL) return WEFT_OK;
-    if (comm->match_device == NULL)
-        WF_TRY(wf_gpu_allocate(comm->device, bytes, WEFT_MEMORY_DEVICE, &comm->match_device));
-    return wf_gpu_allocate(comm->device, bytes, WEFT_MEMORY_PINNED, &comm->match_host);
-}
-
-void wf_match_end(struct wf_comm *comm)
-{
-    if (wf_gpu_free(comm->device, comm->match_device) != WEFT_OK ||
-        wf_gpu_free(comm->device, comm->match_host) != WEFT_OK)
-        wf_log(1, "a communicator's memory could not be freed");
-}
-
-static weft_status await(struct wf_comm *comm, gpu_stream stream)
-{
-    uint64_t began = wf_now_ns();
-    gpu_result result;
-
-    wf_mark(comm, stream);
-    while ((result = wf_gpu.stream_query(stream)) == GPU_NOT_READY) {
-        WF_TRY(wf_comm_stuck(comm));
-        wf_pause(began);
-    }
-    WF_TRY(wf_comm_stuck(comm));
-    return wf_gpu_check(result, "comparing calls");
-}
-
-/* All ranks' calls, in host memory. */
-static weft_status exchange(struct wf_comm *comm, gpu_stream stream, const struct call **out)
-{
-    struct call *host = comm->match_host, *device = comm->match_device;
-    size_t bytes = sizeof *host;
-    ccl_result result;
-
-    WF_TRY(wf_gpu_check(wf_vendor_copy(device, host, bytes, stream), "comparing calls"));
-    result = wf_ccl.ncclAllGather(device, device + 1, bytes, CCL_U8, comm->work, stream);
-    WF_TRY(wf_settle(comm, comm->work, result, comm->timeout_ns, "comparing calls"));
-    WF_TRY(wf_gpu_check(wf_vendor_copy(host + 1, device + 1, bytes * (size_t)comm->size, stream),
-                        "comparing calls"));
-    WF_TRY(await(comm, stream));
-    *out = host + 1;
-    return WEFT_OK;
-}
-
 static void print(const struct call *call, char *out, size_t size)
 {
     snprintf(out, size, "%s of %llu elements of dtype %u, reduction %u, root %d",
@@ -97,14 +49,14 @@ static void print(const struct call *call, char *out, size_t size)
 weft_status wf_match(struct wf_comm *comm, const struct wf_op *op)
 {
     char first[128], other[128];
-    const struct call *calls = NULL;
     struct call mine = call_of(comm, op);
+    const struct call *calls;
+    const void *all = NULL;
     weft_status status;
 
     if (wf_is_capturing(op->stream)) return WEFT_OK;
-    WF_TRY(prepare(comm));
-    memcpy(comm->match_host, &mine, sizeof mine);
-    WF_TRY(exchange(comm, op->stream, &calls));
+    WF_TRY(wf_talk(comm, op->stream, &mine, sizeof mine, &all));
+    calls = all;
     for (int32_t r = 1; r < comm->size; r++) {
         if (memcmp(&calls[0], &calls[r], sizeof mine) == 0) continue;
         print(&calls[0], first, sizeof first);

@@ -50,6 +50,7 @@ static const weft_comm_table comm_table = {
     .receive = wf_comm_receive,
     .group_begin = wf_comm_group_begin,
     .group_end = wf_comm_group_end,
+    .split = wf_comm_split,
     .wrap = wf_comm_wrap,
     .native = wf_comm_native,
 };

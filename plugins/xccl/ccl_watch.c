@@ -29,9 +29,9 @@ static void give_up(struct wf_comm *comm, const char *what, int64_t limit_ns)
     wf_comm_kill(comm);
 }
 
-static void look_at_calls(struct wf_comm *comm, uint64_t now)
+static void look_at_calls(struct wf_comm *comm)
 {
-    uint64_t ticket = atomic_load(&comm->ticket);
+    uint64_t ticket = atomic_load(&comm->ticket), now = wf_now_ns();
     int64_t limit = at_least(comm->timeout_ns, WF_LEAST_CALLING_NS);
 
     if (ticket != comm->seen_ticket || ticket % 2 == 0) {
@@ -42,12 +42,15 @@ static void look_at_calls(struct wf_comm *comm, uint64_t now)
     }
 }
 
-/* The other mark takes the place of a fixed one that is done. */
-static gpu_result look_at_marks(struct wf_comm *comm, uint64_t now, bool *late)
+/* The other mark takes the place of a fixed one that is done.  The clock is read under the lock: a
+ * mark set between an earlier reading and the lock would lie in the future, and so be late. */
+static gpu_result look_at_marks(struct wf_comm *comm, bool *late)
 {
     gpu_result result = GPU_SUCCESS;
+    uint64_t now;
 
     pthread_mutex_lock(&comm->lock);
+    now = wf_now_ns();
     if (comm->fixed_waits) result = wf_gpu.event_query(comm->marks[comm->fixed]);
     if (comm->fixed_waits && result != GPU_NOT_READY) {
         comm->fixed_waits = comm->other_waits;
@@ -61,14 +64,14 @@ static gpu_result look_at_marks(struct wf_comm *comm, uint64_t now, bool *late)
     return result;
 }
 
-static void look_at_streams(struct wf_comm *comm, uint64_t now)
+static void look_at_streams(struct wf_comm *comm)
 {
     struct wf_scope scope;
     gpu_result result;
     bool late;
 
     if (wf_enter(comm->device, &scope) != WEFT_OK) return;
-    result = look_at_marks(comm, now, &late);
+    result = look_at_marks(comm, &late);
     wf_leave(&scope);
     if (late) give_up(comm, "work on a stream was not done", comm->timeout_ns);
     if (result == GPU_SUCCESS || result == GPU_NOT_READY) return;
@@ -78,17 +81,19 @@ static void look_at_streams(struct wf_comm *comm, uint64_t now)
 
 static void look_at(struct wf_comm *comm)
 {
-    uint64_t now = wf_now_ns();
-
     if (atomic_load(&comm->error) != WEFT_OK) return;
-    look_at_calls(comm, now);
-    look_at_streams(comm, now);
+    look_at_calls(comm);
+    look_at_streams(comm);
     if (wf_comm_async_error(comm) != WEFT_OK) wf_comm_kill(comm);
 }
 
+/* What this thread asks must not end the capture of a graph by another thread. */
 static void *keep_watch(void *unused)
 {
+    gpu_capture_mode mode = GPU_CAPTURE_RELAXED;
+
     (void)unused;
+    if (wf_gpu.capture_mode != NULL) wf_gpu.capture_mode(&mode);
     for (;;) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         pthread_mutex_lock(&watch.lock);

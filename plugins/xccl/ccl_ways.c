@@ -91,7 +91,7 @@ static int op_on_bool(uint32_t reduction)
     }
 }
 
-static int op_on(uint32_t dtype, uint32_t reduction)
+static int op_on(const struct wf_means *means, uint32_t dtype, uint32_t reduction)
 {
     bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
     bool is_float = dtype >= WEFT_DTYPE_F16 && !is_complex;
@@ -109,8 +109,8 @@ static int op_on(uint32_t dtype, uint32_t reduction)
         return is_float ? -1 : CCL_MAX;
     case WEFT_REDUCE_AVG: /* it multiplies by 1/n rounded to the dtype, too coarse in f8 */
         return is_f8 ? -1 : CCL_AVG;
-    case WEFT_REDUCE_PREMUL_SUM:
-        return is_complex ? -1 : CCL_SUM;
+    case WEFT_REDUCE_PREMUL_SUM: /* a rank alone is refused it in f8 */
+        return is_complex || (is_f8 && means->size == 1) ? -1 : CCL_SUM;
     default:
         return -1;
     }
@@ -121,7 +121,7 @@ static struct wf_way reduce(const struct wf_means *means, uint32_t collective, u
 {
     bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
     bool is_ordering = reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX;
-    int computing = computes_with(means, dtype), op = op_on(dtype, reduction);
+    int computing = computes_with(means, dtype), op = op_on(means, dtype, reduction);
     struct wf_way way = {.kind = WF_WAY_NONE};
 
     if (!wf_reduction_defined(reduction, dtype)) return way;
@@ -173,7 +173,8 @@ weft_status wf_comm_support(void *opened, const weft_support_query *given, uint3
 
     wf_read(&query, given, sizeof query);
     if (device != NULL)
-        best = (struct wf_means){wf_ccl_version, device->capability, device->kernels != NULL};
+        best = (struct wf_means){wf_ccl_version, device->capability, query.size,
+                                 device->kernels != NULL};
     else if (wf_vendor_image(0) == NULL && wf_host->knob(VENDOR_KERNELS_KNOB) == NULL)
         best.kernels = false;
     way = wf_way_find(&best, query.collective, query.dtype, query.reduction);

@@ -138,7 +138,8 @@ weft_status wf_gpu_load(int *device_count)
     if (status != WEFT_OK) return status;
 
     result = wf_gpu.init(0);
-    if (result == GPU_SUCCESS) result = wf_gpu.device_count(&count);
+    if (result == GPU_SUCCESS || result == GPU_INVALID_DEVICE) /* which counting words better */
+        result = wf_gpu.device_count(&count);
     if (result == GPU_NO_DEVICE || result == GPU_INVALID_DEVICE ||
         (result == GPU_SUCCESS && count == 0))
         return wf_fail_vendor(WEFT_ERR_NO_DEVICE, VENDOR_GPU, result,

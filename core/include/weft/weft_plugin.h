@@ -218,7 +218,7 @@ typedef struct weft_device_table {
     /* OK when all is done, IN_PROGRESS when not, else its error. [any] */
     weft_status (*stream_query)(void *device, void *stream);
     weft_status (*stream_wait)(void *device, void *stream, int64_t timeout_ns);
-    /* Run FN on some host thread in stream order; FN calls nothing of this table that waits. */
+    /* Run FN on some host thread in stream order; FN calls nothing of the plugin. */
     weft_status (*stream_call)(void *device, void *stream, void (*fn)(void *), void *argument);
     /* A stream of the vendor (cudaStream_t, ...) as ours; still the caller's. optional: such
      * streams cannot be used. */
