@@ -202,9 +202,8 @@ try_sanitizer()
 leaks_can_be_seen() { try_sanitizer address env ASAN_OPTIONS=detect_leaks=1; }
 tsan_runs() { try_sanitizer thread "$@"; }
 
-# run_tests CTEST-OPTIONS.  A test that fails is run once more, and both outcomes are shown: on busy
-# machines the GPU plugins' watch over time limits has been seen to end work early, over stand-ins.
+# run_tests CTEST-OPTIONS
 run_tests()
 {
-    ctest --output-on-failure --no-tests=error --repeat until-pass:2 -j "$jobs" "$@"
+    ctest --output-on-failure --no-tests=error -j "$jobs" "$@"
 }

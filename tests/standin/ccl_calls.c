@@ -11,6 +11,12 @@
     __attribute__((visibility("default"))) type name(__VA_ARGS__)
 /* clang-format on */
 
+#ifdef STANDIN_OLD_NCCL
+#define MOST_DTYPES SC_E4M3 /* f8 came with 2.24 */
+#else
+#define MOST_DTYPES SC_DTYPES
+#endif
+
 static _Thread_local int depth, group_result;
 static _Thread_local struct sc_task *tasks, **last_task;
 
@@ -169,10 +175,12 @@ static int submit(struct sc_task task)
     if (comm == NULL) return sc_fail(SC_ARGUMENT, "the communicator is NULL");
     if (atomic_load(&comm->result) == SC_IN_PROGRESS)
         result = sc_fail(SC_ARGUMENT, "the communicator is still busy with the call before");
-    if (task.dtype < 0 || task.dtype >= SC_DTYPES) result = sc_fail(SC_ARGUMENT, "the dtype");
+    if (task.dtype < 0 || task.dtype >= MOST_DTYPES) result = sc_fail(SC_ARGUMENT, "the dtype");
     if (task.peer < 0 || task.peer >= comm->size) result = sc_fail(SC_ARGUMENT, "the peer or root");
     if (task.op >= SC_FIRST_MADE && comm->made_dtype[task.op - SC_FIRST_MADE] != task.dtype)
         result = sc_fail(SC_ARGUMENT, "the op was made for another dtype");
+    if (comm->size == 1 && task.op >= SC_FIRST_MADE && task.dtype >= SC_E4M3)
+        result = sc_fail(SC_ARGUMENT, "no such kernel for a rank alone");
     if (++comm->operations == sc_setting("STANDIN_CCL_FAIL_CALL", -1))
         result = sc_fail(SC_GPU, "told to fail");
     if (comm->operations == sc_setting("STANDIN_CCL_FAIL_ASYNC", -1))
@@ -244,6 +252,7 @@ API(int, ncclRecv, void *recv, size_t count, int dtype, int peer, struct sc_comm
         (struct sc_task){NULL, comm, SC_RECV, NULL, recv, count, dtype, 0, peer, 1, stream});
 }
 
+#ifndef STANDIN_OLD_NCCL
 static int all_to_all(const void *send, void *recv, size_t count, int dtype, struct sc_comm *comm,
                       void *stream)
 {
@@ -270,6 +279,7 @@ API(int, ALL_TO_ALL, const void *send, void *recv, size_t count, int dtype, stru
 {
     return all_to_all(send, recv, count, dtype, comm, stream);
 }
+#endif
 
 API(int, ncclRedOpCreatePreMulSum, int *op, void *scalar, int dtype, int residence,
     struct sc_comm *comm)

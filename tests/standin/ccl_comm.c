@@ -231,6 +231,8 @@ API(int, ncclGetVersion, int *version)
 {
 #ifdef STANDIN_RCCL
     *version = (int)sc_setting("STANDIN_CCL_VERSION", 21701);
+#elif defined(STANDIN_OLD_NCCL)
+    *version = (int)sc_setting("STANDIN_CCL_VERSION", 21803);
 #else
     *version = (int)sc_setting("STANDIN_CCL_VERSION", 22809);
 #endif
@@ -280,6 +282,20 @@ API(int, ncclCommInitRankConfig, struct sc_comm **out, int size, struct sc_id id
     return sc_do(comm, join, (void *)(intptr_t)current_device());
 }
 
+static void end(struct sc_comm *comm)
+{
+    char name[64];
+
+    sc_join_helper(comm);
+    while (atomic_load(&comm->finished) < atomic_load(&comm->issued))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    shared_name(comm->key, name, sizeof name);
+    if (comm->rank == 0) shm_unlink(name);
+    if (comm->shared != NULL) munmap(comm->shared, comm->shared_bytes);
+    if (atomic_fetch_sub(&comm->abort->holders, 1) == 1) free(comm->abort);
+    free(comm);
+}
+
 #ifndef STANDIN_RCCL
 struct split {
     struct sc_comm *child, **out;
@@ -295,6 +311,11 @@ static int split_off(struct sc_comm *parent, void *given)
 
     free(given);
     if (result != SC_OK) return result;
+    if (split.color < 0) { /* no part */
+        *split.out = NULL;
+        end(child);
+        return SC_OK;
+    }
     for (int r = 0; r < parent->size; r++) {
         bool before = all[r][1] < split.key || (all[r][1] == split.key && r < parent->rank);
         if (all[r][0] != split.color) continue;
@@ -314,7 +335,7 @@ API(int, ncclCommSplit, struct sc_comm *comm, int color, int key, struct sc_comm
     struct split *split = malloc(sizeof *split);
 
     if (split == NULL) abort();
-    if (atomic_load(&comm->result) != SC_OK || color < 0) {
+    if (atomic_load(&comm->result) != SC_OK || color < -1) {
         free(split);
         return sc_fail(SC_ARGUMENT, "the communicator is not ready");
     }
@@ -345,20 +366,6 @@ API(int, ncclCommUserRank, const struct sc_comm *comm, int *rank)
 {
     *rank = comm->rank;
     return SC_OK;
-}
-
-static void end(struct sc_comm *comm)
-{
-    char name[64];
-
-    sc_join_helper(comm);
-    while (atomic_load(&comm->finished) < atomic_load(&comm->issued))
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    shared_name(comm->key, name, sizeof name);
-    if (comm->rank == 0) shm_unlink(name);
-    if (comm->shared != NULL) munmap(comm->shared, comm->shared_bytes);
-    if (atomic_fetch_sub(&comm->abort->holders, 1) == 1) free(comm->abort);
-    free(comm);
 }
 
 API(int, ncclCommDestroy, struct sc_comm *comm)

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 typedef unsigned long long address;
 
@@ -118,6 +119,9 @@ API(cuCtxGetCurrent, void **context)
 
 API(cuCtxSetCurrent, void *context)
 {
+    long slow = sg_setting("STANDIN_SLOW_CONTEXT", 0);
+
+    if (context != NULL && slow > 0) nanosleep(&(struct timespec){.tv_nsec = slow * 1000}, NULL);
     current = context;
     if (context != NULL) sg_set_current(current->device);
     return SG_OK;

@@ -3,7 +3,8 @@
  * runs its work in order; kernels are host functions made of the same source.
  *
  * The environment can make it fail: STANDIN_DEVICES (how many there are; 8), STANDIN_VERSION,
- * STANDIN_MEMORY (bytes of each), STANDIN_FAIL_LAUNCH=N (the N-th launch breaks the device). */
+ * STANDIN_MEMORY (bytes of each), STANDIN_FAIL_LAUNCH=N (the N-th launch breaks the device),
+ * STANDIN_SLOW_CONTEXT (microseconds it takes to switch to a CUDA device). */
 #ifndef WEFT_STANDIN_GPU_H
 #define WEFT_STANDIN_GPU_H
 
@@ -26,7 +27,8 @@ enum {
     SG_INVALID_HANDLE = 400,
     SG_NOT_FOUND = 500,
     SG_NOT_READY = 600,
-    SG_LAUNCH_FAILED = 719
+    SG_LAUNCH_FAILED = 719,
+    SG_NOT_PERMITTED = 800
 };
 
 enum { SG_MOST_DEVICES = 16 };
@@ -91,6 +93,9 @@ struct sg_box {
 int sg_copy_2d(const struct sg_box *box, struct sg_stream *stream);
 int sg_fill(void *target, unsigned char byte, size_t bytes, struct sg_stream *stream);
 int sg_call(struct sg_stream *stream, void (*fn)(void *), void *argument);
+/* Is this thread within a function that a stream calls?  Such a one may put nothing on streams and
+ * allocate nothing. */
+bool sg_is_calling(void);
 
 /* ---- kernels.cc ---- */
 

@@ -24,6 +24,7 @@ int sg_alloc(size_t bytes, enum sg_kind kind, void **out)
     struct block *block;
     void *memory = NULL;
 
+    if (sg_is_calling()) return SG_NOT_PERMITTED;
     if (sg_broken() != SG_OK) return sg_broken();
     if (bytes == 0) return SG_INVALID_VALUE;
     block = malloc(sizeof *block);

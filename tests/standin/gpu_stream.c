@@ -236,8 +236,10 @@ void sg_device_sync(void)
 int sg_enqueue(struct sg_stream *given, void (*run)(void *self), const void *self, size_t bytes)
 {
     struct sg_stream *stream = resolve(given);
-    struct work *work = calloc(1, sizeof *work + bytes);
+    struct work *work;
 
+    if (sg_is_calling()) return SG_NOT_PERMITTED;
+    work = calloc(1, sizeof *work + bytes);
     if (work == NULL) return SG_OUT_OF_MEMORY;
     if (sg_broken() != SG_OK) {
         free(work);

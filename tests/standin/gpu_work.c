@@ -55,11 +55,20 @@ struct call {
     void *argument;
 };
 
+static _Thread_local bool is_calling;
+
+bool sg_is_calling(void)
+{
+    return is_calling;
+}
+
 static void run_call(void *self)
 {
     const struct call *call = self;
 
+    is_calling = true;
     call->fn(call->argument);
+    is_calling = false;
 }
 
 int sg_call(struct sg_stream *stream, void (*fn)(void *), void *argument)

@@ -1,0 +1,203 @@
+/* gpu_rank.c - one rank of the tests here, on a GPU backend: `gpu_rank SCENARIO`.
+ *
+ * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+#include "weft/weft.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { COUNT = 1000 };
+#define LIMIT_NS INT64_C(20000000000)
+
+static weft_context *context;
+static weft_comm *world;
+static weft_stream *stream;
+static int32_t rank, size;
+static void *in, *out;
+
+static void must(weft_status status, const char *what)
+{
+    if (status == WEFT_OK) return;
+    fprintf(stderr, "rank %d: %s: %s\n", rank, what, weft_last_error());
+    exit(3);
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int tell(bool holds, weft_status status)
+{
+    printf("%s: %s: %s\n", holds ? "as expected" : "NOT as expected", weft_status_name(status),
+           status != WEFT_OK ? weft_last_error() : "");
+    return holds ? 0 : 4;
+}
+
+/* Sum over the ranks of COMM, in device memory, waited for. */
+static weft_status reduce(weft_comm *comm)
+{
+    int32_t members = weft_comm_size(comm);
+    float values[COUNT];
+    weft_status status;
+
+    for (int i = 0; i < COUNT; i++)
+        values[i] = (float)(weft_comm_rank(comm) + i);
+    must(weft_copy(context, in, values, sizeof values, stream), "copy");
+    status = weft_all_reduce(comm, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream);
+    if (status == WEFT_OK) status = weft_stream_wait(context, stream, LIMIT_NS);
+    if (status == WEFT_OK) status = weft_comm_async_error(comm);
+    if (status != WEFT_OK) return status;
+    must(weft_copy(context, values, out, sizeof values, stream), "copy");
+    must(weft_stream_wait(context, stream, LIMIT_NS), "wait");
+    for (int i = 0; i < COUNT; i++)
+        if (values[i] != (float)(members * (members - 1) / 2 + members * i)) {
+            fprintf(stderr, "element %d is %g\n", i, (double)values[i]);
+            exit(5);
+        }
+    return WEFT_OK;
+}
+
+/* ---- scenarios ---- */
+
+/* The last rank is killed while the others wait for it; those then go on among themselves. */
+static int killed(void)
+{
+    int32_t list[64];
+    weft_comm *rest = NULL;
+    weft_status status;
+    double begin;
+    int code;
+
+    for (int i = 0; i < 3; i++)
+        must(reduce(world), "while all are there");
+    if (rank == size - 1) {
+        pause_ms(300);
+        raise(SIGKILL);
+    }
+    begin = now();
+    status = reduce(world);
+    code =
+        tell((status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT) && now() - begin < 15, status);
+    for (int32_t i = 0; i < size - 1; i++)
+        list[i] = i;
+    must(weft_comm_create(world, size - 1, list, NULL, &rest), "a new communicator");
+    for (int i = 0; i < 3; i++)
+        must(reduce(rest), "among those that are left");
+    weft_comm_release(&rest);
+    return code;
+}
+
+/* Work that waits a little for another rank, after pauses in which nothing waits: a watch that
+ * mixes up now and then takes it for late. */
+static int lazy(void)
+{
+    for (int i = 0; i < 40; i++) {
+        pause_ms(40 + i * 7 % 30); /* to meet the watch, which looks now and then, at any point */
+        if (rank == 1) pause_ms(15);
+        must(reduce(world), "well within its time limit");
+    }
+    return tell(true, WEFT_OK);
+}
+
+static int host_pointer(void)
+{
+    static float plain[COUNT];
+    weft_status status =
+        weft_all_reduce(world, plain, plain, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream);
+    int code = tell(status == WEFT_ERR_INVALID, status);
+
+    must(reduce(world), "after a call that was refused");
+    return code;
+}
+
+static int no_memory(void)
+{
+    void *memory = NULL;
+    weft_status status = weft_alloc(context, UINT64_C(1) << 50, WEFT_MEMORY_DEVICE, &memory);
+
+    return tell(status == WEFT_ERR_NO_MEMORY && memory == NULL, status);
+}
+
+/* By colour, in reversed order, of world and of a part of it. */
+static int split(void)
+{
+    weft_comm *half = NULL, *quarter = NULL, *none = NULL;
+
+    must(weft_comm_split(world, rank % 2, -rank, NULL, &half), "split");
+    must(reduce(half), "on a part");
+    must(weft_comm_split(half, weft_comm_rank(half) / 2, 0, NULL, &quarter), "split of a part");
+    must(reduce(quarter), "on a part of a part");
+    must(weft_comm_split(world, rank == 0 ? WEFT_NO_COLOUR : 3, 0, NULL, &none), "split");
+    if ((none == NULL) != (rank == 0)) return 6;
+    if (none != NULL) must(reduce(none), "on all but one");
+    weft_comm_release(&quarter);
+    weft_comm_release(&half); /* the parts stand on their own feet */
+    if (none != NULL) weft_comm_abort(none);
+    weft_comm_release(&none);
+    must(reduce(world), "after its parts");
+    return tell(true, WEFT_OK);
+}
+
+/* A stream of the caller's own. */
+static int wrapped_stream(void)
+{
+    void *native = weft_stream_native(context, stream);
+    weft_stream *own = stream, *wrapped = NULL;
+    int code;
+
+    must(weft_stream_wrap(context, native, &wrapped), "weft_stream_wrap");
+    stream = wrapped;
+    must(reduce(world), "on a wrapped stream");
+    code = tell(native != NULL && weft_stream_native(context, wrapped) == native, WEFT_OK);
+    weft_stream_release(context, &stream);
+    stream = own;
+    must(reduce(world), "on the stream, whose wrapping is gone");
+    return code;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} scenarios[] = {{"killed", killed},       {"lazy", lazy},   {"host_pointer", host_pointer},
+                 {"no_memory", no_memory}, {"split", split}, {"wrapped_stream", wrapped_stream}};
+
+static int run(const char *name)
+{
+    int code = 2;
+
+    if (weft_init(NULL, &context) != WEFT_OK) {
+        fprintf(stderr, "weft_init: %s\n", weft_last_error());
+        return 11;
+    }
+    world = weft_world(context);
+    rank = weft_rank(context);
+    size = weft_size(context);
+    must(weft_stream_create(context, &stream), "weft_stream_create");
+    must(weft_alloc(context, COUNT * sizeof(float), WEFT_MEMORY_DEVICE, &in), "weft_alloc");
+    must(weft_alloc(context, COUNT * sizeof(float), WEFT_MEMORY_DEVICE, &out), "weft_alloc");
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
+        if (strcmp(scenarios[i].name, name) == 0) code = scenarios[i].run();
+    must(weft_free(context, in), "weft_free");
+    must(weft_free(context, out), "weft_free");
+    weft_stream_release(context, &stream);
+    weft_context_release(&context);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    return argc < 2 ? 2 : run(argv[1]);
+}
