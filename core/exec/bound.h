@@ -194,6 +194,7 @@ struct wf_letter {
     int32_t size; /* of the communicator */
     uint32_t holders;
     bool in_rank_order; /* the collective has all messages at equal distances, by rank */
+    bool is_shard;      /* the other end of a message is the peer's whole shard, in its own order */
 };
 
 /* Lay out REGIONS as MESSAGES, whose counts and offsets are allocated and zero.  Where staging is

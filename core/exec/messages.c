@@ -82,8 +82,10 @@ static void point_at_staging(const struct wf_letter *letter, uint64_t count, wef
         const int32_t *peers = &letter->peers[peer_index(r, letter->end)];
         uint64_t elements = wf_region_elements(r);
 
-        *offset_at(r, staging) = (int64_t)messages->counts[peers[0]];
-        wf_region_pack(r, strides_at(r, staging));
+        if (!letter->is_shard) {
+            *offset_at(r, staging) = (int64_t)messages->counts[peers[0]];
+            wf_region_pack(r, strides_at(r, staging));
+        }
         for (uint32_t h = 0; h < letter->holders; h++)
             messages->counts[peers[h]] += elements;
     }

@@ -107,7 +107,8 @@ static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
                                .peers = p->blocks,
                                .size = action->comm->size,
                                .holders = p->holders,
-                               .in_rank_order = p->collective == WEFT_COLL_ALL_GATHER};
+                               .in_rank_order = p->collective == WEFT_COLL_ALL_GATHER,
+                               .is_shard = gathers(p)};
     size_t bytes = parts->region_count * sizeof(weft_region);
     weft_region *regions;
     weft_status status = WEFT_OK;

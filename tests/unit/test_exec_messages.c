@@ -106,6 +106,24 @@ START_TEST(what_is_reduced_comes_from_every_holder)
 }
 END_TEST
 
+/* A strided shard is read in several regions, but sent as it lies. */
+START_TEST(whole_shards_keep_their_own_order)
+{
+    struct wf_letter letter = {
+        .end = WF_END_TARGET, .peers = straight, .size = SIZE, .holders = 1, .is_shard = true};
+    weft_region regions[] = {columns(5, 0, 2, 4, 0), columns(5, 2, 2, 4, 0)};
+
+    for (int i = 0; i < 2; i++) {
+        regions[i].target_offset = 3 * i;
+        regions[i].target_stride[0] = 6;
+    }
+    lay(&letter, WF_COUNT(regions), regions);
+    ck_assert_uint_eq(messages.staged, 20);
+    ck_assert_int_eq(regions[1].source_offset, 2);
+    ck_assert_int_eq(regions[1].source_stride[0], 4);
+}
+END_TEST
+
 START_TEST(a_scalar_is_a_run)
 {
     struct wf_letter letter = {.end = WF_END_TARGET, .peers = straight, .size = SIZE, .holders = 1};
@@ -120,4 +138,4 @@ END_TEST
 SUITE(exec_messages, runs_of_the_tensor_are_messages_as_they_are,
       messages_out_of_the_rank_order_are_staged_where_it_counts,
       columns_are_packed_one_after_the_other, what_is_reduced_comes_from_every_holder,
-      a_scalar_is_a_run)
+      whole_shards_keep_their_own_order, a_scalar_is_a_run)
