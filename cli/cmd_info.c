@@ -75,7 +75,7 @@ static int name_width(const weft_backends *backends)
     return (int)widest;
 }
 
-static void print_plugin(const weft_backend_info *info, int width, bool serving,
+static void print_plugin(const weft_backend_info *info, int width, const char *role,
                          struct wf_text *out)
 {
     bool usable = info->reason == WEFT_REASON_USABLE;
@@ -86,7 +86,7 @@ static void print_plugin(const weft_backend_info *info, int width, bool serving,
     wf_text_add(out, "%-*s  %-9s %-4s %s%-22s%s  %s%s\n", width, info->name,
                 info->version != NULL ? info->version : "-", abi,
                 cli_colour(stdout, usable ? CLI_GREEN : CLI_RED), weft_reason_text(info->reason),
-                cli_colour(stdout, CLI_PLAIN), serving ? "serves: " : "",
+                cli_colour(stdout, CLI_PLAIN), role,
                 usable && info->description[0] != '\0' ? info->description : info->reason_text);
 }
 
@@ -101,7 +101,11 @@ static void print_table(const weft_backends *backends, struct wf_text *out)
     for (size_t i = 0; i < weft_backends_count(backends); i++) {
         weft_backend_info info = {.struct_size = sizeof info};
         if (weft_backends_get(backends, i, &info) == WEFT_OK)
-            print_plugin(&info, width, i == comm || i == symm, out);
+            print_plugin(&info, width,
+                         i == comm   ? "serves: "
+                         : i == symm ? "serves symmetric memory: "
+                                     : "",
+                         out);
     }
 }
 

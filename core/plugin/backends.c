@@ -139,22 +139,46 @@ static size_t find_best(const weft_backends *backends)
     return best;
 }
 
-/* Also counts, in *ITEM, how far down the choice it had to go.  Auto never adds a second plugin to
- * the one that communicates: whether their memories go together only the user knows. */
-static size_t pick(const weft_backends *backends, enum weft_role role, size_t *item)
+/* The first from *ITEM on, which says afterwards how far down the choice it had to go. */
+static size_t pick_comm(const weft_backends *backends, size_t *item)
 {
-    for (*item = 0; *item < backends->choice.count; (*item)++) {
+    for (; *item < backends->choice.count; (*item)++) {
         const struct wf_choice_item *wanted = &backends->choice.items[*item];
         size_t index = WF_NO_CANDIDATE;
 
         if (wanted->kind == WF_CHOOSE_AUTO)
-            index = role == WEFT_ROLE_COMM ? find_best(backends)
-                                           : wf_backends_pick(backends, WEFT_ROLE_COMM);
+            index = find_best(backends);
         else if (wanted->kind != WF_CHOOSE_EXCLUDE)
             index = find_meant(backends, wanted);
-        if (index != WF_NO_CANDIDATE && serves(backends, index, role)) return index;
+        if (index != WF_NO_CANDIDATE && serves(backends, index, WEFT_ROLE_COMM)) return index;
     }
     return WF_NO_CANDIDATE;
+}
+
+/* A plugin named after the one that communicates has no other use than this, so it goes before that
+ * one's own.  Auto never adds a second: whether their memories go together only the user knows. */
+static size_t pick_symm(const weft_backends *backends, size_t *item)
+{
+    size_t comm = pick_comm(backends, item);
+
+    for (size_t later = *item + 1; later < backends->choice.count; later++) {
+        const struct wf_choice_item *wanted = &backends->choice.items[later];
+        size_t index = WF_NO_CANDIDATE;
+
+        if (wanted->kind == WF_CHOOSE_NAME || wanted->kind == WF_CHOOSE_PATH)
+            index = find_meant(backends, wanted);
+        if (index == WF_NO_CANDIDATE || !serves(backends, index, WEFT_ROLE_SYMM)) continue;
+        *item = later;
+        return index;
+    }
+    return comm != WF_NO_CANDIDATE && serves(backends, comm, WEFT_ROLE_SYMM) ? comm
+                                                                             : WF_NO_CANDIDATE;
+}
+
+static size_t pick(const weft_backends *backends, enum weft_role role, size_t *item)
+{
+    *item = 0;
+    return role == WEFT_ROLE_COMM ? pick_comm(backends, item) : pick_symm(backends, item);
 }
 
 size_t wf_backends_pick(const weft_backends *backends, enum weft_role role)
@@ -251,8 +275,7 @@ weft_status weft_backends_choose(const weft_backends *backends, enum weft_role r
                        backends == NULL ? "BACKENDS" : "INDEX");
     chosen = pick(backends, role, &item);
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
-    if (role == WEFT_ROLE_COMM || chosen != wf_backends_pick(backends, WEFT_ROLE_COMM))
-        WF_TRY(tell_fallback(backends, chosen, item));
+    if (role == WEFT_ROLE_COMM) WF_TRY(tell_fallback(backends, chosen, item));
     *index = chosen;
     return WEFT_OK;
 }

@@ -54,6 +54,13 @@ json weft why --json -- 'it["usable"] is True' 'it["name"] is None' \
     'sorted(it) == ["backend", "error", "name", "trace", "usable"]'
 json weft why no-library --json -- 'it["usable"] is False' 'it["name"] == "no-library"'
 
+# two names, two roles
+export WEFT_PLUGIN_PATH=$WEFT_PLUGIN_PATH:$p/symm
+WEFT_BACKEND=good,symm expect 0 "serves symmetric memory: " weft info
+WEFT_BACKEND=good,symm expect 0 "symmetric memory: symm serves" weft why
+WEFT_BACKEND=good,symm json weft info --json -- 'it["comm"] == "good"' 'it["symm"] == "symm"'
+WEFT_BACKEND=symm,good json weft info --json -- 'it["comm"] == "symm"' 'it["symm"] == "symm"'
+
 # caps: collective x dtype x reduction
 expect 0 "all_reduce sum" weft caps good
 expect 0 "N native" weft caps "$p/any-file/mine.so"

@@ -8,7 +8,7 @@
 #define P TEST_PLUGINS
 #define ALL                                                                                        \
     P "/good:" P "/better:" P "/by-name:" P "/memory-only:" P "/no-library:" P "/no-device:" P     \
-      "/symm"
+      "/symm:" P "/symm-too"
 
 static weft_backends *find(const char *backend, const char *directories)
 {
@@ -129,6 +129,17 @@ START_TEST(two_plugins_share_the_roles_only_when_both_are_named)
 }
 END_TEST
 
+START_TEST(a_second_name_goes_before_the_memory_of_the_first)
+{
+    ck_assert_str_eq(serving("symm,symm-too", WEFT_ROLE_COMM), "symm");
+    ck_assert_str_eq(serving("symm,symm-too", WEFT_ROLE_SYMM), "symm-too");
+    ck_assert_str_eq(serving("symm-too,good,symm", WEFT_ROLE_SYMM), "symm");
+    ck_assert_str_eq(serving("no-device,symm,good", WEFT_ROLE_SYMM), "symm");
+    ck_assert_str_eq(serving("symm,no-device,auto", WEFT_ROLE_SYMM), "symm");
+    ck_assert_ptr_nonnull(strstr(serving("nosuch", WEFT_ROLE_SYMM), "none serves symmetric"));
+}
+END_TEST
+
 START_TEST(falling_back_is_told_in_one_line)
 {
     const char *line = told("auto");
@@ -233,6 +244,7 @@ END_TEST
 SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of_zero,
       a_list_is_tried_in_order, a_name_that_cannot_serve_is_an_error_with_its_reason,
       auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
-      two_plugins_share_the_roles_only_when_both_are_named, falling_back_is_told_in_one_line,
+      two_plugins_share_the_roles_only_when_both_are_named,
+      a_second_name_goes_before_the_memory_of_the_first, falling_back_is_told_in_one_line,
       information_lives_in_the_list, null_arguments_are_errors_not_crashes,
       tables_are_given_only_of_what_is_usable, every_reason_has_words, every_allocation_may_fail)

@@ -63,9 +63,10 @@ typedef struct weft_backend_info {
 
 typedef struct weft_backends weft_backends;
 
-/* What a backend is wanted for.  A list such as `nccl,nvshmem` may serve them from two plugins:
- * each role goes to the first in order that is usable and has the table for it.  Auto gives
- * symmetric memory to the plugin that communicates, or to none. */
+/* What a backend is wanted for.  A list such as `nccl,nvshmem` may serve them from two plugins: the
+ * first that is usable communicates; symmetric memory comes from the first named after it that is
+ * usable and has a table for it, if it turns out to work on the same device, else from the plugin
+ * that communicates, or from none. */
 enum weft_role { WEFT_ROLE_COMM = 0, WEFT_ROLE_SYMM = 1 };
 
 /* Look everywhere, judge every candidate; what WEFT_BACKEND rules out is not opened.  Succeeds also
