@@ -3,17 +3,6 @@
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Count the next collective, unless it cannot end. */
-static inline bool may_begin(weft_comm *comm)
-{
-    uint64_t number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
-
-    if (UNLIKELY(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed)))
-        return false;
-    atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
-    return true;
-}
-
 /* Inlined into every function below, where the collective is a constant. */
 static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
                                                               const weft_collective_args *args)
@@ -25,7 +14,7 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
     }
-    if (UNLIKELY(!may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
                 args->count);
     status = comm->table->collective(comm->handle, args);
@@ -40,7 +29,7 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 {
     weft_status status;
 
-    if (UNLIKELY(!may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
     wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
     status = comm->table->pull(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, wf_comm_fault(comm, status, "pull"));

@@ -68,5 +68,5 @@ weft_status weft_comm_support(const weft_comm *comm, uint32_t collective, uint32
     if (comm == NULL || level == NULL)
         return wf_fail_null("weft_comm_support", comm == NULL ? "comm" : "level");
     query.size = comm->size;
-    return comm->table->support(comm->context->device, &query, level);
+    return comm->table->support(comm->device, &query, level);
 }

@@ -9,7 +9,8 @@
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.c their arguments
  *     ring.c       recent operations; position.c every rank's, when something hangs
- *     memory.c     memory and streams; work.c handles on what a stream was given */
+ *     memory.c     memory and streams; work.c handles on what a stream was given
+ *     symm.h       symmetric memory */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
@@ -39,7 +40,12 @@ struct wf_ring {
 };
 
 /* What is recorded beyond the collectives of the ABI. */
-enum wf_ring_kind { WF_RING_SEND = WEFT_COLL_COUNT, WF_RING_RECEIVE, WF_RING_PULL };
+enum wf_ring_kind {
+    WF_RING_SEND = WEFT_COLL_COUNT,
+    WF_RING_RECEIVE,
+    WF_RING_PULL,
+    WF_RING_SYMM_BARRIER
+};
 
 static inline void wf_ring_add(struct wf_ring *ring, uint32_t kind, uint32_t dtype,
                                uint32_t reduction, int32_t root, uint64_t count)
@@ -75,6 +81,9 @@ struct weft_context {
     const weft_plugin *plugin;
     void *device; /* the plugin's; NULL before it is open */
     uint64_t features;
+    const weft_plugin *symm_plugin; /* symmetric memory's: PLUGIN, a second one, or NULL */
+    void *symm_device;              /* DEVICE, or the second plugin's own */
+    char symm_reason[1024];         /* why there is none */
     int32_t rank, size, local_rank, local_size;
     uint64_t *host_ids; /* one per rank */
     uint64_t job;
@@ -85,8 +94,9 @@ struct weft_context {
     _Atomic uint64_t solo_serial;
 
     weft_comm *world;
-    pthread_mutex_t lock; /* of `comms` and of every communicator's stuck_text */
+    pthread_mutex_t lock; /* of the two lists and of every communicator's stuck_text */
     weft_comm *comms;
+    struct weft_symm *windows;
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
                                 under it but answers of other ranks */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
@@ -111,8 +121,10 @@ struct weft_comm {
     weft_context *context;
     weft_comm *next;                /* in context->comms */
     weft_comm *groups, *next_group; /* made of it by wf_comm_group, and kept with it */
-    weft_comm *keeper;              /* if this is such a group */
-    uint64_t number; /* the same on all its ranks, and on no other communicator of a rank */
+    weft_comm *twin;   /* the same ranks on the plugin for symmetric memory, if that is a second */
+    weft_comm *keeper; /* if this is a group or a twin */
+    void *device;      /* of the plugin that TABLE is of */
+    uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
@@ -172,7 +184,9 @@ struct wf_comm_request {
     const char *name; /* of this rank's own */
     const char *what; /* what all of AGREE do: "split#7" */
     int64_t timeout_ns;
-    weft_status status; /* of what went before on this rank */
+    weft_status status;        /* of what went before on this rank */
+    const weft_plugin *plugin; /* NULL: the context's, and its device */
+    void *device;
 };
 
 weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,
@@ -227,6 +241,17 @@ void wf_position_log(weft_comm *comm);
 
 /* ---- coll.c ---- */
 
+/* Count the next collective, unless it cannot end: then wf_comm_over says why. */
+static inline bool wf_comm_may_begin(weft_comm *comm)
+{
+    uint64_t number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
+
+    if (__builtin_expect(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed), 0))
+        return false;
+    atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
+    return true;
+}
+
 /* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements);
 
@@ -235,6 +260,19 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 /* What a wait of at most TIMEOUT_NS that ended in STATUS becomes: a time limit that passed after a
  * long wait logs every rank's position. */
 weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
+
+/* ---- symm.c, waits.c, second.c: for the rest see symm.h ---- */
+
+/* Windows on COMM, which ends, are of no use any more. */
+void wf_symm_forsake(weft_comm *comm);
+/* Work that failed with STATUS on STREAM (NULL: some stream): if a wait for a signal may be behind
+ * it, name that, and let its communicator stick to it.  Returns STATUS. */
+weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream);
+/* Which plugin gives symmetric memory. */
+void wf_symm_choose(weft_context *context);
+/* Get it ready; collective over the world, which has been made. */
+weft_status wf_symm_begin(weft_context *context) WF_NODISCARD;
+void wf_symm_end(weft_context *context);
 
 /* ---- work.c ---- */
 

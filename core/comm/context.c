@@ -96,6 +96,10 @@ static void list_choices(const weft_context *context, const weft_options *option
         snprintf(text, sizeof text, "%u.%u", plugin->abi_major, plugin->abi_minor);
         wf_choices_add(choices, "plugin ABI", text);
     }
+    wf_choices_add(choices, "symmetric memory",
+                   context->symm_plugin != NULL ? context->symm_plugin->name : "none");
+    wf_choices_add(choices, "symmetric memory's build",
+                   context->symm_plugin != NULL ? context->symm_plugin->build : "");
     snprintf(text, sizeof text, "%016" PRIx64, wf_config_digest(context->config));
     wf_choices_add(choices, "planning knobs", text);
     for (size_t i = 0; i < wf_knob_count; i++)
@@ -196,6 +200,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.agree_count = request.count = context->size;
         status = wf_comm_make(context, &request, &context->world);
     }
+    if (status == WEFT_OK) status = wf_symm_begin(context);
     wf_free(ranks);
     return status;
 }
@@ -254,6 +259,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     WF_TRY(begin(plugin, &given, &context));
     events.self = context;
     if (plugin == NULL) keep(&setback, choose_backend(context, &given));
+    wf_symm_choose(context);
     status = wf_place_find(context, &given,
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,
@@ -302,6 +308,7 @@ void weft_context_release(weft_context **held)
     wf_text_free(&farewell);
     wf_server_release(&context->server);
     unmake_all(context);
+    wf_symm_end(context);
     if (context->device != NULL) {
         wf_works_free(context);
         context->plugin->device->close(context->device);

@@ -69,7 +69,8 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
 
     if (comm == NULL) return wf_fail_memory(sizeof *comm);
     comm->context = context;
-    comm->table = context->plugin->comm;
+    comm->table = request->plugin != NULL ? request->plugin->comm : context->plugin->comm;
+    comm->device = request->plugin != NULL ? request->device : context->device;
     comm->size = request->count;
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
@@ -113,7 +114,7 @@ static weft_status prepare(weft_comm *comm, weft_blob *address)
 {
     weft_comm_options options = plugin_options(comm);
 
-    return comm->table->prepare(comm->context->device, &options, &comm->handle, address);
+    return comm->table->prepare(comm->device, &options, &comm->handle, address);
 }
 
 /* ADDRESSES is in the order of AGREE; the plugin wants the communicator's. */
@@ -247,6 +248,8 @@ void wf_comm_unmake(weft_comm *comm)
     weft_context *context = comm->context;
     weft_comm **at = &context->comms;
 
+    wf_symm_forsake(comm);
+    if (comm->twin != NULL) wf_comm_unmake(comm->twin);
     wf_comm_drop_groups(comm);
     pthread_mutex_lock(&context->watched);
     pthread_mutex_lock(&context->lock);

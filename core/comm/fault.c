@@ -43,6 +43,7 @@ void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text)
 {
     stick(comm, status, text);
     comm->table->abort(comm->handle);
+    if (comm->twin != NULL) wf_comm_break_locked(comm->twin, status, text);
 }
 
 void wf_comm_break(weft_comm *comm, weft_status status, const char *text)
@@ -216,5 +217,6 @@ weft_status weft_comm_async_error(weft_comm *comm)
     if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
         return wf_comm_stuck(comm);
     status = comm->table->async_error(comm->handle);
-    return status == WEFT_OK ? WEFT_OK : wf_comm_fault(comm, status, "an earlier operation");
+    if (status != WEFT_OK) return wf_comm_fault(comm, status, "an earlier operation");
+    return comm->twin != NULL ? weft_comm_async_error(comm->twin) : WEFT_OK;
 }

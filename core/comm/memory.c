@@ -53,8 +53,12 @@ weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_
 weft_status weft_bind_thread(weft_context *context)
 {
     if (context == NULL) return wf_fail_null("weft_bind_thread", "context");
-    if (!WF_HAS(context->plugin->device, bind_thread)) return WEFT_OK;
-    return context->plugin->device->bind_thread(context->device);
+    if (WF_HAS(context->plugin->device, bind_thread))
+        WF_TRY(context->plugin->device->bind_thread(context->device));
+    if (context->symm_device == NULL || context->symm_device == context->device ||
+        !WF_HAS(context->symm_plugin->device, bind_thread))
+        return WEFT_OK;
+    return context->symm_plugin->device->bind_thread(context->symm_device);
 }
 
 /* ---- streams: the plugin's own handles under our type ---- */
@@ -99,8 +103,11 @@ void *weft_stream_native(weft_context *context, weft_stream *stream)
 
 weft_status weft_stream_test(weft_context *context, weft_stream *stream)
 {
+    weft_status status;
+
     if (context == NULL) return wf_fail_null("weft_stream_test", "context");
-    return context->plugin->device->stream_query(context->device, stream);
+    status = context->plugin->device->stream_query(context->device, stream);
+    return status == WEFT_ERR_TIMEOUT ? wf_symm_waited(context, status, stream) : status;
 }
 
 weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns)
@@ -128,5 +135,8 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
 
     if (context == NULL) return wf_fail_null("weft_stream_wait", "context");
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
+    if (status == WEFT_ERR_TIMEOUT && /* the stream's own, or that of work on it? */
+        context->plugin->device->stream_query(context->device, stream) == WEFT_ERR_TIMEOUT)
+        return wf_symm_waited(context, status, stream);
     return wf_context_waited(context, status, timeout_ns);
 }

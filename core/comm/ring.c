@@ -6,6 +6,7 @@ static const char *kind_name(uint32_t kind)
     if (kind == WF_RING_SEND) return "send";
     if (kind == WF_RING_RECEIVE) return "receive";
     if (kind == WF_RING_PULL) return "pull";
+    if (kind == WF_RING_SYMM_BARRIER) return "barrier of symmetric memory";
     return wf_collective_name(kind);
 }
 
@@ -17,7 +18,7 @@ static void print_entry(uint64_t what, uint64_t count, struct wf_text *out)
     const char *name = kind_name(kind);
 
     wf_text_add(out, "%s", name != NULL ? name : "unknown operation");
-    if (kind == WEFT_COLL_BARRIER) return;
+    if (kind == WEFT_COLL_BARRIER || kind == WF_RING_SYMM_BARRIER) return;
     if (wf_collective_reduces(kind) && wf_reduction_name(reduction) != NULL)
         wf_text_add(out, " %s", wf_reduction_name(reduction));
     wf_text_add(out, " of %llu %s", (unsigned long long)count,

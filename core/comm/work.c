@@ -85,8 +85,11 @@ void weft_work_release(weft_work **work)
 
 weft_status weft_work_test(weft_work *work)
 {
+    weft_status status;
+
     if (work == NULL) return wf_fail_null("weft_work_test", "work");
-    return work->context->plugin->device->event_query(work->context->device, work->event);
+    status = work->context->plugin->device->event_query(work->context->device, work->event);
+    return status == WEFT_ERR_TIMEOUT ? wf_symm_waited(work->context, status, NULL) : status;
 }
 
 weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
@@ -96,6 +99,10 @@ weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
     if (work == NULL) return wf_fail_null("weft_work_wait", "work");
     status =
         work->context->plugin->device->event_wait(work->context->device, work->event, timeout_ns);
+    if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of the work? */
+        work->context->plugin->device->event_query(work->context->device, work->event) ==
+            WEFT_ERR_TIMEOUT)
+        return wf_symm_waited(work->context, status, NULL);
     return wf_context_waited(work->context, status, timeout_ns);
 }
 

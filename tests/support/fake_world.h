@@ -28,7 +28,8 @@ struct world_rank {
     int64_t timeout_ns;
     void (*body)(struct world_rank *);
     void *argument;
-    const void *digest; /* of the options */
+    const weft_plugin *plugin; /* NULL: fake_plugin() */
+    const void *digest;        /* of the options */
     size_t digest_bytes;
 };
 
@@ -49,7 +50,9 @@ static inline void *world_run_rank(void *argument)
                             .digest = self->digest,
                             .digest_bytes = self->digest_bytes};
 
-    note_seen(&self->seen, wf_context_create(&options, fake_plugin(), &self->context));
+    note_seen(&self->seen,
+              wf_context_create(&options, self->plugin != NULL ? self->plugin : fake_plugin(),
+                                &self->context));
     if (self->seen.status != WEFT_OK) return NULL;
     if (self->body != NULL) self->body(self);
     weft_context_release(&self->context);
@@ -103,14 +106,20 @@ static inline void world_run(struct world_rank *ranks, int32_t size,
     world_go(ranks, size);
 }
 
-/* A world of one on the fake plugin, in the test's own thread. */
-static inline weft_context *world_alone(void)
+/* A world of one on PLUGIN, in the test's own thread. */
+static inline weft_context *world_alone_on(const weft_plugin *plugin)
 {
     weft_options options = {.struct_size = sizeof options, .size = 1};
     weft_context *context;
 
-    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_OK);
+    ck_assert_int_eq(wf_context_create(&options, plugin, &context), WEFT_OK);
     return context;
+}
+
+/* The same on the fake plugin. */
+static inline weft_context *world_alone(void)
+{
+    return world_alone_on(fake_plugin());
 }
 
 /* Every rank saw the same thing. */

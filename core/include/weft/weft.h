@@ -8,6 +8,7 @@
 #include "backend.h"
 #include "context.h"
 #include "comm.h"
+#include "symm.h"
 #include "plan.h"
 #include "exec.h"
 

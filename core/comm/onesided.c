@@ -1,0 +1,287 @@
+/* onesided.c - put, get, signals and their order: check, then the plugin's table. */
+#include "symm.h"
+
+#include "weft/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- arguments ---- */
+
+/* Is SYMM fit for a call at all? */
+static weft_status enter(const weft_symm *symm, const char *what)
+{
+    if (symm == NULL) return wf_fail_null(what, "symm");
+    if (symm->window == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "%s: the memory's communicator has been released", what);
+    if (symm->comm->group_depth > 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", what, symm->comm->name);
+    if (atomic_load_explicit(&symm->carrier->stuck, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_stuck(symm->carrier);
+    return WEFT_OK;
+}
+
+static weft_status check_peer(const weft_symm *symm, const char *what, int32_t peer)
+{
+    if (peer >= 0 && peer < symm->comm->size) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer %d; there are ranks 0 to %d", what,
+                   symm->comm->name, peer, symm->comm->size - 1);
+}
+
+static weft_status check_channel(const weft_symm *symm, const char *what, uint32_t channel)
+{
+    if (channel < symm->channels) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s on %s: channel %" PRIu32 "; there are 0 to %" PRIu32, what,
+                   symm->comm->name, channel, symm->channels - 1);
+}
+
+static weft_status check_op(const weft_symm *symm, const char *what, uint32_t op)
+{
+    if (op == WEFT_SIGNAL_SET || op == WEFT_SIGNAL_ADD) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s on %s: signal operation %" PRIu32 "; WEFT_SIGNAL_SET is %d, _ADD %d", what,
+                   symm->comm->name, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
+}
+
+static weft_status check_compare(const weft_symm *symm, const char *what, uint32_t compare)
+{
+    if (compare <= WEFT_COMPARE_LT) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s on %s: comparison %" PRIu32 "; there are 0 to %d", what,
+                   symm->comm->name, compare, WEFT_COMPARE_LT);
+}
+
+/* With WEFT_CHECK: can the device reach BYTES at MEMORY, and do they lie in one allocation? */
+static weft_status check_reach(const weft_symm *symm, const char *what, const void *memory,
+                               uint64_t bytes)
+{
+    weft_pointer_info info = {.struct_size = sizeof info};
+    uintptr_t at = (uintptr_t)memory, base;
+
+    WF_TRY(symm->plugin->device->query_pointer(symm->device, memory, &info));
+    if (info.kind == WEFT_MEMORY_HOST && !symm->host_memory)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: %p is plain host memory; wanted is memory of weft_alloc", what,
+                       symm->comm->name, memory);
+    base = (uintptr_t)info.base;
+    if (base == 0 || info.bytes == 0 || bytes <= info.bytes - (at - base)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s on %s: %" PRIu64 " bytes at %p, of an allocation of %" PRIu64
+                   " bytes that begins at %p",
+                   what, symm->comm->name, bytes, memory, info.bytes, info.base);
+}
+
+/* BYTES between OFFSET of some rank's memory and this rank's own MEMORY. */
+static weft_status check_move(const weft_symm *symm, const char *what, uint64_t offset,
+                              const void *memory, uint64_t bytes, int32_t peer)
+{
+    WF_TRY(check_peer(symm, what, peer));
+    if (offset > symm->bytes || bytes > symm->bytes - offset)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: %" PRIu64 " bytes at offset %" PRIu64
+                       "; each rank's memory has %" PRIu64,
+                       what, symm->comm->name, bytes, offset, symm->bytes);
+    if (bytes == 0) return WEFT_OK;
+    if (memory == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: %" PRIu64 " bytes at NULL", what,
+                       symm->comm->name, bytes);
+    return symm->comm->context->config->check ? check_reach(symm, what, memory, bytes) : WEFT_OK;
+}
+
+/* What the plugin said becomes what the caller is told. */
+static weft_status leave(const weft_symm *symm, const char *what, weft_status status)
+{
+    return status == WEFT_OK ? WEFT_OK : wf_comm_fault(symm->carrier, status, what);
+}
+
+/* ---- moving ---- */
+
+weft_status weft_symm_put(weft_symm *symm, uint64_t offset, const void *source, uint64_t bytes,
+                          int32_t peer, weft_stream *given)
+{
+    static const char what[] = "weft_symm_put";
+    void *stream;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(check_move(symm, what, offset, source, bytes, peer));
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    return leave(symm, what, symm->table->put(symm->window, offset, source, bytes, peer, stream));
+}
+
+weft_status weft_symm_get(weft_symm *symm, void *target, uint64_t offset, uint64_t bytes,
+                          int32_t peer, weft_stream *given)
+{
+    static const char what[] = "weft_symm_get";
+    void *stream;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(check_move(symm, what, offset, target, bytes, peer));
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    return leave(symm, what, symm->table->get(symm->window, target, offset, bytes, peer, stream));
+}
+
+weft_status weft_symm_put_signal(weft_symm *symm, uint64_t offset, const void *source,
+                                 uint64_t bytes, uint32_t channel, uint64_t value, uint32_t op,
+                                 int32_t peer, weft_stream *given)
+{
+    static const char what[] = "weft_symm_put_signal";
+    void *stream;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(check_move(symm, what, offset, source, bytes, peer));
+    WF_TRY(check_channel(symm, what, channel));
+    WF_TRY(check_op(symm, what, op));
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    return leave(symm, what,
+                 symm->table->put_signal(symm->window, offset, source, bytes,
+                                         wf_symm_index(symm, channel, symm->comm->rank), value, op,
+                                         peer, stream));
+}
+
+/* ---- signals ---- */
+
+weft_status weft_symm_signal(weft_symm *symm, uint32_t channel, uint64_t value, uint32_t op,
+                             int32_t peer, weft_stream *given)
+{
+    static const char what[] = "weft_symm_signal";
+    void *stream;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(check_peer(symm, what, peer));
+    WF_TRY(check_channel(symm, what, channel));
+    WF_TRY(check_op(symm, what, op));
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    return leave(symm, what,
+                 symm->table->signal(symm->window, wf_symm_index(symm, channel, symm->comm->rank),
+                                     value, op, peer, stream));
+}
+
+/* A wait that ended badly before the call returned. */
+static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait, weft_status status,
+                               int64_t timeout_ns)
+{
+    struct wf_text words = {0}, text = {0};
+
+    wf_symm_print_wait(symm, wait, &words);
+    if (status == WEFT_ERR_TIMEOUT) {
+        wf_text_add(&text, "weft_symm_wait on %s: rank %d waited %.3f s for %s", symm->comm->name,
+                    symm->comm->context->rank, (double)timeout_ns * 1e-9, words.data);
+        wf_comm_break(symm->carrier, status, text.failed ? "out of memory" : text.data);
+        status = wf_comm_stuck(symm->carrier);
+    } else {
+        wf_text_add(&text, "weft_symm_wait for %s", words.data);
+        status = wf_comm_fault(symm->carrier, status, text.failed ? "weft_symm_wait" : text.data);
+    }
+    wf_text_free(&words);
+    wf_text_free(&text);
+    return status;
+}
+
+weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer, uint32_t compare,
+                           uint64_t value, int64_t timeout_ns, weft_stream *given)
+{
+    static const char what[] = "weft_symm_wait";
+    struct wf_symm_wait wait = {given, value, channel, compare, peer};
+    void *stream;
+    weft_status status;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(check_peer(symm, what, peer));
+    WF_TRY(check_channel(symm, what, channel));
+    WF_TRY(check_compare(symm, what, compare));
+    if (timeout_ns < WEFT_FOREVER)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a time limit of %" PRId64 " ns", what,
+                       symm->comm->name, timeout_ns);
+    if (timeout_ns == 0) timeout_ns = symm->comm->timeout_ns;
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    if (given != NULL || !symm->carrier->done_on_return) wf_symm_note_wait(symm, &wait);
+    status = symm->table->wait_signal(symm->window, wf_symm_index(symm, channel, peer), compare,
+                                      value, timeout_ns, stream);
+    return status == WEFT_OK ? WEFT_OK : wait_failed(symm, &wait, status, timeout_ns);
+}
+
+/* Through the device's default stream. */
+static weft_status read_slot(const weft_symm *symm, uint32_t channel, int32_t from, uint64_t *out)
+{
+    const weft_device_table *device = symm->plugin->device;
+    uint64_t *pad = symm->handle.signals[symm->comm->rank];
+
+    WF_TRY(device->copy(symm->device, out, &pad[wf_symm_index(symm, channel, from)], sizeof *out,
+                        NULL));
+    return device->stream_wait(symm->device, NULL, symm->comm->timeout_ns);
+}
+
+weft_status weft_symm_test(weft_symm *symm, uint32_t channel, int32_t peer, uint32_t compare,
+                           uint64_t value)
+{
+    static const char what[] = "weft_symm_test";
+    weft_status status = WEFT_OK;
+    uint64_t now = 0;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(check_peer(symm, what, peer));
+    WF_TRY(check_channel(symm, what, channel));
+    WF_TRY(check_compare(symm, what, compare));
+    if (symm->host_memory)
+        now = wf_symm_slot(symm, channel, peer);
+    else
+        status = read_slot(symm, channel, peer, &now);
+    if (status != WEFT_OK) return leave(symm, what, status);
+    return wf_symm_compare(compare, now, value) ? WEFT_OK : WEFT_IN_PROGRESS;
+}
+
+/* ---- order ---- */
+
+weft_status weft_symm_fence(weft_symm *symm, weft_stream *given)
+{
+    static const char what[] = "weft_symm_fence";
+    void *stream;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    return leave(symm, what, symm->table->fence(symm->window, stream));
+}
+
+weft_status weft_symm_quiet(weft_symm *symm, weft_stream *given)
+{
+    static const char what[] = "weft_symm_quiet";
+    void *stream;
+
+    WF_TRY(enter(symm, what));
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    return leave(symm, what, symm->table->quiet(symm->window, stream));
+}
+
+/* With WEFT_CHECK: do all ranks come to the barrier of the same memory? */
+static weft_status agree_on_barrier(const weft_symm *symm)
+{
+    const weft_comm *comm = symm->comm;
+    struct wf_gathered got;
+    char label[160];
+
+    snprintf(label, sizeof label, "a barrier of symmetric memory #%" PRIu64 " on %s", symm->number,
+             comm->name);
+    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, WEFT_OK,
+                    (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
+{
+    static const char what[] = "weft_symm_barrier";
+    weft_comm *carrier;
+    void *stream;
+
+    WF_TRY(enter(symm, what));
+    carrier = symm->carrier;
+    WF_TRY(wf_symm_stream(symm, given, &stream));
+    if (symm->comm->context->config->check) {
+        weft_status status = agree_on_barrier(symm);
+        if (status != WEFT_OK) return leave(symm, what, status);
+    }
+    if (!wf_comm_may_begin(carrier)) return wf_comm_over(carrier);
+    wf_ring_add(&carrier->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
+    WF_TRY(leave(symm, what, symm->table->barrier(symm->window, stream)));
+    if (wf_comm_is_inline(carrier, given)) wf_ring_finish(&carrier->ring);
+    return WEFT_OK;
+}

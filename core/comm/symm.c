@@ -1,0 +1,418 @@
+/* symm.c - symmetric memory: made by all ranks or by none, asked about, released together. */
+#include "symm.h"
+
+#include "weft/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What one rank asks for. */
+struct wish {
+    const char *function;
+    void *memory; /* NULL: to be made */
+    uint64_t bytes;
+    uint32_t channels;
+};
+
+/* ---- what is asked for ---- */
+
+static weft_status read_options(const weft_symm_options *options, struct wish *out)
+{
+    weft_symm_options given = {0};
+
+    if (options != NULL) {
+        if (options->struct_size < sizeof given.struct_size)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_symm_options.struct_size is %zu; set it to "
+                           "sizeof(weft_symm_options)",
+                           options->struct_size);
+        memcpy(&given, options,
+               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    }
+    out->channels = given.channels != 0 ? given.channels : WEFT_SYMM_CHANNELS;
+    return WEFT_OK;
+}
+
+static weft_status check_wish(const weft_comm *comm, const weft_symm_options *options,
+                              struct wish *wish)
+{
+    WF_TRY(read_options(options, wish));
+    if (wish->bytes > INT64_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: %" PRIu64 " bytes are more than 2^63 - 1",
+                       wish->function, comm->name, wish->bytes);
+    if (wish->channels > UINT32_MAX / 8 / (uint32_t)comm->size)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: %" PRIu32 " channels for %d ranks; at most %" PRIu32,
+                       wish->function, comm->name, wish->channels, comm->size,
+                       UINT32_MAX / 8 / (uint32_t)comm->size);
+    return WEFT_OK;
+}
+
+/* (bytes, channels, registered) */
+static void put_wish(struct wf_text *out, const struct wish *wish)
+{
+    wf_put_u64(out, wish->bytes);
+    wf_put_u32(out, wish->channels);
+    wf_put_u32(out, wish->memory != NULL);
+}
+
+static struct wish read_wish(weft_blob blob)
+{
+    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
+    struct wish wish = {0};
+
+    wish.bytes = wf_take_u64(&reader);
+    wish.channels = wf_take_u32(&reader);
+    wish.function = wf_take_u32(&reader) != 0 ? "has it registered" : "has it made";
+    return wish;
+}
+
+/* The same words on every rank. */
+static weft_status compare_wishes(const weft_comm *comm, const struct wf_gathered *got)
+{
+    struct wish first = read_wish(got->blobs[0]);
+
+    for (int32_t i = 1; i < comm->size; i++) {
+        struct wish other = read_wish(got->blobs[i]);
+
+        if (other.bytes == first.bytes && other.channels == first.channels &&
+            strcmp(other.function, first.function) == 0)
+            continue;
+        return wf_fail(
+            WEFT_ERR_MISMATCH,
+            "symmetric memory on %s: rank %d asks for %" PRIu64 " bytes and %" PRIu32
+            " channels and %s, rank %d for %" PRIu64 " bytes and %" PRIu32 " channels and %s",
+            comm->name, comm->world_ranks[0], first.bytes, first.channels, first.function,
+            comm->world_ranks[i], other.bytes, other.channels, other.function);
+    }
+    return WEFT_OK;
+}
+
+/* All ranks want the same: *NUMBER is theirs for it. */
+static weft_status agree_on_wish(weft_comm *comm, const struct wish *wish, weft_status status,
+                                 uint64_t *number)
+{
+    struct wf_text text = {0};
+    struct wf_gathered got;
+    char label[160];
+
+    put_wish(&text, wish);
+    if (status == WEFT_OK) status = wf_text_status(&text);
+    snprintf(label, sizeof label, "symmetric memory on %s", comm->name);
+    status = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
+                      (weft_blob){text.data, text.length}, &got);
+    wf_text_free(&text);
+    if (status != WEFT_OK) return status;
+    status = compare_wishes(comm, &got);
+    *number = got.serial;
+    wf_gathered_free(&got);
+    return status;
+}
+
+/* ---- making ---- */
+
+static void enlist(weft_symm *symm)
+{
+    weft_context *context = symm->comm->context;
+
+    pthread_mutex_lock(&context->lock);
+    symm->next = context->windows;
+    context->windows = symm;
+    pthread_mutex_unlock(&context->lock);
+}
+
+static void delist(weft_symm *symm, weft_context *context)
+{
+    weft_symm **at = &context->windows;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL && *at != symm)
+        at = &(*at)->next;
+    if (*at != NULL) *at = symm->next;
+    pthread_mutex_unlock(&context->lock);
+}
+
+/* The plugin's part.  Every backend gets at least a word, so that none has to know about nothing.
+ */
+static weft_status make_window(weft_symm *symm, const struct wish *wish)
+{
+    uint32_t signals = wish->channels * (uint32_t)symm->comm->size;
+    uint64_t bytes = wish->bytes > 0 ? wish->bytes : sizeof(uint64_t);
+    weft_comm *carrier = symm->carrier;
+    weft_status status;
+
+    if (!wf_comm_may_begin(carrier)) return wf_comm_over(carrier);
+    if (wish->memory == NULL) {
+        status = symm->table->window_create(carrier->handle, bytes, signals, &symm->window,
+                                            &symm->local);
+    } else {
+        symm->local = wish->memory;
+        status = symm->table->window_register(carrier->handle, wish->memory, bytes, signals,
+                                              &symm->window);
+    }
+    if (status != WEFT_OK)
+        return wf_fail_context(status, "%s on %s", wish->function, carrier->name);
+    return symm->table->handle(symm->window, &symm->handle);
+}
+
+/* The making went well here, and how it went goes round.  A window that not all ranks have is of no
+ * use, and ending it together is not possible any more. */
+static weft_status agree_on_window(weft_symm *symm, weft_status status)
+{
+    weft_comm *comm = symm->comm;
+    struct wf_gathered got;
+    char label[160], text[1024];
+
+    snprintf(label, sizeof label, "symmetric memory #%" PRIu64 " on %s", symm->number, comm->name);
+    status = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
+                      (weft_blob){"", 0}, &got);
+    if (status == WEFT_OK) {
+        wf_gathered_free(&got);
+        return WEFT_OK;
+    }
+    if (symm->window == NULL) return status;
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    wf_comm_break(symm->carrier, status, text);
+    (void)symm->table->window_destroy(symm->window);
+    return wf_fail(status, "%s", text);
+}
+
+/* Is there a plugin for it?  The same on all ranks, which compared their choices. */
+static weft_status check_backend(const weft_comm *comm, const struct wish *wish)
+{
+    const weft_context *context = comm->context;
+    const weft_plugin *plugin = context->symm_plugin;
+
+    if (plugin == NULL)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s on %s: %s", wish->function, comm->name,
+                       context->symm_reason);
+    if (wish->memory != NULL && !WF_HAS(plugin->symm, window_register))
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "%s on %s: %s registers no memory; weft_symm_create makes some",
+                       wish->function, comm->name, plugin->name);
+    if (comm->group_depth > 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", wish->function, comm->name);
+    return WEFT_OK;
+}
+
+static weft_status allocate(weft_comm *comm, const struct wish *wish, weft_symm **out)
+{
+    weft_context *context = comm->context;
+    weft_symm *symm = wf_calloc(1, sizeof *symm);
+
+    if (symm == NULL) return wf_fail_memory(sizeof *symm);
+    symm->plugin = context->symm_plugin;
+    symm->table = symm->plugin->symm;
+    symm->device = context->symm_device;
+    symm->comm = comm;
+    symm->bytes = wish->bytes;
+    symm->channels = wish->channels;
+    symm->host_memory = (context->features & WEFT_FEATURE_HOST_MEMORY) != 0;
+    symm->handle.struct_size = sizeof symm->handle;
+    *out = symm;
+    return WEFT_OK;
+}
+
+static weft_status create(weft_comm *comm, struct wish *wish, const weft_symm_options *options,
+                          weft_symm **out)
+{
+    weft_symm *symm = NULL;
+    uint64_t number = 0;
+    weft_status status;
+
+    WF_TRY(check_backend(comm, wish));
+    if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_stuck(comm);
+    status = check_wish(comm, options, wish);
+    if (status == WEFT_OK) status = allocate(comm, wish, &symm);
+    status = agree_on_wish(comm, wish, status, &number);
+    if (symm != NULL) symm->number = number;
+    if (status == WEFT_OK) status = wf_symm_carrier(comm, symm->number, &symm->carrier);
+    if (status == WEFT_OK) status = agree_on_window(symm, make_window(symm, wish));
+    if (status != WEFT_OK) {
+        wf_free(symm);
+        return status;
+    }
+    enlist(symm);
+    *out = symm;
+    return WEFT_OK;
+}
+
+weft_status weft_symm_create(weft_comm *comm, uint64_t bytes, const weft_symm_options *options,
+                             weft_symm **out)
+{
+    struct wish wish = {.function = "weft_symm_create", .bytes = bytes};
+
+    if (comm == NULL || out == NULL)
+        return wf_fail_null(wish.function, comm == NULL ? "comm" : "out");
+    return create(comm, &wish, options, out);
+}
+
+weft_status weft_symm_register(weft_comm *comm, void *memory, uint64_t bytes,
+                               const weft_symm_options *options, weft_symm **out)
+{
+    struct wish wish = {.function = "weft_symm_register", .memory = memory, .bytes = bytes};
+
+    if (comm == NULL || memory == NULL || out == NULL)
+        return wf_fail_null(wish.function, comm == NULL     ? "comm"
+                                           : memory == NULL ? "memory"
+                                                            : "out");
+    if (bytes == 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: 0 bytes", wish.function, comm->name);
+    return create(comm, &wish, options, out);
+}
+
+/* ---- releasing ---- */
+
+/* With WEFT_CHECK: do all ranks release the same?  STATUS is how things stand here. */
+static weft_status agree_on_end(const weft_symm *symm, weft_status status)
+{
+    const weft_comm *comm = symm->comm;
+    struct wf_gathered got;
+    char label[160];
+
+    if (!comm->context->config->check) return status;
+    snprintf(label, sizeof label, "the release of symmetric memory #%" PRIu64 " on %s",
+             symm->number, comm->name);
+    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
+                    (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+static void end_window(weft_symm *symm)
+{
+    weft_comm *carrier = symm->carrier;
+    bool was_stuck = !wf_comm_may_begin(carrier);
+    weft_status status = agree_on_end(symm, was_stuck ? wf_comm_over(carrier) : WEFT_OK);
+    char text[1024];
+
+    if (!was_stuck && status != WEFT_OK) {
+        snprintf(text, sizeof text, "%s", weft_last_error());
+        wf_log(WF_WARNING, "weft_symm_release: %s", text);
+        wf_comm_break(carrier, status, text);
+    }
+    if (symm->table->window_destroy(symm->window) != WEFT_OK && status == WEFT_OK)
+        wf_log(WF_WARNING, "weft_symm_release on %s: %s", carrier->name, weft_last_error());
+}
+
+void weft_symm_release(weft_symm **held)
+{
+    weft_symm *symm;
+
+    if (held == NULL || *held == NULL) return;
+    symm = *held;
+    *held = NULL;
+    if (symm->window != NULL) {
+        delist(symm, symm->comm->context);
+        end_window(symm);
+    }
+    wf_free(symm);
+}
+
+void wf_symm_forsake(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+    weft_symm **at = &context->windows;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL) {
+        weft_symm *symm = *at;
+
+        if (symm->comm != comm) {
+            at = &symm->next;
+            continue;
+        }
+        *at = symm->next;
+        symm->window = NULL;
+        wf_log(WF_WARNING, "communicator %s ends before symmetric memory on it", comm->name);
+    }
+    pthread_mutex_unlock(&context->lock);
+}
+
+/* ---- asking ---- */
+
+weft_comm *weft_symm_comm(const weft_symm *symm)
+{
+    return symm != NULL && symm->window != NULL ? symm->comm : NULL;
+}
+
+uint64_t weft_symm_bytes(const weft_symm *symm)
+{
+    return symm != NULL ? symm->bytes : 0;
+}
+
+uint32_t weft_symm_channels(const weft_symm *symm)
+{
+    return symm != NULL ? symm->channels : 0;
+}
+
+const char *weft_symm_backend(const weft_symm *symm)
+{
+    return symm != NULL ? symm->plugin->name : "";
+}
+
+void *weft_symm_local(const weft_symm *symm)
+{
+    return symm != NULL && symm->window != NULL ? symm->local : NULL;
+}
+
+void *weft_symm_peer(const weft_symm *symm, int32_t peer)
+{
+    if (symm == NULL || symm->window == NULL || peer < 0 || peer >= symm->comm->size) return NULL;
+    return symm->handle.buffers[peer];
+}
+
+void *weft_symm_multicast(const weft_symm *symm)
+{
+    return symm != NULL && symm->window != NULL ? symm->handle.multicast : NULL;
+}
+
+weft_status weft_symm_offset(const weft_symm *symm, const void *pointer, uint64_t bytes,
+                             uint64_t *out)
+{
+    uintptr_t at = (uintptr_t)pointer, start;
+
+    if (symm == NULL || symm->window == NULL || out == NULL)
+        return wf_fail_null("weft_symm_offset", out == NULL ? "out" : "symm");
+    start = (uintptr_t)symm->local;
+    if (at < start || at - start > symm->bytes || bytes > symm->bytes - (at - start))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_symm_offset: %" PRIu64 " bytes at %p do not lie in the %" PRIu64
+                       " bytes at %p",
+                       bytes, pointer, symm->bytes, symm->local);
+    *out = at - start;
+    return WEFT_OK;
+}
+
+weft_status weft_symm_get_device(const weft_symm *symm, weft_symm_device *out)
+{
+    const weft_symm_handle *handle;
+    void *const *buffers;
+    uint64_t *const *signals;
+
+    if (symm == NULL || symm->window == NULL || out == NULL)
+        return wf_fail_null("weft_symm_get_device", out == NULL ? "out" : "symm");
+    handle = &symm->handle;
+    buffers = handle->buffers;
+    signals = handle->signals;
+    if (handle->device_copy != NULL) {
+        char *copy = handle->device_copy;
+
+        buffers = (void *const *)(void *)copy;
+        signals = (uint64_t *const *)(void *)(copy + (size_t)handle->size * sizeof(void *));
+    } else if (!symm->host_memory) {
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_symm_get_device on %s: %s keeps no addresses in device memory",
+                       symm->comm->name, symm->plugin->name);
+    }
+    *out = (weft_symm_device){.rank = symm->comm->rank,
+                              .size = symm->comm->size,
+                              .channels = symm->channels,
+                              .bytes = symm->bytes,
+                              .buffers = buffers,
+                              .signals = signals,
+                              .multicast = handle->multicast};
+    return WEFT_OK;
+}

@@ -1,0 +1,101 @@
+/* waits.c - waits for signals: what they wait for in words, and those on streams kept, so that one
+ * that runs out there can be named. */
+#include "symm.h"
+
+#include "weft/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *const signs[] = {
+    [WEFT_COMPARE_EQ] = "==", [WEFT_COMPARE_NE] = "!=", [WEFT_COMPARE_GE] = ">=",
+    [WEFT_COMPARE_GT] = ">",  [WEFT_COMPARE_LE] = "<=", [WEFT_COMPARE_LT] = "<"};
+
+bool wf_symm_compare(uint32_t compare, uint64_t have, uint64_t want)
+{
+    switch (compare) {
+    case WEFT_COMPARE_EQ:
+        return have == want;
+    case WEFT_COMPARE_NE:
+        return have != want;
+    case WEFT_COMPARE_GE:
+        return have >= want;
+    case WEFT_COMPARE_GT:
+        return have > want;
+    case WEFT_COMPARE_LE:
+        return have <= want;
+    default:
+        return have < want;
+    }
+}
+
+uint64_t wf_symm_slot(const weft_symm *symm, uint32_t channel, int32_t from)
+{
+    uint64_t *pad = symm->handle.signals[symm->comm->rank];
+
+    return atomic_load((_Atomic(uint64_t) *)&pad[wf_symm_index(symm, channel, from)]);
+}
+
+void wf_symm_print_wait(const weft_symm *symm, const struct wf_symm_wait *wait, struct wf_text *out)
+{
+    wf_text_add(out, "channel %" PRIu32 " of rank %d to be %s %" PRIu64, wait->channel,
+                symm->comm->world_ranks[wait->peer], signs[wait->compare], wait->value);
+    if (symm->host_memory)
+        wf_text_add(out, " (it is %" PRIu64 ")", wf_symm_slot(symm, wait->channel, wait->peer));
+}
+
+void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait)
+{
+    weft_context *context = symm->comm->context;
+
+    pthread_mutex_lock(&context->lock);
+    symm->waits[symm->wait_count++ % WF_SYMM_WAITS] = *wait;
+    pthread_mutex_unlock(&context->lock);
+}
+
+/* Can WAIT be what the host found undone, on STREAM or (NULL) anywhere? */
+static bool is_suspect(const weft_symm *symm, const struct wf_symm_wait *wait, const void *stream)
+{
+    if (stream != NULL && wait->stream != stream) return false;
+    return !symm->host_memory ||
+           !wf_symm_compare(wait->compare, wf_symm_slot(symm, wait->channel, wait->peer),
+                            wait->value);
+}
+
+/* SYMM's waits that may be behind it, into OUT.  The context's lock is held. */
+static void list_suspects(const weft_symm *symm, const void *stream, struct wf_text *out)
+{
+    uint64_t count = symm->wait_count < WF_SYMM_WAITS ? symm->wait_count : WF_SYMM_WAITS;
+
+    for (uint64_t i = symm->wait_count - count; i < symm->wait_count; i++) {
+        const struct wf_symm_wait *wait = &symm->waits[i % WF_SYMM_WAITS];
+
+        if (!is_suspect(symm, wait, stream)) continue;
+        wf_text_add(out, "%s", out->length > 0 ? ", or for " : "");
+        wf_symm_print_wait(symm, wait, out);
+    }
+}
+
+weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream)
+{
+    struct wf_text text = {0};
+    weft_comm *carrier = NULL;
+    char words[1024];
+
+    pthread_mutex_lock(&context->lock);
+    for (const weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
+        size_t before = text.length;
+
+        list_suspects(symm, stream, &text);
+        if (carrier == NULL && text.length > before) carrier = symm->carrier;
+    }
+    if (carrier != NULL && !text.failed) {
+        snprintf(words, sizeof words, "weft_symm_wait on %s: rank %d waited for %s: %s",
+                 carrier->name, context->rank, text.data, weft_last_error());
+        wf_comm_break_locked(carrier, status, words);
+        (void)wf_fail(status, "%s", words);
+    }
+    pthread_mutex_unlock(&context->lock);
+    wf_text_free(&text);
+    return status;
+}

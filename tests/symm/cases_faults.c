@@ -1,0 +1,209 @@
+/* cases_faults.c - what is refused, and what goes wrong between ranks. */
+#include "rank.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static void wrong_moves_are_refused(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 64, 2);
+    uint8_t *memory = take(self, 64);
+
+    if (symm == NULL || memory == NULL) return;
+    refused(self, "put to rank -1", weft_symm_put(symm, 0, memory, 8, -1, NULL), WEFT_ERR_INVALID,
+            "peer -1; there are ranks 0 to");
+    refused(self, "get from rank SIZE", weft_symm_get(symm, memory, 0, 8, self->size, NULL),
+            WEFT_ERR_INVALID, "there are ranks 0 to");
+    refused(self, "put past the end", weft_symm_put(symm, 60, memory, 8, 0, NULL), WEFT_ERR_INVALID,
+            "8 bytes at offset 60; each rank's memory has 64");
+    refused(self, "put that wraps", weft_symm_put(symm, UINT64_MAX - 3, memory, 8, 0, NULL),
+            WEFT_ERR_INVALID, "each rank's memory has 64");
+    refused(self, "get past the end", weft_symm_get(symm, memory, 64, 1, 0, NULL), WEFT_ERR_INVALID,
+            "1 bytes at offset 64; each rank's memory has 64");
+    refused(self, "put of NULL", weft_symm_put(symm, 0, NULL, 8, 0, NULL), WEFT_ERR_INVALID,
+            "8 bytes at NULL");
+    refused(self, "no memory at all", weft_symm_put(NULL, 0, memory, 8, 0, NULL), WEFT_ERR_INVALID,
+            "symm is NULL");
+    OK(weft_symm_put(symm, 56, memory, 8, 0, NULL)); /* it goes on */
+    OK(weft_symm_barrier(symm, NULL));
+    finish(self, NULL);
+    give(self, memory);
+    weft_symm_release(&symm);
+}
+
+static void wrong_signals_are_refused(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 64, 2);
+
+    if (symm == NULL) return;
+    refused(self, "channel 2 of 2", weft_symm_signal(symm, 2, 1, WEFT_SIGNAL_SET, 0, NULL),
+            WEFT_ERR_INVALID, "channel 2; there are 0 to 1");
+    refused(self, "an unknown operation", weft_symm_signal(symm, 0, 1, 9, 0, NULL),
+            WEFT_ERR_INVALID, "signal operation 9");
+    refused(self, "a put_signal on channel 5",
+            weft_symm_put_signal(symm, 0, symm, 0, 5, 1, WEFT_SIGNAL_SET, 0, NULL),
+            WEFT_ERR_INVALID, "channel 5; there are 0 to 1");
+    refused(self, "a wait for rank 99", weft_symm_wait(symm, 0, 99, WEFT_COMPARE_EQ, 0, 0, NULL),
+            WEFT_ERR_INVALID, "peer 99");
+    refused(self, "an unknown comparison", weft_symm_wait(symm, 0, 0, 9, 0, 0, NULL),
+            WEFT_ERR_INVALID, "comparison 9");
+    refused(self, "a time limit of -7", weft_symm_wait(symm, 0, 0, WEFT_COMPARE_EQ, 0, -7, NULL),
+            WEFT_ERR_INVALID, "a time limit of -7 ns");
+    refused(self, "a test of channel 2", weft_symm_test(symm, 2, 0, WEFT_COMPARE_EQ, 0),
+            WEFT_ERR_INVALID, "channel 2");
+    OK(weft_group_begin(self->world));
+    refused(self, "a fence in a group", weft_symm_fence(symm, NULL), WEFT_ERR_INVALID,
+            "a group is open");
+    OK(weft_group_end(self->world));
+    OK(weft_symm_barrier(symm, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+}
+
+/* One rank asks for something else: all are told, with both sizes, and all go on. */
+static void sizes_that_differ_are_told_to_all(struct rank *self)
+{
+    bool odd = self->number == self->size - 1;
+    weft_symm_options options = {.struct_size = sizeof options, .channels = odd ? 5 : 4};
+    weft_symm *symm = NULL;
+
+    if (refused(self, "8192 bytes beside 4096",
+                weft_symm_create(self->world, odd ? 8192 : 4096, NULL, &symm), WEFT_ERR_MISMATCH,
+                "rank 0 asks for 4096 bytes"))
+        check(self, strstr(weft_last_error(), "for 8192 bytes") != NULL, "no 8192 in: %s",
+              weft_last_error());
+    refused(self, "5 channels beside 4", weft_symm_create(self->world, 64, &options, &symm),
+            WEFT_ERR_MISMATCH, "64 bytes and 5 channels");
+    options.channels = odd ? UINT32_MAX : 1;
+    refused(self, "too many channels on one rank",
+            weft_symm_create(self->world, 64, &options, &symm), WEFT_ERR_INVALID,
+            "4294967295 channels");
+    check(self, symm == NULL, "it was made nevertheless");
+    symm = make(self, self->world, 64, 4);
+    weft_symm_release(&symm);
+}
+
+/* The heap is exhausted: the same error on all ranks, which go on. */
+static void too_much_is_an_error_that_passes(struct rank *self)
+{
+    weft_symm *symm = NULL;
+
+    refused(self, "2^60 bytes", weft_symm_create(self->world, UINT64_C(1) << 60, NULL, &symm),
+            WEFT_ERR_NO_MEMORY, "");
+    refused(self, "2^63 bytes", weft_symm_create(self->world, UINT64_C(1) << 63, NULL, &symm),
+            WEFT_ERR_INVALID, "more than 2^63 - 1");
+    symm = make(self, self->world, 64, 1);
+    weft_symm_release(&symm);
+}
+
+/* Rank 0 waits for a signal that rank 1 (or itself) never sends, on STREAM. */
+static void wait_in_vain(struct rank *self, weft_stream *stream)
+{
+    weft_comm *comm = spare_comm(self);
+    weft_symm *symm = comm != NULL ? make(self, comm, 64, 4) : NULL;
+    int32_t peer = self->size > 1 ? 1 : 0;
+    char part[64];
+
+    snprintf(part, sizeof part, "channel 2 of rank %d to be >= 5", peer);
+    if (symm != NULL && self->number == 0) {
+        weft_status status = weft_symm_wait(symm, 2, peer, WEFT_COMPARE_GE, 5, SECOND / 5, stream);
+
+        if (status == WEFT_OK) status = weft_stream_wait(self->context, stream, 30 * SECOND);
+        refused(self, "a wait in vain", status, WEFT_ERR_TIMEOUT, part);
+        refused(self, "a signal afterwards",
+                weft_symm_signal(symm, 0, 1, WEFT_SIGNAL_SET, peer, NULL), WEFT_ERR_TIMEOUT, part);
+    }
+    OK(weft_barrier(self->world, NULL)); /* the others do not release it under the wait */
+    finish(self, NULL);
+    weft_symm_release(&symm);
+    weft_comm_release(&comm);
+}
+
+static void a_wait_in_vain_names_channel_and_rank(struct rank *self)
+{
+    wait_in_vain(self, NULL);
+}
+
+static void a_wait_in_vain_on_a_stream_does_so_too(struct rank *self)
+{
+    weft_stream *stream = NULL;
+
+    if (self->stream == NULL) return;
+    if (OK(weft_stream_create(self->context, &stream))) wait_in_vain(self, stream);
+    weft_stream_release(self->context, &stream);
+}
+
+/* What was never sent is told after an abort, too. */
+static void an_abort_ends_a_wait(struct rank *self)
+{
+    weft_comm *comm = spare_comm(self);
+    weft_symm *symm = comm != NULL ? make(self, comm, 64, 1) : NULL;
+    weft_status status;
+
+    if (symm == NULL) return;
+    if (self->number == 0) {
+        status = weft_symm_wait(symm, 0, 1, WEFT_COMPARE_EQ, 1, 20 * SECOND, NULL);
+        if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 20 * SECOND);
+        check(self, status != WEFT_OK, "the wait ended well");
+        refused(self, "what comes after", weft_symm_fence(symm, NULL), WEFT_ERR_ABORTED,
+                "aborted by rank 1");
+    } else if (self->number == 1) {
+        weft_comm_abort(comm);
+        refused(self, "what comes after", weft_symm_fence(symm, NULL), WEFT_ERR_ABORTED,
+                "aborted by rank 1");
+    }
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+    weft_comm_release(&comm);
+}
+
+/* With WEFT_CHECK: barriers of different memory, and what lies outside an allocation. */
+static void checks_find_what_differs(struct rank *self)
+{
+    weft_comm *comm = self->checks ? spare_comm(self) : NULL;
+    weft_symm *a = comm != NULL ? make(self, comm, 64, 1) : NULL;
+    weft_symm *b = comm != NULL ? make(self, comm, 64, 1) : NULL;
+
+    if (a != NULL && b != NULL)
+        refused(self, "barriers of two memories",
+                weft_symm_barrier(self->number == 0 ? a : b, NULL), WEFT_ERR_MISMATCH,
+                "came to a barrier of symmetric memory #");
+    weft_symm_release(&b);
+    weft_symm_release(&a);
+    weft_comm_release(&comm);
+}
+
+const struct symm_case fault_cases[] = {
+    {"wrong_moves_are_refused", wrong_moves_are_refused, 1},
+    {"wrong_signals_are_refused", wrong_signals_are_refused, 1},
+    {"sizes_that_differ_are_told_to_all", sizes_that_differ_are_told_to_all, 2},
+    {"too_much_is_an_error_that_passes", too_much_is_an_error_that_passes, 1},
+    {"a_wait_in_vain_names_channel_and_rank", a_wait_in_vain_names_channel_and_rank, 1},
+    {"a_wait_in_vain_on_a_stream_does_so_too", a_wait_in_vain_on_a_stream_does_so_too, 1},
+    {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},
+    {"checks_find_what_differs", checks_find_what_differs, 2},
+    {NULL, NULL, 0}};
+
+int run_gone(struct rank *self, int32_t gone)
+{
+    weft_symm *symm = make(self, self->world, 64, 2);
+    char part[32];
+    weft_status status;
+
+    self->name = "gone";
+    if (symm == NULL) return 1;
+    OK(weft_symm_barrier(symm, NULL));
+    finish(self, NULL);
+    if (self->number == gone) raise(SIGKILL);
+    snprintf(part, sizeof part, "rank %d ", gone);
+    status = weft_symm_wait(symm, 0, gone, WEFT_COMPARE_EQ, 1, 20 * SECOND, NULL);
+    if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 25 * SECOND);
+    check(self, status != WEFT_OK, "the wait ended well");
+    if (refused(self, "a wait for who is gone", weft_symm_fence(symm, NULL), WEFT_ERR_PEER, part))
+        printf("as expected: %s\n", weft_last_error());
+    weft_symm_release(&symm);
+    weft_stream_release(self->context, &self->stream);
+    return self->failed;
+}

@@ -1,0 +1,181 @@
+/* cases_making.c - making symmetric memory, and asking about it. */
+#include "rank.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void it_is_zero_at_first(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 5000, 3);
+    uint8_t bytes[5000];
+
+    if (symm != NULL && download(self, bytes, weft_symm_local(symm), sizeof bytes))
+        for (size_t i = 0; i < sizeof bytes; i++)
+            check(self, bytes[i] == 0, "byte %zu is %d", i, bytes[i]);
+    for (uint32_t channel = 0; symm != NULL && channel < 3; channel++)
+        for (int32_t peer = 0; peer < self->size; peer++)
+            OK(weft_symm_test(symm, channel, peer, WEFT_COMPARE_EQ, 0));
+    weft_symm_release(&symm);
+}
+
+static void it_answers(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 4096, 0);
+    uint64_t offset = 0;
+    char *local;
+
+    if (symm == NULL) return;
+    local = weft_symm_local(symm);
+    check(self, weft_symm_comm(symm) == self->world, "another communicator");
+    check(self, weft_symm_bytes(symm) == 4096, "bytes");
+    check(self, weft_symm_channels(symm) == WEFT_SYMM_CHANNELS, "channels");
+    check(self, strlen(weft_symm_backend(symm)) > 0, "no backend");
+    check(self, weft_symm_peer(symm, self->number) == local, "the own pointer is not the own");
+    check(self, weft_symm_peer(symm, -1) == NULL && weft_symm_peer(symm, self->size) == NULL,
+          "pointers of no rank");
+    OK(weft_symm_offset(symm, local + 96, 4000, &offset));
+    check(self, offset == 96, "the offset is %llu", (unsigned long long)offset);
+    refused(self, "a pointer past the end", weft_symm_offset(symm, local + 97, 4000, &offset),
+            WEFT_ERR_INVALID, "4000 bytes at");
+    refused(self, "a pointer before the start", weft_symm_offset(symm, local - 1, 1, &offset),
+            WEFT_ERR_INVALID, "do not lie in the 4096 bytes");
+    refused(self, "a pointer elsewhere", weft_symm_offset(symm, &symm, 1, &offset),
+            WEFT_ERR_INVALID, "do not lie in");
+    weft_symm_release(&symm);
+    check(self, symm == NULL, "it is still there");
+}
+
+/* Peers' memory through their pointers, where there are some. */
+static void peer_pointers_reach_the_peers(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 256, 1);
+    uint8_t mine[256], theirs[256];
+
+    for (uint64_t i = 0; i < sizeof mine; i++)
+        mine[i] = byte_of(self->number, 0, i);
+    if (symm == NULL || !upload(self, weft_symm_local(symm), mine, sizeof mine)) return;
+    if (!OK(weft_symm_barrier(symm, NULL)) || !finish(self, NULL)) return;
+    for (int32_t peer = 0; peer < self->size; peer++) {
+        void *pointer = weft_symm_peer(symm, peer);
+
+        if (pointer == NULL) continue;
+        if (!download(self, theirs, pointer, sizeof theirs)) break;
+        for (uint64_t i = 0; i < sizeof theirs; i++)
+            check(self, theirs[i] == byte_of(peer, 0, i), "byte %d of rank %d", (int)i, peer);
+    }
+    OK(weft_symm_barrier(symm, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+}
+
+/* The arrays lie where kernels read them: they are read as device memory. */
+static void kernels_get_the_same_addresses(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 64, 2);
+    weft_symm_device device = {0};
+    void *buffers[64];
+    weft_status status;
+
+    if (symm == NULL) return;
+    status = weft_symm_get_device(symm, &device);
+    if (status == WEFT_ERR_UNSUPPORTED) {
+        if (self->number == 0) printf("skipped: %s\n", weft_last_error());
+    } else if (OK(status) && self->size <= 64 &&
+               download(self, buffers, device.buffers, (uint64_t)self->size * sizeof(void *))) {
+        check(self, device.rank == self->number && device.size == self->size, "rank or size");
+        check(self, device.bytes == 64 && device.channels == 2, "bytes or channels");
+        for (int32_t peer = 0; peer < self->size; peer++)
+            check(self, buffers[peer] == weft_symm_peer(symm, peer), "the address of rank %d",
+                  peer);
+    }
+    weft_symm_release(&symm);
+}
+
+static void signals_need_no_memory(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 0, 1);
+    int32_t right = (self->number + 1) % self->size;
+    int32_t left = (self->number + self->size - 1) % self->size;
+
+    if (symm == NULL) return;
+    OK(weft_symm_signal(symm, 0, 7, WEFT_SIGNAL_SET, right, NULL));
+    OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_EQ, 7, 0, NULL));
+    finish(self, NULL);
+    refused(self, "a put to no memory", weft_symm_put(symm, 0, &symm, 1, right, NULL),
+            WEFT_ERR_INVALID, "each rank's memory has 0");
+    weft_symm_release(&symm);
+}
+
+/* In another order than the world's, and with one rank fewer. */
+static void parts_of_the_world_have_their_own(struct rank *self)
+{
+    weft_comm *part = NULL;
+    weft_symm *symm;
+    int32_t rank, size, to, from;
+    uint64_t value, *source, seen = 0;
+
+    if (!OK(weft_comm_split(self->world, self->number == 0 ? 0 : 1, -self->number, NULL, &part)))
+        return;
+    rank = weft_comm_rank(part);
+    size = weft_comm_size(part);
+    to = (rank + 1) % size;
+    from = (rank + size - 1) % size;
+    value = 1000 + (uint64_t)self->number;
+    symm = make(self, part, 8, 1);
+    source = take(self, 8);
+    if (symm != NULL && source != NULL && upload(self, source, &value, 8) &&
+        OK(weft_symm_put_signal(symm, 0, source, 8, 0, 1, WEFT_SIGNAL_SET, to, NULL)) &&
+        OK(weft_symm_wait(symm, 0, from, WEFT_COMPARE_EQ, 1, 0, NULL)) && finish(self, NULL) &&
+        download(self, &seen, weft_symm_local(symm), 8))
+        check(self, seen == 1000 + (uint64_t)weft_comm_world_rank(part, from), "it has %llu",
+              (unsigned long long)seen);
+    give(self, source);
+    weft_symm_release(&symm);
+    weft_comm_release(&part);
+}
+
+static void memory_there_is_may_be_registered(struct rank *self)
+{
+    char *memory = take(self, 8192);
+    weft_symm *symm = NULL;
+    uint64_t value = 5 + (uint64_t)self->number, seen = 0;
+    int32_t right = (self->number + 1) % self->size;
+    int32_t left = (self->number + self->size - 1) % self->size;
+    weft_status status = weft_symm_register(self->world, memory, 4096, NULL, &symm);
+
+    if (status == WEFT_ERR_UNSUPPORTED) {
+        if (self->number == 0) printf("skipped: %s\n", weft_last_error());
+    } else if (OK(status)) {
+        check(self, weft_symm_local(symm) == memory, "other memory");
+        if (upload(self, memory + 4096, &value, 8) &&
+            OK(weft_symm_put_signal(symm, 64, memory + 4096, 8, 0, 1, WEFT_SIGNAL_SET, right,
+                                    NULL)) &&
+            OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_EQ, 1, 0, NULL)) && finish(self, NULL) &&
+            download(self, &seen, memory + 64, 8))
+            check(self, seen == 5 + (uint64_t)left, "it has %llu", (unsigned long long)seen);
+    }
+    weft_symm_release(&symm);
+    give(self, memory);
+}
+
+static void much_of_it_comes_and_goes(struct rank *self)
+{
+    for (int i = 0; i < 20 && !self->failed; i++) {
+        weft_symm *a = make(self, self->world, 1 << 16, 1), *b = make(self, self->world, 100, 4);
+
+        if (i % 2 == 0) weft_symm_release(&a);
+        weft_symm_release(&b);
+        weft_symm_release(&a);
+    }
+}
+
+const struct symm_case making_cases[] = {
+    {"it_is_zero_at_first", it_is_zero_at_first, 1},
+    {"it_answers", it_answers, 1},
+    {"peer_pointers_reach_the_peers", peer_pointers_reach_the_peers, 1},
+    {"kernels_get_the_same_addresses", kernels_get_the_same_addresses, 1},
+    {"signals_need_no_memory", signals_need_no_memory, 1},
+    {"parts_of_the_world_have_their_own", parts_of_the_world_have_their_own, 2},
+    {"memory_there_is_may_be_registered", memory_there_is_may_be_registered, 1},
+    {"much_of_it_comes_and_goes", much_of_it_comes_and_goes, 1},
+    {NULL, NULL, 0}};

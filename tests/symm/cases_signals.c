@@ -1,0 +1,163 @@
+/* cases_signals.c - signals, channels, waits. */
+#include "rank.h"
+
+#include <stdio.h>
+
+static void whoever_sees_the_signal_has_the_data(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 4096, 3);
+    uint8_t host[1000], *source = take(self, sizeof host);
+    int32_t right = (self->number + 1) % self->size;
+    int32_t left = (self->number + self->size - 1) % self->size;
+
+    for (uint64_t i = 0; i < sizeof host; i++)
+        host[i] = byte_of(self->number, right, i);
+    if (symm != NULL && source != NULL && upload(self, source, host, sizeof host) &&
+        OK(weft_symm_put_signal(symm, 17, source, sizeof host, 2, 77, WEFT_SIGNAL_SET, right,
+                                self->stream)) &&
+        OK(weft_symm_wait(symm, 2, left, WEFT_COMPARE_EQ, 77, 0, self->stream)) &&
+        finish(self, self->stream) &&
+        download(self, host, (char *)weft_symm_local(symm) + 17, sizeof host))
+        for (uint64_t i = 0; i < sizeof host; i++)
+            check(self, host[i] == byte_of(left, self->number, i), "byte %d", (int)i);
+    give(self, source);
+    weft_symm_release(&symm);
+}
+
+/* Everybody adds to its slot at everybody; each slot has one sender's sum. */
+static void every_sender_has_a_slot_of_its_own(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 64, 3);
+    int adds = self->rounds / 4 + 1;
+
+    for (int i = 0; symm != NULL && i < adds; i++)
+        for (int32_t peer = 0; peer < self->size; peer++)
+            if (!OK(weft_symm_signal(symm, 1, (uint64_t)self->number + 1, WEFT_SIGNAL_ADD, peer,
+                                     NULL)))
+                adds = 0;
+    for (int32_t peer = 0; symm != NULL && peer < self->size; peer++)
+        OK(weft_symm_wait(symm, 1, peer, WEFT_COMPARE_EQ, (uint64_t)adds * ((uint64_t)peer + 1), 0,
+                          NULL));
+    if (symm != NULL && finish(self, NULL) && OK(weft_symm_barrier(symm, NULL)) &&
+        finish(self, NULL))
+        for (int32_t peer = 0; peer < self->size; peer++) {
+            OK(weft_symm_test(symm, 0, peer, WEFT_COMPARE_EQ, 0));
+            OK(weft_symm_test(symm, 1, peer, WEFT_COMPARE_EQ,
+                              (uint64_t)adds * ((uint64_t)peer + 1)));
+            OK(weft_symm_test(symm, 2, peer, WEFT_COMPARE_EQ, 0));
+        }
+    weft_symm_release(&symm);
+}
+
+/* The slot is 5: which comparisons hold? */
+static void comparisons_are_what_they_say(struct rank *self)
+{
+    static const struct {
+        uint32_t compare;
+        uint64_t value;
+        bool holds;
+    } table[] = {
+        {WEFT_COMPARE_EQ, 5, true},  {WEFT_COMPARE_EQ, 4, false}, {WEFT_COMPARE_NE, 4, true},
+        {WEFT_COMPARE_NE, 5, false}, {WEFT_COMPARE_GE, 5, true},  {WEFT_COMPARE_GE, 6, false},
+        {WEFT_COMPARE_GT, 4, true},  {WEFT_COMPARE_GT, 5, false}, {WEFT_COMPARE_LE, 5, true},
+        {WEFT_COMPARE_LE, 4, false}, {WEFT_COMPARE_LT, 6, true},  {WEFT_COMPARE_LT, 5, false},
+    };
+    weft_symm *symm = make(self, self->world, 0, 1);
+
+    if (symm == NULL) return;
+    OK(weft_symm_signal(symm, 0, 5, WEFT_SIGNAL_SET, self->number, NULL));
+    OK(weft_symm_quiet(symm, NULL));
+    finish(self, NULL);
+    for (size_t i = 0; i < COUNT(table); i++) {
+        weft_status status =
+            weft_symm_test(symm, 0, self->number, table[i].compare, table[i].value);
+
+        check(self, status == (table[i].holds ? WEFT_OK : WEFT_IN_PROGRESS),
+              "comparison %u of 5 with %llu gives %s", table[i].compare,
+              (unsigned long long)table[i].value, weft_status_name(status));
+        if (table[i].holds &&
+            OK(weft_symm_wait(symm, 0, self->number, table[i].compare, table[i].value, 0, NULL)))
+            finish(self, NULL);
+    }
+    weft_symm_release(&symm);
+}
+
+static void values_have_all_their_bits(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 0, 1);
+    uint64_t large = UINT64_C(0xfedcba9876543210);
+
+    if (symm == NULL) return;
+    OK(weft_symm_signal(symm, 0, large, WEFT_SIGNAL_SET, self->number, NULL));
+    OK(weft_symm_signal(symm, 0, UINT64_MAX, WEFT_SIGNAL_ADD, self->number, NULL));
+    OK(weft_symm_wait(symm, 0, self->number, WEFT_COMPARE_EQ, large - 1, 0, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+}
+
+/* A relay around the ring, all of it put on streams before anything is waited for. */
+static void a_relay_runs_on_streams_alone(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 64, 1);
+    int32_t right = (self->number + 1) % self->size;
+    int32_t left = (self->number + self->size - 1) % self->size;
+    int rounds = self->rounds / 8 + 1;
+    uint64_t *one = take(self, 8), value = 1, seen = 0;
+
+    if (symm != NULL && one != NULL && upload(self, one, &value, 8)) {
+        for (int round = 1; round <= rounds; round++) {
+            uint64_t turn = (uint64_t)round;
+
+            /* Rank 0 begins each round; each hands on what it has got, and the end comes back. */
+            if (self->number != 0)
+                OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, turn, 0, self->stream));
+            OK(weft_symm_put_signal(symm, 8,
+                                    self->number == 0 ? (void *)one : weft_symm_local(symm), 8, 0,
+                                    turn, WEFT_SIGNAL_SET, right, self->stream));
+            if (self->number == 0)
+                OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, turn, 0, self->stream));
+            if (self->failed) break;
+        }
+        if (finish(self, self->stream) &&
+            download(self, &seen, (char *)weft_symm_local(symm) + 8, 8))
+            check(self, self->number != 1 % self->size || seen == 1, "it has %llu",
+                  (unsigned long long)seen);
+    }
+    give(self, one);
+    if (symm != NULL) OK(weft_symm_barrier(symm, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+}
+
+/* A work stands for a wait, too. */
+static void a_work_may_stand_for_a_wait(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 0, 1);
+    int32_t right = (self->number + 1) % self->size;
+    int32_t left = (self->number + self->size - 1) % self->size;
+    weft_work *work = NULL;
+
+    if (symm == NULL) return;
+    if (self->stream == NULL) { /* the wait would come first */
+        weft_symm_release(&symm);
+        return;
+    }
+    if (OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, 3, 0, self->stream)) &&
+        OK(weft_work_record(self->context, self->stream, &work))) {
+        check(self, weft_work_test(work) == WEFT_IN_PROGRESS || self->size > 1, "it is done");
+        OK(weft_symm_signal(symm, 0, 3, WEFT_SIGNAL_SET, right, NULL));
+        OK(weft_work_wait(work, 30 * SECOND));
+    }
+    weft_work_release(&work);
+    finish(self, NULL);
+    weft_symm_release(&symm);
+}
+
+const struct symm_case signal_cases[] = {
+    {"whoever_sees_the_signal_has_the_data", whoever_sees_the_signal_has_the_data, 1},
+    {"every_sender_has_a_slot_of_its_own", every_sender_has_a_slot_of_its_own, 1},
+    {"comparisons_are_what_they_say", comparisons_are_what_they_say, 1},
+    {"values_have_all_their_bits", values_have_all_their_bits, 1},
+    {"a_relay_runs_on_streams_alone", a_relay_runs_on_streams_alone, 1},
+    {"a_work_may_stand_for_a_wait", a_work_may_stand_for_a_wait, 1},
+    {NULL, NULL, 0}};

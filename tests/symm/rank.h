@@ -1,0 +1,64 @@
+/* rank.h - one rank of the suite: what it knows, how it checks, and memory it reads and writes
+ * through copies, so that the same cases run on a CPU and on a GPU. */
+#ifndef WEFT_TESTS_SYMM_RANK_H
+#define WEFT_TESTS_SYMM_RANK_H
+
+#include "weft/weft.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SECOND    INT64_C(1000000000)
+#define COUNT(of) (sizeof(of) / sizeof((of)[0]))
+
+struct rank {
+    weft_context *context;
+    weft_comm *world;
+    weft_stream *stream; /* NULL where the memory has no use for one */
+    int32_t number, size;
+    int rounds;       /* of what is tried often */
+    bool checks;      /* WEFT_CHECK is on */
+    const char *name; /* of the case that runs */
+    bool failed;      /* in this case */
+    int failures;     /* cases in all */
+};
+
+/* What did not hold, told once per case.  Returns HOLDS. */
+bool check(struct rank *self, bool holds, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* STATUS is OK; else the last error is told with WHAT. */
+bool ok(struct rank *self, weft_status status, const char *what);
+#define OK(call) ok(self, call, #call)
+/* STATUS is WANTED, and the last error has PART in it. */
+bool refused(struct rank *self, const char *what, weft_status status, weft_status wanted,
+             const char *part);
+
+/* All of this rank's work on STREAM. */
+bool finish(struct rank *self, weft_stream *stream);
+bool upload(struct rank *self, void *device, const void *host, uint64_t bytes);
+bool download(struct rank *self, void *host, const void *device, uint64_t bytes);
+/* Device memory, or NULL after a failed check. */
+void *take(struct rank *self, uint64_t bytes);
+void give(struct rank *self, void *memory);
+/* A communicator of all ranks that a case may break. */
+weft_comm *spare_comm(struct rank *self);
+weft_symm *make(struct rank *self, weft_comm *comm, uint64_t bytes, uint32_t channels);
+/* Byte I of what FROM has for TO. */
+uint8_t byte_of(int32_t from, int32_t to, uint64_t i);
+
+/* ---- the cases ---- */
+
+struct symm_case {
+    const char *name;
+    void (*run)(struct rank *self);
+    int32_t least; /* ranks it needs */
+};
+
+extern const struct symm_case making_cases[], moving_cases[], signal_cases[], litmus_cases[],
+    fault_cases[]; /* each ends with a NULL name */
+
+/* Rank GONE kills itself; the others must be told.  The exit code. */
+int run_gone(struct rank *self, int32_t gone);
+
+#endif

@@ -1,0 +1,231 @@
+#include "comm/symm.h"
+#include "support/allocfail.h"
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static struct world_rank ranks[WORLD_MOST];
+
+START_TEST(a_backend_without_it_says_so)
+{
+    weft_context *context;
+    weft_symm *symm = NULL;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_symm_create on world: fake has no "
+                                                    "symmetric memory; WEFT_BACKEND may name a "
+                                                    "second plugin"));
+    ck_assert_ptr_null(symm);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(null_has_an_answer)
+{
+    weft_context *context;
+    weft_symm *symm = NULL;
+    weft_symm_device device;
+    uint64_t offset;
+    char memory[8];
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_symm_create(NULL, 8, NULL, &symm), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 8, NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_symm_register(weft_world(context), NULL, 8, NULL, &symm),
+                     WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_symm_register(weft_world(context), memory, 0, NULL, &symm),
+                     WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_symm_offset(NULL, memory, 1, &offset), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_symm_get_device(NULL, &device), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(weft_symm_comm(NULL));
+    ck_assert_ptr_null(weft_symm_local(NULL));
+    ck_assert_ptr_null(weft_symm_peer(NULL, 0));
+    ck_assert_ptr_null(weft_symm_multicast(NULL));
+    ck_assert_uint_eq(weft_symm_bytes(NULL), 0);
+    ck_assert_uint_eq(weft_symm_channels(NULL), 0);
+    ck_assert_str_eq(weft_symm_backend(NULL), "");
+    weft_symm_release(NULL);
+    weft_symm_release(&symm);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(options_of_another_size_are_read_as_far_as_they_go)
+{
+    weft_symm_options options = {.struct_size = sizeof options, .channels = 3};
+    weft_context *context;
+    weft_symm *symm = NULL;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, &options, &symm), WEFT_OK);
+    ck_assert_uint_eq(weft_symm_channels(symm), 3);
+    weft_symm_release(&symm);
+    options.struct_size = sizeof options.struct_size;
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, &options, &symm), WEFT_OK);
+    ck_assert_uint_eq(weft_symm_channels(symm), WEFT_SYMM_CHANNELS);
+    weft_symm_release(&symm);
+    options.struct_size = 1;
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, &options, &symm), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "struct_size is 1"));
+    weft_context_release(&context);
+    ck_assert_int_eq(fake.windows, 0);
+}
+END_TEST
+
+START_TEST(a_backend_never_sees_nothing)
+{
+    weft_context *context;
+    weft_symm *symm = NULL;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 0, NULL, &symm), WEFT_OK);
+    ck_assert_uint_eq(fake.last_bytes, 8);
+    ck_assert_uint_eq(weft_symm_bytes(symm), 0);
+    weft_symm_release(&symm);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(registered_memory_stays_the_callers)
+{
+    weft_context *context;
+    weft_symm *symm = NULL;
+    char memory[64] = "mine";
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_symm_register(weft_world(context), memory, 64, NULL, &symm), WEFT_OK);
+    ck_assert_ptr_eq(weft_symm_local(symm), memory);
+    ck_assert_ptr_eq(weft_symm_peer(symm, 0), memory);
+    weft_symm_release(&symm);
+    ck_assert_str_eq(memory, "mine");
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(kernels_get_device_memory_or_a_refusal)
+{
+    weft_context *context;
+    weft_symm *symm = NULL;
+    weft_symm_device device;
+    void *copy[2] = {&copy, &copy[1]};
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
+    ck_assert_int_eq(weft_symm_get_device(symm, &device), WEFT_OK);
+    ck_assert_ptr_eq(device.buffers[0], weft_symm_local(symm));
+    ck_assert_ptr_eq(weft_symm_address(&device, 0, 5), (char *)weft_symm_local(symm) + 5);
+    ck_assert_ptr_eq(weft_symm_slot(&device, 0, 2, 0), device.signals[0] + 2);
+    symm->host_memory = false;
+    ck_assert_int_eq(weft_symm_get_device(symm, &device), WEFT_ERR_UNSUPPORTED);
+    symm->handle.device_copy = copy;
+    ck_assert_int_eq(weft_symm_get_device(symm, &device), WEFT_OK);
+    ck_assert_ptr_eq(device.buffers, copy);
+    ck_assert_ptr_eq(device.signals, &copy[1]);
+    symm->host_memory = true;
+    weft_symm_release(&symm);
+    weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(who_outlives_its_communicator_is_of_no_use)
+{
+    weft_context *context;
+    weft_comm *part;
+    weft_symm *symm = NULL;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &part), WEFT_OK);
+    ck_assert_int_eq(weft_symm_create(part, 64, NULL, &symm), WEFT_OK);
+    wf_log_set_level(WF_ERROR);
+    weft_comm_release(&part);
+    wf_log_set_level(WF_NOTICE);
+    ck_assert_ptr_null(weft_symm_comm(symm));
+    ck_assert_ptr_null(weft_symm_local(symm));
+    ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "communicator has been released"));
+    weft_symm_release(&symm);
+    weft_context_release(&context);
+}
+END_TEST
+
+/* The last rank wants something else. */
+static void want_different_sizes(struct world_rank *self)
+{
+    uint64_t bytes = self->rank == self->size - 1 ? 128 : 64;
+    weft_symm *symm = NULL;
+
+    note_seen(&self->seen, weft_symm_create(weft_world(self->context), bytes, NULL, &symm));
+    HOLDS(symm == NULL);
+    HOLDS(weft_symm_create(weft_world(self->context), 64, NULL, &symm) == WEFT_OK);
+    weft_symm_release(&symm);
+}
+
+START_TEST(different_sizes_are_told_to_all_with_both)
+{
+    fake_reset();
+    world_begin(ranks, 3, want_different_sizes, NULL);
+    for (int i = 0; i < 3; i++)
+        ranks[i].plugin = fake_symm_plugin();
+    world_go(ranks, 3);
+    all_saw(ranks, 3, WEFT_ERR_MISMATCH,
+            "symmetric memory on world: rank 0 asks for 64 bytes and 8 channels and has it made, "
+            "rank 2 for 128 bytes and 8 channels and has it made");
+    ck_assert_int_eq(fake.windows, 0);
+}
+END_TEST
+
+/* A plugin that fails on one rank alone, which it should not. */
+static void fail_on_one(struct world_rank *self)
+{
+    weft_symm *symm = NULL;
+
+    note_seen(&self->seen, weft_symm_create(weft_world(self->context), 64, NULL, &symm));
+    HOLDS(symm == NULL);
+}
+
+START_TEST(one_rank_without_memory_is_an_error_on_all)
+{
+    fake_reset();
+    fake.window_fails = 1;
+    world_begin(ranks, 3, fail_on_one, NULL);
+    for (int i = 0; i < 3; i++)
+        ranks[i].plugin = fake_symm_plugin();
+    world_go(ranks, 3);
+    all_saw(ranks, 3, WEFT_ERR_NO_MEMORY, "scripted: no window");
+    ck_assert_int_eq(fake.windows, 0);
+}
+END_TEST
+
+static weft_status create_and_release(void *context)
+{
+    weft_symm *symm;
+
+    WF_TRY(weft_symm_create(weft_world(context), 64, NULL, &symm));
+    weft_symm_release(&symm);
+    return WEFT_OK;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    weft_context *context;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_uint_ge(check_allocation_failures(create_and_release, NULL, context), 3);
+    weft_context_release(&context);
+    ck_assert_int_eq(fake.windows, 0);
+}
+END_TEST
+
+SUITE(comm_symm, a_backend_without_it_says_so, null_has_an_answer,
+      options_of_another_size_are_read_as_far_as_they_go, a_backend_never_sees_nothing,
+      registered_memory_stays_the_callers, kernels_get_device_memory_or_a_refusal,
+      who_outlives_its_communicator_is_of_no_use, different_sizes_are_told_to_all_with_both,
+      one_rank_without_memory_is_an_error_on_all, every_allocation_may_fail)

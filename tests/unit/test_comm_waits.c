@@ -1,0 +1,108 @@
+#include "comm/symm.h"
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+START_TEST(comparisons_are_what_they_say)
+{
+    for (uint64_t have = 4; have <= 6; have++) {
+        ck_assert(wf_symm_compare(WEFT_COMPARE_EQ, have, 5) == (have == 5));
+        ck_assert(wf_symm_compare(WEFT_COMPARE_NE, have, 5) == (have != 5));
+        ck_assert(wf_symm_compare(WEFT_COMPARE_GE, have, 5) == (have >= 5));
+        ck_assert(wf_symm_compare(WEFT_COMPARE_GT, have, 5) == (have > 5));
+        ck_assert(wf_symm_compare(WEFT_COMPARE_LE, have, 5) == (have <= 5));
+        ck_assert(wf_symm_compare(WEFT_COMPARE_LT, have, 5) == (have < 5));
+    }
+}
+END_TEST
+
+static weft_context *context;
+static weft_symm *symm;
+
+static void begin(void)
+{
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
+}
+
+static void end(void)
+{
+    weft_symm_release(&symm);
+    weft_context_release(&context);
+}
+
+static void wait_on(const void *stream, uint32_t channel)
+{
+    struct wf_symm_wait wait = {
+        .stream = stream, .channel = channel, .compare = WEFT_COMPARE_EQ, .value = 1};
+
+    wf_symm_note_wait(symm, &wait);
+}
+
+START_TEST(what_a_failed_stream_waited_for_is_named)
+{
+    int stream, other;
+
+    begin();
+    wait_on(&stream, 1);
+    wait_on(&other, 2);
+    wait_on(&stream, 3);
+    ck_assert_int_eq(weft_symm_signal(symm, 3, 1, WEFT_SIGNAL_SET, 0, NULL), WEFT_OK); /* it came */
+    (void)wf_fail(WEFT_ERR_TIMEOUT, "the plugin's words");
+    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, &stream), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(weft_last_error(), "weft_symm_wait on world: rank 0 waited for channel 1 of "
+                                        "rank 0 to be == 1 (it is 0): the plugin's words");
+    ck_assert_int_eq(weft_comm_async_error(weft_world(context)), WEFT_ERR_TIMEOUT);
+    end();
+}
+END_TEST
+
+START_TEST(without_a_stream_all_that_did_not_come_are_named)
+{
+    int stream, other;
+
+    begin();
+    wait_on(&stream, 1);
+    wait_on(&other, 2);
+    (void)wf_fail(WEFT_ERR_TIMEOUT, "words");
+    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, NULL), WEFT_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "channel 1 of rank 0 to be == 1 (it is 0), or "
+                                                    "for channel 2 of rank 0"));
+    end();
+}
+END_TEST
+
+START_TEST(no_wait_no_blame)
+{
+    int stream, other;
+
+    begin();
+    wait_on(&other, 1);
+    (void)wf_fail(WEFT_ERR_TIMEOUT, "a collective's words");
+    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, &stream), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(weft_last_error(), "a collective's words");
+    ck_assert_int_eq(weft_comm_async_error(weft_world(context)), WEFT_OK);
+    end();
+}
+END_TEST
+
+START_TEST(only_the_last_waits_are_kept)
+{
+    int stream;
+
+    begin();
+    for (uint32_t i = 0; i < 3 * WF_SYMM_WAITS; i++)
+        wait_on(&stream, i % 8);
+    wait_on(&stream, 7);
+    symm->host_memory = false; /* then nothing is known of the slots */
+    (void)wf_fail(WEFT_ERR_TIMEOUT, "words");
+    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, &stream), WEFT_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "waited for channel 1 of rank 0 to be == 1, "));
+    symm->host_memory = true;
+    end();
+}
+END_TEST
+
+SUITE(comm_waits, comparisons_are_what_they_say, what_a_failed_stream_waited_for_is_named,
+      without_a_stream_all_that_did_not_come_are_named, no_wait_no_blame,
+      only_the_last_waits_are_kept)
