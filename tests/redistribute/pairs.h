@@ -65,6 +65,30 @@ static inline weft_spec *pair_spec(struct random *r, const weft_mesh *mesh, uint
     return spec;
 }
 
+/* FROM with one axis placed anew: what a single collective step goes between. */
+static inline weft_spec *pair_neighbour(struct random *r, const weft_spec *from)
+{
+    const struct wf_layout *layout = &from->layout;
+    int32_t axes = layout->mesh->axes, axis = random_in(r, 0, axes - 1);
+    weft_placement placements[WEFT_MAX_AXES], drawn[WEFT_MAX_AXES];
+    weft_spec *spec = NULL;
+
+    for (int tries = 0; tries < 20 && spec == NULL; tries++) {
+        memcpy(placements, layout->placements, sizeof placements);
+        random_placements(r, axes, layout->dims, drawn);
+        placements[axis] = drawn[axis];
+        for (int32_t a = 0; a < axes; a++)
+            placements[a].turn = 0;
+        if (drawn[axis].kind == WEFT_PLACE_PARTIAL &&
+            !wf_reduction_defined(drawn[axis].reduction, layout->dtype))
+            continue;
+        if (weft_spec_create(layout->mesh, layout->dtype, layout->dims, layout->shape, placements,
+                             &spec) != WEFT_OK)
+            spec = NULL;
+    }
+    return spec != NULL ? spec : weft_spec_retain(from);
+}
+
 static inline void pair_options(struct random *r, struct pair *out)
 {
     static const char *const tables[] = {"default", "cpu", "dtensor"};
@@ -96,7 +120,8 @@ static inline struct pair random_pair(struct random *r, int32_t world)
     for (int32_t d = 0; d < dims; d++)
         shape[d] = random_in(r, random_chance(r, 8) ? 0 : 1, dims == 1 ? 40 : dims == 2 ? 9 : 6);
     pair.from = pair_spec(r, mesh, dtype, dims, shape);
-    pair.to = pair_spec(r, other, dtype, dims, shape);
+    pair.to = mesh == other && random_chance(r, 3) ? pair_neighbour(r, pair.from)
+                                                   : pair_spec(r, other, dtype, dims, shape);
     pair_options(r, &pair);
     weft_mesh_release(&mesh);
     weft_mesh_release(&other);

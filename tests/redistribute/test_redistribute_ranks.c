@@ -188,7 +188,7 @@ static weft_status rank_main(void *argument)
 START_TEST(random_pairs_arrive_on_real_ranks)
 {
     shared.random = random_begin("random_pairs_arrive_on_real_ranks");
-    shared.cases = random_cases(300);
+    shared.cases = random_cases(2000);
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST
