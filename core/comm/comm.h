@@ -97,6 +97,7 @@ struct weft_context {
     pthread_mutex_t lock; /* of the two lists and of every communicator's stuck_text */
     weft_comm *comms;
     struct weft_symm *windows;
+    _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
                                 under it but answers of other ranks */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
@@ -268,6 +269,9 @@ void wf_symm_forsake(weft_comm *comm);
 /* Work that failed with STATUS on STREAM (NULL: some stream): if a wait for a signal may be behind
  * it, name that, and let its communicator stick to it.  Returns STATUS. */
 weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream);
+/* STREAM (or, with ANY, some stream) is through: did all waits for signals on it end well?  Devices
+ * go on after one that ran out, and only their communicator knows. */
+weft_status wf_symm_settle(weft_context *context, const void *stream, bool any);
 /* Which plugin gives symmetric memory. */
 void wf_symm_choose(weft_context *context);
 /* Get it ready; collective over the world, which has been made. */

@@ -107,6 +107,7 @@ weft_status weft_stream_test(weft_context *context, weft_stream *stream)
 
     if (context == NULL) return wf_fail_null("weft_stream_test", "context");
     status = context->plugin->device->stream_query(context->device, stream);
+    if (status == WEFT_OK) return wf_symm_settle(context, stream, false);
     return status == WEFT_ERR_TIMEOUT ? wf_symm_waited(context, status, stream) : status;
 }
 
@@ -135,6 +136,7 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
 
     if (context == NULL) return wf_fail_null("weft_stream_wait", "context");
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
+    if (status == WEFT_OK) return wf_symm_settle(context, stream, false);
     if (status == WEFT_ERR_TIMEOUT && /* the stream's own, or that of work on it? */
         context->plugin->device->stream_query(context->device, stream) == WEFT_ERR_TIMEOUT)
         return wf_symm_waited(context, status, stream);

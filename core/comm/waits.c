@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const signs[] = {
     [WEFT_COMPARE_EQ] = "==", [WEFT_COMPARE_NE] = "!=", [WEFT_COMPARE_GE] = ">=",
@@ -50,6 +51,7 @@ void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait)
 
     pthread_mutex_lock(&context->lock);
     symm->waits[symm->wait_count++ % WF_SYMM_WAITS] = *wait;
+    atomic_fetch_add_explicit(&context->noted_waits, 1, memory_order_relaxed);
     pthread_mutex_unlock(&context->lock);
 }
 
@@ -74,6 +76,66 @@ static void list_suspects(const weft_symm *symm, const void *stream, struct wf_t
         wf_text_add(out, "%s", out->length > 0 ? ", or for " : "");
         wf_symm_print_wait(symm, wait, out);
     }
+}
+
+/* Forget waits on STREAM, which is through.  The context's lock is held. */
+static void forget_waits(weft_symm *symm, const void *stream)
+{
+    uint64_t kept = 0,
+             first = symm->wait_count > WF_SYMM_WAITS ? symm->wait_count % WF_SYMM_WAITS : 0;
+    uint64_t count = symm->wait_count < WF_SYMM_WAITS ? symm->wait_count : WF_SYMM_WAITS;
+    struct wf_symm_wait waits[WF_SYMM_WAITS];
+
+    for (uint64_t i = 0; i < count; i++) {
+        const struct wf_symm_wait *wait = &symm->waits[(first + i) % WF_SYMM_WAITS];
+        if (wait->stream != stream) waits[kept++] = *wait;
+    }
+    memcpy(symm->waits, waits, kept * sizeof *waits);
+    symm->wait_count = kept;
+}
+
+static bool waits_on(const weft_symm *symm, const void *stream, bool any)
+{
+    uint64_t count = symm->wait_count < WF_SYMM_WAITS ? symm->wait_count : WF_SYMM_WAITS;
+    bool found = false;
+
+    for (uint64_t i = 0; i < count && !found; i++)
+        found = any || symm->waits[i].stream == stream;
+    return found;
+}
+
+/* The communicator that failed, of those whose windows have waits on STREAM; *PENDING are left. */
+static weft_comm *find_failed(weft_context *context, const void *stream, bool any,
+                              weft_status *status, uint64_t *pending)
+{
+    for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
+        if (!waits_on(symm, stream, any)) {
+            *pending += symm->wait_count;
+            continue;
+        }
+        *status = symm->carrier->table->async_error(symm->carrier->handle);
+        if (*status != WEFT_OK) return symm->carrier;
+        if (!any) forget_waits(symm, stream);
+        *pending += symm->wait_count;
+    }
+    return NULL;
+}
+
+weft_status wf_symm_settle(weft_context *context, const void *stream, bool any)
+{
+    weft_status status = WEFT_OK;
+    weft_comm *carrier;
+    uint64_t pending = 0;
+
+    if (atomic_load_explicit(&context->noted_waits, memory_order_relaxed) == 0) return WEFT_OK;
+    pthread_mutex_lock(&context->lock);
+    carrier = find_failed(context, stream, any, &status, &pending);
+    if (carrier == NULL)
+        atomic_store_explicit(&context->noted_waits, pending, memory_order_relaxed);
+    pthread_mutex_unlock(&context->lock);
+    if (carrier == NULL) return WEFT_OK;
+    if (status == WEFT_ERR_TIMEOUT) return wf_symm_waited(context, status, any ? NULL : stream);
+    return wf_comm_fault(carrier, status, "weft_symm_wait");
 }
 
 weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream)

@@ -89,6 +89,7 @@ weft_status weft_work_test(weft_work *work)
 
     if (work == NULL) return wf_fail_null("weft_work_test", "work");
     status = work->context->plugin->device->event_query(work->context->device, work->event);
+    if (status == WEFT_OK) return wf_symm_settle(work->context, NULL, true);
     return status == WEFT_ERR_TIMEOUT ? wf_symm_waited(work->context, status, NULL) : status;
 }
 
@@ -99,6 +100,7 @@ weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
     if (work == NULL) return wf_fail_null("weft_work_wait", "work");
     status =
         work->context->plugin->device->event_wait(work->context->device, work->event, timeout_ns);
+    if (status == WEFT_OK) return wf_symm_settle(work->context, NULL, true);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of the work? */
         work->context->plugin->device->event_query(work->context->device, work->event) ==
             WEFT_ERR_TIMEOUT)

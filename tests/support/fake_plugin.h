@@ -24,9 +24,9 @@ static struct {
     atomic_int prepared, committed, destroyed, aborted, collectives, messages, devices, events;
     atomic_int group_depth;
     atomic_int window_fails, windows;
-    weft_status wait_status; /* of wait_signal */
-    uint64_t last_bytes;     /* that a window was made with */
-    uint32_t last_signal;    /* of a call */
+    weft_status wait_status, async_status; /* of wait_signal and async_error */
+    uint64_t last_bytes;                   /* that a window was made with */
+    uint32_t last_signal;                  /* of a call */
     weft_collective_args last;
     weft_message last_message;
 } fake;
@@ -300,7 +300,7 @@ static void fake_abort(void *comm)
 static weft_status fake_async_error(void *comm)
 {
     if (((struct fake_comm *)comm)->is_aborted) return wf_fail(WEFT_ERR_ABORTED, "fake: aborted");
-    return WEFT_OK;
+    return fake.async_status == WEFT_OK ? WEFT_OK : wf_fail(fake.async_status, "scripted: async");
 }
 
 static weft_status fake_support(void *device, const weft_support_query *query, uint32_t *level)

@@ -103,6 +103,50 @@ START_TEST(only_the_last_waits_are_kept)
 }
 END_TEST
 
+/* A device's stream goes on after a wait that ran out: the communicator tells. */
+START_TEST(a_stream_that_is_through_asks_the_communicator)
+{
+    weft_stream *stream, *other;
+
+    begin();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    ck_assert_int_eq(weft_stream_create(context, &other), WEFT_OK);
+    ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
+    ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
+    ck_assert_uint_eq(context->noted_waits, 1);
+    ck_assert_int_eq(weft_stream_test(context, stream), WEFT_OK);
+    ck_assert_uint_eq(context->noted_waits, 0);
+    ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
+    fake.async_status = WEFT_ERR_TIMEOUT;
+    ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
+    ck_assert_int_eq(weft_stream_wait(context, stream, 0), WEFT_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "waited for channel 3 of rank 0 to be == 1"));
+    weft_stream_release(context, &other);
+    weft_stream_release(context, &stream);
+    end();
+}
+END_TEST
+
+START_TEST(a_work_that_is_done_asks_too)
+{
+    weft_stream *stream;
+    weft_work *work;
+
+    begin();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
+    ck_assert_int_eq(weft_work_record(context, stream, &work), WEFT_OK);
+    ck_assert_int_eq(weft_work_wait(work, 0), WEFT_OK);
+    fake.async_status = WEFT_ERR_DEVICE;
+    ck_assert_int_eq(weft_work_test(work), WEFT_ERR_DEVICE);
+    ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_DEVICE);
+    weft_work_release(&work);
+    weft_stream_release(context, &stream);
+    end();
+}
+END_TEST
+
 SUITE(comm_waits, comparisons_are_what_they_say, what_a_failed_stream_waited_for_is_named,
       without_a_stream_all_that_did_not_come_are_named, no_wait_no_blame,
-      only_the_last_waits_are_kept)
+      only_the_last_waits_are_kept, a_stream_that_is_through_asks_the_communicator,
+      a_work_that_is_done_asks_too)
