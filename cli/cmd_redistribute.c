@@ -2,6 +2,7 @@
  * every element. */
 #include "cli.h"
 
+#include "comm/launch.h"
 #include "crew.h"
 #include "redistribute/report.h"
 
@@ -44,6 +45,23 @@ static int carry_out(const struct cli_command *command, const struct cli_args *a
     return code;
 }
 
+/* The ranks are this command's own; as a rank of another job it would start them once for each. */
+static bool stands_alone(const struct cli_command *command)
+{
+    struct wf_launch launch;
+
+    if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) {
+        cli_fail(command);
+        return false;
+    }
+    if (launch.size == 1) return true;
+    fprintf(stderr,
+            "weft %s: this is rank %d of %d of a job that %s started, but the command starts ranks "
+            "itself; run it by itself, with -n %d, or set WEFT_LAUNCHER=none\n",
+            command->name, launch.rank, launch.size, launch.launcher, launch.size);
+    return false;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct request request;
@@ -52,6 +70,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
+    if (!stands_alone(command)) return CLI_USAGE;
     if (!request_read(command, &args, &request, &code)) return code;
     code = read_job(command, &args, &request, &job) ? carry_out(command, &args, &job) : CLI_USAGE;
     request_free(&request);

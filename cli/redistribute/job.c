@@ -74,17 +74,9 @@ static weft_status make_plan(struct rank *rank)
 {
     const struct request *request = rank->job->request;
     weft_plan_options options = request->options;
-    weft_cost_table *costs = NULL;
-    weft_status status;
 
-    if (!rank->job->costs_given) {
-        const char *name = weft_context_plugin(rank->context)->name;
-        WF_TRY(weft_cost_table_find(strcmp(name, "gloo-cpu") == 0 ? "cpu" : "default", &costs));
-        options.costs = costs;
-    }
-    status = weft_plan_create(request->from, request->to, &options, &rank->plan);
-    weft_cost_table_release(&costs);
-    return status;
+    if (!rank->job->costs_given) options.costs = weft_context_costs(rank->context);
+    return weft_plan_create(request->from, request->to, &options, &rank->plan);
 }
 
 static uint64_t shard_bytes(const weft_spec *spec, int32_t rank)

@@ -1,9 +1,9 @@
 /* request.c - reading what to redistribute from a command line. */
 #include "request.h"
 
+#include "comm/comm.h"
 #include "shard/shard.h"
 
-#include <errno.h>
 #include <string.h>
 
 static bool complain(const struct cli_command *command, int *exit_code)
@@ -57,32 +57,11 @@ static weft_status read_spec(const weft_mesh *mesh, const char *dtype, const cha
     return status;
 }
 
-static weft_status read_file(const char *path, weft_cost_table **out)
-{
-    struct wf_text text = {0};
-    char block[4096];
-    size_t got;
-    weft_status status;
-    FILE *file = fopen(path, "r");
-
-    if (file == NULL)
-        return wf_fail(WEFT_ERR_NOT_FOUND,
-                       "%s is no built-in cost table (default, cpu, dtensor) and no file: %s", path,
-                       strerror(errno));
-    while ((got = fread(block, 1, sizeof block, file)) > 0)
-        wf_text_append(&text, block, got);
-    fclose(file);
-    status = wf_text_status(&text);
-    if (status == WEFT_OK) status = weft_cost_table_parse(text.data != NULL ? text.data : "", out);
-    wf_text_free(&text);
-    return status;
-}
-
+/* NAME, or else what WEFT_COSTS says, or else "default". */
 static weft_status read_costs(const char *name, weft_cost_table **out)
 {
-    if (name == NULL) name = "default";
-    if (weft_cost_table_find(name, out) == WEFT_OK) return WEFT_OK;
-    return read_file(name, out);
+    if (name == NULL) name = wf_config_knob("WEFT_COSTS");
+    return wf_costs_read(name != NULL ? name : "default", out);
 }
 
 static bool read_options(const struct cli_command *command, const struct cli_args *args,

@@ -9,12 +9,14 @@
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.c their arguments
  *     ring.c       recent operations; position.c every rank's, when something hangs
+ *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     symm.h       symmetric memory */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "config/config.h"
+#include "cost/cost.h"
 #include "plugin/plugin.h"
 #include "rendezvous.h"
 #include "weft/comm.h"
@@ -88,6 +90,7 @@ struct weft_context {
     uint64_t *host_ids; /* one per rank */
     uint64_t job;
     int64_t timeout_ns;
+    weft_cost_table *costs;
 
     struct wf_server *server; /* if this rank serves */
     struct wf_client *client; /* NULL in a world of one */
@@ -255,6 +258,15 @@ static inline bool wf_comm_may_begin(weft_comm *comm)
 
 /* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements);
+
+/* ---- costs.c ---- */
+
+/* The built-in table NAME, or the one in the file of that name. */
+weft_status wf_costs_read(const char *name, weft_cost_table **out) WF_NODISCARD;
+/* Set the context's costs to those that WEFT_COSTS names, or that suit its plugin. */
+weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
+/* Unless WEFT_COSTS is set: change them, on RANKS, all of the job, to what rank 0's plugin says. */
+weft_status wf_costs_ask(weft_context *context, const int32_t *ranks) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 

@@ -105,6 +105,9 @@ static void list_choices(const weft_context *context, const weft_options *option
     for (size_t i = 0; i < wf_knob_count; i++)
         if (wf_knobs[i].planning)
             wf_choices_explain(choices, wf_knobs[i].name, wf_config_knob(wf_knobs[i].name));
+    snprintf(text, sizeof text, "%016" PRIx64,
+             context->costs != NULL ? weft_cost_table_digest(context->costs) : 0);
+    wf_choices_add(choices, "WEFT_COSTS", text);
     add_digest(choices, "cost table", options->digest, options->digest_bytes);
     wf_choices_add(choices, "WEFT_CHECK", context->config->check ? "1" : "0");
     snprintf(text, sizeof text, "%" PRId64 " ns", context->timeout_ns);
@@ -201,6 +204,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
         status = wf_comm_make(context, &request, &context->world);
     }
     if (status == WEFT_OK) status = wf_symm_begin(context);
+    if (status == WEFT_OK) status = wf_costs_ask(context, ranks);
     wf_free(ranks);
     return status;
 }
@@ -260,6 +264,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     events.self = context;
     if (plugin == NULL) keep(&setback, choose_backend(context, &given));
     wf_symm_choose(context);
+    keep(&setback, wf_costs_choose(context));
     status = wf_place_find(context, &given,
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,
@@ -313,6 +318,7 @@ void weft_context_release(weft_context **held)
         wf_works_free(context);
         context->plugin->device->close(context->device);
     }
+    weft_cost_table_release(&context->costs);
     weft_backends_release(&context->backends);
     wf_config_release(&context->config);
     pthread_mutex_destroy(&context->lock);

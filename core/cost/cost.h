@@ -40,5 +40,18 @@ uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work);
 /* ---- table.c ---- */
 
 const weft_cost_table *wf_cost_default(void);
+/* A copy of TABLE under another NAME, which is cut if it is too long; the caller's own to change
+ * until it hands it on. */
+weft_status wf_cost_copy(const weft_cost_table *table, const char *name,
+                         weft_cost_table **out) WF_NODISCARD;
+
+/* ---- derive.c ---- */
+
+/* What a collective costs; any failure means that nothing is known of it. */
+typedef weft_status wf_cost_answer(void *self, const weft_support_query *query, uint64_t bytes,
+                                   weft_cost *out);
+
+/* Change TABLE's rates within a host to what ANSWER says for about RANKS ranks. */
+void wf_cost_derive(weft_cost_table *table, int32_t ranks, wf_cost_answer *answer, void *self);
 
 #endif

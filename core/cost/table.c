@@ -98,6 +98,24 @@ weft_status weft_cost_table_find(const char *name, weft_cost_table **out)
     return status;
 }
 
+weft_status wf_cost_copy(const weft_cost_table *table, const char *name, weft_cost_table **out)
+{
+    weft_cost_table *copy = wf_calloc(1, sizeof *copy);
+    size_t length = strlen(name);
+
+    if (copy == NULL) return wf_fail_memory(sizeof *copy);
+    if (length >= sizeof copy->name) length = sizeof copy->name - 1;
+    memcpy(copy->name, name, length);
+    memcpy(copy->rates, table->rates, sizeof copy->rates);
+    copy->copy = table->copy;
+    copy->pack = table->pack;
+    copy->reduce = table->reduce;
+    copy->one_sided = table->one_sided;
+    atomic_init(&copy->references, 1);
+    *out = copy;
+    return WEFT_OK;
+}
+
 weft_cost_table *weft_cost_table_retain(const weft_cost_table *table)
 {
     weft_cost_table *mine = (weft_cost_table *)(uintptr_t)table;

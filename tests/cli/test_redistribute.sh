@@ -51,6 +51,10 @@ END
 done
 
 expect 2 "-n 2 is too few" "$weft" redistribute -n 2 --mesh 2x2 --shape 4 --from "R,R" --to "R,R"
+RANK=1 WORLD_SIZE=4 expect 2 "rank 1 of 4 of a job that torchrun started, but the command starts" \
+    "$weft" redistribute -n 2 --mesh 2 --shape 4 --from R --to R
+RANK=1 WORLD_SIZE=4 WEFT_LAUNCHER=none expect 0 "nothing to do" \
+    "$weft" redistribute -n 2 --mesh 2 --shape 4 --from R --to R
 expect 2 "--mesh is needed" "$weft" redistribute -n 2
 expect 2 "--to is needed" "$weft" sim --mesh 2 --shape 4 --from R
 expect 1 "cannot become" "$weft" sim --mesh 2 --shape 4 --from "P(min)" --to "P(max)"

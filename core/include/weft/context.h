@@ -77,6 +77,11 @@ WEFT_API const weft_plugin *weft_context_plugin(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_context_describe(weft_context *context,
                                                           weft_device_info *out);
 
+/* What steps cost on this job, for weft_plan_options.costs: the table that WEFT_COSTS names, a file
+ * of `weft bench calibrate` or a built-in one; else what rank 0's plugin says of its collectives.
+ * The same on all ranks.  Borrowed. [any thread] */
+WEFT_API const struct weft_cost_table *weft_context_costs(const weft_context *context);
+
 /* Let the calling thread use the context's device.  weft_init does so for its own thread; every
  * further thread that works with the context calls it once.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_bind_thread(weft_context *context);

@@ -1,0 +1,174 @@
+/* bench_calibrate.c - `weft bench calibrate`: writes a cost table that was measured here. */
+#include "cli.h"
+
+#include "bench/calibrate.h"
+#include "bench/loop.h"
+#include "comm/comm.h"
+#include "comm/launch.h"
+#include "crew.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What rank 0 writes to the command's pipe, in one piece: less than PIPE_BUF. */
+struct message {
+    int32_t rank;
+    weft_status status; /* WEFT_OK: TEXT is the table, else what went wrong */
+    char text[3584];
+};
+_Static_assert(sizeof(struct message) <= 4096, "a message is written in one piece");
+
+struct request {
+    const char *backend, *path;
+    int32_t ranks, hosts;
+    uint64_t budget_ns;
+    char text[3584]; /* the table */
+};
+
+/* ---- one rank ---- */
+
+static weft_status write_table(const struct calibration *found, char *text, size_t capacity)
+{
+    static const char *const links[WF_LINKS] = {"within a host", "between hosts"};
+    int used = snprintf(text, capacity, "# weft bench calibrate: %d ranks on %d host%s\n",
+                        found->ranks, found->hosts, found->hosts == 1 ? "" : "s");
+
+    for (int link = 0; link < WF_LINKS; link++)
+        if (!found->measured[link])
+            used += snprintf(text + used, capacity - (size_t)used,
+                             "# %s: not measured, as in table %s\n", links[link], found->base);
+    return weft_cost_table_print(found->table, text + used, capacity - (size_t)used, NULL);
+}
+
+static weft_status work(weft_context *context, const struct request *request, char *text,
+                        size_t capacity)
+{
+    struct calibration found;
+    weft_status status;
+
+    bench_pin(weft_local_rank(context));
+    WF_TRY(calibrate(context, request->budget_ns, &found));
+    status = write_table(&found, text, capacity);
+    weft_cost_table_release(&found.table);
+    return status;
+}
+
+static weft_status rank_main(void *self, const weft_options *options, int fd)
+{
+    const struct request *request = self;
+    struct message message = {0};
+    weft_context *context = NULL;
+    char host[32];
+    weft_status status;
+
+    if (options->size > 0 && request->hosts > 1) {
+        snprintf(host, sizeof host, "calibrate-%d", (int)(options->rank % request->hosts));
+        setenv("WEFT_HOST_ID", host, 1);
+    }
+    status = weft_init(options, &context);
+    if (status == WEFT_OK) status = work(context, request, message.text, sizeof message.text);
+    message.rank = context != NULL ? weft_rank(context) : options->rank;
+    message.status = status;
+    if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
+    if ((status != WEFT_OK || message.rank == 0) &&
+        write(fd, &message, sizeof message) != sizeof message)
+        return wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
+    if (status == WEFT_OK) weft_context_release(&context);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static weft_status collect(void *self, int fd)
+{
+    struct request *request = self;
+    struct message message;
+    ssize_t got;
+
+    while ((got = read(fd, &message, sizeof message)) != 0) {
+        if (got < 0 && errno == EINTR) continue;
+        if (got != (ssize_t)sizeof message)
+            return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+        if (message.status != WEFT_OK)
+            return wf_fail(message.status, "rank %d: %.*s", (int)message.rank,
+                           (int)sizeof message.text, message.text);
+        memcpy(request->text, message.text, sizeof request->text);
+    }
+    return WEFT_OK;
+}
+
+/* A launcher started this process as one rank of its job. */
+static weft_status run_as_rank(struct request *request)
+{
+    weft_options options = {.struct_size = sizeof options, .backend = request->backend};
+    weft_status status, ended;
+    int fds[2];
+
+    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
+    ended = rank_main(request, &options, fds[1]);
+    close(fds[1]);
+    status = collect(request, fds[0]);
+    close(fds[0]);
+    return status != WEFT_OK ? status : ended;
+}
+
+static int deliver(const struct cli_command *command, const struct request *request)
+{
+    struct wf_text text = {0};
+    FILE *file = request->path != NULL ? fopen(request->path, "w") : stdout;
+    int code;
+
+    if (file == NULL) {
+        fprintf(stderr, "weft %s: %s: %s\n", command->name, request->path, strerror(errno));
+        return CLI_NO;
+    }
+    wf_text_add(&text, "%s", request->text);
+    code = cli_print(command, file, &text);
+    if (file != stdout && fclose(file) != 0) code = CLI_NO;
+    return code;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct request request = {0};
+    struct wf_launch launch;
+    struct cli_args args;
+    int64_t ranks, hosts, budget_ms;
+    weft_status status;
+    int code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
+    if (!cli_int(command, &args, "ranks", 2, CREW_MOST_RANKS, 2, &ranks) ||
+        !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
+        !cli_int(command, &args, "budget-ms", 1, 60000, 100, &budget_ms))
+        return CLI_USAGE;
+    request.backend = cli_value(command, &args, "backend");
+    request.path = cli_value(command, &args, "output");
+    request.ranks = (int32_t)ranks;
+    request.hosts = (int32_t)hosts;
+    request.budget_ns = (uint64_t)budget_ms * 1000000;
+    if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
+    status = launch.size > 1
+                 ? run_as_rank(&request)
+                 : crew_run(request.ranks, request.backend, rank_main, collect, &request);
+    if (status != WEFT_OK) return cli_fail(command);
+    return request.text[0] != '\0' ? deliver(command, &request) : CLI_OK;
+}
+
+const struct cli_command bench_calibrate = {
+    .name = "bench calibrate",
+    .summary = "measure what steps cost here, and write the table for WEFT_COSTS",
+    .arguments = "[options]",
+    .example = "weft bench calibrate --ranks 4 --output my-host.costs",
+    .options =
+        (const struct cli_option[]){
+            {"ranks", "N", "processes started on this host (default: 2)"},
+            {"hosts", "N", "pretend that they are on N hosts, in turn (default: 1)"},
+            {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
+            {"budget-ms", "N", "time spent on each number (default: 100)"},
+            {"output", "FILE", "write the table to FILE, not to standard output"},
+            {0}},
+    .run = run,
+};

@@ -1,0 +1,343 @@
+/* calibrate.c - see calibrate.h.
+ *
+ * Every kind of step is run as a plan of that one step, on two ranks and on all that there are,
+ * once small and once large.  What is left of the times after the local work, which is measured
+ * first, is latency by rank and time by byte. */
+#include "bench/calibrate.h"
+
+#include "bench/meeting.h"
+#include "comm/comm.h"
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LARGE_BYTES = 16 << 20, ROW_BYTES = 8192, MOST_RANKS = 1024 };
+
+struct session {
+    weft_context *context;
+    struct meeting meeting;
+    uint64_t budget_ns;
+    weft_cost_table *table;
+    weft_cost_table *local; /* what TABLE says of local work, and all else free */
+};
+
+/* Something that is timed. */
+struct timed {
+    struct session *session;
+    weft_bound *bound;
+    void *source, *target, *regions;
+    weft_status (*run)(struct timed *);
+};
+
+/* ---- timing ---- */
+
+static int run_once(void *self)
+{
+    struct timed *timed = self;
+
+    WF_TRY(timed->run(timed));
+    return meeting_finish(&timed->session->meeting);
+}
+
+static weft_status measure(struct timed *timed, uint64_t *ns)
+{
+    struct session *s = timed->session;
+    struct bench_ranks ranks = meeting_ranks(&s->meeting);
+    struct bench_times times;
+    int status = bench_time(&ranks, run_once, timed, s->budget_ns, &times);
+
+    if (status == BENCH_NO_MEMORY) return wf_fail_memory(0);
+    if (status != 0) return status;
+    *ns = times.min_ns; /* what else the machine does is no cost of the step */
+    return WEFT_OK;
+}
+
+/* ---- local work ---- */
+
+static weft_status run_copy(struct timed *timed)
+{
+    return weft_copy(timed->session->context, timed->target, timed->source, LARGE_BYTES, NULL);
+}
+
+static weft_status run_regions(struct timed *timed)
+{
+    const weft_kernel_table *kernel = timed->session->context->plugin->kernel;
+    const void *source = timed->source;
+
+    return kernel->regions_copy(timed->regions, &source, &timed->target, NULL);
+}
+
+static weft_status run_reduce(struct timed *timed)
+{
+    weft_context *context = timed->session->context;
+    const void *sources[] = {timed->source, (const char *)timed->source + LARGE_BYTES / 2};
+
+    return context->plugin->kernel->reduce(context->device, WEFT_DTYPE_F32, WEFT_REDUCE_SUM,
+                                           LARGE_BYTES / 8, 2, sources, timed->target, NULL);
+}
+
+static weft_status measure_regions(struct timed *timed, const weft_region *region, uint64_t *ns)
+{
+    weft_context *context = timed->session->context;
+    const weft_kernel_table *kernel = context->plugin->kernel;
+    weft_status status;
+
+    WF_TRY(kernel->regions_create(context->device, 4, 1, region, &timed->regions));
+    timed->run = run_regions;
+    status = measure(timed, ns);
+    kernel->regions_destroy(timed->regions);
+    return status;
+}
+
+static uint64_t per_byte(uint64_t ns, uint64_t bytes)
+{
+    return ns * 1000000 / bytes;
+}
+
+/* Copies, every other row packed, two operands reduced, and what starting any of it takes. */
+static weft_status time_local(struct timed *timed)
+{
+    weft_cost_table *table = timed->session->table;
+    int64_t row = ROW_BYTES / 4, rows = LARGE_BYTES / 2 / ROW_BYTES;
+    weft_region packed = {
+        .dims = 2, .extent = {rows, row}, .source_stride = {2 * row, 1}, .target_stride = {row, 1}};
+    weft_region least = {.dims = 1, .extent = {16}, .source_stride = {1}, .target_stride = {1}};
+    uint64_t ns = 0, base = 0;
+
+    timed->run = run_copy;
+    WF_TRY(measure(timed, &ns));
+    table->copy = per_byte(ns, LARGE_BYTES);
+    WF_TRY(measure_regions(timed, &packed, &ns));
+    table->pack = per_byte(ns, LARGE_BYTES / 2);
+    timed->run = run_reduce;
+    WF_TRY(measure(timed, &ns));
+    table->reduce = per_byte(ns, LARGE_BYTES);
+    WF_TRY(measure_regions(timed, &least, &base));
+    for (int link = 0; link < WF_LINKS; link++) {
+        table->rates[WEFT_STEP_SLICE][link] = (struct wf_rate){.base_ns = base};
+        table->rates[WEFT_STEP_PARTIAL][link] = (struct wf_rate){.base_ns = base};
+    }
+    return WEFT_OK;
+}
+
+static weft_status measure_local(struct session *s)
+{
+    const weft_kernel_table *kernel = s->context->plugin->kernel;
+    struct timed timed = {.session = s};
+    weft_status status;
+
+    if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, reduce))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to measure",
+                       s->context->plugin->name);
+    WF_TRY(weft_alloc(s->context, LARGE_BYTES, WEFT_MEMORY_DEVICE, &timed.source));
+    WF_TRY(weft_alloc(s->context, LARGE_BYTES, WEFT_MEMORY_DEVICE, &timed.target));
+    WF_TRY(weft_fill(s->context, timed.source, 0, LARGE_BYTES, NULL));
+    WF_TRY(weft_fill(s->context, timed.target, 0, LARGE_BYTES, NULL));
+    status = time_local(&timed);
+    if (status != WEFT_OK) return status;
+    memset(s->local->rates, 0, sizeof s->local->rates);
+    s->local->copy = s->table->copy;
+    s->local->pack = s->table->pack;
+    s->local->reduce = s->table->reduce;
+    WF_TRY(weft_free(s->context, timed.source));
+    return weft_free(s->context, timed.target);
+}
+
+/* ---- steps ---- */
+
+static const struct probe {
+    uint32_t kind;
+    const char *from, *to;
+} probes[] = {
+    {WEFT_STEP_ALL_GATHER, "S(0)", "R"},  {WEFT_STEP_REDUCE_SCATTER, "P", "S(0)"},
+    {WEFT_STEP_ALL_REDUCE, "P", "R"},     {WEFT_STEP_ALL_TO_ALL, "S(0)", "S(1)"},
+    {WEFT_STEP_EXCHANGE, "S(0)", "S(1)"},
+};
+
+static weft_status run_bound(struct timed *timed)
+{
+    return weft_redistribute(timed->bound, timed->source, timed->target, NULL, NULL);
+}
+
+/* A plan of the probe's one step on RANKS ranks, for a square tensor with SIDE rows. */
+static weft_status plan_probe(const struct session *s, const struct probe *probe, int32_t ranks,
+                              int64_t side, weft_plan **out)
+{
+    weft_plan_options options = {
+        .struct_size = sizeof options, .costs = s->local, .without = ~(UINT32_C(1) << probe->kind)};
+    weft_spec *from = NULL, *to = NULL;
+    weft_mesh *mesh = NULL;
+    char text[96];
+    weft_status status;
+
+    WF_TRY(weft_mesh_create(1, &ranks, NULL, &mesh));
+    snprintf(text, sizeof text, "f32[%lld,%lld] %s", (long long)side, (long long)side, probe->from);
+    status = weft_spec_parse(mesh, text, &from);
+    snprintf(text, sizeof text, "f32[%lld,%lld] %s", (long long)side, (long long)side, probe->to);
+    if (status == WEFT_OK) status = weft_spec_parse(mesh, text, &to);
+    if (status == WEFT_OK) status = weft_plan_create(from, to, &options, out);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_mesh_release(&mesh);
+    return status;
+}
+
+struct taken {
+    uint64_t ns, received, local_ns;
+};
+
+static weft_status run_probe(struct session *s, const struct probe *probe, weft_comm *comm,
+                             int64_t side, struct taken *out)
+{
+    struct timed timed = {.session = s, .run = run_bound};
+    uint64_t bytes = (uint64_t)side * (uint64_t)side * 4;
+    weft_step_info step;
+    weft_plan *plan = NULL;
+    weft_status status;
+
+    WF_TRY(plan_probe(s, probe, weft_comm_size(comm), side, &plan));
+    weft_plan_step(plan, 0, &step);
+    out->received = step.bytes_received;
+    out->local_ns = step.cost_ns;
+    status = weft_alloc(s->context, bytes, WEFT_MEMORY_DEVICE, &timed.source);
+    if (status == WEFT_OK)
+        status = weft_alloc(s->context, bytes, WEFT_MEMORY_DEVICE, &timed.target);
+    if (status == WEFT_OK) status = weft_fill(s->context, timed.source, 0, bytes, NULL);
+    if (status == WEFT_OK) status = weft_plan_bind(plan, comm, NULL, &timed.bound);
+    if (status == WEFT_OK) status = measure(&timed, &out->ns);
+    weft_bound_release(&timed.bound);
+    weft_plan_release(&plan);
+    if (status != WEFT_OK) return status; /* the process ends now: nothing need be freed */
+    WF_TRY(weft_free(s->context, timed.source));
+    return weft_free(s->context, timed.target);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* ---- groups of ranks ---- */
+
+/* What a kind of step took with so many ranks. */
+struct line {
+    int64_t ranks;
+    uint64_t latency_ns, femtoseconds;
+};
+
+static weft_status time_group(struct session *s, weft_comm *comm, struct line *lines)
+{
+    struct meeting world = s->meeting;
+    int64_t ranks = weft_comm_size(comm), side = 2048 / ranks * ranks;
+    weft_status status = meeting_open(&s->meeting, s->context, comm);
+
+    for (size_t i = 0; i < WF_COUNT(probes) && status == WEFT_OK; i++) {
+        struct taken small = {0}, large = {0};
+        status = run_probe(s, &probes[i], comm, ranks, &small);
+        if (status == WEFT_OK) status = run_probe(s, &probes[i], comm, side, &large);
+        lines[i].ranks = ranks;
+        lines[i].latency_ns = small.ns;
+        if (large.received > 0)
+            lines[i].femtoseconds =
+                per_byte(less(large.ns, small.ns + large.local_ns), large.received);
+    }
+    if (status == WEFT_OK) status = meeting_close(&s->meeting);
+    s->meeting = world;
+    return status;
+}
+
+/* The first COUNT of RANKS; the other ranks of the job wait. */
+static weft_status measure_group(struct session *s, const int32_t *ranks, int32_t count,
+                                 struct line *lines)
+{
+    weft_comm *world = weft_world(s->context), *comm = NULL;
+    weft_status status = weft_comm_create(world, count, ranks, NULL, &comm);
+
+    if (status == WEFT_OK && comm != NULL) status = time_group(s, comm, lines);
+    weft_comm_release(&comm);
+    if (status != WEFT_OK) return status;
+    return weft_barrier(world, NULL);
+}
+
+/* Latency by rank from two groups; by half, where there are only two ranks to ask. */
+static void set_rates(weft_cost_table *table, uint32_t link, const struct line *two,
+                      const struct line *all)
+{
+    for (size_t i = 0; i < WF_COUNT(probes); i++) {
+        struct wf_rate *rate = &table->rates[probes[i].kind][link];
+        uint64_t ways = probes[i].kind == WEFT_STEP_ALL_REDUCE ? 2 : 1;
+        uint64_t more = (uint64_t)(all[i].ranks - two[i].ranks);
+        rate->peer_ns = more > 0 ? less(all[i].latency_ns, two[i].latency_ns) / (ways * more)
+                                 : two[i].latency_ns / (2 * ways);
+        rate->base_ns = less(two[i].latency_ns, ways * rate->peer_ns);
+        rate->femtoseconds = all[i].femtoseconds > 0 ? all[i].femtoseconds : 1;
+    }
+    table->rates[WEFT_STEP_PERMUTE][link] = table->rates[WEFT_STEP_EXCHANGE][link];
+}
+
+static weft_status measure_link(struct session *s, uint32_t link, const int32_t *ranks,
+                                int32_t count, bool *measured)
+{
+    struct line two[WF_COUNT(probes)] = {{0}}, all[WF_COUNT(probes)] = {{0}};
+
+    *measured = count >= 2;
+    if (count < 2) return WEFT_OK;
+    WF_TRY(measure_group(s, ranks, 2, two));
+    if (count > 2)
+        WF_TRY(measure_group(s, ranks, count, all));
+    else
+        memcpy(all, two, sizeof all);
+    if (weft_rank(s->context) == 0) set_rates(s->table, link, two, all);
+    return WEFT_OK;
+}
+
+/* The ranks on rank 0's host, and the first rank of every host. */
+static void list_ranks(const weft_context *context, int32_t *near, int32_t *near_count,
+                       int32_t *far, int32_t *far_count)
+{
+    *near_count = *far_count = 0;
+    for (int32_t rank = 0; rank < context->size && rank < MOST_RANKS; rank++) {
+        bool first = true;
+        for (int32_t before = 0; before < rank; before++)
+            first = first && context->host_ids[before] != context->host_ids[rank];
+        if (first) far[(*far_count)++] = rank;
+        if (context->host_ids[rank] == context->host_ids[0]) near[(*near_count)++] = rank;
+    }
+}
+
+static weft_status measure_all(struct session *s, struct calibration *out)
+{
+    int32_t near[MOST_RANKS], far[MOST_RANKS], near_count, far_count;
+
+    list_ranks(s->context, near, &near_count, far, &far_count);
+    out->ranks = s->context->size;
+    out->hosts = far_count;
+    WF_TRY(meeting_open(&s->meeting, s->context, weft_world(s->context)));
+    WF_TRY(measure_local(s));
+    WF_TRY(measure_link(s, WF_WITHIN_HOST, near, near_count, &out->measured[WF_WITHIN_HOST]));
+    WF_TRY(measure_link(s, WF_BETWEEN_HOSTS, far, far_count, &out->measured[WF_BETWEEN_HOSTS]));
+    return meeting_close(&s->meeting);
+}
+
+weft_status calibrate(weft_context *context, uint64_t budget_ns, struct calibration *out)
+{
+    struct session s = {.context = context, .budget_ns = budget_ns};
+    bool one_sided = WF_HAS(context->plugin->comm, pull);
+    weft_cost_table *base = NULL;
+    weft_status status;
+
+    *out = (struct calibration){0};
+    snprintf(out->base, sizeof out->base, "%s", one_sided ? "cpu" : "default");
+    WF_TRY(weft_cost_table_find(out->base, &base));
+    status = wf_cost_copy(base, context->plugin->name, &s.table);
+    if (status == WEFT_OK) status = wf_cost_copy(base, "local", &s.local);
+    if (status == WEFT_OK) status = measure_all(&s, out);
+    weft_cost_table_release(&s.local);
+    weft_cost_table_release(&base);
+    if (status == WEFT_OK)
+        out->table = s.table;
+    else
+        weft_cost_table_release(&s.table);
+    return status;
+}

@@ -1,0 +1,104 @@
+/* costs.c - what steps cost on this job: as WEFT_COSTS says, or as the plugin does.
+ *
+ * Ranks that read WEFT_COSTS compare what they read when they start.  What a plugin says may differ
+ * between machines, so there rank 0 asks for all. */
+#include "comm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+weft_status wf_costs_read(const char *name, weft_cost_table **out)
+{
+    struct wf_text text = {0};
+    char block[4096];
+    size_t got;
+    weft_status status;
+    FILE *file;
+
+    if (weft_cost_table_find(name, out) == WEFT_OK) return WEFT_OK;
+    file = fopen(name, "r");
+    if (file == NULL)
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "%s is no built-in cost table (default, cpu, dtensor) and no file: %s", name,
+                       strerror(errno));
+    while ((got = fread(block, 1, sizeof block, file)) > 0)
+        wf_text_append(&text, block, got);
+    fclose(file);
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = weft_cost_table_parse(text.data != NULL ? text.data : "", out);
+    if (status != WEFT_OK) status = wf_fail_context(status, "%s", name);
+    wf_text_free(&text);
+    return status;
+}
+
+weft_status wf_costs_choose(weft_context *context)
+{
+    const weft_plugin *plugin = context->plugin;
+    const char *name = context->config->costs;
+    weft_status status;
+
+    if (name == NULL)
+        return weft_cost_table_find(
+            plugin != NULL && plugin->comm != NULL && WF_HAS(plugin->comm, pull) ? "cpu"
+                                                                                 : "default",
+            &context->costs);
+    status = wf_costs_read(name, &context->costs);
+    return status == WEFT_OK ? status : wf_fail_context(status, "WEFT_COSTS");
+}
+
+static weft_status ask_plugin(void *self, const weft_support_query *query, uint64_t bytes,
+                              weft_cost *out)
+{
+    weft_context *context = self;
+
+    *out = (weft_cost){.struct_size = sizeof *out};
+    return context->plugin->comm->cost(context->device, query, bytes, out);
+}
+
+/* The table as this rank's plugin has it, as text. */
+static weft_status write_table(weft_context *context, char **text, size_t *length)
+{
+    weft_cost_table *table = NULL;
+    weft_status status;
+
+    WF_TRY(wf_cost_copy(context->costs, context->plugin->name, &table));
+    wf_cost_derive(table, context->size, ask_plugin, context);
+    status = weft_cost_table_print(table, NULL, 0, length);
+    *text = status == WEFT_OK ? wf_alloc(*length + 1) : NULL;
+    if (status == WEFT_OK && *text == NULL) status = wf_fail_memory(*length + 1);
+    if (status == WEFT_OK) status = weft_cost_table_print(table, *text, *length + 1, NULL);
+    weft_cost_table_release(&table);
+    return status;
+}
+
+weft_status wf_costs_ask(weft_context *context, const int32_t *ranks)
+{
+    weft_status status = WEFT_OK;
+    struct wf_gathered got;
+    char *text = NULL;
+    size_t length = 0;
+
+    if (context->config->costs != NULL || !WF_HAS(context->plugin->comm, cost)) return WEFT_OK;
+    if (context->rank == 0) status = write_table(context, &text, &length);
+    status = wf_agree(context, ranks, context->size, "costs", context->timeout_ns, status,
+                      (weft_blob){text != NULL ? text : "", length}, &got);
+    wf_free(text);
+    if (status != WEFT_OK) return status;
+    text = wf_calloc(1, (size_t)got.blobs[0].bytes + 1);
+    if (text != NULL) {
+        weft_cost_table_release(&context->costs);
+        memcpy(text, got.blobs[0].data, (size_t)got.blobs[0].bytes);
+        status = weft_cost_table_parse(text, &context->costs);
+    } else {
+        status = wf_fail_memory((size_t)got.blobs[0].bytes + 1);
+    }
+    wf_free(text);
+    wf_gathered_free(&got);
+    return status;
+}
+
+const weft_cost_table *weft_context_costs(const weft_context *context)
+{
+    return context != NULL ? context->costs : NULL;
+}
