@@ -53,7 +53,8 @@
     }
 
 /* NAME's own TYPE; WRAP is an unsigned type in which products cannot overflow; QUOTIENT holds the
- * type's values with their sign, for a division that truncates toward zero. */
+ * type's values exactly.  Where that is a floating type, a quotient that is not whole lies further
+ * from the next whole number than rounding reaches, so cutting it off is the whole division. */
 #define INTEGER(name, type, wrap, quotient)                                                        \
     BINARY(add_##name, type, (wrap)a + (wrap)b)                                                    \
     BINARY(multiply_##name, type, (wrap)a *(wrap)b)                                                \
@@ -66,12 +67,12 @@
     SCALE(scale_##name, type, wrap)                                                                \
     SCALE_ADD(scale_add_##name, type, wrap)
 
-INTEGER(i8, int8_t, uint32_t, int32_t)
-INTEGER(u8, uint8_t, uint32_t, uint32_t)
-INTEGER(i16, int16_t, uint32_t, int64_t)
-INTEGER(u16, uint16_t, uint32_t, uint32_t)
-INTEGER(i32, int32_t, uint32_t, int64_t)
-INTEGER(u32, uint32_t, uint32_t, uint32_t)
+INTEGER(i8, int8_t, uint32_t, float)
+INTEGER(u8, uint8_t, uint32_t, float)
+INTEGER(i16, int16_t, uint32_t, float)
+INTEGER(u16, uint16_t, uint32_t, float)
+INTEGER(i32, int32_t, uint32_t, double)
+INTEGER(u32, uint32_t, uint32_t, double)
 INTEGER(i64, int64_t, uint64_t, int64_t)
 INTEGER(u64, uint64_t, uint64_t, uint64_t)
 
@@ -151,24 +152,7 @@ DIVIDE_REAL(f64, double)
 COMPLEX(c64, float, f32)
 COMPLEX(c128, double, f64)
 
-#define SMALL(name, type)                                                                          \
-    static void widen_##name(void *target, const void *source, size_t count)                       \
-    {                                                                                              \
-        float *t = target;                                                                         \
-        const type *s = source;                                                                    \
-        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = wf_f32_of_##name(s[i]);              \
-    }                                                                                              \
-    static void narrow_##name(void *target, const void *source, size_t count)                      \
-    {                                                                                              \
-        type *t = target;                                                                          \
-        const float *s = source;                                                                   \
-        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = wf_##name##_of_f32(s[i]);            \
-    }
-
-SMALL(f16, uint16_t)
-SMALL(bf16, uint16_t)
-SMALL(f8e4m3, uint8_t)
-SMALL(f8e5m2, uint8_t)
+#include "cpu_convert.h"
 
 #define ROW_INTEGER(name)                                                                          \
     {                                                                                              \

@@ -2,17 +2,37 @@
 #include "reduce.h"
 
 #include <string.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #define BLOCK_BYTES 8192 /* of partial results; stays in the first cache */
 
+#if defined(__x86_64__)
+/* __builtin_cpu_supports does not know it in every compiler. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+#endif
+
 const struct wf_cpu_kernels *const *wf_cpu_kernel_levels(void)
 {
-    static const struct wf_cpu_kernels *levels[4];
+    /* Per thread, as several may ask at once. */
+    static _Thread_local const struct wf_cpu_kernels *levels[4];
     size_t count = 0;
 
     levels[count++] = &wf_cpu_kernels_base;
+#if defined(__aarch64__)
+    if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) levels[count++] = &wf_cpu_kernels_bf16;
+#endif
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
         levels[count++] = &wf_cpu_kernels_avx2;
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
@@ -71,13 +91,14 @@ struct block {
     void *wide; /* a widened source */
 };
 
-static const void *source_of(const struct block *block, uint32_t k)
+/* A source as it is, or widened into ROOM. */
+static const void *source_of(const struct block *block, uint32_t k, void *room)
 {
     const void *source = (const unsigned char *)block->sources[k] + block->at * block->element;
 
     if (block->small == NULL) return source;
-    block->small->widen(block->wide, source, block->count);
-    return block->wide;
+    block->small->widen(room, source, block->count);
+    return room;
 }
 
 /* Sources 0 .. size-1 into TARGET, through PARTIAL while more are to come. */
@@ -85,16 +106,12 @@ static void combine(const struct block *block, void *partial, void *target)
 {
     uint32_t size = block->reducer->size;
     wf_cpu_binary_kernel *binary = block->arithmetic->binary[binary_of(block->reducer->reduction)];
-    const void *so_far = source_of(block, 0);
+    const void *so_far = source_of(block, 0, partial);
 
-    if (block->small != NULL) {
-        memcpy(partial, so_far, block->count * sizeof(float));
-        so_far = partial;
-    }
     for (uint32_t k = 1; k < size; k++) {
         void *next = k + 1 < size ? partial : target;
 
-        binary(next, so_far, source_of(block, k), block->count);
+        binary(next, so_far, source_of(block, k, block->wide), block->count);
         so_far = next;
     }
 }
@@ -114,9 +131,10 @@ static void combine_scaled(const struct block *block, void *partial, void *targe
             scale = &wide_scale;
         }
         if (k == 0)
-            block->arithmetic->scale(next, source_of(block, k), scale, block->count);
+            block->arithmetic->scale(next, source_of(block, k, block->wide), scale, block->count);
         else
-            block->arithmetic->scale_add(next, partial, source_of(block, k), scale, block->count);
+            block->arithmetic->scale_add(next, partial, source_of(block, k, block->wide), scale,
+                                         block->count);
     }
 }
 
@@ -133,7 +151,7 @@ static void reduce_block(const struct block *block, unsigned char *target)
     else if (block->reducer->size > 1 || block->small != NULL)
         combine(block, partial, result);
     else
-        memmove(result, source_of(block, 0), block->count * block->element);
+        memmove(result, source_of(block, 0, partial), block->count * block->element);
     if (average) {
         uint32_t parts = block->reducer->parts != 0 ? block->reducer->parts : block->reducer->size;
 

@@ -1,7 +1,8 @@
 /* number.h - the small floating-point formats, bit by bit.
  *
  * Straight-line code without branches, so that compilers turn loops over it into vector code.
- * Widening is exact; narrowing rounds to nearest even. */
+ * Widening is exact; narrowing rounds to nearest even.  NaN stays NaN with its sign; in f16 and
+ * bf16 it keeps what fits of its payload and becomes quiet, as processors do it. */
 #ifndef WEFT_CPU_NUMBER_H
 #define WEFT_CPU_NUMBER_H
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #define F32_INFINITY UINT32_C(0x7f800000)
+#define F32_QUIET    UINT32_C(0x00400000) /* in a NaN */
 
 static inline uint32_t wf_bits_of_f32(float value)
 {
@@ -26,22 +28,25 @@ static inline float wf_f32_of_bits(uint32_t bits)
     return value;
 }
 
-/* A format with MANTISSA stored bits and exponent BIAS, 31 - shift bits wide without its sign. */
+/* A format with MANTISSA stored bits.  SCALE moves its exponent to f32's; codes from SPECIAL on are
+ * infinity and NaN. */
 static inline float wf_widen_small(uint32_t bits, uint32_t sign, int mantissa, float scale,
                                    uint32_t special)
 {
     /* Multiplying moves the exponent and makes subnormals normal. */
     uint32_t magnitude = wf_bits_of_f32(wf_f32_of_bits(bits << (23 - mantissa)) * scale);
     uint32_t wide = bits >= special ? F32_INFINITY | bits << (23 - mantissa) : magnitude;
+    uint32_t quiet = bits > special ? F32_QUIET : 0;
 
-    return wf_f32_of_bits(wide | sign << 31);
+    return wf_f32_of_bits(wide | quiet | sign << 31);
 }
 
-/* LIMIT is the largest code a finite value may get, INFINITE that of infinity, NAN that of NaN. */
-static inline uint32_t wf_narrow_small(float value, int mantissa, int bias, uint32_t limit,
-                                       uint32_t infinite, uint32_t nan)
+/* MOST is the f32, as bits, from which on all values have one code; NAN is the code of NaN. */
+static inline uint32_t wf_narrow_small(float value, int mantissa, int bias, uint32_t most,
+                                       uint32_t nan)
 {
-    uint32_t magnitude = wf_bits_of_f32(value) & 0x7fffffffu;
+    uint32_t given = wf_bits_of_f32(value) & 0x7fffffffu;
+    uint32_t magnitude = given < most ? given : most;
     int shift = 23 - mantissa;
     uint32_t least_normal = (uint32_t)(128 - bias) << 23;
     /* Adding this aligns a subnormal's last bit with the last bit of an f32. */
@@ -52,9 +57,7 @@ static inline uint32_t wf_narrow_small(float value, int mantissa, int bias, uint
         (magnitude - ((uint32_t)(127 - bias) << 23) + ((1u << (shift - 1)) - 1u) + odd) >> shift;
     uint32_t code = magnitude < least_normal ? subnormal : normal;
 
-    code = code > limit ? limit : code;
-    code = magnitude == F32_INFINITY ? infinite : code;
-    return magnitude > F32_INFINITY ? nan : code;
+    return given > F32_INFINITY ? nan : code;
 }
 
 static inline float wf_f32_of_f16(uint16_t bits)
@@ -64,9 +67,10 @@ static inline float wf_f32_of_f16(uint16_t bits)
 
 static inline uint16_t wf_f16_of_f32(float value)
 {
-    uint32_t sign = wf_bits_of_f32(value) >> 31;
+    uint32_t bits = wf_bits_of_f32(value), sign = bits >> 31;
+    uint32_t nan = 0x7e00u | (bits >> 13 & 0x3ffu);
 
-    return (uint16_t)(sign << 15 | wf_narrow_small(value, 10, 15, 0x7c00, 0x7c00, 0x7e00));
+    return (uint16_t)(sign << 15 | wf_narrow_small(value, 10, 15, 0x47800000, nan));
 }
 
 static inline float wf_f32_of_bf16(uint16_t bits)
@@ -93,7 +97,7 @@ static inline uint8_t wf_f8e4m3_of_f32(float value)
 {
     uint32_t sign = wf_bits_of_f32(value) >> 31;
 
-    return (uint8_t)(sign << 7 | wf_narrow_small(value, 3, 7, 0x7e, 0x7e, 0x7f));
+    return (uint8_t)(sign << 7 | wf_narrow_small(value, 3, 7, 0x43e00000, 0x7f));
 }
 
 /* Has infinity, but nothing becomes it: larger values become the largest finite one, 57344. */
@@ -106,7 +110,7 @@ static inline uint8_t wf_f8e5m2_of_f32(float value)
 {
     uint32_t sign = wf_bits_of_f32(value) >> 31;
 
-    return (uint8_t)(sign << 7 | wf_narrow_small(value, 2, 15, 0x7b, 0x7b, 0x7e));
+    return (uint8_t)(sign << 7 | wf_narrow_small(value, 2, 15, 0x47600000, 0x7e));
 }
 
 #endif

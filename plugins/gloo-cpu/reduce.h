@@ -44,7 +44,9 @@ struct wf_cpu_kernels {
 };
 
 extern const struct wf_cpu_kernels wf_cpu_kernels_base;
-#if defined(__x86_64__)
+#if defined(__aarch64__)
+extern const struct wf_cpu_kernels wf_cpu_kernels_bf16;
+#elif defined(__x86_64__)
 extern const struct wf_cpu_kernels wf_cpu_kernels_avx2, wf_cpu_kernels_avx512;
 #endif
 

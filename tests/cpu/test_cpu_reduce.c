@@ -358,6 +358,94 @@ START_TEST(small_floats_add_up_in_f32_and_round_once)
 }
 END_TEST
 
+/* ---- conversions: instructions and loops give the bits that number.h defines ---- */
+
+static uint32_t widen_one(uint32_t dtype, uint32_t code)
+{
+    switch (dtype) {
+    case WEFT_DTYPE_F16:
+        return wf_bits_of_f32(wf_f32_of_f16((uint16_t)code));
+    case WEFT_DTYPE_BF16:
+        return wf_bits_of_f32(wf_f32_of_bf16((uint16_t)code));
+    case WEFT_DTYPE_F8E4M3:
+        return wf_bits_of_f32(wf_f32_of_f8e4m3((uint8_t)code));
+    default:
+        return wf_bits_of_f32(wf_f32_of_f8e5m2((uint8_t)code));
+    }
+}
+
+static uint32_t narrow_one(uint32_t dtype, float value)
+{
+    switch (dtype) {
+    case WEFT_DTYPE_F16:
+        return wf_f16_of_f32(value);
+    case WEFT_DTYPE_BF16:
+        return wf_bf16_of_f32(value);
+    case WEFT_DTYPE_F8E4M3:
+        return wf_f8e4m3_of_f32(value);
+    default:
+        return wf_f8e5m2_of_f32(value);
+    }
+}
+
+static const uint32_t small_dtypes[] = {WEFT_DTYPE_F16, WEFT_DTYPE_BF16, WEFT_DTYPE_F8E4M3,
+                                        WEFT_DTYPE_F8E5M2};
+
+static void check_widen(const struct wf_cpu_kernels *kernels, uint32_t dtype)
+{
+    static unsigned char codes[65536 * 2];
+    static float wide[65536];
+    size_t bytes = wf_cpu_dtype_bytes(dtype), count = (size_t)1 << (8 * bytes);
+
+    for (uint32_t code = 0; code < count; code++)
+        memcpy(codes + code * bytes, &code, bytes); /* little-endian, as all of this is */
+    /* Odd lengths, so that every element is once in a vector's rest. */
+    for (size_t at = 0, length = 1; at < count; at += length, length = 1 + (length + 6) % 61) {
+        if (length > count - at) length = count - at;
+        kernels->of[dtype].widen(wide + at, codes + at * bytes, length);
+    }
+    for (uint32_t code = 0; code < count; code++)
+        ck_assert_msg(wf_bits_of_f32(wide[code]) == widen_one(dtype, code),
+                      "%s: %s %#x became %#x, not %#x", kernels->level, wf_cpu_dtype_name(dtype),
+                      code, wf_bits_of_f32(wide[code]), widen_one(dtype, code));
+}
+
+static void check_narrow(const struct wf_cpu_kernels *kernels, uint32_t dtype, uint32_t low)
+{
+    static float values[65536];
+    static unsigned char codes[65536 * 2];
+    size_t bytes = wf_cpu_dtype_bytes(dtype);
+
+    for (uint32_t high = 0; high < 65536; high++)
+        values[high] = wf_f32_of_bits(high << 16 | low);
+    for (size_t at = 0, length = 1; at < 65536; at += length, length = 1 + (length + 6) % 61) {
+        if (length > 65536 - at) length = 65536 - at;
+        kernels->of[dtype].narrow(codes + at * bytes, values + at, length);
+    }
+    for (uint32_t high = 0; high < 65536; high++) {
+        uint32_t code = 0, wanted = narrow_one(dtype, values[high]);
+
+        memcpy(&code, codes + high * bytes, bytes);
+        ck_assert_msg(code == wanted, "%s: f32 %#x became %s %#x, not %#x", kernels->level,
+                      high << 16 | low, wf_cpu_dtype_name(dtype), code, wanted);
+    }
+}
+
+START_TEST(conversions_give_the_same_bits_at_every_level)
+{
+    static const uint32_t lows[] = {0,      1,      0x0fff, 0x1000, 0x1001,
+                                    0x2000, 0x7fff, 0x8000, 0x8001, 0xffff};
+    const struct wf_cpu_kernels *const *levels = wf_cpu_kernel_levels();
+
+    for (size_t level = 0; levels[level] != NULL; level++)
+        for (size_t i = 0; i < 4; i++) {
+            check_widen(levels[level], small_dtypes[i]);
+            for (size_t k = 0; k < sizeof lows / sizeof lows[0]; k++)
+                check_narrow(levels[level], small_dtypes[i], lows[k]);
+        }
+}
+END_TEST
+
 SUITE(cpu_reduce, every_reduction_of_every_dtype_is_right_at_every_level,
       the_target_may_be_any_of_the_sources, min_and_max_hand_nan_on,
-      small_floats_add_up_in_f32_and_round_once)
+      small_floats_add_up_in_f32_and_round_once, conversions_give_the_same_bits_at_every_level)
