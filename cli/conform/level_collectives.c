@@ -148,6 +148,36 @@ static void run_split(struct kit *kit, struct kit_collective c)
     kit_end(kit);
 }
 
+/* The vendor's own communicator, taken out and wrapped again: both work, and destroying the
+ * wrapping leaves the other alone. */
+static void run_wrapped(struct kit *kit, struct kit_collective c)
+{
+    const weft_comm_table *table = kit->plugin->comm;
+    struct kit_group group = kit->groups[0];
+    struct kit_comm_setup setup;
+    void *comm, *native;
+
+    if (table->wrap == NULL || table->native == NULL) return;
+    if (!kit_begin(kit, "wrapped/%s/%s", wf_collective_name(c.collective), wf_dtype_name(c.dtype)))
+        return;
+    c.count = 6;
+    comm = kit_comm(kit, &kit->groups[0]);
+    native = comm != NULL ? table->native(comm) : NULL;
+    kit_comm_options(kit, &group, (struct kit_comm_wish){0}, &setup);
+    group.comm = NULL;
+    if (native != NULL &&
+        kit_ok(kit, "wrap", table->wrap(kit->device, native, &setup.options, &group.comm)) &&
+        kit_check(kit, group.comm != NULL, "wrap: WEFT_OK without a communicator")) {
+        c.group = &group;
+        kit_collective_run(kit, &c, kit_case_seed(kit));
+        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        table->destroy(group.comm);
+        c.group = &kit->groups[0];
+        kit_collective_run(kit, &c, kit_case_seed(kit));
+    }
+    kit_end(kit);
+}
+
 static void run_collective(struct kit *kit, uint32_t collective)
 {
     static const uint32_t first_choices[] = {WEFT_DTYPE_F32, WEFT_DTYPE_I32, WEFT_DTYPE_U8};
@@ -163,6 +193,7 @@ static void run_collective(struct kit *kit, uint32_t collective)
                 run_once(kit, c);
                 run_groups(kit, c);
                 run_split(kit, c);
+                run_wrapped(kit, c);
             }
             once = true;
             if (preferred) continue;

@@ -78,7 +78,6 @@ static void short_struct(struct kit *kit)
 static void describe(struct kit *kit)
 {
     weft_device_info info = {.struct_size = sizeof info};
-    char all[KIT_MAX_RANKS][sizeof info.uuid];
 
     if (!kit_begin(kit, "describe")) return;
     if (kit_ok(kit, "describe", kit->plugin->device->describe(kit->device, &info))) {
@@ -90,7 +89,6 @@ static void describe(struct kit *kit)
                   "more memory is free (%llu) than there is (%llu)",
                   (unsigned long long)info.memory_free, (unsigned long long)info.memory_total);
     }
-    kit_gather(kit, &kit->groups[0], info.uuid, all, sizeof info.uuid);
     kit_end(kit);
 }
 

@@ -244,6 +244,45 @@ static void moves(struct kit *kit, struct kit_group *group, bool puts, uint64_t 
     free(host);
 }
 
+/* The user's own memory as a window: what was in it stays, and is the peers' to read. */
+static void registered(struct kit *kit)
+{
+    const weft_symm_table *table = kit->plugin->symm;
+    struct kit_window w = {.kit = kit, .table = table, .group = &kit->groups[0], .bytes = 4096};
+    struct kit_image memory = {0}, target = {0};
+    int32_t right = (kit->rank + 1) % kit->size;
+    weft_symm_handle h = {.struct_size = sizeof h};
+
+    if (table->window_register == NULL || !kit_begin(kit, "register")) return;
+    w.comm = kit_comm(kit, &kit->groups[0]);
+    if (w.comm != NULL && kit_image_make(kit, &memory, w.bytes, 0, KIT_DEVICE) &&
+        kit_image_make(kit, &target, w.bytes, 0, KIT_DEVICE)) {
+        w.local = kit_image_at(&memory, 0);
+        for (uint64_t i = 0; i < w.bytes; i++)
+            memory.before[memory.start + i] = byte_of(kit->rank, 0, i);
+        if (kit_image_upload(kit, &memory) && kit_image_upload(kit, &target) &&
+            kit_ok(kit, "window_register",
+                   table->window_register(w.comm, w.local, w.bytes, 4, &w.window)) &&
+            kit_ok(kit, "handle", table->handle(w.window, &h)) && barrier(&w)) {
+            kit_check(kit, h.buffers[kit->rank] == w.local,
+                      "the own entry of buffers is not the memory that was registered");
+            for (uint64_t i = 0; i < w.bytes; i++)
+                target.want[target.start + i] = byte_of(right, 0, i);
+            if (kit_window_done(
+                    &w, "get",
+                    table->get(w.window, kit_image_at(&target, 0), 0, w.bytes, right, NULL), NULL))
+                kit_image_check(kit, &target, "what get read",
+                                &(struct kit_compare){.dtype = WEFT_DTYPE_U8});
+        }
+        kit_window_free(&w);
+        kit_image_check(kit, &memory, "registered memory",
+                        &(struct kit_compare){.dtype = WEFT_DTYPE_U8});
+    }
+    kit_image_free(kit, &memory);
+    kit_image_free(kit, &target);
+    kit_end(kit);
+}
+
 /* ---- signals ---- */
 
 static void put_signal(struct kit *kit)
@@ -393,6 +432,7 @@ void kit_level_symm(struct kit *kit)
             moves(kit, &kit->groups[g], true, sizes[i]);
             moves(kit, &kit->groups[g], false, sizes[i]);
         }
+    registered(kit);
     put_signal(kit);
     signal_add(kit);
     compare(kit);
