@@ -5,6 +5,7 @@
  * crash or hang the team is killed, and a new one goes on behind the case in question. */
 #include "board.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -227,8 +228,10 @@ static bool reap(struct team *team, bool *all_gone)
     *all_gone = true;
     for (int i = 0; i < team->process_count; i++) {
         int status = 0;
+        pid_t ended;
         if (team->pids[i] == 0) continue;
-        if (waitpid(team->pids[i], &status, WNOHANG) == 0) {
+        ended = waitpid(team->pids[i], &status, WNOHANG);
+        if (ended == 0 || (ended < 0 && errno == EINTR)) {
             *all_gone = false;
             continue;
         }
@@ -284,6 +287,7 @@ bool kit_team_run(const struct kit_options *options, struct kit_board *board,
     struct team team = {.options = options, .board = board};
     int announced = 0;
 
+    signal(SIGCHLD, SIG_DFL); /* ignored, as some parents leave it, it hides how ranks end */
     for (int losses = 0; losses < MOST_LOSSES;) {
         bool well = true, all_gone = false;
         if (!start_team(&team)) return false;
