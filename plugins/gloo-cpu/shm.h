@@ -113,6 +113,7 @@ struct wf_shm_group {
     struct wf_shm_fault fault;
     unsigned char *stage;      /* NULL until it is needed */
     bool in_pieces;            /* somebody's data in this collective comes in pieces */
+    void *record;              /* this rank's call, to be compared; NULL if calls are not */
     struct wf_shm_span *spans; /* room for SIZE */
     const void **sources, **starts, **scales; /* likewise */
     bool one_process;
@@ -265,6 +266,8 @@ weft_status wf_shm_call_differs(struct wf_shm_group *group, int32_t rank,
 /* WEFT_ERR_MISMATCH unless what SENDER sends is what RECEIVER expects. */
 weft_status wf_shm_check_bytes(struct wf_shm_group *group, int32_t sender, uint64_t sent,
                                int32_t receiver, uint64_t wanted);
+/* Make what comparing calls needs, if the group's are compared. */
+weft_status wf_shm_check_prepare(struct wf_shm_group *group);
 struct wf_shm_op;
 /* Compare the calls of all ranks.  All find the same mismatch.  OP may be NULL. */
 weft_status wf_shm_check_all(struct wf_shm_group *group, const struct wf_shm_call *call,

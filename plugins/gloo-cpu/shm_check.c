@@ -70,7 +70,7 @@ weft_status wf_shm_check_bytes(struct wf_shm_group *group, int32_t sender, uint6
 /* ---- comparing first, when the communicator was made so ---- */
 
 /* What a rank tells about its call: the call, and bytes to and from each rank where each has its
- * own. */
+ * own.  A group has one, as all are done reading it before the call that it tells of begins. */
 struct record {
     struct wf_shm_call call;
     uint64_t bytes[];
@@ -140,25 +140,27 @@ static weft_status compare_records(struct wf_shm_group *group, const struct reco
     return wf_shm_settle(group, -1);
 }
 
+static size_t record_bytes(const struct wf_shm_group *group)
+{
+    return sizeof(struct record) + 2 * (size_t)group->size * sizeof(uint64_t);
+}
+
+weft_status wf_shm_check_prepare(struct wf_shm_group *group)
+{
+    if ((group->flags & WEFT_COMM_CHECK) == 0) return WEFT_OK;
+    /* In shared memory, since with many ranks it does not fit into a slot. */
+    return wf_cpu_heap_allocate(group->heap, record_bytes(group), WEFT_MEMORY_DEVICE,
+                                &group->record);
+}
+
 weft_status wf_shm_check_all(struct wf_shm_group *group, const struct wf_shm_call *call,
                              const struct wf_shm_op *op)
 {
-    size_t bytes = sizeof(struct record) + 2 * (size_t)group->size * sizeof(uint64_t);
-    struct record *record;
-    void *memory = NULL;
-    weft_status status;
+    struct record *record = group->record;
+    size_t bytes = record_bytes(group);
 
-    /* In shared memory, since with many ranks it does not fit into a slot. */
-    status = wf_cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &memory);
-    if (status != WEFT_OK) return wf_shm_fail(group, status, "check: out of shared memory");
-    record = memory;
     memset(record, 0, bytes);
     record->call = *call;
     if (op != NULL) fill_bytes(group, op, record);
-    status = compare_records(group, record, bytes);
-    if (status == WEFT_OK)
-        wf_cpu_heap_free(group->heap, memory);
-    else
-        wf_shm_leave_behind(group, memory);
-    return status;
+    return compare_records(group, record, bytes);
 }

@@ -25,6 +25,7 @@ weft_status wf_shm_group_prepare(struct wf_shm_group *group, uint64_t token)
     group->board = memory;
     group->board->token = token;
     pthread_mutex_init(&group->fault.lock, NULL);
+    CPU_TRY(wf_shm_check_prepare(group));
     return wf_shm_mail_open(group);
 }
 
@@ -55,6 +56,7 @@ static void retire(struct wf_shm_group *group)
     for (int32_t p = 0; group->mail != NULL && p < group->size; p++)
         wf_shm_leave_behind(group, group->mail->lines[p].out);
     wf_shm_leave_behind(group, group->stage);
+    wf_shm_leave_behind(group, group->record);
     for (leftover = group->leftovers; leftover != NULL; leftover = leftover->next)
         most++;
     pointers = wf_cpu_alloc(most * sizeof *pointers);
