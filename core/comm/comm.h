@@ -76,6 +76,12 @@ void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
 /* ---- the objects ---- */
 
 #define WF_SPARE_WORKS 32
+#define WF_RELEASED    64
+
+/* How far this rank took part in a communicator that it has released. */
+struct wf_released {
+    uint64_t number, collectives;
+};
 
 struct weft_context {
     struct wf_config *config;
@@ -101,6 +107,8 @@ struct weft_context {
     weft_comm *comms;
     struct weft_symm *windows;
     _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
+    struct wf_released released[WF_RELEASED]; /* the last ones; under `lock` */
+    uint64_t released_count;                  /* of all times */
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
                                 under it but answers of other ranks */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];

@@ -256,6 +256,8 @@ void wf_comm_unmake(weft_comm *comm)
     while (*at != NULL && *at != comm)
         at = &(*at)->next;
     if (*at != NULL) *at = comm->next;
+    context->released[context->released_count++ % WF_RELEASED] =
+        (struct wf_released){comm->number, atomic_load(&comm->collectives)};
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_unlock(&context->watched);
     free_comm(comm);

@@ -133,6 +133,10 @@ void wf_fault_farewell(weft_context *context, struct wf_text *out)
         wf_put_u64(out, comm->number);
         wf_put_u64(out, atomic_load_explicit(&comm->collectives, memory_order_relaxed));
     }
+    for (uint64_t i = 0; i < context->released_count && i < WF_RELEASED; i++) {
+        wf_put_u64(out, context->released[i].number);
+        wf_put_u64(out, context->released[i].collectives);
+    }
     pthread_mutex_unlock(&context->lock);
 }
 

@@ -221,9 +221,39 @@ START_TEST(what_already_waits_for_a_rank_that_leaves_ends)
 }
 END_TEST
 
+/* Rank 0 releases a communicator after two collectives and leaves; rank 1 wants a third. */
+static void release_and_leave(struct world_rank *self)
+{
+    float x = 1, y;
+    weft_comm *pair = NULL;
+
+    HOLDS(weft_comm_create(weft_world(self->context), 2, (int32_t[]){0, 1}, NULL, &pair) ==
+          WEFT_OK);
+    for (int i = 0; i < 2; i++)
+        HOLDS(weft_all_reduce(pair, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK);
+    if (self->rank == 1) {
+        fake_sleep_ms(100);
+        note_seen(&self->seen,
+                  weft_all_reduce(pair, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    }
+    weft_comm_release(&pair);
+}
+
+START_TEST(what_waits_for_a_rank_that_released_it_and_left_ends)
+{
+    uint64_t begun = wf_now_ns();
+
+    fake_reset();
+    world_run(ranks, 2, release_and_leave, NULL);
+    all_saw(ranks + 1, 1, WEFT_ERR_PEER, "rank 0 has left the job after collective 2 of ");
+    ck_assert_uint_lt(wf_now_ns() - begun, 5 * WF_SECOND_NS);
+}
+END_TEST
+
 SUITE(comm_fault, an_error_that_cannot_pass_sticks_with_its_words,
       an_error_that_passes_does_not_stick, an_abort_ends_later_calls,
       an_abort_reaches_the_other_ranks, a_rank_that_fails_ends_what_the_others_wait_for,
       who_is_left_goes_on_without_the_lost_rank,
       a_goodbye_does_not_disturb_what_the_rank_took_part_in,
-      what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends)
+      what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
+      what_waits_for_a_rank_that_released_it_and_left_ends)
