@@ -38,12 +38,25 @@ weft_status wf_shm_read(struct wf_shm_group *group, int32_t rank, const struct w
     return WEFT_OK;
 }
 
+static void say_unreadable(const struct wf_shm_group *group, int32_t rank, const char *why)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    char name[64];
+
+    if (atomic_flag_test_and_set(&said)) return;
+    wf_cpu_log(3,
+               "gloo-cpu: process_vm_readv may not read memory of %s (%s): messages and pulls of "
+               "memory that is not from weft_alloc are copied twice",
+               wf_shm_name(group, rank, name, sizeof name), why);
+}
+
 bool wf_shm_readable(const struct wf_shm_group *group, int32_t rank)
 {
     const struct wf_shm_peer *peer = &group->peers[rank];
     uint64_t seen = 0, wanted = peer->board->token;
     struct iovec local = {&seen, sizeof seen};
     struct iovec remote;
+    ssize_t got;
 
     if (peer->same_process) return true;
     if (!wf_cpu_knob_flag("WEFT_CPU_CMA", true)) return false;
@@ -51,7 +64,8 @@ bool wf_shm_readable(const struct wf_shm_group *group, int32_t rank)
     remote.iov_base =
         (void *)(uintptr_t)(peer->address.base + (uint64_t)((uint8_t *)peer->board - peer->heap));
     remote.iov_len = sizeof seen;
-    return process_vm_readv(peer->address.process.pid, &local, 1, &remote, 1, 0) ==
-               (ssize_t)sizeof seen &&
-           seen == wanted;
+    got = process_vm_readv(peer->address.process.pid, &local, 1, &remote, 1, 0);
+    if (got == (ssize_t)sizeof seen && seen == wanted) return true;
+    say_unreadable(group, rank, got < 0 ? strerror(errno) : "it is another process's");
+    return false;
 }

@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT 1000
+#define COUNT   1000
+#define TIMEOUT 4 /* seconds, as the script sets it */
 
 static weft_context *ctx;
 static weft_comm *world;
@@ -100,12 +101,38 @@ static int hello(int number)
     return 0;
 }
 
+/* Memory that is not from weft_alloc, and so much of it that it does not travel in a slot. */
+static int private_memory(int number)
+{
+    size_t count = 100000;
+    int32_t next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    float *send = malloc(count * sizeof *send), *recv = malloc(count * sizeof *recv);
+
+    (void)number;
+    if (send == NULL || recv == NULL) return 13;
+    for (size_t i = 0; i < count; i++)
+        send[i] = (float)(rank + 1);
+    MUST(weft_group_begin(world));
+    MUST(weft_send(world, send, count, WEFT_DTYPE_F32, next, 5, NULL));
+    MUST(weft_receive(world, recv, count, WEFT_DTYPE_F32, previous, 5, NULL));
+    MUST(weft_group_end(world));
+    for (size_t i = 0; i < count; i++)
+        if (recv[i] != (float)(previous + 1)) return 14;
+    MUST(weft_all_reduce(world, send, recv, count, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    for (size_t i = 0; i < count; i++)
+        if (recv[i] != (float)(size * (size + 1) / 2)) return 15;
+    free(send);
+    free(recv);
+    printf("as expected\n");
+    return 0;
+}
+
 static int die(int number)
 {
     for (int i = 0; i < 10; i++)
         MUST(reduce(world));
     if (rank == number) raise(SIGKILL);
-    return reduce_until_error(20);
+    return reduce_until_error(TIMEOUT);
 }
 
 static int stop(int number)
@@ -113,7 +140,7 @@ static int stop(int number)
     for (int i = 0; i < 10; i++)
         MUST(reduce(world));
     if (rank == number) raise(SIGSTOP);
-    return reduce_until_error(20);
+    return reduce_until_error(2 * TIMEOUT);
 }
 
 static int leave(int number)
@@ -121,7 +148,7 @@ static int leave(int number)
     for (int i = 0; i < 10; i++)
         MUST(reduce(world));
     if (rank == number) return 0;
-    return reduce_until_error(20);
+    return reduce_until_error(TIMEOUT);
 }
 
 static int exit_early(int number)
@@ -129,7 +156,7 @@ static int exit_early(int number)
     for (int i = 0; i < 10; i++)
         MUST(reduce(world));
     if (rank == number) _exit(0);
-    return reduce_until_error(20);
+    return reduce_until_error(TIMEOUT);
 }
 
 /* A rank dies while the others make a communicator. */
@@ -177,7 +204,7 @@ static int abort_one(int number)
         weft_comm_abort(world);
         return reduce(world) == WEFT_ERR_ABORTED ? 0 : 8;
     }
-    return reduce_until_error(20);
+    return reduce_until_error(TIMEOUT);
 }
 
 /* Different calls on different ranks; NUMBER says in what they differ. */
@@ -227,10 +254,17 @@ static int churn(int number)
 static const struct {
     const char *name;
     int (*run)(int number);
-} scenarios[] = {{"hello", hello}, {"die", die},         {"stop", stop},
-                 {"leave", leave}, {"exit", exit_early}, {"die_in_split", die_in_split},
-                 {"go_on", go_on}, {"abort", abort_one}, {"mismatch", mismatch},
-                 {"churn", churn}};
+} scenarios[] = {{"hello", hello},
+                 {"die", die},
+                 {"stop", stop},
+                 {"leave", leave},
+                 {"exit", exit_early},
+                 {"die_in_split", die_in_split},
+                 {"go_on", go_on},
+                 {"abort", abort_one},
+                 {"mismatch", mismatch},
+                 {"churn", churn},
+                 {"private", private_memory}};
 
 static int run(const char *name, int number)
 {
