@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Elements: within a slot's first line, within a slot, by reference, and in several pieces. */
 static const uint64_t counts[] = {0, 1, 9, 11, 1000, 1025, 5000, 70001};
@@ -170,6 +171,45 @@ static void check_large(struct rank *rank)
     check_count(rank, 300007, MIXED);
 }
 
+/* Numbers whose sum depends on the order it is taken in. */
+static float fraction(int rank, uint64_t i)
+{
+    uint32_t bits = (uint32_t)(i * 2654435761u) ^ (uint32_t)(rank + 1) * 40503u;
+
+    return (float)(bits >> 8) / (float)(1u << (bits & 15));
+}
+
+static void check_order(struct rank *rank, uint64_t count, enum memory memory)
+{
+    struct buffers b = {get(rank, count, memory), get(rank, count, memory)};
+
+    for (uint64_t i = 0; i < count; i++)
+        b.send[i] = fraction(rank->number, i);
+    run(rank, WEFT_COLL_ALL_REDUCE, b.send, b.recv, count, 0);
+    for (uint64_t i = 0; i < count; i++) {
+        float all = fraction(0, i);
+
+        for (int p = 1; p < rank->size; p++)
+            all += fraction(p, i);
+        RANK_CHECK(memcmp(&b.recv[i], &all, sizeof all) == 0);
+    }
+    put(rank, b.send, memory);
+    put(rank, b.recv, memory);
+}
+
+/* Another rank comes late each time; the sum is that of rank order, to the last bit. */
+static void check_bits(struct rank *rank)
+{
+    struct timespec pause = {.tv_nsec = 400000};
+
+    for (int round = 0; round < 5; round++)
+        for (size_t i = 1; i < sizeof counts / sizeof counts[0]; i++)
+            for (enum memory memory = SHARED; memory <= MIXED; memory++) {
+                if (rank->number == (round + (int)i) % rank->size) nanosleep(&pause, NULL);
+                check_order(rank, counts[i], memory);
+            }
+}
+
 static void run_ranks(int size, bool threads, uint32_t flags, void (*body)(struct rank *))
 {
     struct ranks_options options = {.size = size,
@@ -196,6 +236,13 @@ START_TEST(collectives_are_right_between_threads)
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         run_ranks(sizes[i], true, 0, check_all);
+}
+END_TEST
+
+START_TEST(sums_have_the_same_bits_whoever_comes_late)
+{
+    run_ranks(3, false, 0, check_bits);
+    run_ranks(5, true, 0, check_bits);
 }
 END_TEST
 
@@ -245,6 +292,6 @@ START_TEST(collectives_are_right_between_hosts_of_threads)
 END_TEST
 
 SUITE(cpu_collectives, collectives_are_right_between_processes,
-      collectives_are_right_between_threads, large_private_memory_goes_in_pieces,
-      checking_calls_changes_no_result, collectives_are_right_between_hosts,
-      collectives_are_right_between_hosts_of_threads)
+      collectives_are_right_between_threads, sums_have_the_same_bits_whoever_comes_late,
+      large_private_memory_goes_in_pieces, checking_calls_changes_no_result,
+      collectives_are_right_between_hosts, collectives_are_right_between_hosts_of_threads)
