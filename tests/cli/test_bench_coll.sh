@@ -2,6 +2,7 @@
 # `weft bench coll`: a row for every cell asked for, and complaints about what makes no sense.
 source "$(dirname "$0")/lib.sh"
 weft=$1
+export WEFT_BACKEND=gloo-cpu
 coll() { "$weft" bench coll --budget-ms 1 "$@"; }
 
 json coll --sizes 8,1KiB,100K --json -- \

@@ -2,6 +2,7 @@
 # `weft sim`, `weft redistribute` and `weft bench redistribute`: right results, files, complaints.
 source "$(dirname "$0")/lib.sh"
 weft=$1
+export WEFT_BACKEND=gloo-cpu
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 
