@@ -144,8 +144,9 @@ weft_status wf_settle(struct wf_comm *comm, ccl_comm native, ccl_result result, 
     uint64_t began = 0;
     weft_status status;
 
-    if (result == CCL_SUCCESS && native == comm->work && comm->work != comm->control)
-        return WEFT_OK; /* it blocks */
+    if (result == CCL_SUCCESS && native == comm->work && comm->work != comm->control &&
+        !comm->is_wrapped)
+        return WEFT_OK; /* it blocks, which of the caller's own is not known */
     while (result == CCL_SUCCESS || result == CCL_IN_PROGRESS) {
         ccl_result asked = wf_ccl.ncclCommGetAsyncError(native, &result);
         if (asked != CCL_SUCCESS) result = asked;
