@@ -106,7 +106,7 @@ struct weft_context {
     pthread_mutex_t lock; /* of the two lists and of every communicator's stuck_text */
     weft_comm *comms;
     struct weft_symm *windows;
-    _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
+    _Atomic uint64_t noted_waits;             /* for signals, on streams: 0 if certainly none */
     struct wf_released released[WF_RELEASED]; /* the last ones; under `lock` */
     uint64_t released_count;                  /* of all times */
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
