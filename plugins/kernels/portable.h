@@ -115,6 +115,15 @@ template <> struct wk_word<16> {
     using type = wk_word16;
 };
 
+/* Addresses that a kernel has looked up itself. */
+struct wk_table {
+    const uint64_t *at;
+};
+WK_DEVICE uint64_t wk_buffer(const struct wk_table &table, uint32_t index)
+{
+    return table.at[index];
+}
+
 /* One of the buffers of a call. */
 WK_DEVICE uint64_t wk_buffer(const struct wk_buffers &buffers, uint32_t index)
 {

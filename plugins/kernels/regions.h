@@ -48,9 +48,9 @@ WK_DEVICE const struct wk_region &wk_find(const struct wk_region *regions,
     return *region;
 }
 
-template <uint32_t Bytes>
-WK_DEVICE void wk_copy_thread(const struct wk_copy_args &args, const struct wk_tile &tile,
-                              uint32_t first)
+/* ARGS is the kernel's, or another struct with regions and buffers; so below. */
+template <uint32_t Bytes, class Args>
+WK_DEVICE void wk_copy_thread(const Args &args, const struct wk_tile &tile, uint32_t first)
 {
     using word = typename wk_word<Bytes>::type;
     const word *from[WK_BATCH];
@@ -89,24 +89,20 @@ WK_DEVICE void wk_copy_thread(const struct wk_copy_args &args, const struct wk_t
             wk_copy_thread<bytes>(args, tile, t);                                                  \
         }                                                                                          \
     }
-WK_COPY(1)
-WK_COPY(2)
-WK_COPY(4)
-WK_COPY(8)
-WK_COPY(16)
 
 /* ---- transpose: through shared memory, so that both sides move whole lines ---- */
 
 /* Elements of a tile's side: lines of 128 bytes, and at least 32 elements. */
 template <uint32_t Bytes> constexpr uint32_t wk_side = Bytes < 4 ? 128 / Bytes : 32;
 
-template <uint32_t Bytes>
-WK_DEVICE void wk_transpose_block(const struct wk_transpose_args &args,
+template <uint32_t Bytes, class Args>
+WK_DEVICE void wk_transpose_block(const Args &args,
                                   typename wk_word<Bytes>::type (*shared)[wk_side<Bytes> + 1])
 {
     using word = typename wk_word<Bytes>::type;
     constexpr uint32_t side = wk_side<Bytes>;
-    const struct wk_transpose_tile tile = args.tiles[wk_block()];
+    const struct wk_transpose_tile tile =
+        ((const struct wk_transpose_tile *)args.tiles)[wk_block()];
     const struct wk_region &region = args.regions[tile.region];
     uint32_t left0 = region.extent[0].value - tile.from0;
     uint32_t left1 = region.extent[1].value - tile.from1;
@@ -152,17 +148,12 @@ WK_DEVICE void wk_transpose_block(const struct wk_transpose_args &args,
         WK_SHARED typename wk_word<bytes>::type shared[side][side + 1];                            \
         wk_transpose_block<bytes>(args, shared);                                                   \
     }
-WK_TRANSPOSE(1)
-WK_TRANSPOSE(2)
-WK_TRANSPOSE(4)
-WK_TRANSPOSE(8)
-WK_TRANSPOSE(16)
 
 /* ---- reduce ---- */
 
-template <class D, uint32_t N>
-WK_DEVICE void wk_regions_reduce_thread(const struct wk_regions_reduce_args &args,
-                                        const struct wk_tile &tile, uint32_t first)
+template <class D, uint32_t N, class Args>
+WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &tile,
+                                        uint32_t first)
 {
     using pack = wk_pack<typename D::bits, N>;
     constexpr uint32_t step = N * sizeof(typename D::bits);
@@ -188,9 +179,9 @@ WK_DEVICE void wk_regions_reduce_thread(const struct wk_regions_reduce_args &arg
     }
 }
 
-template <class D> WK_DEVICE void wk_regions_reduce(const struct wk_regions_reduce_args &args)
+template <class D, class Args> WK_DEVICE void wk_regions_reduce(const Args &args)
 {
-    const struct wk_tile tile = args.tiles[wk_block()];
+    const struct wk_tile tile = ((const struct wk_tile *)args.tiles)[wk_block()];
 
     WK_EACH_THREAD(t)
     {

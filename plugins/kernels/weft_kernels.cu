@@ -3,6 +3,15 @@
 #include "regions.h"
 #include "elements.h"
 
+#define WK_EVERY_WORD(bytes)                                                                       \
+    WK_COPY(bytes)                                                                                 \
+    WK_TRANSPOSE(bytes)
+WK_EVERY_WORD(1)
+WK_EVERY_WORD(2)
+WK_EVERY_WORD(4)
+WK_EVERY_WORD(8)
+WK_EVERY_WORD(16)
+
 #define WK_EVERY_DTYPE(name, number)                                                               \
     WK_REDUCE(name)                                                                                \
     WK_REGIONS_REDUCE(name)                                                                        \

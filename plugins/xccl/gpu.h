@@ -127,6 +127,7 @@ struct wf_gpu_device {
     pthread_mutex_t setup_lock;
     bool is_shared;             /* with other ranks, as WEFT_SHARE_GPU allows */
     struct wf_kernels *kernels; /* NULL: none for this device */
+    void *plugin_data;          /* of a plugin that adds to the device */
     char name[128], uuid[64];
 };
 
@@ -276,6 +277,24 @@ weft_status wf_regions_copy(void *list, const void *const *sources, void *const 
                             void *stream);
 weft_status wf_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
                               const void *const *sources, void *const *targets, void *stream);
+
+/* What one launch serves of a list of regions, for kernels of a plugin's own.  Buffer 0 is the
+ * target, the sources follow. */
+struct wk_region;
+struct wf_region_set {
+    const struct wk_region *regions;
+    const void *tiles; /* struct wk_tile, or wk_transpose_tile if turned */
+    uint64_t tile_count;
+    uint32_t word;
+    bool is_turned;
+};
+enum { WF_REGION_SETS = 7 };
+uint32_t wf_regions_element(const void *list); /* bytes */
+uint32_t wf_regions_sources(const void *list); /* buffers that its regions read, from 0 on */
+/* The sets that move LIST, of one target, between buffers that are ALIGNMENT-aligned; returns how
+ * many. */
+uint32_t wf_regions_sets(const void *list, uint32_t alignment, bool reduces,
+                         struct wf_region_set *sets);
 
 extern const weft_kernel_table wf_gpu_kernel_table;
 

@@ -7,6 +7,7 @@
 /* Sets of regions that one launch serves.  Those that turn dimensions over are in two sets: as
  * STRIDED for reductions, as TURNED for copies. */
 enum { WORDS = 5, STRIDED = WORDS, TURNED, SETS };
+_Static_assert((int)SETS == (int)WF_REGION_SETS, "as others count them");
 
 struct set {
     struct wk_region *regions;
@@ -279,6 +280,37 @@ static weft_status launch_copies(struct wf_regions *list, struct wk_buffers *buf
         }
     }
     return status;
+}
+
+uint32_t wf_regions_element(const void *made)
+{
+    return ((const struct wf_regions *)made)->element_bytes;
+}
+
+uint32_t wf_regions_sources(const void *made)
+{
+    return ((const struct wf_regions *)made)->source_count;
+}
+
+uint32_t wf_regions_sets(const void *made, uint32_t alignment, bool reduces,
+                         struct wf_region_set *sets)
+{
+    const struct wf_regions *list = made;
+    bool turn = !reduces && alignment >= list->element_bytes;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < SETS; i++) {
+        const struct set *set = &list->sets[i];
+        uint32_t word = i < WORDS ? 1u << i : list->element_bytes;
+        if (set->region_count == 0 || (i == STRIDED && turn) || (i == TURNED && !turn)) continue;
+        if (reduces)
+            word = i < WORDS && word == 16 && alignment == 16 ? 16 : 1;
+        else if (word > alignment)
+            word = alignment;
+        sets[count++] = (struct wf_region_set){set->device_regions, set->device_tiles,
+                                               set->tile_count, word, i == TURNED};
+    }
+    return count;
 }
 
 /* One region without kernels: dims[0] as a box, the others one by one. */

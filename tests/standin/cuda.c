@@ -336,6 +336,12 @@ API(cuLaunchKernel, const struct sg_kernel *function, unsigned gx, unsigned gy, 
     return sg_launch(function, gx, arguments, stream);
 }
 
+/* For the stand-in of NVSHMEM, whose heap is memory of the device. */
+API(standin_adopt, void *memory, size_t bytes)
+{
+    return sg_adopt(memory, bytes);
+}
+
 /* For the stand-in of NCCL, whose work occupies a stream as a kernel would. */
 API(standin_enqueue, struct sg_stream *stream, void (*fn)(void *), void *argument)
 {

@@ -58,6 +58,8 @@ struct sg_block {
 
 int sg_alloc(size_t bytes, enum sg_kind kind, void **out);
 int sg_free(void *pointer, enum sg_kind kind);
+/* Memory from elsewhere becomes the device's, for good. */
+int sg_adopt(void *memory, size_t bytes);
 /* The block that POINTER lies in; its kind is SG_UNKNOWN if there is none. */
 struct sg_block sg_find(const void *pointer);
 void sg_memory_info(size_t *available, size_t *total);

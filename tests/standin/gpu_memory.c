@@ -45,6 +45,18 @@ refuse:
     return SG_OUT_OF_MEMORY;
 }
 
+int sg_adopt(void *memory, size_t bytes)
+{
+    struct block *block = malloc(sizeof *block);
+
+    if (block == NULL) return SG_OUT_OF_MEMORY;
+    pthread_mutex_lock(&lock);
+    *block = (struct block){{memory, bytes, SG_DEVICE, sg_current()}, blocks};
+    blocks = block;
+    pthread_mutex_unlock(&lock);
+    return SG_OK;
+}
+
 int sg_free(void *pointer, enum sg_kind kind)
 {
     struct block *found = NULL;

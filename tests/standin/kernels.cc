@@ -1,12 +1,30 @@
 /* kernels.cc - weft's kernels, from their own source, as functions of the stand-in device. */
 #include "weft_kernels.cu"
+#include "weft_onesided.cu"
 
 #include "gpu.h"
 
 #include <atomic>
 #include <stdlib.h>
+#include <time.h>
 
 thread_local uint32_t wk_host_block;
+
+extern "C" uint64_t wk_host_clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
+}
+
+/* Blocks that wait share few processors. */
+extern "C" void wk_host_relax(uint32_t round)
+{
+    struct timespec little = {0, round < 4000 ? 1000 : 100000};
+
+    if (round > 20) nanosleep(&little, nullptr);
+}
 
 struct sg_kernel {
     const char *name;
@@ -27,21 +45,29 @@ template <class Args, void (*Kernel)(const Args &)> void run(const void *args)
     KERNEL(weft_reduce_##name, wk_reduce_args)                                                     \
     KERNEL(weft_regions_reduce_##name, wk_regions_reduce_args)                                     \
     KERNEL(weft_cast_##name, wk_map_args)                                                          \
-    KERNEL(weft_scale_##name, wk_map_args)
+    KERNEL(weft_scale_##name, wk_map_args)                                                         \
+    KERNEL(weft_pull_reduce_##name, wk_pull_args)                                                  \
+    KERNEL(weft_gather_reduce_##name, wk_gather_reduce_args)
 #define FOR_WORD(bytes)                                                                            \
-    KERNEL(weft_copy_##bytes, wk_copy_args) KERNEL(weft_transpose_##bytes, wk_transpose_args)
+    KERNEL(weft_copy_##bytes, wk_copy_args)                                                        \
+    KERNEL(weft_transpose_##bytes, wk_transpose_args)                                              \
+    KERNEL(weft_pull_##bytes, wk_pull_args)                                                        \
+    KERNEL(weft_pull_turned_##bytes, wk_pull_args)
 
 const struct sg_kernel kernels[] = {
     WK_REAL_DTYPES(FOR_DTYPE) WK_COMPLEX_DTYPES(FOR_DTYPE) FOR_WORD(1) FOR_WORD(2) FOR_WORD(4)
         FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args) KERNEL(weft_fill_2, wk_map_args)
             KERNEL(weft_fill_4, wk_map_args) KERNEL(weft_fill_8, wk_map_args)
                 KERNEL(weft_key_f32, wk_map_args) KERNEL(weft_key_f64, wk_map_args)
-                    KERNEL(weft_table, wk_table_args)};
+                    KERNEL(weft_table, wk_table_args) KERNEL(weft_meet, wk_meet_args)
+                        KERNEL(weft_move, wk_move_args) KERNEL(weft_post, wk_post_args)
+                            KERNEL(weft_fetch, wk_fetch_args) KERNEL(weft_signal, wk_signal_args)
+                                KERNEL(weft_await_signal, wk_signal_args)};
 
 struct launch {
     const struct sg_kernel *kernel;
     unsigned blocks;
-    char args[1024];
+    char args[4096];
 };
 
 void run_launch(void *self)
@@ -70,7 +96,7 @@ int sg_launch(const struct sg_kernel *kernel, unsigned blocks, void **arguments,
 {
     struct launch launch = {kernel, blocks, {}};
 
-    static_assert(sizeof launch.args >= sizeof(struct wk_reduce_args), "room for all arguments");
+    static_assert(sizeof launch.args >= sizeof(struct wk_move_args), "room for all arguments");
     if (blocks == 0) return SG_INVALID_VALUE;
     if (++launches == sg_setting("STANDIN_FAIL_LAUNCH", -1)) {
         sg_break(SG_LAUNCH_FAILED);

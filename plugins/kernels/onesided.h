@@ -1,0 +1,297 @@
+/* onesided.h - how an operation between ranks begins and ends inside kernels.
+ *
+ * Begin: the first block offers this rank's data to all peers, and every block waits for those it
+ * reads from.  End: the last block to finish tells all peers that this rank has read what it
+ * wanted, and waits until they have said so too; after that the rank's memory is its own again.
+ * No rank can be two operations ahead of another, so one post for each pair is enough.
+ *
+ * Blocks that wait hold on to their multiprocessor.  So a kernel of many blocks does not wait: one
+ * of a single block opens the operation before it, and one closes it after it. */
+#ifndef WEFT_KERNELS_ONESIDED_H
+#define WEFT_KERNELS_ONESIDED_H
+
+#include "onesided_args.h"
+#include "portable.h"
+
+/* ---- memory that several ranks use ---- */
+
+#if defined(__CUDACC__)
+
+WK_DEVICE uint64_t wk_load(const uint64_t *from)
+{
+    uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+    return value;
+}
+WK_DEVICE void wk_store(uint64_t *to, uint64_t value)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+WK_DEVICE void wk_store_plainly(uint64_t *to, uint64_t value)
+{
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+WK_DEVICE void wk_add_shared(uint64_t *to, uint64_t value)
+{
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+WK_DEVICE uint32_t wk_count_up(uint32_t *counter)
+{
+    return atomicAdd(counter, 1u);
+}
+WK_DEVICE bool wk_claim(uint64_t *flag)
+{
+    return atomicCAS((unsigned long long *)flag, 0ull, 1ull) == 0;
+}
+WK_DEVICE void wk_fence(void)
+{
+    __threadfence_system();
+}
+WK_DEVICE uint64_t wk_clock_ns(void)
+{
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+WK_DEVICE void wk_relax(uint32_t round)
+{
+    if (round > 200) __nanosleep(round > 2000 ? 500 : 40);
+}
+
+#else
+
+WK_DEVICE uint64_t wk_load(const uint64_t *from)
+{
+    return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
+WK_DEVICE void wk_store(uint64_t *to, uint64_t value)
+{
+    __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+WK_DEVICE void wk_store_plainly(uint64_t *to, uint64_t value)
+{
+    __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+WK_DEVICE void wk_add_shared(uint64_t *to, uint64_t value)
+{
+    __atomic_fetch_add(to, value, __ATOMIC_ACQ_REL);
+}
+WK_DEVICE uint32_t wk_count_up(uint32_t *counter)
+{
+    return __atomic_fetch_add(counter, 1u, __ATOMIC_ACQ_REL);
+}
+WK_DEVICE bool wk_claim(uint64_t *flag)
+{
+    return __atomic_exchange_n(flag, uint64_t(1), __ATOMIC_ACQ_REL) == 0;
+}
+WK_DEVICE void wk_fence(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+#if defined(__HIP__)
+WK_DEVICE uint64_t wk_clock_ns(void)
+{
+    return __builtin_amdgcn_s_memrealtime() * 10; /* 100 MHz */
+}
+WK_DEVICE void wk_relax(uint32_t round)
+{
+    if (round > 200) __builtin_amdgcn_s_sleep(8);
+}
+#else
+extern "C" uint64_t wk_host_clock_ns(void);
+extern "C" void wk_host_relax(uint32_t round);
+WK_DEVICE uint64_t wk_clock_ns(void)
+{
+    return wk_host_clock_ns();
+}
+WK_DEVICE void wk_relax(uint32_t round)
+{
+    wk_host_relax(round);
+}
+#endif
+
+#endif
+
+WK_DEVICE struct wk_control *wk_own(const struct wk_channel &channel)
+{
+    return (struct wk_control *)channel.control;
+}
+
+/* What this rank tells PEER, in the peer's memory. */
+WK_DEVICE struct wk_post *wk_post_at(const struct wk_channel &channel, uint32_t peer)
+{
+    return &((struct wk_control *)channel.peers[peer].control)->posts[channel.rank];
+}
+
+WK_DEVICE bool wk_has_failed(const struct wk_channel &channel)
+{
+    return wk_load(&wk_own(channel)->failed) != 0;
+}
+
+/* ---- waiting ---- */
+
+struct wk_awaited {
+    uint32_t reason, peer;
+    uint64_t have, want;
+};
+
+/* This rank gives up; the first reason counts. */
+WK_DEVICE void wk_give_up(const struct wk_channel &channel, const struct wk_awaited &awaited)
+{
+    struct wk_report *report = (struct wk_report *)channel.report;
+
+    if (!wk_claim(&wk_own(channel)->failed)) return;
+    wk_store_plainly(&report->peer, awaited.peer);
+    wk_store_plainly(&report->have, awaited.have);
+    wk_store_plainly(&report->want, awaited.want);
+    wk_store(&report->reason, awaited.reason);
+}
+
+/* Called again and again while waiting since BEGAN: false when it is time to give up. */
+WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaited &awaited,
+                        uint64_t began, uint32_t round)
+{
+    const struct wk_report *report = (const struct wk_report *)channel.report;
+
+    wk_relax(round);
+    if (round % 64 != 63) return true;
+    if (wk_has_failed(channel)) return false;
+    if (wk_load(&report->abort) != 0) {
+        wk_give_up(channel, wk_awaited{WK_WAS_ABORTED, awaited.peer, 0, 0});
+        return false;
+    }
+    if (channel.timeout_ns == 0 || wk_clock_ns() - began < channel.timeout_ns) return true;
+    wk_give_up(channel, awaited);
+    return false;
+}
+
+/* Wait until *FLAG, which only grows, is at least VALUE. */
+WK_DEVICE bool wk_await(const struct wk_channel &channel, const uint64_t *flag, uint64_t value,
+                        uint32_t reason, uint32_t peer)
+{
+    uint64_t seen = wk_load(flag), began;
+
+    if (seen >= value) return true;
+    began = wk_clock_ns();
+    for (uint32_t round = 0; seen < value; round++) {
+        if (!wk_go_on(channel, wk_awaited{reason, peer, seen, value}, began, round)) return false;
+        seen = wk_load(flag);
+    }
+    return true;
+}
+
+/* ---- an operation's beginning ---- */
+
+WK_DEVICE void wk_offer(const struct wk_meeting &m, uint32_t thread, uint64_t operation)
+{
+    for (uint32_t i = thread; i < m.count; i += WK_THREADS) {
+        uint32_t peer = m.first + i;
+        struct wk_post *post = wk_post_at(m.channel, peer);
+        wk_store_plainly(&post->send, m.varied ? m.offers[i] : m.send + peer * m.send_step);
+        wk_store_plainly(&post->recv, m.recv);
+        wk_store(&post->ready, operation);
+    }
+}
+
+WK_DEVICE bool wk_look_up(const struct wk_meeting &m, uint64_t *table, uint32_t thread,
+                          uint64_t operation)
+{
+    for (uint32_t i = thread; i < m.listed; i += WK_THREADS) {
+        uint32_t peer = m.in_order ? i : m.list[i];
+        const struct wk_post *post = &wk_own(m.channel)->posts[peer];
+        uint64_t arena = m.channel.peers[peer].arena;
+        if (!wk_await(m.channel, &post->ready, operation, WK_NOT_READY, peer)) return false;
+        table[1 + m.place + i] = arena + wk_load(&post->send);
+        if (m.pushes) table[1 + m.listed + i] = arena + wk_load(&post->recv);
+    }
+    if (thread == 0) table[0] = m.local;
+    return true;
+}
+
+/* The table of addresses, or NULL when this rank has given up.  STATE is shared by the block. */
+WK_DEVICE const uint64_t *wk_begin(const struct wk_meeting &m, uint64_t *near, uint32_t *state)
+{
+    uint64_t *table = (m.phases & WK_KEEP) != 0 ? (uint64_t *)m.table : near;
+    uint64_t operation;
+
+    if ((m.phases & (WK_OFFER | WK_AWAIT)) == 0)
+        return wk_has_failed(m.channel) ? nullptr : (const uint64_t *)m.table;
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0) state[0] = wk_has_failed(m.channel) ? 0 : 1;
+    }
+    WK_BARRIER();
+    if (state[0] == 0) return nullptr;
+    operation = wk_own(m.channel)->operation + 1;
+    WK_EACH_THREAD(t)
+    {
+        if ((m.phases & WK_OFFER) != 0 && wk_block() == 0) wk_offer(m, t, operation);
+    }
+    WK_BARRIER();
+    WK_EACH_THREAD(t)
+    {
+        if ((m.phases & WK_AWAIT) != 0 && !wk_look_up(m, table, t, operation)) state[0] = 0;
+    }
+    WK_BARRIER();
+    return state[0] != 0 ? table : nullptr;
+}
+
+/* ---- and its end ---- */
+
+/* Is this block the last one?  Then all that the others did came before. */
+WK_DEVICE bool wk_is_last(const struct wk_channel &channel, uint32_t blocks, uint32_t *state)
+{
+    WK_BARRIER();
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0) {
+            wk_fence();
+            state[1] = wk_count_up(&wk_own(channel)->finished) + 1 == blocks;
+            wk_fence();
+        }
+    }
+    WK_BARRIER();
+    return state[1] != 0;
+}
+
+WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
+{
+    struct wk_control *own = wk_own(m.channel);
+    uint64_t operation = own->operation + 1;
+
+    if ((m.phases & WK_CLOSE) == 0 || !wk_is_last(m.channel, m.blocks, state)) return;
+    WK_EACH_THREAD(t)
+    {
+        for (uint32_t p = t; p < m.channel.size && (m.phases & WK_FREELY) == 0; p += WK_THREADS)
+            wk_store(&wk_post_at(m.channel, p)->done, operation);
+    }
+    WK_BARRIER();
+    WK_EACH_THREAD(t)
+    {
+        for (uint32_t p = t; p < m.channel.size && (m.phases & WK_FREELY) == 0; p += WK_THREADS)
+            wk_await(m.channel, &own->posts[p].done, operation, WK_NOT_DONE, p);
+    }
+    WK_BARRIER();
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0) {
+            own->finished = 0;
+            own->operation = operation;
+        }
+    }
+}
+
+/* A kernel that does WORK(args, table) between the two. */
+#define WK_MEETING(name, args_type, work)                                                          \
+    WK_KERNEL(name, struct args_type)                                                              \
+    {                                                                                              \
+        WK_SHARED uint64_t near[WK_HELD];                                                          \
+        WK_SHARED uint32_t state[2];                                                               \
+        const uint64_t *table = wk_begin(args.meeting, near, state);                               \
+        if (table == nullptr) return;                                                              \
+        work;                                                                                      \
+        wk_end(args.meeting, state);                                                               \
+    }
+
+#endif

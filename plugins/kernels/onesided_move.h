@@ -1,0 +1,317 @@
+/* onesided_move.h - what ranks do with each other's memory: read regions of it, copy parts of it,
+ * reduce it, pass messages, set signals and wait for them. */
+#ifndef WEFT_KERNELS_ONESIDED_MOVE_H
+#define WEFT_KERNELS_ONESIDED_MOVE_H
+
+#include "elements.h"
+#include "onesided.h"
+#include "regions.h"
+
+/* Nothing between beginning and end: an operation opened or closed for others, or a barrier. */
+struct wk_meet_args {
+    struct wk_meeting meeting;
+};
+WK_MEETING(weft_meet, wk_meet_args, (void)table)
+
+/* ---- pull: regions read from peers ---- */
+
+/* As the kernels of regions.h see it. */
+struct wk_pull_view {
+    const struct wk_region *regions;
+    const void *tiles;
+    struct wk_table buffers;
+    uint32_t reduction, size, word;
+};
+WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table)
+{
+    return wk_pull_view{args.regions,   args.tiles, wk_table{table},
+                        args.reduction, args.size,  args.word};
+}
+
+template <uint32_t Bytes>
+WK_DEVICE void wk_pull_copy(const struct wk_pull_args &args, const uint64_t *table)
+{
+    const struct wk_tile tile = ((const struct wk_tile *)args.tiles)[wk_block()];
+    const struct wk_pull_view view = wk_view(args, table);
+
+    WK_EACH_THREAD(t)
+    {
+        wk_copy_thread<Bytes>(view, tile, t);
+    }
+}
+
+#define WK_PULL(bytes)                                                                             \
+    WK_MEETING(weft_pull_##bytes, wk_pull_args, (wk_pull_copy<bytes>(args, table)))
+WK_PULL(1)
+WK_PULL(2)
+WK_PULL(4)
+WK_PULL(8)
+WK_PULL(16)
+
+#define WK_PULL_TURNED(bytes)                                                                      \
+    WK_MEETING(weft_pull_turned_##bytes, wk_pull_args, {                                           \
+        constexpr uint32_t side = wk_side<bytes>;                                                  \
+        WK_SHARED typename wk_word<bytes>::type turned[side][side + 1];                            \
+        wk_transpose_block<bytes>(wk_view(args, table), turned);                                   \
+    })
+WK_PULL_TURNED(1)
+WK_PULL_TURNED(2)
+WK_PULL_TURNED(4)
+WK_PULL_TURNED(8)
+WK_PULL_TURNED(16)
+
+#define WK_PULL_REDUCE(name)                                                                       \
+    WK_MEETING(weft_pull_reduce_##name, wk_pull_args,                                              \
+               (wk_regions_reduce<wk_##name>(wk_view(args, table))))
+
+/* ---- parts copied as they are ---- */
+
+template <class Word>
+WK_DEVICE void wk_move_words(uint64_t to, uint64_t from, uint64_t words, uint64_t first,
+                             uint64_t step)
+{
+    for (uint64_t start = first; start < words; start += WK_BATCH * step) {
+        Word value[WK_BATCH] = {};
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++)
+            if (start + i * step < words) value[i] = ((const Word *)from)[start + i * step];
+        WK_UNROLL
+        for (uint32_t i = 0; i < WK_BATCH; i++)
+            if (start + i * step < words) ((Word *)to)[start + i * step] = value[i];
+    }
+}
+
+/* BYTES copied by STEP threads, of which this is number FIRST. */
+WK_DEVICE void wk_move_bytes(uint64_t to, uint64_t from, uint64_t bytes, uint64_t first,
+                             uint64_t step)
+{
+    uint64_t bits = to | from, done = 0;
+
+    if (to == from) return;
+    if (bits % 16 == 0) {
+        wk_move_words<wk_word16>(to, from, bytes / 16, first, step);
+        done = bytes / 16 * 16;
+    } else if (bits % 4 == 0) {
+        wk_move_words<uint32_t>(to, from, bytes / 4, first, step);
+        done = bytes / 4 * 4;
+    } else if (bits % 2 == 0) {
+        wk_move_words<uint16_t>(to, from, bytes / 2, first, step);
+        done = bytes / 2 * 2;
+    }
+    wk_move_words<uint8_t>(to + done, from + done, bytes - done, first, step);
+}
+
+WK_DEVICE void wk_move_parts(const struct wk_move_args &args, const uint64_t *table)
+{
+    uint32_t part = wk_block() / args.per_part, within = wk_block() % args.per_part;
+    uint64_t at = args.varied ? args.at[part] : part * args.step;
+    uint64_t bytes = args.varied ? args.length[part] : args.bytes;
+
+    WK_EACH_THREAD(t)
+    {
+        wk_move_bytes(table[0] + at, table[1 + args.first + part], bytes,
+                      uint64_t(within) * WK_THREADS + t, uint64_t(args.per_part) * WK_THREADS);
+    }
+}
+WK_MEETING(weft_move, wk_move_args, wk_move_parts(args, table))
+
+/* ---- reduced on the way ---- */
+
+template <class D, uint32_t N>
+WK_DEVICE void wk_gather_reduce_at(const struct wk_gather_reduce_args &args, const uint64_t *table,
+                                   uint64_t index)
+{
+    using number = typename D::number;
+    using pack = wk_pack<typename D::bits, N>;
+    const number scale = D::get(wk_argument<typename D::bits>(args.scale));
+    number sum[N] = {}, value[N];
+
+    for (uint32_t k = 0; k < args.size; k++) {
+        const pack in = ((const pack *)table[1 + k])[index];
+        WK_UNROLL
+        for (uint32_t i = 0; i < N; i++) {
+            value[i] = D::get(in.at[i]);
+            if (args.reduction == WK_PREMUL_SUM) value[i] = wk_mul<D>(value[i], scale);
+            if (k == 0) sum[i] = value[i];
+        }
+        if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);
+    }
+    const pack out = wk_finish<D>(args.reduction, args.size, sum);
+    if (args.pushes == 0) {
+        ((pack *)table[0])[index] = out;
+        return;
+    }
+    for (uint32_t k = 0; k < args.pushes; k++)
+        ((pack *)table[1 + args.size + k])[index] = out;
+}
+
+template <class D>
+WK_DEVICE void wk_gather_reduce(const struct wk_gather_reduce_args &args, const uint64_t *table)
+{
+    constexpr uint32_t wide = 16 / sizeof(typename D::bits);
+    uint64_t bits = table[0] | args.begin * sizeof(typename D::bits);
+    uint64_t step = uint64_t(args.meeting.blocks) * WK_THREADS, packs = 0, first, begin;
+
+    for (uint32_t k = 0; k < args.size + args.pushes; k++)
+        bits |= table[1 + k];
+    if (bits % 16 == 0) packs = (args.end - args.begin) / wide;
+    first = args.begin / wide;
+    begin = args.begin + packs * wide;
+    WK_EACH_THREAD(t)
+    {
+        uint64_t thread = uint64_t(wk_block()) * WK_THREADS + t;
+        for (uint64_t i = thread; i < packs; i += step)
+            wk_gather_reduce_at<D, wide>(args, table, first + i);
+        for (uint64_t i = begin + thread; i < args.end; i += step)
+            wk_gather_reduce_at<D, 1>(args, table, i);
+    }
+}
+
+#define WK_GATHER_REDUCE(name)                                                                     \
+    WK_MEETING(weft_gather_reduce_##name, wk_gather_reduce_args,                                   \
+               (wk_gather_reduce<wk_##name>(args, table)))
+
+/* ---- messages ---- */
+
+/* One thread, since letters to one peer have an order. */
+WK_DEVICE void wk_post_letters(const struct wk_post_args &args)
+{
+    struct wk_control *own = wk_own(args.channel);
+
+    for (uint32_t i = 0; i < args.count; i++) {
+        const struct wk_post_item &item = args.items[i];
+        struct wk_post *here = &own->posts[item.peer];
+        uint64_t number = here->sent + 1;
+        struct wk_letter *letter =
+            &wk_post_at(args.channel, item.peer)->letters[number % WK_LETTERS];
+        if (number > WK_LETTERS &&
+            !wk_await(args.channel, &here->taken, number - WK_LETTERS, WK_NOT_TAKEN, item.peer))
+            return;
+        here->sent = number;
+        wk_store_plainly(&letter->address, item.address);
+        wk_store_plainly(&letter->bytes, item.bytes);
+        wk_store(&letter->number, number);
+    }
+}
+
+WK_KERNEL(weft_post, struct wk_post_args)
+{
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0 && !wk_has_failed(args.channel)) {
+            if (args.settle != 1) wk_post_letters(args);
+            for (uint32_t i = 0; i < args.count && args.settle != 0; i++) {
+                const struct wk_post *here = &wk_own(args.channel)->posts[args.items[i].peer];
+                wk_await(args.channel, &here->taken, here->sent, WK_NOT_TAKEN, args.items[i].peer);
+            }
+        }
+    }
+}
+
+/* Where the next letter's message lies; 0 when this rank has given up. */
+WK_DEVICE uint64_t wk_await_letter(const struct wk_fetch_args &args, uint64_t number)
+{
+    const struct wk_post *post = &wk_own(args.channel)->posts[args.peer];
+    const struct wk_letter *letter = &post->letters[number % WK_LETTERS];
+
+    if (wk_has_failed(args.channel) ||
+        !wk_await(args.channel, &letter->number, number, WK_NO_LETTER, args.peer))
+        return 0;
+    if (wk_load(&letter->bytes) != args.bytes) {
+        wk_give_up(args.channel,
+                   wk_awaited{WK_WRONG_BYTES, args.peer, wk_load(&letter->bytes), args.bytes});
+        return 0;
+    }
+    return args.channel.peers[args.peer].arena + wk_load(&letter->address);
+}
+
+WK_KERNEL(weft_fetch, struct wk_fetch_args)
+{
+    WK_SHARED uint64_t source[1];
+    WK_SHARED uint32_t state[2];
+    struct wk_post *here = &wk_own(args.channel)->posts[args.peer];
+    uint64_t number = here->received + 1;
+
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0 && (args.phases & WK_AWAIT) != 0) source[0] = wk_await_letter(args, number);
+        if (t == 0 && (args.phases & WK_AWAIT) == 0)
+            source[0] = wk_has_failed(args.channel) ? 0 : *(const uint64_t *)args.table;
+    }
+    WK_BARRIER();
+    if (source[0] == 0) return;
+    if ((args.phases & WK_KEEP) != 0) {
+        WK_EACH_THREAD(t)
+        {
+            if (t == 0) *(uint64_t *)args.table = source[0];
+        }
+        return;
+    }
+    WK_EACH_THREAD(t)
+    {
+        wk_move_bytes(args.target, source[0], args.bytes, uint64_t(wk_block()) * WK_THREADS + t,
+                      uint64_t(args.blocks) * WK_THREADS);
+    }
+    if (!wk_is_last(args.channel, args.blocks, state)) return;
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0) {
+            wk_own(args.channel)->finished = 0;
+            here->received = number;
+            wk_store(&wk_post_at(args.channel, args.peer)->taken, number);
+        }
+    }
+}
+
+/* ---- signals ---- */
+
+WK_KERNEL(weft_signal, struct wk_signal_args)
+{
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0) {
+            wk_fence();
+            if (args.op == WK_SIGNAL_ADD)
+                wk_add_shared((uint64_t *)args.address, args.value);
+            else
+                wk_store((uint64_t *)args.address, args.value);
+        }
+    }
+}
+
+WK_DEVICE bool wk_compares(uint64_t seen, uint32_t compare, uint64_t value)
+{
+    switch (compare) {
+    case WK_EQ:
+        return seen == value;
+    case WK_NE:
+        return seen != value;
+    case WK_GE:
+        return seen >= value;
+    case WK_GT:
+        return seen > value;
+    case WK_LE:
+        return seen <= value;
+    default:
+        return seen < value;
+    }
+}
+
+WK_KERNEL(weft_await_signal, struct wk_signal_args)
+{
+    WK_EACH_THREAD(t)
+    {
+        if (t == 0) {
+            const uint64_t *signal = (const uint64_t *)args.address;
+            uint64_t seen = wk_load(signal), began = wk_clock_ns();
+            for (uint32_t round = 0; !wk_compares(seen, args.compare, args.value); round++) {
+                if (!wk_go_on(args.channel, wk_awaited{WK_NO_SIGNAL, args.signal, seen, args.value},
+                              began, round))
+                    break;
+                seen = wk_load(signal);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,300 @@
+/* shmem.h - a backend on NVSHMEM: its heap is device memory that all ranks reach by load and store.
+ *
+ * NVSHMEM is begun once per process, by the first communicator, and serves as bootstrap and as the
+ * owner of one large piece of symmetric memory, the arena.  Everything else, from the allocations
+ * of weft_alloc to control blocks, lies inside the arena at offsets of each rank's own, and is
+ * moved by the kernels of plugins/kernels/onesided_*.h. */
+#ifndef WEFT_NVSHMEM_SHMEM_H
+#define WEFT_NVSHMEM_SHMEM_H
+
+#include "gpu.h"
+#include "onesided_args.h"
+#include "shmem_api.h"
+
+/* ---- shmem_load.c: the library ---- */
+
+extern struct wf_shmem_api wf_shmem; /* filled by wf_shmem_load */
+extern struct wf_library wf_shmem_library;
+
+/* Opened once, with its bootstrap module.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY. */
+weft_status wf_shmem_load(void);
+weft_status wf_shmem_probe(weft_probe *out);
+
+/* ---- shmem_heap.c: parts of one piece of memory ---- */
+
+#define WF_HEAP_ALIGNMENT 256u
+
+struct wf_heap_block {
+    uint64_t offset, bytes;
+    bool used;
+};
+
+/* Blocks lie in order of their offsets and leave no gaps. */
+struct wf_heap {
+    uint64_t bytes, used;
+    struct wf_heap_block *blocks;
+    size_t count, room;
+};
+
+weft_status wf_heap_open(struct wf_heap *heap, uint64_t bytes);
+void wf_heap_close(struct wf_heap *heap);
+/* WEFT_ERR_NO_MEMORY says what was wanted and what is left. */
+weft_status wf_heap_take(struct wf_heap *heap, uint64_t bytes, uint64_t *offset);
+/* False: no used block starts at OFFSET. */
+bool wf_heap_give(struct wf_heap *heap, uint64_t offset);
+/* The used block that OFFSET lies in, or NULL. */
+const struct wf_heap_block *wf_heap_find(const struct wf_heap *heap, uint64_t offset);
+
+/* ---- shmem_job.c: NVSHMEM as this process takes part in it ---- */
+
+/* What a rank says of itself while a communicator is made. */
+struct wf_entry {
+    int32_t pe;     /* -1: NVSHMEM is not begun here */
+    int32_t status; /* of everything so far */
+    uint64_t job;   /* equal iff begun together */
+    uint64_t heap;  /* bytes wished for, or that there are */
+    uint64_t control;
+    struct shmem_id id; /* the first rank's */
+};
+
+/* The job that all processes which began NVSHMEM together are in.  Written once. */
+struct wf_job {
+    bool is_begun;
+    weft_status refused; /* why it cannot be used */
+    char reason[512];
+    int32_t pe, pes;
+    uint64_t number;
+    char *arena;    /* of this process */
+    char **arenas;  /* of each process, as seen here */
+    uint64_t bytes; /* of each */
+    int32_t ordinal;
+    struct wf_heap heap;
+};
+extern struct wf_job wf_job;
+
+struct wf_comm;
+/* Say who this rank is; its first rank adds an id if NVSHMEM is yet to be begun. */
+weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine);
+/* Begin NVSHMEM with the ranks of COMM, or find that all of them are in one job already. */
+weft_status wf_job_join(struct wf_comm *comm, const struct wf_entry *all);
+
+/* Memory of the arena, on the device it is on. */
+weft_status wf_arena_take(uint64_t bytes, void **pointer);
+bool wf_arena_give(void *pointer);
+/* Do all BYTES at POINTER lie in one block of the arena?  *OFFSET is where. */
+bool wf_arena_holds(const void *pointer, uint64_t bytes, uint64_t *offset);
+bool wf_arena_block(const void *pointer, void **base, uint64_t *bytes);
+
+/* ---- shmem_device.c: what the device table does in its own way ---- */
+
+weft_status wf_pe_open(const weft_device_options *options, void **device);
+void wf_pe_close(void *device);
+weft_status wf_pe_describe(void *device, weft_device_info *out);
+weft_status wf_pe_allocate(void *device, uint64_t bytes, uint32_t kind, void **pointer);
+weft_status wf_pe_free(void *device, void *pointer);
+weft_status wf_pe_query_pointer(void *device, const void *pointer, weft_pointer_info *out);
+
+/* ---- shmem_kernel.c: launching ---- */
+
+enum wf_onesided {
+    WF_MEET,
+    WF_PULL, /* by word */
+    WF_PULL_TURNED,
+    WF_PULL_REDUCE, /* by dtype */
+    WF_GATHER_REDUCE,
+    WF_MOVE,
+    WF_POST,
+    WF_FETCH,
+    WF_SIGNAL,
+    WF_AWAIT_SIGNAL,
+    WF_ONESIDED_FAMILIES
+};
+
+weft_status wf_onesided_open(struct wf_gpu_device *device);
+void wf_onesided_close(struct wf_gpu_device *device);
+/* Within a scope. */
+weft_status wf_onesided_launch(const struct wf_comm *comm, enum wf_onesided family,
+                               uint32_t variant, uint64_t blocks, const void *args,
+                               gpu_stream stream);
+/* The images built into the plugin that hold these kernels. */
+const void *wf_onesided_image(size_t index);
+
+/* ---- shmem_comm.c, shmem_life.c: communicators ---- */
+
+/* What each rank tells the others before a communicator is made. */
+struct wf_facts {
+    uint32_t bytes;
+    int32_t process;
+    uint64_t memory; /* of its device */
+    char uuid[64];
+};
+
+/* Arena memory of a communicator that grows.  What it grew out of is kept to the end, since
+ * recorded graphs may use it. */
+struct wf_stage {
+    void *memory;
+    uint64_t bytes;
+};
+
+struct wf_op;
+struct wf_window;
+
+struct wf_comm {
+    struct wf_gpu_device *device;
+    int32_t rank, size;
+    uint32_t flags;
+    int64_t timeout_ns;
+    int32_t *world_ranks;
+    uint64_t *host_ids;
+    char name[96];
+    struct wf_facts facts;
+    atomic_bool is_ready;
+
+    struct wk_control *control; /* in the arena */
+    struct wk_peer *peers;      /* host copy */
+    struct wk_peer *device_peers;
+    void *table; /* addresses, in device memory */
+    uint64_t table_room;
+    struct wk_report *report; /* pinned */
+    struct wf_stage send_stage, recv_stage;
+    void **retired; /* arena and table memory that was outgrown */
+    size_t retired_count;
+
+    /* Operations run one after the other, whatever streams they are on. */
+    gpu_event last;
+    gpu_stream last_stream;
+    bool has_last;
+
+    pthread_mutex_t lock;
+    char error_text[512];
+    _Atomic weft_status error; /* what it is stuck with */
+
+    uint32_t depth; /* of open groups */
+    weft_status group_status;
+    struct wf_op *ops;
+    size_t op_count, op_room;
+    struct wf_window *windows;
+    void *match_memory; /* in the arena, and a stream: of shmem_match.c */
+    gpu_stream side;
+};
+
+weft_status wf_comm_prepare(void *device, const weft_comm_options *options, void **comm,
+                            weft_blob *address);
+weft_status wf_comm_commit(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
+/* Zeroed arena memory. */
+weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, uint64_t bytes, void **pointer);
+
+void wf_comm_destroy(void *comm);
+void wf_comm_abort(void *comm);
+weft_status wf_comm_async_error(void *comm);
+/* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
+weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text);
+/* WEFT_OK, or the error the communicator is stuck with, described. */
+weft_status wf_comm_stuck(struct wf_comm *comm);
+/* Pinned memory in which kernels report; kept for the next when given back. */
+weft_status wf_report_take(struct wf_comm *comm);
+void wf_report_give(struct wf_comm *comm);
+/* Committed and not stuck? */
+weft_status wf_comm_usable(struct wf_comm *comm);
+
+/* ---- shmem_run.c: putting operations on streams ---- */
+
+/* Around everything that is put on STREAM for COMM.  Within a scope. */
+weft_status wf_turn_begin(struct wf_comm *comm, gpu_stream stream);
+void wf_turn_end(struct wf_comm *comm, gpu_stream stream);
+/* Wait for STREAM; the communicator's error if it gets stuck. */
+weft_status wf_turn_await(struct wf_comm *comm, gpu_stream stream);
+struct wk_channel wf_channel(const struct wf_comm *comm);
+
+/* At least BYTES of arena memory for STAGE. */
+weft_status wf_stage_grow(struct wf_comm *comm, struct wf_stage *stage, uint64_t bytes);
+/* Where peers find BYTES at POINTER: *OFFSET in the arena.  Memory that lies elsewhere, or is not
+ * aligned to 16 bytes, or must be COPIED, goes to the stage first, in stream order. */
+weft_status wf_stage_send(struct wf_comm *comm, const void *pointer, uint64_t bytes, bool copied,
+                          gpu_stream stream, uint64_t *offset);
+
+/* One operation.  OFFERS, one for each peer, stand in for send and send_step. */
+struct wf_meet {
+    struct wk_meeting meeting;
+    const uint64_t *offers;
+    const int32_t *list; /* NULL: all ranks in order */
+    gpu_stream stream;
+};
+struct wf_meet wf_meet_make(const struct wf_comm *comm, gpu_stream stream);
+/* May one kernel of BLOCKS open the operation, do its work and close it? */
+bool wf_meet_is_small(const struct wf_comm *comm, const struct wf_meet *meet, uint64_t blocks);
+/* For that kernel; or in front of kernels that have neither beginning nor end, and after them. */
+void wf_meet_fuse(const struct wf_comm *comm, struct wf_meet *meet, uint64_t blocks);
+weft_status wf_meet_open(struct wf_comm *comm, struct wf_meet *meet);
+weft_status wf_meet_close(struct wf_comm *comm, struct wf_meet *meet);
+
+/* ---- shmem_op.c: calls, checked ---- */
+
+enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE };
+
+/* One call, with all it needs.  For messages `root` is the peer and the buffer is `send` or
+ * `recv`. */
+struct wf_op {
+    uint32_t kind; /* enum weft_collective, or WF_OP_ */
+    uint32_t dtype, reduction;
+    int32_t root;
+    uint64_t bytes; /* of one element */
+    const void *send;
+    void *recv;
+    uint64_t count;
+    const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
+    uint64_t *arrays; /* owned copies of these, in a group */
+    uint64_t scale[2];
+    gpu_stream stream;
+};
+
+const char *wf_collective_name(uint32_t collective);
+bool wf_collective_reduces(uint32_t collective);
+weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
+weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
+weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,
+                               struct wf_op *op);
+
+/* ---- shmem_collective.c, shmem_mail.c, shmem_group.c, shmem_match.c, shmem_pull.c ---- */
+
+/* Within a scope and a turn of their own. */
+weft_status wf_collective_run(struct wf_comm *comm, const struct wf_op *op);
+weft_status wf_mail_run(struct wf_comm *comm, const struct wf_op *ops, size_t count);
+/* WEFT_COMM_CHECK: do all ranks call the same?  WEFT_ERR_MISMATCH names two that differ. */
+weft_status wf_match(struct wf_comm *comm, const struct wf_op *op);
+/* MINE of all ranks in order, through the arena; BYTES at most WF_GATHER_MOST.  Waits. */
+enum { WF_GATHER_MOST = 64 };
+weft_status wf_gather_small(struct wf_comm *comm, const void *mine, void *all, uint64_t bytes);
+
+weft_status wf_comm_collective(void *comm, const weft_collective_args *args);
+weft_status wf_comm_send(void *comm, const weft_message *message);
+weft_status wf_comm_receive(void *comm, const weft_message *message);
+weft_status wf_comm_group_begin(void *comm);
+weft_status wf_comm_group_end(void *comm);
+weft_status wf_comm_pull(void *comm, const weft_pull_args *args);
+
+/* ---- shmem_window.c, shmem_symm.c: the symm table ---- */
+
+struct wf_window {
+    struct wf_comm *comm;
+    uint64_t bytes;
+    uint32_t signals;
+    void *memory;
+    uint64_t *pad;
+    bool is_registered; /* MEMORY is the caller's */
+    void **buffers;     /* by rank */
+    uint64_t **pads;
+    void *device_copy;
+    struct wf_window *next;
+};
+/* Forget the windows of a communicator that is ended. */
+void wf_windows_drop(struct wf_comm *comm, bool cleanly);
+extern const weft_symm_table wf_symm_table;
+weft_status wf_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
+                             void **local);
+weft_status wf_window_destroy(void *window);
+weft_status wf_window_register(void *comm, void *memory, uint64_t bytes, uint32_t signals,
+                               void **window);
+weft_status wf_window_handle(void *window, weft_symm_handle *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* shmem_api.h - NVSHMEM's host library as far as we call it, declared here so that nothing of
+ * NVIDIA is needed to build.  shmem_declarations.c checks it against NVIDIA's headers. */
+#ifndef WEFT_NVSHMEM_API_H
+#define WEFT_NVSHMEM_API_H
+
+#include <stddef.h>
+
+#ifdef VENDOR_CHECK_SHMEM
+typedef nvshmemx_uniqueid_t shmem_id;
+typedef nvshmemx_init_attr_t shmem_attributes;
+#else
+typedef struct shmem_id shmem_id;
+typedef struct shmem_attributes shmem_attributes;
+#endif
+
+#define SHMEM_VERSION_OF(type) ((1 << 16) + (int)sizeof(type))
+
+enum { SHMEM_WITH_UNIQUE_ID = 8 };
+enum { SHMEM_BOOTSTRAPPED = 1, SHMEM_INITIALIZED = 2, SHMEM_LIMITED = 3, SHMEM_SHARED = 4 };
+
+struct shmem_id {
+    int version;
+    char internal[124];
+};
+
+struct shmem_id_arguments {
+    int version;
+    struct shmem_id *id;
+    int rank, ranks;
+};
+
+struct shmem_arguments {
+    int version;
+    struct shmem_id_arguments id;
+    char reserved[96];
+};
+
+struct shmem_attributes {
+    int version;
+    void *mpi_comm;
+    struct shmem_arguments arguments;
+};
+
+_Static_assert(sizeof(struct shmem_id) == 128, "as the library has it");
+_Static_assert(sizeof(struct shmem_id_arguments) == 24, "as the library has it");
+_Static_assert(sizeof(struct shmem_arguments) == 128, "as the library has it");
+_Static_assert(sizeof(struct shmem_attributes) == 144, "as the library has it");
+
+struct wf_shmem_api {
+#define SHMEM(need, type, symbol, arguments) type(*symbol) arguments;
+#include "shmem_api.def"
+#undef SHMEM
+};
+
+#endif

@@ -1,0 +1,339 @@
+/* shmem_collective.c - each collective as one operation: who offers what, who reads it, and the
+ * kernel that moves or reduces it.
+ *
+ * A rank's data is read where it lies, so memory that is written while others read it is copied
+ * first.  That never concerns the rank's own slice, which it alone reads. */
+#include "shmem.h"
+
+#include <string.h>
+
+/* All-reduces up to this size are done by every rank for itself: each reads all.  Beyond, each rank
+ * reduces a slice and writes the result to all. */
+#define ONE_SHOT_BYTES UINT64_C(8192)
+
+enum { TILE_BYTES = 16384, MOST_BLOCKS = 2048 };
+
+/* What one rank does in a collective. */
+struct job {
+    struct wf_meet meet;
+    const uint64_t *at, *length; /* in elements, by part; NULL: all alike */
+    uint64_t count;              /* elements of each part, or to reduce */
+    uint32_t parts;
+    int32_t root[1];
+    uint64_t *offers;    /* owned */
+    uint64_t send_bytes; /* from send on, all that peers may read */
+    uint64_t recv_bytes;
+};
+
+static uint64_t reach(const uint64_t *counts, const uint64_t *offsets, int32_t size)
+{
+    uint64_t most = 0;
+
+    for (int32_t r = 0; r < size; r++)
+        if (counts[r] > 0 && offsets[r] + counts[r] > most) most = offsets[r] + counts[r];
+    return most;
+}
+
+/* ---- what is sent ---- */
+
+static uint64_t send_elements(const struct wf_comm *comm, const struct wf_op *op)
+{
+    bool at_root = op->root == comm->rank;
+    uint64_t size = (uint64_t)comm->size;
+
+    switch (op->kind) {
+    case WEFT_COLL_REDUCE_SCATTER:
+    case WEFT_COLL_ALL_TO_ALL:
+        return size * op->count;
+    case WEFT_COLL_SCATTER:
+        return at_root ? size * op->count : 0;
+    case WEFT_COLL_BROADCAST:
+        return at_root ? op->count : 0;
+    case WEFT_COLL_ALL_GATHER_V:
+        return op->recv_counts[comm->rank];
+    case WEFT_COLL_REDUCE_SCATTER_V:
+    case WEFT_COLL_ALL_TO_ALL_V:
+        return reach(op->send_counts, op->send_offsets, comm->size);
+    case WEFT_COLL_SCATTER_V:
+        return at_root ? reach(op->send_counts, op->send_offsets, comm->size) : 0;
+    default:
+        return op->count;
+    }
+}
+
+static uint64_t recv_elements(const struct wf_comm *comm, const struct wf_op *op)
+{
+    bool at_root = op->root == comm->rank;
+    uint64_t size = (uint64_t)comm->size;
+
+    switch (op->kind) {
+    case WEFT_COLL_ALL_GATHER:
+    case WEFT_COLL_ALL_TO_ALL:
+        return size * op->count;
+    case WEFT_COLL_GATHER:
+        return at_root ? size * op->count : 0;
+    case WEFT_COLL_REDUCE:
+        return at_root ? op->count : 0;
+    case WEFT_COLL_ALL_GATHER_V:
+    case WEFT_COLL_ALL_TO_ALL_V:
+        return reach(op->recv_counts, op->recv_offsets, comm->size);
+    case WEFT_COLL_GATHER_V:
+        return at_root ? reach(op->recv_counts, op->recv_offsets, comm->size) : 0;
+    case WEFT_COLL_REDUCE_SCATTER_V:
+        return op->send_counts[comm->rank];
+    default:
+        return op->count;
+    }
+}
+
+/* Where the rank's own share lies in the buffer of all shares, in elements. */
+static uint64_t own_slice(const struct wf_comm *comm, const struct wf_op *op)
+{
+    switch (op->kind) {
+    case WEFT_COLL_ALL_GATHER_V:
+    case WEFT_COLL_GATHER_V:
+        return op->recv_offsets[comm->rank];
+    case WEFT_COLL_REDUCE_SCATTER_V:
+    case WEFT_COLL_SCATTER_V:
+        return op->send_offsets[comm->rank];
+    case WEFT_COLL_REDUCE:
+    case WEFT_COLL_BROADCAST:
+        return 0;
+    default:
+        return (uint64_t)comm->rank * op->count;
+    }
+}
+
+/* Is what this rank writes read by others meanwhile, or by itself in another order? */
+static bool collides(const struct wf_comm *comm, const struct wf_op *op, const struct job *job)
+{
+    const char *send = op->send, *recv = op->recv;
+    uint64_t slice;
+
+    if (job->send_bytes == 0 || job->recv_bytes == 0 || send >= recv + job->recv_bytes ||
+        recv >= send + job->send_bytes)
+        return false;
+    if (op->kind == WEFT_COLL_ALL_TO_ALL || op->kind == WEFT_COLL_ALL_TO_ALL_V) return true;
+    if (op->kind == WEFT_COLL_ALL_REDUCE) return op->count * op->bytes <= ONE_SHOT_BYTES;
+    slice = own_slice(comm, op) * op->bytes;
+    return send != recv + slice && recv != send + slice;
+}
+
+static weft_status set_offers(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+{
+    struct wk_meeting *meeting = &job->meet.meeting;
+    bool at_root = op->root == comm->rank;
+
+    if (op->kind == WEFT_COLL_REDUCE_SCATTER || op->kind == WEFT_COLL_ALL_TO_ALL ||
+        op->kind == WEFT_COLL_SCATTER)
+        meeting->send_step = op->count * op->bytes;
+    if (op->kind != WEFT_COLL_REDUCE_SCATTER_V && op->kind != WEFT_COLL_ALL_TO_ALL_V &&
+        (op->kind != WEFT_COLL_SCATTER_V || !at_root))
+        return WEFT_OK;
+    job->offers = wf_new((size_t)comm->size * sizeof *job->offers);
+    if (job->offers == NULL) return WEFT_ERR_NO_MEMORY;
+    for (int32_t r = 0; r < comm->size; r++)
+        job->offers[r] = meeting->send + op->send_offsets[r] * op->bytes;
+    job->meet.offers = job->offers;
+    return WEFT_OK;
+}
+
+/* ---- what is read ---- */
+
+static void set_reads(const struct wf_comm *comm, const struct wf_op *op, struct job *job)
+{
+    struct wk_meeting *meeting = &job->meet.meeting;
+    bool at_root = op->root == comm->rank;
+
+    meeting->listed = (uint32_t)comm->size;
+    job->count = op->count;
+    switch (op->kind) {
+    case WEFT_COLL_BROADCAST:
+    case WEFT_COLL_SCATTER:
+    case WEFT_COLL_SCATTER_V:
+        job->root[0] = op->root;
+        job->meet.list = job->root;
+        meeting->listed = 1;
+        break;
+    case WEFT_COLL_REDUCE:
+    case WEFT_COLL_GATHER:
+    case WEFT_COLL_GATHER_V:
+        if (!at_root) meeting->listed = 0;
+        break;
+    case WEFT_COLL_REDUCE_SCATTER_V:
+        job->count = op->send_counts[comm->rank];
+        break;
+    default:
+        break;
+    }
+    job->parts = meeting->listed;
+    if ((op->kind == WEFT_COLL_GATHER_V && at_root) || op->kind == WEFT_COLL_ALL_GATHER_V ||
+        op->kind == WEFT_COLL_ALL_TO_ALL_V) {
+        job->at = op->recv_offsets;
+        job->length = op->recv_counts;
+    }
+}
+
+/* ---- kernels ---- */
+
+static uint32_t blocks_for(uint64_t bytes, uint64_t most)
+{
+    uint64_t blocks = bytes / TILE_BYTES + (bytes % TILE_BYTES != 0);
+
+    return (uint32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+static uint64_t longest(const struct job *job)
+{
+    uint64_t most = job->length != NULL ? 0 : job->count;
+
+    for (uint32_t i = 0; job->length != NULL && i < job->parts; i++)
+        if (job->length[i] > most) most = job->length[i];
+    return most;
+}
+
+/* Parts FIRST and on, as many as fit into the arguments. */
+static void set_parts(const struct wf_op *op, const struct job *job, uint32_t first,
+                      struct wk_move_args *args)
+{
+    uint32_t left = job->parts - first;
+
+    args->first = first;
+    args->varied = 1;
+    args->parts = left < WK_LIST ? left : WK_LIST;
+    for (uint32_t i = 0; i < args->parts; i++) {
+        uint64_t part = first + i;
+        args->at[i] = (job->at != NULL ? job->at[part] : part * job->count) * op->bytes;
+        args->length[i] = (job->length != NULL ? job->length[part] : job->count) * op->bytes;
+    }
+}
+
+static weft_status move(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+{
+    uint64_t bytes = longest(job) * op->bytes;
+    uint32_t per_part = blocks_for(bytes, MOST_BLOCKS / (job->parts < 64 ? job->parts : 64));
+    struct wk_move_args args = {.per_part = per_part};
+    struct wf_meet *meet = &job->meet;
+
+    if (wf_meet_is_small(comm, meet, (uint64_t)per_part * job->parts) && job->parts <= WK_LIST) {
+        wf_meet_fuse(comm, meet, (uint64_t)per_part * job->parts);
+        args.meeting = meet->meeting;
+        set_parts(op, job, 0, &args);
+        return wf_onesided_launch(comm, WF_MOVE, 1, (uint64_t)per_part * job->parts, &args,
+                                  meet->stream);
+    }
+    WF_TRY(wf_meet_open(comm, meet));
+    args.meeting = meet->meeting;
+    for (uint32_t first = 0; first < job->parts; first += args.parts) {
+        set_parts(op, job, first, &args);
+        WF_TRY(wf_onesided_launch(comm, WF_MOVE, 1, (uint64_t)per_part * args.parts, &args,
+                                  meet->stream));
+    }
+    return wf_meet_close(comm, meet);
+}
+
+static weft_status reduce(struct wf_comm *comm, const struct wf_op *op, struct job *job,
+                          uint64_t begin, uint64_t end)
+{
+    struct wf_meet *meet = &job->meet;
+    struct wk_gather_reduce_args args = {.begin = begin,
+                                         .end = end,
+                                         .reduction = op->reduction,
+                                         .size = (uint32_t)comm->size,
+                                         .scale = {op->scale[0], op->scale[1]}};
+    uint32_t blocks = blocks_for((end - begin) * op->bytes, MOST_BLOCKS);
+    bool small = wf_meet_is_small(comm, meet, blocks);
+
+    if (meet->meeting.pushes) args.pushes = (uint32_t)comm->size;
+    if (small)
+        wf_meet_fuse(comm, meet, blocks);
+    else
+        WF_TRY(wf_meet_open(comm, meet));
+    meet->meeting.blocks = blocks;
+    args.meeting = meet->meeting;
+    WF_TRY(wf_onesided_launch(comm, WF_GATHER_REDUCE, op->dtype, blocks, &args, meet->stream));
+    return small ? WEFT_OK : wf_meet_close(comm, meet);
+}
+
+/* Nothing to read, but peers may read from this rank. */
+static weft_status only_offer(struct wf_comm *comm, struct job *job)
+{
+    struct wf_meet *meet = &job->meet;
+
+    if (!wf_meet_is_small(comm, meet, 1)) {
+        WF_TRY(wf_meet_open(comm, meet));
+        return wf_meet_close(comm, meet);
+    }
+    wf_meet_fuse(comm, meet, 1);
+    return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
+}
+
+/* This rank's slice of the result goes to all; where RECV is out of their reach, through the stage.
+ */
+static weft_status all_reduce_two_shot(struct wf_comm *comm, const struct wf_op *op,
+                                       struct job *job)
+{
+    struct wk_meeting *meeting = &job->meet.meeting;
+    uint64_t bytes = op->count * op->bytes, wide = 16 / op->bytes;
+    uint64_t each = (op->count + (uint64_t)comm->size - 1) / (uint64_t)comm->size;
+    uint64_t begin, end;
+    bool staged = (uintptr_t)op->recv % 16 != 0 || !wf_arena_holds(op->recv, bytes, &meeting->recv);
+
+    each = (each + wide - 1) / wide * wide;
+    begin = (uint64_t)comm->rank * each < op->count ? (uint64_t)comm->rank * each : op->count;
+    end = begin + each < op->count ? begin + each : op->count;
+    if (staged) {
+        WF_TRY(wf_stage_grow(comm, &comm->recv_stage, bytes));
+        wf_arena_holds(comm->recv_stage.memory, bytes, &meeting->recv);
+    }
+    meeting->pushes = 1;
+    meeting->local = 0;
+    WF_TRY(reduce(comm, op, job, begin, end));
+    if (!staged) return WEFT_OK;
+    return wf_gpu_check(wf_vendor_copy(op->recv, comm->recv_stage.memory, bytes, job->meet.stream),
+                        "copying out of symmetric memory");
+}
+
+static weft_status run_job(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+{
+    if (op->kind == WEFT_COLL_ALL_REDUCE && op->count * op->bytes > ONE_SHOT_BYTES)
+        return all_reduce_two_shot(comm, op, job);
+    if (job->parts == 0) return only_offer(comm, job);
+    if (wf_collective_reduces(op->kind)) return reduce(comm, op, job, 0, job->count);
+    return move(comm, op, job);
+}
+
+static weft_status barrier(struct wf_comm *comm, struct wf_meet *meet)
+{
+    meet->meeting.listed = (uint32_t)comm->size;
+    meet->meeting.phases = WK_FREELY;
+    if (!wf_meet_is_small(comm, meet, 1)) {
+        WF_TRY(wf_meet_open(comm, meet));
+        return wf_meet_close(comm, meet);
+    }
+    wf_meet_fuse(comm, meet, 1);
+    return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
+}
+
+weft_status wf_collective_run(struct wf_comm *comm, const struct wf_op *op)
+{
+    struct job job = {.meet = wf_meet_make(comm, op->stream)};
+    weft_status status;
+
+    WF_TRY(wf_turn_begin(comm, op->stream));
+    if (op->kind == WEFT_COLL_BARRIER) {
+        status = barrier(comm, &job.meet);
+    } else {
+        job.send_bytes = send_elements(comm, op) * op->bytes;
+        job.recv_bytes = recv_elements(comm, op) * op->bytes;
+        job.meet.meeting.local = (uintptr_t)op->recv;
+        set_reads(comm, op, &job);
+        status = wf_stage_send(comm, op->send, job.send_bytes, collides(comm, op, &job), op->stream,
+                               &job.meet.meeting.send);
+        if (status == WEFT_OK) status = set_offers(comm, op, &job);
+        if (status == WEFT_OK) status = run_job(comm, op, &job);
+        wf_delete(job.offers);
+    }
+    wf_turn_end(comm, op->stream);
+    return status == WEFT_OK ? status : wf_comm_stick(comm, status, NULL);
+}

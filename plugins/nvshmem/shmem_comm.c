@@ -1,0 +1,209 @@
+/* shmem_comm.c - making communicators: prepare alone, then commit together. */
+#include "shmem.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *copy_of(const void *from, size_t bytes)
+{
+    void *to = wf_new(bytes);
+
+    if (to != NULL) memcpy(to, from, bytes);
+    return to;
+}
+
+static weft_status fill_in(struct wf_comm *comm, const weft_comm_options *options)
+{
+    size_t size = (size_t)options->size;
+    weft_device_info info = {.struct_size = sizeof info};
+
+    if (options->world_ranks == NULL || options->host_ids == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
+    comm->world_ranks = copy_of(options->world_ranks, size * sizeof *comm->world_ranks);
+    comm->host_ids = copy_of(options->host_ids, size * sizeof *comm->host_ids);
+    comm->peers = wf_new(size * sizeof *comm->peers);
+    if (comm->world_ranks == NULL || comm->host_ids == NULL || comm->peers == NULL)
+        return WEFT_ERR_NO_MEMORY;
+    WF_TRY(wf_gpu_describe(comm->device, &info));
+    comm->facts = (struct wf_facts){sizeof comm->facts, (int32_t)getpid(), info.memory_total, {0}};
+    memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
+    return wf_report_take(comm);
+}
+
+weft_status wf_comm_prepare(void *device, const weft_comm_options *given, void **out,
+                            weft_blob *address)
+{
+    weft_comm_options options;
+    struct wf_comm *comm;
+    weft_status status;
+
+    wf_read(&options, given, sizeof options);
+    if (options.size < 1 || options.rank < 0 || options.rank >= options.size ||
+        options.size > UINT16_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", options.rank, options.size);
+    comm = wf_new(sizeof *comm);
+    if (comm == NULL) return WEFT_ERR_NO_MEMORY;
+    comm->device = device;
+    comm->rank = options.rank;
+    comm->size = options.size;
+    comm->flags = options.flags;
+    comm->timeout_ns = options.timeout_ns;
+    snprintf(comm->name, sizeof comm->name, "%s", options.name != NULL ? options.name : "");
+    pthread_mutex_init(&comm->lock, NULL);
+    status = fill_in(comm, &options);
+    if (status != WEFT_OK) {
+        wf_comm_destroy(comm);
+        return status;
+    }
+    *out = comm;
+    *address = (weft_blob){&comm->facts, sizeof comm->facts};
+    return WEFT_OK;
+}
+
+/* ---- agreeing ---- */
+
+static weft_status check_processes(const struct wf_comm *comm, const weft_blob *addresses)
+{
+    for (int32_t a = 0; a < comm->size; a++) {
+        const struct wf_facts *one = addresses[a].data;
+        if (addresses[a].bytes != sizeof *one)
+            return wf_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin",
+                           comm->world_ranks[a], VENDOR_PLUGIN);
+        if (a == comm->rank || comm->host_ids[a] != comm->host_ids[comm->rank] ||
+            one->process != comm->facts.process)
+            continue;
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "ranks %d and %d are threads of one process, which NVSHMEM does not allow",
+                       comm->world_ranks[a], comm->world_ranks[comm->rank]);
+    }
+    return WEFT_OK;
+}
+
+/* By how many ranks this rank's device is shared. */
+static uint64_t count_sharers(const struct wf_comm *comm, const weft_blob *addresses)
+{
+    uint64_t count = 0;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        struct wf_facts other;
+        memcpy(&other, addresses[r].data, sizeof other);
+        if (comm->host_ids[r] == comm->host_ids[comm->rank] &&
+            memcmp(other.uuid, comm->facts.uuid, sizeof other.uuid) == 0)
+            count++;
+    }
+    return count;
+}
+
+/* ALL of what the ranks say; a failure of one becomes everybody's. */
+static weft_status gather(const struct wf_comm *comm, const weft_exchange *exchange,
+                          weft_status status, struct wf_entry *mine, struct wf_entry *all)
+{
+    mine->status = status;
+    WF_TRY(exchange->all_gather(exchange->self, mine, all, sizeof *mine));
+    if (status != WEFT_OK) return wf_fail(status, "%s", wf_last_text());
+    for (int32_t r = 0; r < comm->size; r++)
+        if (all[r].status != WEFT_OK)
+            return wf_fail(all[r].status, "rank %d could not make the communicator %s",
+                           comm->world_ranks[r], comm->name);
+    return WEFT_OK;
+}
+
+weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, uint64_t bytes, void **pointer)
+{
+    struct wf_scope scope;
+    gpu_result result;
+    void *memory = NULL;
+
+    WF_TRY(wf_arena_take(bytes, &memory));
+    if (wf_enter(device, &scope) != WEFT_OK) goto give_back;
+    pthread_mutex_lock(&device->setup_lock);
+    result = wf_gpu.fill_bytes(GPU_ADDRESS(memory), 0, bytes > 0 ? bytes : 1, device->setup);
+    if (result == GPU_SUCCESS) result = wf_gpu.stream_sync(device->setup);
+    pthread_mutex_unlock(&device->setup_lock);
+    wf_leave(&scope);
+    if (wf_gpu_check(result, "clearing symmetric memory") != WEFT_OK) goto give_back;
+    *pointer = memory;
+    return WEFT_OK;
+
+give_back:
+    wf_arena_give(memory);
+    return WEFT_ERR_DEVICE;
+}
+
+static weft_status make_control(struct wf_comm *comm, struct wf_entry *mine)
+{
+    uint64_t bytes = sizeof *comm->control + (uint64_t)comm->size * sizeof comm->control->posts[0];
+    uint64_t table = 8 * (1 + 2 * (uint64_t)comm->size), peers = 16 * (uint64_t)comm->size;
+    void *control = NULL, *memory = NULL;
+
+    WF_TRY(wf_arena_take_zeroed(comm->device, bytes, &control));
+    comm->control = control;
+    WF_TRY(
+        wf_arena_take(peers, &memory)); /* freeing the driver's memory would wait for the device */
+    comm->device_peers = memory;
+    WF_TRY(wf_arena_take(table, &comm->table));
+    comm->table_room = table / 8;
+    mine->pe = wf_job.pe;
+    mine->job = wf_job.number;
+    mine->control = (uint64_t)((char *)control - wf_job.arena);
+    return WEFT_OK;
+}
+
+static weft_status meet_peers(struct wf_comm *comm, const struct wf_entry *all)
+{
+    size_t bytes = (size_t)comm->size * sizeof *comm->peers;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        const char *arena = wf_job.arenas[all[r].pe];
+        if (arena == NULL)
+            return wf_fail(WEFT_ERR_UNSUPPORTED,
+                           "rank %d cannot load from and store to the memory of rank %d: their "
+                           "devices are not connected so that NVSHMEM could map it",
+                           comm->world_ranks[comm->rank], comm->world_ranks[r]);
+        comm->peers[r] = (struct wk_peer){(uintptr_t)arena + all[r].control, (uintptr_t)arena};
+    }
+    return wf_gpu_upload(comm->device, comm->device_peers, comm->peers, bytes);
+}
+
+/* Within a scope. */
+static weft_status finish(struct wf_comm *comm, const struct wf_entry *all)
+{
+    WF_TRY(meet_peers(comm, all));
+    return wf_gpu_check(wf_gpu.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event");
+}
+
+static weft_status join(struct wf_comm *comm, const weft_blob *addresses,
+                        const weft_exchange *exchange, struct wf_entry *all)
+{
+    struct wf_entry mine;
+    struct wf_scope scope;
+    weft_status status = check_processes(comm, addresses);
+
+    if (status == WEFT_OK) comm->facts.memory /= count_sharers(comm, addresses);
+    if (status == WEFT_OK) status = wf_job_introduce(comm, &mine);
+    WF_TRY(gather(comm, exchange, status, &mine, all));
+    status = wf_job_join(comm, all);
+    if (status == WEFT_OK) status = make_control(comm, &mine);
+    WF_TRY(gather(comm, exchange, status, &mine, all));
+    WF_TRY(wf_enter(comm->device, &scope));
+    status = finish(comm, all);
+    wf_leave(&scope);
+    return status;
+}
+
+weft_status wf_comm_commit(void *made, const weft_blob *addresses, const weft_exchange *exchange)
+{
+    struct wf_comm *comm = made;
+    struct wf_entry *all;
+    weft_status status;
+
+    WF_TRY(wf_comm_stuck(comm));
+    all = wf_new((size_t)comm->size * sizeof *all);
+    if (all == NULL) return WEFT_ERR_NO_MEMORY;
+    status = join(comm, addresses, exchange, all);
+    wf_delete(all);
+    if (status != WEFT_OK) return status;
+    comm->is_ready = true;
+    return wf_comm_stuck(comm);
+}

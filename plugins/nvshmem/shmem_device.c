@@ -1,0 +1,80 @@
+/* shmem_device.c - a CUDA device whose memory comes from the arena, once there is one.
+ *
+ * Memory from before the first communicator, and what the arena has no room for, is the driver's;
+ * it works everywhere, but is copied into the arena whenever peers read it. */
+#include "shmem.h"
+
+#include <stdlib.h>
+
+weft_status wf_pe_open(const weft_device_options *options, void **out)
+{
+    void *opened = NULL;
+    struct wf_gpu_device *device;
+    struct wf_scope scope;
+    weft_status status;
+
+    WF_TRY(wf_shmem_load());
+    /* A kernel's code that is loaded late waits for kernels which may wait for this one. */
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    WF_TRY(wf_gpu_open(options, &opened));
+    device = opened;
+    status = wf_enter(device, &scope);
+    if (status == WEFT_OK) {
+        status = wf_onesided_open(device);
+        wf_leave(&scope);
+    }
+    if (status != WEFT_OK) {
+        wf_gpu_close(device);
+        return status;
+    }
+    *out = device;
+    return WEFT_OK;
+}
+
+void wf_pe_close(void *opened)
+{
+    if (opened == NULL) return;
+    wf_onesided_close(opened);
+    wf_gpu_close(opened);
+}
+
+/* A process is one PE of NVSHMEM, so one rank. */
+weft_status wf_pe_describe(void *opened, weft_device_info *out)
+{
+    weft_device_info info = {.struct_size = sizeof info};
+
+    WF_TRY(wf_gpu_describe(opened, &info));
+    info.features &= ~(uint64_t)WEFT_FEATURE_THREADS;
+    wf_answer(out, &info, sizeof info);
+    return WEFT_OK;
+}
+
+weft_status wf_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **pointer)
+{
+    const struct wf_gpu_device *device = opened;
+
+    if (kind == WEFT_MEMORY_DEVICE && wf_job.arena != NULL && wf_job.ordinal == device->ordinal) {
+        if (wf_arena_take(bytes, pointer) == WEFT_OK) return WEFT_OK;
+        wf_log(3, "%s; the driver's memory takes its place, and is copied to be read by peers",
+               wf_last_text());
+    }
+    return wf_gpu_allocate(opened, bytes, kind, pointer);
+}
+
+weft_status wf_pe_free(void *opened, void *pointer)
+{
+    if (wf_arena_give(pointer)) return WEFT_OK;
+    return wf_gpu_free(opened, pointer);
+}
+
+weft_status wf_pe_query_pointer(void *opened, const void *pointer, weft_pointer_info *out)
+{
+    const struct wf_gpu_device *device = opened;
+    weft_pointer_info info = {
+        .struct_size = sizeof info, .kind = WEFT_MEMORY_DEVICE, .device = device->ordinal};
+
+    if (!wf_arena_block(pointer, &info.base, &info.bytes))
+        return wf_gpu_query_pointer(opened, pointer, out);
+    wf_answer(out, &info, sizeof info);
+    return WEFT_OK;
+}

@@ -1,0 +1,121 @@
+/* shmem_heap.c - parts of one piece of memory: first fit, neighbours that are free grow together.
+ * The list of blocks is in host memory, since the memory itself is a device's. */
+#include "shmem.h"
+
+#include <string.h>
+
+weft_status wf_heap_open(struct wf_heap *heap, uint64_t bytes)
+{
+    *heap = (struct wf_heap){.bytes = bytes / WF_HEAP_ALIGNMENT * WF_HEAP_ALIGNMENT, .room = 64};
+    heap->blocks = wf_new(heap->room * sizeof *heap->blocks);
+    if (heap->blocks == NULL) return WEFT_ERR_NO_MEMORY;
+    heap->blocks[0] = (struct wf_heap_block){0, heap->bytes, false};
+    heap->count = 1;
+    return WEFT_OK;
+}
+
+void wf_heap_close(struct wf_heap *heap)
+{
+    wf_delete(heap->blocks);
+    *heap = (struct wf_heap){0};
+}
+
+static weft_status make_room(struct wf_heap *heap)
+{
+    size_t room = 2 * heap->room;
+    struct wf_heap_block *larger;
+
+    if (heap->count < heap->room) return WEFT_OK;
+    larger = wf_new(room * sizeof *larger);
+    if (larger == NULL) return WEFT_ERR_NO_MEMORY;
+    memcpy(larger, heap->blocks, heap->count * sizeof *larger);
+    wf_delete(heap->blocks);
+    heap->blocks = larger;
+    heap->room = room;
+    return WEFT_OK;
+}
+
+/* Cut what is past BYTES off block I. */
+static void cut(struct wf_heap *heap, size_t i, uint64_t bytes)
+{
+    struct wf_heap_block *block = &heap->blocks[i];
+
+    if (block->bytes == bytes) return;
+    memmove(block + 2, block + 1, (heap->count - i - 1) * sizeof *block);
+    block[1] = (struct wf_heap_block){block->offset + bytes, block->bytes - bytes, false};
+    block->bytes = bytes;
+    heap->count++;
+}
+
+weft_status wf_heap_take(struct wf_heap *heap, uint64_t wanted, uint64_t *offset)
+{
+    uint64_t bytes = wanted > 0 ? wanted : 1, largest = 0;
+
+    WF_TRY(make_room(heap));
+    if (bytes <= heap->bytes)
+        bytes = (bytes + WF_HEAP_ALIGNMENT - 1) / WF_HEAP_ALIGNMENT * WF_HEAP_ALIGNMENT;
+    for (size_t i = 0; i < heap->count; i++) {
+        struct wf_heap_block *block = &heap->blocks[i];
+        if (block->used) continue;
+        if (block->bytes > largest) largest = block->bytes;
+        if (block->bytes < bytes) continue;
+        cut(heap, i, bytes);
+        block->used = true;
+        heap->used += bytes;
+        *offset = block->offset;
+        return WEFT_OK;
+    }
+    return wf_fail(WEFT_ERR_NO_MEMORY,
+                   "%llu bytes of symmetric memory are wanted, and of %llu bytes %llu are left, "
+                   "%llu of them in one piece; %s makes it larger",
+                   (unsigned long long)wanted, (unsigned long long)heap->bytes,
+                   (unsigned long long)(heap->bytes - heap->used), (unsigned long long)largest,
+                   VENDOR_HEAP_KNOB);
+}
+
+/* The block that OFFSET lies in. */
+static size_t index_of(const struct wf_heap *heap, uint64_t offset)
+{
+    size_t low = 0, high = heap->count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (heap->blocks[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Block I and the next become one, if both are free. */
+static void join_next(struct wf_heap *heap, size_t i)
+{
+    struct wf_heap_block *block = &heap->blocks[i];
+
+    if (i + 1 >= heap->count || block[0].used || block[1].used) return;
+    block->bytes += block[1].bytes;
+    memmove(block + 1, block + 2, (heap->count - i - 2) * sizeof *block);
+    heap->count--;
+}
+
+bool wf_heap_give(struct wf_heap *heap, uint64_t offset)
+{
+    size_t i = index_of(heap, offset);
+
+    if (!heap->blocks[i].used || heap->blocks[i].offset != offset) return false;
+    heap->blocks[i].used = false;
+    heap->used -= heap->blocks[i].bytes;
+    join_next(heap, i);
+    if (i > 0) join_next(heap, i - 1);
+    return true;
+}
+
+const struct wf_heap_block *wf_heap_find(const struct wf_heap *heap, uint64_t offset)
+{
+    const struct wf_heap_block *block;
+
+    if (heap->count == 0 || offset >= heap->bytes) return NULL;
+    block = &heap->blocks[index_of(heap, offset)];
+    return block->used ? block : NULL;
+}

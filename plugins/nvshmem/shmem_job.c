@@ -1,0 +1,259 @@
+/* shmem_job.c - NVSHMEM in this process: begun once, with one arena, and never ended.
+ *
+ * Ending it would be collective, and hang where a rank is gone; the process's end frees all. */
+#include "shmem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wf_job wf_job;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of beginning, and of the heap */
+
+/* ---- how large the arena is ---- */
+
+/* "512M", "4G"; 0 if it is not a size. */
+static uint64_t read_size(const char *text)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+
+    if (end == text) return 0;
+    switch (*end) {
+    case 'k':
+    case 'K':
+        return value << 10;
+    case 'm':
+    case 'M':
+        return value << 20;
+    case 'g':
+    case 'G':
+        return value << 30;
+    default:
+        return *end == '\0' ? value : 0;
+    }
+}
+
+/* An eighth of the device, shared by the ranks that are on it. */
+static uint64_t default_size(const struct wf_comm *comm, uint64_t sharers)
+{
+    uint64_t unit = UINT64_C(2) << 20, bytes = comm->facts.memory / 8 / sharers / unit * unit;
+
+    return bytes > 4 * unit ? bytes : 4 * unit;
+}
+
+static weft_status wish(const struct wf_comm *comm, uint64_t *bytes)
+{
+    const char *asked = wf_host->knob(VENDOR_HEAP_KNOB);
+
+    *bytes = asked != NULL ? read_size(asked) : default_size(comm, 1);
+    if (*bytes < UINT64_C(1) << 20)
+        return wf_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
+                       VENDOR_HEAP_KNOB, asked != NULL ? asked : "");
+    return WEFT_OK;
+}
+
+/* ---- beginning ---- */
+
+/* Settings of the library that suit one host, unless the user has chosen others. */
+static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
+{
+    bool one_host = true;
+    char text[32];
+
+    for (int32_t r = 1; r < comm->size; r++)
+        if (comm->host_ids[r] != comm->host_ids[0]) one_host = false;
+    if (one_host) {
+        setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
+        setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo", 0);
+        setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY", "AF_INET", 0);
+    }
+    setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* none of its collectives are used */
+    snprintf(text, sizeof text, "%llu", (unsigned long long)(bytes + (UINT64_C(64) << 20)));
+    setenv("NVSHMEM_SYMMETRIC_SIZE", text, 0);
+}
+
+weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine)
+{
+    int code = 0;
+
+    *mine = (struct wf_entry){.pe = -1, .control = WK_NOWHERE};
+    pthread_mutex_lock(&lock);
+    if (wf_job.is_begun)
+        *mine = (struct wf_entry){.pe = wf_job.pe, .job = wf_job.number, .heap = wf_job.bytes};
+    pthread_mutex_unlock(&lock);
+    if (mine->pe >= 0) return WEFT_OK;
+    WF_TRY(wish(comm, &mine->heap));
+    set_defaults(comm, mine->heap);
+    if (comm->rank != 0) return WEFT_OK;
+    mine->id.version = SHMEM_VERSION_OF(struct shmem_id);
+    code = wf_shmem.nvshmemx_get_uniqueid(&mine->id);
+    mine->job = wf_now_ns() ^ (uint64_t)comm->facts.process << 40 ^ 1;
+    if (code != 0)
+        return wf_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
+                              "NVSHMEM gave no id to begin with (code %d)", code);
+    return WEFT_OK;
+}
+
+static weft_status refuse(weft_status status)
+{
+    wf_job.refused = status;
+    snprintf(wf_job.reason, sizeof wf_job.reason, "%s", wf_last_text());
+    return status;
+}
+
+static weft_status check_mode(const struct wf_comm *comm)
+{
+    int mode = wf_shmem.nvshmemx_init_status();
+
+    if (mode == SHMEM_LIMITED)
+        return wf_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "several ranks share the device %s, and NVSHMEM allows that only in part here: it "
+            "wants the CUDA MPS daemon (nvidia-cuda-mps-control -d) and, in each rank, "
+            "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of 100 divided by the ranks on the device",
+            comm->facts.uuid);
+    if (mode < SHMEM_INITIALIZED)
+        return wf_fail(WEFT_ERR_DEVICE, "NVSHMEM is not begun, though it said so (state %d)", mode);
+    return WEFT_OK;
+}
+
+static weft_status take_arena(struct wf_comm *comm, uint64_t bytes)
+{
+    wf_job.arena = wf_shmem.nvshmem_malloc(bytes);
+    if (wf_job.arena == NULL)
+        return wf_fail(WEFT_ERR_NO_MEMORY,
+                       "NVSHMEM has no %llu bytes of symmetric memory; %s makes it smaller, "
+                       "NVSHMEM_SYMMETRIC_SIZE (%s) allows more",
+                       (unsigned long long)bytes, VENDOR_HEAP_KNOB,
+                       getenv("NVSHMEM_SYMMETRIC_SIZE"));
+    wf_job.bytes = bytes;
+    wf_job.ordinal = comm->device->ordinal;
+    wf_job.arenas = wf_new((size_t)wf_job.pes * sizeof *wf_job.arenas);
+    if (wf_job.arenas == NULL) return WEFT_ERR_NO_MEMORY;
+    for (int32_t p = 0; p < wf_job.pes; p++)
+        wf_job.arenas[p] = p == wf_job.pe ? wf_job.arena : wf_shmem.nvshmem_ptr(wf_job.arena, p);
+    return wf_heap_open(&wf_job.heap, bytes);
+}
+
+/* Within a scope.  A context that the device's close does not end keeps the arena alive. */
+static weft_status begin(struct wf_comm *comm, const struct wf_entry *all, uint64_t bytes)
+{
+    struct shmem_attributes attributes = {
+        .version = SHMEM_VERSION_OF(struct shmem_attributes),
+        .arguments = {.version = SHMEM_VERSION_OF(struct shmem_arguments),
+                      .id = {.version = SHMEM_VERSION_OF(struct shmem_id_arguments)}}};
+    struct shmem_id id = all[0].id;
+    void *context = NULL;
+    int code;
+
+    WF_TRY(wf_gpu_check(wf_gpu.context_retain(&context, comm->device->handle),
+                        "taking the device into use"));
+    code = wf_shmem.nvshmemx_set_attr_uniqueid_args(comm->rank, comm->size, &id, &attributes);
+    if (code == 0) code = wf_shmem.nvshmemx_hostlib_init_attr(SHMEM_WITH_UNIQUE_ID, &attributes);
+    if (code != 0)
+        return wf_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
+                              "NVSHMEM could not be begun (code %d); NVSHMEM_DEBUG=WARN makes it "
+                              "say why",
+                              code);
+    wf_job.pe = wf_shmem.nvshmem_my_pe();
+    wf_job.pes = wf_shmem.nvshmem_n_pes();
+    wf_job.number = all[0].job;
+    WF_TRY(check_mode(comm));
+    return take_arena(comm, bytes);
+}
+
+static weft_status begin_once(struct wf_comm *comm, const struct wf_entry *all)
+{
+    uint64_t bytes = all[0].heap;
+    struct wf_scope scope;
+    weft_status status;
+
+    for (int32_t r = 1; r < comm->size; r++)
+        if (all[r].heap < bytes) bytes = all[r].heap;
+    WF_TRY(wf_enter(comm->device, &scope));
+    pthread_mutex_lock(&lock);
+    status = begin(comm, all, bytes);
+    wf_job.is_begun = true;
+    if (status != WEFT_OK) refuse(status);
+    pthread_mutex_unlock(&lock);
+    wf_leave(&scope);
+    return status;
+}
+
+/* Some ranks are in a job: all must be, and in the same one. */
+static weft_status check_same(const struct wf_comm *comm, const struct wf_entry *all)
+{
+    for (int32_t r = 0; r < comm->size; r++) {
+        if (all[r].pe >= 0 && all[0].pe >= 0 && all[r].job == all[0].job) continue;
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "ranks %d and %d did not begin NVSHMEM together, and a process can do so "
+                       "only once: the first communicator must hold all ranks that later ones do",
+                       comm->world_ranks[0], comm->world_ranks[r]);
+    }
+    if (wf_job.refused != WEFT_OK) return wf_fail(wf_job.refused, "%s", wf_job.reason);
+    return WEFT_OK;
+}
+
+weft_status wf_job_join(struct wf_comm *comm, const struct wf_entry *all)
+{
+    bool any_begun = false;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (all[r].pe >= 0) any_begun = true;
+    return any_begun ? check_same(comm, all) : begin_once(comm, all);
+}
+
+/* ---- the arena ---- */
+
+weft_status wf_arena_take(uint64_t bytes, void **pointer)
+{
+    uint64_t offset = 0;
+    weft_status status;
+
+    pthread_mutex_lock(&lock);
+    status = wf_heap_take(&wf_job.heap, bytes, &offset);
+    pthread_mutex_unlock(&lock);
+    if (status == WEFT_OK) *pointer = wf_job.arena + offset;
+    return status;
+}
+
+static bool is_inside(const void *pointer)
+{
+    const char *at = pointer;
+
+    return wf_job.arena != NULL && at >= wf_job.arena && at < wf_job.arena + wf_job.bytes;
+}
+
+bool wf_arena_give(void *pointer)
+{
+    bool given;
+
+    if (!is_inside(pointer)) return false;
+    pthread_mutex_lock(&lock);
+    given = wf_heap_give(&wf_job.heap, (uint64_t)((char *)pointer - wf_job.arena));
+    pthread_mutex_unlock(&lock);
+    return given;
+}
+
+bool wf_arena_block(const void *pointer, void **base, uint64_t *bytes)
+{
+    const struct wf_heap_block *block;
+
+    if (!is_inside(pointer)) return false;
+    pthread_mutex_lock(&lock);
+    block = wf_heap_find(&wf_job.heap, (uint64_t)((const char *)pointer - wf_job.arena));
+    if (block != NULL) {
+        *base = wf_job.arena + block->offset;
+        *bytes = block->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return block != NULL;
+}
+
+bool wf_arena_holds(const void *pointer, uint64_t bytes, uint64_t *offset)
+{
+    if (!is_inside(pointer)) return false;
+    *offset = (uint64_t)((const char *)pointer - wf_job.arena);
+    return bytes <= wf_job.bytes - *offset;
+}

@@ -1,0 +1,212 @@
+/* shmem_life.c - errors that stay, aborting, and the end.
+ *
+ * Kernels that wait give up by themselves after the time limit, or when the host sets the abort
+ * flag, and write why into pinned memory.  A communicator that failed leaves its arena memory
+ * behind: peers that have not noticed yet may still write there. */
+#include "shmem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text)
+{
+    weft_status none = WEFT_OK;
+
+    pthread_mutex_lock(&comm->lock);
+    if (atomic_load(&comm->error) == WEFT_OK)
+        snprintf(comm->error_text, sizeof comm->error_text, "%s",
+                 text != NULL ? text : wf_last_text());
+    atomic_compare_exchange_strong(&comm->error, &none, status);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+/* What a kernel reported, in words. */
+static weft_status explain(const struct wf_comm *comm, const struct wk_report *report, char *out,
+                           size_t size)
+{
+    double seconds = (double)comm->timeout_ns / 1e9;
+    int me = comm->world_ranks[comm->rank];
+    int peer = report->peer < (uint64_t)comm->size ? comm->world_ranks[report->peer] : -1;
+    unsigned long long have = report->have, want = report->want;
+
+    switch (report->reason) {
+    case WK_NOT_READY:
+        snprintf(out, size, "rank %d did not come to operation %llu within %.3f s", peer, want,
+                 seconds);
+        return WEFT_ERR_TIMEOUT;
+    case WK_NOT_DONE:
+        snprintf(out, size, "rank %d did not end operation %llu within %.3f s", peer, want,
+                 seconds);
+        return WEFT_ERR_TIMEOUT;
+    case WK_NO_LETTER:
+        snprintf(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want, me,
+                 seconds);
+        return WEFT_ERR_TIMEOUT;
+    case WK_NOT_TAKEN:
+        snprintf(out, size, "rank %d did not receive message %llu of rank %d within %.3f s", peer,
+                 want, me, seconds);
+        return WEFT_ERR_TIMEOUT;
+    case WK_WRONG_BYTES:
+        snprintf(out, size, "rank %d sent a message of %llu bytes, and rank %d receives %llu", peer,
+                 have, me, want);
+        return WEFT_ERR_MISMATCH;
+    case WK_NO_SIGNAL:
+        snprintf(out, size,
+                 "signal %llu of rank %d stayed at %llu, compared with %llu, until the "
+                 "time limit",
+                 (unsigned long long)report->peer, me, have, want);
+        return WEFT_ERR_TIMEOUT;
+    default:
+        snprintf(out, size, "it was aborted");
+        return WEFT_ERR_ABORTED;
+    }
+}
+
+/* Take over what a kernel has found. */
+static void look_at_report(struct wf_comm *comm)
+{
+    struct wk_report copy;
+    char text[256];
+
+    if (comm->report == NULL || atomic_load(&comm->error) != WEFT_OK) return;
+    copy.reason = __atomic_load_n(&comm->report->reason, __ATOMIC_ACQUIRE);
+    if (copy.reason == WK_FINE) return;
+    copy.peer = comm->report->peer;
+    copy.have = comm->report->have;
+    copy.want = comm->report->want;
+    wf_comm_stick(comm, explain(comm, &copy, text, sizeof text), text);
+}
+
+weft_status wf_comm_stuck(struct wf_comm *comm)
+{
+    char text[sizeof comm->error_text];
+    weft_status status;
+
+    look_at_report(comm);
+    status = atomic_load_explicit(&comm->error, memory_order_acquire);
+    if (status == WEFT_OK) return WEFT_OK;
+    pthread_mutex_lock(&comm->lock);
+    memcpy(text, comm->error_text, sizeof text);
+    pthread_mutex_unlock(&comm->lock);
+    return wf_fail(status, "the communicator %s can do no more: %s", comm->name, text);
+}
+
+weft_status wf_comm_usable(struct wf_comm *comm)
+{
+    if (!comm->is_ready)
+        return wf_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", comm->name);
+    return wf_comm_stuck(comm);
+}
+
+weft_status wf_comm_async_error(void *made)
+{
+    return wf_comm_stuck(made);
+}
+
+static void set_abort(struct wf_comm *comm)
+{
+    if (comm->report != NULL) __atomic_store_n(&comm->report->abort, 1, __ATOMIC_RELEASE);
+}
+
+void wf_comm_abort(void *made)
+{
+    struct wf_comm *comm = made;
+
+    if (comm == NULL) return;
+    look_at_report(comm);
+    wf_comm_stick(comm, WEFT_ERR_ABORTED, "it was aborted");
+    set_abort(comm);
+}
+
+/* ---- reports ---- */
+
+/* Freeing pinned memory would wait for the device, so what is no longer used is kept for others. */
+static struct {
+    pthread_mutex_t lock;
+    struct wk_report *spare[64];
+    size_t count;
+} reports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+weft_status wf_report_take(struct wf_comm *comm)
+{
+    void *report = NULL;
+
+    pthread_mutex_lock(&reports.lock);
+    if (reports.count > 0) report = reports.spare[--reports.count];
+    pthread_mutex_unlock(&reports.lock);
+    if (report == NULL)
+        WF_TRY(wf_gpu_allocate(comm->device, sizeof *comm->report, WEFT_MEMORY_PINNED, &report));
+    memset(report, 0, sizeof *comm->report);
+    comm->report = report;
+    return WEFT_OK;
+}
+
+void wf_report_give(struct wf_comm *comm)
+{
+    bool kept;
+
+    if (comm->report == NULL) return;
+    pthread_mutex_lock(&reports.lock);
+    kept = reports.count < WF_COUNT(reports.spare);
+    if (kept) reports.spare[reports.count++] = comm->report;
+    pthread_mutex_unlock(&reports.lock);
+    if (!kept && wf_gpu_free(comm->device, comm->report) != WEFT_OK)
+        wf_log(1, "a communicator's memory could not be freed: %s", wf_last_text());
+    comm->report = NULL;
+}
+
+/* ---- the end ---- */
+
+/* Kernels see the abort flag, so this does not last. */
+static void await_last(struct wf_comm *comm)
+{
+    uint64_t began = wf_now_ns();
+    struct wf_scope scope;
+
+    if (comm->last == NULL || wf_enter(comm->device, &scope) != WEFT_OK) return;
+    while (wf_gpu.event_query(comm->last) == GPU_NOT_READY)
+        wf_pause(began);
+    wf_gpu.event_destroy(comm->last);
+    if (comm->side != NULL) wf_gpu.stream_destroy(comm->side);
+    wf_leave(&scope);
+}
+
+static void free_memory(struct wf_comm *comm, void *memory)
+{
+    if (memory != NULL && wf_pe_free(comm->device, memory) != WEFT_OK)
+        wf_log(1, "a communicator's memory could not be freed: %s", wf_last_text());
+}
+
+void wf_comm_destroy(void *made)
+{
+    struct wf_comm *comm = made;
+    bool cleanly;
+
+    if (comm == NULL) return;
+    look_at_report(comm);
+    cleanly = atomic_load(&comm->error) == WEFT_OK;
+    set_abort(comm);
+    await_last(comm);
+    wf_windows_drop(comm, cleanly);
+    if (cleanly) {
+        free_memory(comm, comm->control);
+        free_memory(comm, comm->send_stage.memory);
+        free_memory(comm, comm->recv_stage.memory);
+        free_memory(comm, comm->match_memory);
+        for (size_t i = 0; i < comm->retired_count; i++)
+            free_memory(comm, comm->retired[i]);
+    }
+    free_memory(comm, comm->device_peers);
+    free_memory(comm, comm->table);
+    wf_report_give(comm);
+    for (size_t i = 0; i < comm->op_count; i++)
+        wf_delete(comm->ops[i].arrays);
+    wf_delete(comm->ops);
+    wf_delete(comm->retired);
+    wf_delete(comm->peers);
+    wf_delete(comm->host_ids);
+    wf_delete(comm->world_ranks);
+    pthread_mutex_destroy(&comm->lock);
+    wf_delete(comm);
+}

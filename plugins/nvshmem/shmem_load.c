@@ -1,0 +1,99 @@
+/* shmem_load.c - opening NVSHMEM and its bootstrap module, and saying what is missing. */
+#include "shmem.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wf_shmem_api wf_shmem;
+struct wf_library wf_shmem_library;
+
+#define REQUIRED true
+#define OPTIONAL false
+static const struct wf_symbol symbols[] = {
+#define SHMEM(need, type, symbol, arguments) {#symbol, (void **)(void *)&wf_shmem.symbol, need},
+#include "shmem_api.def"
+#undef SHMEM
+};
+
+/* The library opens its bootstrap module by name, and ends in a failure that is hard to read if
+ * there is none. */
+static weft_status find_bootstrap(void)
+{
+    const char *given = getenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN");
+    const char *slash = strrchr(wf_shmem_library.path, '/');
+    char beside[512];
+    void *handle;
+
+    snprintf(beside, sizeof beside, "%.*s/%s",
+             slash != NULL ? (int)(slash - wf_shmem_library.path) : 0, wf_shmem_library.path,
+             VENDOR_BOOTSTRAP);
+    if (given != NULL) {
+        handle = dlopen(given, RTLD_NOW | RTLD_LOCAL);
+    } else {
+        handle = slash != NULL ? dlopen(beside, RTLD_NOW | RTLD_LOCAL) : NULL;
+        if (handle != NULL) setenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN", beside, 0);
+        if (handle == NULL) handle = dlopen(VENDOR_BOOTSTRAP, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (handle != NULL) return WEFT_OK; /* stays open for the library */
+    return wf_fail(WEFT_ERR_NO_LIBRARY,
+                   "%s, through which NVSHMEM's processes find each other, cannot be opened: it is "
+                   "neither beside %s nor on the library search path",
+                   given != NULL ? given : VENDOR_BOOTSTRAP, wf_shmem_library.path);
+}
+
+static weft_status open_library(void)
+{
+    static const char *const names[] = {VENDOR_SHMEM_LIBRARY};
+    const char *missing;
+
+    WF_TRY(wf_library_open(&wf_shmem_library, VENDOR_SHMEM_KNOB, names, 1, VENDOR_SHMEM_WHEEL));
+    missing = wf_library_resolve(&wf_shmem_library, symbols, WF_COUNT(symbols));
+    if (missing != NULL)
+        return wf_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s; NVSHMEM 3 is needed",
+                       wf_shmem_library.path, missing);
+    return find_bootstrap();
+}
+
+weft_status wf_shmem_load(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool is_loaded;
+    weft_status status = WEFT_OK;
+
+    pthread_mutex_lock(&lock);
+    if (!is_loaded) status = open_library();
+    is_loaded = status == WEFT_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void write_library(char *out, size_t size)
+{
+    int major = 0, minor = 0, patch = 0;
+    char driver[64];
+
+    if (wf_shmem.nvshmemx_vendor_get_version_info != NULL)
+        wf_shmem.nvshmemx_vendor_get_version_info(&major, &minor, &patch);
+    wf_vendor_version_text(driver, sizeof driver);
+    snprintf(out, size, "%s (NVSHMEM %d.%d.%d), %s", wf_shmem_library.path, major, minor, patch,
+             driver);
+}
+
+weft_status wf_shmem_probe(weft_probe *out)
+{
+    weft_probe probe = {.struct_size = sizeof probe, .score = 290};
+    int count = 0;
+
+    WF_TRY(wf_gpu_load(&count));
+    WF_TRY(wf_shmem_load());
+    if (wf_vendor_image(0) == NULL && wf_host->knob(VENDOR_KERNELS_KNOB) == NULL)
+        return wf_fail(WEFT_ERR_NO_LIBRARY,
+                       "the plugin was built without nvcc, so it has no kernels, and %s names none",
+                       VENDOR_KERNELS_KNOB);
+    probe.device_count = (uint32_t)count;
+    write_library(probe.library, sizeof probe.library);
+    wf_answer(out, &probe, sizeof probe);
+    return WEFT_OK;
+}

@@ -1,0 +1,152 @@
+/* shmem_pull.c - a redistribution in one pass: a kernel reads what this rank wants out of its
+ * peers' memory, straight to its place, reduced on the way where there are several holders. */
+#include "shmem.h"
+
+#include <string.h>
+
+/* A pull, checked. */
+struct pull {
+    weft_pull_args args;
+    uint32_t holders, source_count;
+    struct wf_region_set sets[WF_REGION_SETS];
+    uint32_t set_count;
+    uint64_t send_bytes; /* that peers may read, as far as is known */
+};
+
+static weft_status check_kinds(const struct wf_comm *comm, const struct pull *pull)
+{
+    const weft_pull_args *args = &pull->args;
+    uint32_t element = wf_regions_element(args->regions);
+
+    if (wf_dtype_bytes(args->dtype) == 0)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: dtype %u is unknown", args->dtype);
+    if (pull->holders > 1 &&
+        (args->reduction >= WEFT_REDUCE_COUNT || args->reduction == WEFT_REDUCE_PREMUL_SUM ||
+         !wf_reduction_defined(args->reduction, args->dtype)))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: there is no reduction %u of dtype %u",
+                       args->reduction, args->dtype);
+    if (wf_dtype_bytes(args->dtype) != element)
+        return wf_fail(WEFT_ERR_INVALID, "pull: dtype %u in a list of %u-byte elements",
+                       args->dtype, element);
+    if (pull->holders > (uint32_t)comm->size)
+        return wf_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders, comm->size);
+    if (comm->depth > 0) return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+    return WEFT_OK;
+}
+
+static weft_status check(const struct wf_comm *comm, const weft_pull_args *given, struct pull *pull)
+{
+    weft_pull_args *args = &pull->args;
+    uint64_t offset;
+
+    wf_read(args, given, sizeof *args);
+    if (args->regions == NULL) return wf_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
+    pull->holders = args->holders > 0 ? args->holders : 1;
+    WF_TRY(check_kinds(comm, pull));
+    pull->source_count = wf_regions_sources(args->regions);
+    if (pull->source_count == 0) return WEFT_OK;
+    pull->source_count += pull->holders - 1;
+    if (args->sources == NULL || args->recv == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
+                       args->recv == NULL ? "recv" : "sources");
+    for (uint32_t i = 0; i < pull->source_count; i++)
+        if (args->sources[i] < 0 || args->sources[i] >= comm->size)
+            return wf_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks", args->sources[i],
+                           comm->size);
+    if (wf_arena_holds(args->recv, 1, &offset)) return WEFT_OK;
+    return wf_gpu_usable(args->recv, "the target of a pull");
+}
+
+/* From SEND to the end of its allocation, since peers do not say how much they read. */
+static weft_status find_send(const struct wf_comm *comm, struct pull *pull)
+{
+    const char *send = pull->args.send;
+    void *base = NULL;
+    uint64_t bytes = 0;
+    weft_pointer_info info = {.struct_size = sizeof info};
+
+    if (send == NULL) return WEFT_OK;
+    if (!wf_arena_block(send, &base, &bytes)) {
+        WF_TRY(wf_gpu_usable(send, "the source of a pull"));
+        WF_TRY(wf_gpu_query_pointer(comm->device, send, &info));
+        base = info.base;
+        bytes = info.bytes;
+    }
+    pull->send_bytes = (uint64_t)((const char *)base + bytes - send);
+    return WEFT_OK;
+}
+
+static weft_status launch(struct wf_comm *comm, const struct pull *pull, const struct wf_meet *meet,
+                          const struct wf_region_set *set)
+{
+    struct wk_pull_args args = {.meeting = meet->meeting,
+                                .regions = set->regions,
+                                .tiles = set->tiles,
+                                .reduction = pull->args.reduction,
+                                .size = pull->holders,
+                                .word = set->word};
+
+    if (pull->holders > 1)
+        return wf_onesided_launch(comm, WF_PULL_REDUCE, pull->args.dtype, set->tile_count, &args,
+                                  meet->stream);
+    return wf_onesided_launch(comm, set->is_turned ? WF_PULL_TURNED : WF_PULL, set->word,
+                              set->tile_count, &args, meet->stream);
+}
+
+static weft_status run(struct wf_comm *comm, struct pull *pull, struct wf_meet *meet)
+{
+    uint64_t blocks = pull->set_count == 1 ? pull->sets[0].tile_count : 1;
+
+    if (pull->set_count <= 1 && wf_meet_is_small(comm, meet, blocks)) {
+        wf_meet_fuse(comm, meet, blocks);
+        if (pull->set_count == 1) return launch(comm, pull, meet, &pull->sets[0]);
+        return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
+    }
+    WF_TRY(wf_meet_open(comm, meet));
+    for (uint32_t i = 0; i < pull->set_count; i++)
+        WF_TRY(launch(comm, pull, meet, &pull->sets[i]));
+    return wf_meet_close(comm, meet);
+}
+
+/* Sources are offered 16-byte aligned, so the target decides how wide words are. */
+static void choose_sets(struct pull *pull)
+{
+    uintptr_t bits = (uintptr_t)pull->args.recv | 16;
+    uint32_t alignment = (uint32_t)(bits & (UINT64_C(0) - bits));
+
+    pull->set_count = wf_regions_sets(pull->args.regions, alignment, pull->holders > 1, pull->sets);
+}
+
+static weft_status start(struct wf_comm *comm, struct pull *pull)
+{
+    gpu_stream stream = wf_native(pull->args.stream);
+    struct wf_meet meet = wf_meet_make(comm, stream);
+    weft_status status;
+
+    meet.meeting.local = (uintptr_t)pull->args.recv;
+    meet.meeting.listed = pull->source_count;
+    meet.list = pull->args.sources;
+    choose_sets(pull);
+    WF_TRY(find_send(comm, pull));
+    WF_TRY(wf_turn_begin(comm, stream));
+    status =
+        wf_stage_send(comm, pull->args.send, pull->send_bytes, false, stream, &meet.meeting.send);
+    if (status == WEFT_OK) status = run(comm, pull, &meet);
+    wf_turn_end(comm, stream);
+    return status == WEFT_OK ? status : wf_comm_stick(comm, status, NULL);
+}
+
+weft_status wf_comm_pull(void *made, const weft_pull_args *args)
+{
+    struct wf_comm *comm = made;
+    struct wf_scope scope;
+    struct pull pull = {0};
+    weft_status status;
+
+    WF_TRY(wf_comm_usable(comm));
+    WF_TRY(wf_enter(comm->device, &scope));
+    status = check(comm, args, &pull);
+    if (status == WEFT_OK) status = start(comm, &pull);
+    wf_leave(&scope);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* nvshmem.c - libnvshmem_host.so.3, as far as weft calls it: processes that find each other through
+ * a file in shared memory, and a heap of which each maps everyone's part.
+ *
+ * The environment can make it fail: STANDIN_LIMITED=1 (several processes on a device without MPS),
+ * STANDIN_BEGIN=CODE (beginning fails), STANDIN_HEAP=BYTES (all the symmetric memory there is),
+ * STANDIN_FAR=1 (no process reaches another's memory). */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+/* clang-format off */
+#define API(type, name, ...)                                                                       \
+    __attribute__((visibility("default"))) type name(__VA_ARGS__);                                 \
+    __attribute__((visibility("default"))) type name(__VA_ARGS__)
+/* clang-format on */
+
+enum { MOST_PES = 64, NOT_BEGUN = 0, BEGUN = 2, LIMITED = 3 };
+
+struct id {
+    int version;
+    char name[124];
+};
+
+struct attributes {
+    int version;
+    void *mpi_comm;
+    int arguments_version, gap, id_version, other_gap;
+    struct id *id;
+    int rank, ranks;
+    char reserved[96];
+};
+_Static_assert(sizeof(struct attributes) == 144, "as the library has it");
+
+/* Shared by all processes of a job. */
+struct board {
+    _Atomic uint32_t arrived, rounds;
+    _Atomic uint64_t sizes[MOST_PES];
+};
+
+static struct {
+    int state, pe, pes, pieces;
+    char name[124];
+    struct board *board;
+    char *heap[MOST_PES]; /* the one piece that weft takes */
+    size_t bytes;
+} job;
+
+static long setting(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+
+    return text != NULL && text[0] != '\0' ? strtol(text, NULL, 0) : otherwise;
+}
+
+/* Device memory to the stand-in of the driver, too. */
+static void tell_device(void *memory, size_t bytes)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    int (*adopt)(void *, size_t) = NULL;
+
+    if (library != NULL) *(void **)(void *)&adopt = dlsym(library, "standin_adopt");
+    if (adopt == NULL || adopt(memory, bytes) != 0) abort();
+}
+
+static void *map_file(const char *name, size_t bytes)
+{
+    int file = shm_open(name, O_RDWR | O_CREAT, 0600);
+    void *memory = MAP_FAILED;
+
+    if (file >= 0 && ftruncate(file, (off_t)bytes) == 0)
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file >= 0) close(file);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+static void meet(void)
+{
+    uint32_t round = atomic_load(&job.board->rounds);
+
+    if (atomic_fetch_add(&job.board->arrived, 1) + 1 == (uint32_t)job.pes) {
+        atomic_store(&job.board->arrived, 0);
+        atomic_fetch_add(&job.board->rounds, 1);
+    }
+    while (atomic_load(&job.board->rounds) == round)
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+/* ---- beginning ---- */
+
+API(int, nvshmemx_get_uniqueid, struct id *id)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (id->version != (1 << 16) + (int)sizeof *id) return 1;
+    snprintf(id->name, sizeof id->name, "/weft-standin-nvshmem-%d-%lld", (int)getpid(),
+             (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+    return 0;
+}
+
+API(int, nvshmemx_set_attr_uniqueid_args, int rank, int ranks, struct id *id,
+    struct attributes *attributes)
+{
+    if (attributes->version != (1 << 16) + (int)sizeof *attributes) return 1;
+    attributes->id = id;
+    attributes->rank = rank;
+    attributes->ranks = ranks;
+    return 0;
+}
+
+API(int, nvshmemx_hostlib_init_attr, unsigned flags, struct attributes *attributes)
+{
+    if (setting("STANDIN_BEGIN", 0) != 0) return (int)setting("STANDIN_BEGIN", 0);
+    if (flags != 8 || job.state != NOT_BEGUN || attributes->ranks > MOST_PES) return 7;
+    snprintf(job.name, sizeof job.name, "%s", attributes->id->name);
+    job.pe = attributes->rank;
+    job.pes = attributes->ranks;
+    job.board = map_file(job.name, sizeof *job.board);
+    if (job.board == NULL) return 2;
+    meet();
+    if (job.pe == 0) shm_unlink(job.name);
+    job.state = setting("STANDIN_LIMITED", 0) != 0 && job.pes > 1 ? LIMITED : BEGUN;
+    return 0;
+}
+
+API(int, nvshmemx_init_status, void)
+{
+    return job.state;
+}
+
+API(int, nvshmem_my_pe, void)
+{
+    return job.state != NOT_BEGUN ? job.pe : -1;
+}
+
+API(int, nvshmem_n_pes, void)
+{
+    return job.state != NOT_BEGUN ? job.pes : -1;
+}
+
+API(void, nvshmemx_vendor_get_version_info, int *major, int *minor, int *patch)
+{
+    *major = 3;
+    *minor = 4;
+    *patch = 5;
+}
+
+/* ---- memory ---- */
+
+static void piece_name(int pe, char *out, size_t size)
+{
+    snprintf(out, size, "%s-%d", job.name, pe);
+}
+
+/* As many bytes everywhere: the real one asks that too. */
+static bool sizes_agree(size_t bytes)
+{
+    atomic_store(&job.board->sizes[job.pe], bytes);
+    meet();
+    for (int p = 0; p < job.pes; p++)
+        if (atomic_load(&job.board->sizes[p]) != bytes) return false;
+    return true;
+}
+
+API(void *, nvshmem_malloc, size_t bytes)
+{
+    char name[160];
+
+    if (job.state == NOT_BEGUN || job.pieces > 0 || !sizes_agree(bytes) ||
+        bytes > (size_t)setting("STANDIN_HEAP", 1L << 30))
+        return NULL;
+    piece_name(job.pe, name, sizeof name);
+    job.heap[job.pe] = map_file(name, bytes);
+    meet();
+    for (int p = 0; p < job.pes; p++) {
+        piece_name(p, name, sizeof name);
+        if (p != job.pe) job.heap[p] = map_file(name, bytes);
+        if (job.heap[p] == NULL) return NULL;
+        tell_device(job.heap[p], bytes);
+    }
+    meet();
+    piece_name(job.pe, name, sizeof name);
+    shm_unlink(name);
+    job.bytes = bytes;
+    job.pieces = 1;
+    return job.heap[job.pe];
+}
+
+API(void *, nvshmem_ptr, const void *address, int pe)
+{
+    const char *at = address, *own = job.heap[job.pe];
+
+    if (pe < 0 || pe >= job.pes || own == NULL || at < own || at >= own + job.bytes) return NULL;
+    if (pe != job.pe && setting("STANDIN_FAR", 0) != 0) return NULL;
+    return job.heap[pe] + (at - own);
+}
