@@ -92,6 +92,7 @@ struct weft_context {
     const weft_plugin *symm_plugin; /* symmetric memory's: PLUGIN, a second one, or NULL */
     void *symm_device;              /* DEVICE, or the second plugin's own */
     char symm_reason[1024];         /* why there is none */
+    struct wf_wrapped *wrapped;     /* the vendor's streams as the second plugin's */
     int32_t rank, size, local_rank, local_size;
     uint64_t *host_ids; /* one per rank */
     uint64_t job;

@@ -166,6 +166,7 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
         wf_text_add(&text, "weft_symm_wait on %s: rank %d waited %.3f s for %s", symm->comm->name,
                     symm->comm->context->rank, (double)timeout_ns * 1e-9, words.data);
         wf_comm_break(symm->carrier, status, text.failed ? "out of memory" : text.data);
+        wf_symm_tell(symm->carrier, text.failed ? "out of memory" : text.data);
         status = wf_comm_stuck(symm->carrier);
     } else {
         wf_text_add(&text, "weft_symm_wait for %s", words.data);

@@ -87,9 +87,54 @@ weft_status wf_symm_carrier(weft_comm *comm, uint64_t number, weft_comm **out)
     return WEFT_OK;
 }
 
+/* ---- streams ---- */
+
+/* The vendor's stream, and what the second plugin calls it. */
+struct wf_wrapped {
+    struct wf_wrapped *next;
+    void *native, *stream;
+};
+
+/* Wrapped once: streams are many calls' worth.  The context's lock is held. */
+static weft_status wrap(weft_context *context, void *native, void **out)
+{
+    struct wf_wrapped *wrapped = context->wrapped;
+    weft_status status;
+
+    while (wrapped != NULL && wrapped->native != native)
+        wrapped = wrapped->next;
+    if (wrapped == NULL) {
+        wrapped = wf_alloc(sizeof *wrapped);
+        if (wrapped == NULL) return wf_fail_memory(sizeof *wrapped);
+        wrapped->native = native;
+        status = context->symm_plugin->device->stream_wrap(context->symm_device, native,
+                                                           &wrapped->stream);
+        if (status != WEFT_OK) {
+            wf_free(wrapped);
+            return status;
+        }
+        wrapped->next = context->wrapped;
+        context->wrapped = wrapped;
+    }
+    *out = wrapped->stream;
+    return WEFT_OK;
+}
+
+static void unwrap_all(weft_context *context)
+{
+    while (context->wrapped != NULL) {
+        struct wf_wrapped *wrapped = context->wrapped;
+
+        context->wrapped = wrapped->next;
+        context->symm_plugin->device->stream_destroy(context->symm_device, wrapped->stream);
+        wf_free(wrapped);
+    }
+}
+
 weft_status wf_symm_stream(const weft_symm *symm, weft_stream *stream, void **out)
 {
     weft_context *context = symm->comm->context;
+    weft_status status;
     void *native;
 
     if (stream == NULL || symm->carrier == symm->comm) {
@@ -102,7 +147,10 @@ weft_status wf_symm_stream(const weft_symm *symm, weft_stream *stream, void **ou
                        "symmetric memory on %s is of %s, which has no use for a stream of %s; the "
                        "default stream, NULL, serves both",
                        symm->comm->name, symm->plugin->name, context->plugin->name);
-    return symm->plugin->device->stream_wrap(symm->device, native, out);
+    pthread_mutex_lock(&context->lock);
+    status = wrap(context, native, out);
+    pthread_mutex_unlock(&context->lock);
+    return status;
 }
 
 /* ---- beginning and ending with the context ---- */
@@ -153,6 +201,7 @@ weft_status wf_symm_begin(weft_context *context)
 
 void wf_symm_end(weft_context *context)
 {
+    unwrap_all(context);
     if (context->symm_device != NULL && context->symm_device != context->device)
         context->symm_plugin->device->close(context->symm_device);
     context->symm_device = NULL;

@@ -46,6 +46,8 @@ void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait);
 /* "channel 2 of rank 1 to be >= 5"; ranks as the world counts them. */
 void wf_symm_print_wait(const weft_symm *symm, const struct wf_symm_wait *wait,
                         struct wf_text *out);
+/* A wait ran out here, for the reason in TEXT: the other ranks are not to wait for this one. */
+void wf_symm_tell(const weft_comm *carrier, const char *text);
 /* This rank's slot for what rank FROM signals on CHANNEL, where the host may look: host_memory. */
 uint64_t wf_symm_slot(const weft_symm *symm, uint32_t channel, int32_t from);
 bool wf_symm_compare(uint32_t compare, uint64_t have, uint64_t want);

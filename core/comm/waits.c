@@ -104,8 +104,8 @@ static bool waits_on(const weft_symm *symm, const void *stream, bool any)
     return found;
 }
 
-/* The communicator that failed, of those whose windows have waits on STREAM; *PENDING are left. */
-static weft_comm *find_failed(weft_context *context, const void *stream, bool any,
+/* What failed, of what has waits on STREAM; *PENDING are left. */
+static weft_symm *find_failed(weft_context *context, const void *stream, bool any,
                               weft_status *status, uint64_t *pending)
 {
     for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
@@ -114,7 +114,7 @@ static weft_comm *find_failed(weft_context *context, const void *stream, bool an
             continue;
         }
         *status = symm->carrier->table->async_error(symm->carrier->handle);
-        if (*status != WEFT_OK) return symm->carrier;
+        if (*status != WEFT_OK) return symm;
         if (!any) forget_waits(symm, stream);
         *pending += symm->wait_count;
     }
@@ -124,14 +124,16 @@ static weft_comm *find_failed(weft_context *context, const void *stream, bool an
 weft_status wf_symm_settle(weft_context *context, const void *stream, bool any)
 {
     weft_status status = WEFT_OK;
-    weft_comm *carrier;
+    weft_comm *carrier = NULL;
+    weft_symm *failed;
     uint64_t pending = 0;
 
     if (atomic_load_explicit(&context->noted_waits, memory_order_relaxed) == 0) return WEFT_OK;
     pthread_mutex_lock(&context->lock);
-    carrier = find_failed(context, stream, any, &status, &pending);
-    if (carrier == NULL)
-        atomic_store_explicit(&context->noted_waits, pending, memory_order_relaxed);
+    failed = find_failed(context, stream, any, &status, &pending);
+    if (failed == NULL) atomic_store_explicit(&context->noted_waits, pending, memory_order_relaxed);
+    if (failed != NULL) carrier = failed->carrier;
+    if (failed != NULL && status != WEFT_ERR_TIMEOUT) failed->wait_count = 0; /* told once */
     pthread_mutex_unlock(&context->lock);
     if (carrier == NULL) return WEFT_OK;
     if (status == WEFT_ERR_TIMEOUT) return wf_symm_waited(context, status, any ? NULL : stream);
@@ -142,14 +144,16 @@ weft_status wf_symm_waited(weft_context *context, weft_status status, const void
 {
     struct wf_text text = {0};
     weft_comm *carrier = NULL;
-    char words[1024];
+    char words[1024] = "out of memory";
 
     pthread_mutex_lock(&context->lock);
-    for (const weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
+    for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
         size_t before = text.length;
 
         list_suspects(symm, stream, &text);
-        if (carrier == NULL && text.length > before) carrier = symm->carrier;
+        if (text.length == before) continue;
+        if (carrier == NULL) carrier = symm->carrier;
+        symm->wait_count = 0; /* told once */
     }
     if (carrier != NULL && !text.failed) {
         snprintf(words, sizeof words, "weft_symm_wait on %s: rank %d waited for %s: %s",
@@ -159,5 +163,13 @@ weft_status wf_symm_waited(weft_context *context, weft_status status, const void
     }
     pthread_mutex_unlock(&context->lock);
     wf_text_free(&text);
+    if (carrier != NULL) wf_symm_tell(carrier, words);
     return status;
+}
+
+void wf_symm_tell(const weft_comm *carrier, const char *text)
+{
+    if (carrier->context->client != NULL && carrier->size > 1)
+        wf_client_abort(carrier->context->client, carrier->number, carrier->world_ranks,
+                        carrier->size, text);
 }

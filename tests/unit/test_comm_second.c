@@ -7,6 +7,7 @@ static uint64_t second_features;
 static const char *second_uuid;
 static int second_devices;
 static void *wrapped;
+static int wraps;
 
 static weft_status second_open(const weft_device_options *options, void **device)
 {
@@ -35,8 +36,16 @@ static weft_status second_wrap(void *device, void *native, void **stream)
 {
     (void)device;
     wrapped = native;
-    *stream = native;
+    wraps++;
+    *stream = &wraps;
     return WEFT_OK;
+}
+
+static void second_stream_destroy(void *device, void *stream)
+{
+    (void)device;
+    (void)stream;
+    wraps--;
 }
 
 static weft_device_table second_device;
@@ -186,11 +195,16 @@ START_TEST(streams_go_over_as_the_vendors)
     ck_assert_int_eq(weft_symm_fence(symm, stream), WEFT_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "second, which has no use for a stream of"));
     second_device.stream_wrap = second_wrap;
+    second_device.stream_destroy = second_stream_destroy;
+    wraps = 0;
     ck_assert_int_eq(weft_symm_fence(symm, stream), WEFT_OK);
     ck_assert_ptr_eq(wrapped, stream);
+    ck_assert_int_eq(weft_symm_quiet(symm, stream), WEFT_OK);
+    ck_assert_int_eq(wraps, 1); /* once for all calls */
     weft_stream_release(context, &stream);
     weft_symm_release(&symm);
     weft_context_release(&context);
+    ck_assert_int_eq(wraps, 0);
 }
 END_TEST
 
