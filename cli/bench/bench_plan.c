@@ -40,7 +40,7 @@ static const struct row {
     {"8", "4096,4096", "P", "S(1)", "search", plan_anew, 5000},
     {"2x4", "4096,4096", "S(0),R", "R,S(1)", "search", plan_anew, 20000},
     {"2x4", "4096,4096", "P,S(0)", "S(1),R", "search", plan_anew, 20000},
-    {"2x2x2", "4096,4096,64", "S(0),S(1),S(0)", "S(1),S(0),R", "search", plan_anew, 200000},
+    {"2x2x2", "8192,8192,64", "S(0),S(1),S(0)", "S(1),S(0),R", "search", plan_anew, 200000},
     {"64x128x128", "8192,8192,64", "S(0),S(1),S(0)", "S(1),S(0),R", "search", plan_anew, 200000},
     {"2x2x2", "4096,4096,64", "P,P,P", "R,R,R", "search", plan_anew, 2000000},
     {"2x2x2", "4096,4096,64", "P,P,P", "R,R,R", "dtensor-graph", plan_anew, 0},

@@ -2,8 +2,9 @@
  *
  * problem.c brings two specs on one mesh into a small form, state.c says how large shards are in
  * it, edges.c lists the steps that lead on from a state, price.c what each costs, exchange.c the
- * price of moving everything at once, search.c finds the cheapest way, plan.c makes the object;
- * cross.c puts plans between two meshes together from plans on each, batch.c those of many tensors.
+ * price of moving everything at once, ahead.c the least that a state is from the target, search.c
+ * finds the cheapest way, plan.c makes the object; cross.c puts plans between two meshes together
+ * from plans on each, batch.c those of many tensors.
  */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
@@ -180,6 +181,25 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
                              const struct wf_edge *edge, struct wf_work *out) WF_NODISCARD;
 weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
                               const struct wf_edge *edge, struct wf_price *out) WF_NODISCARD;
+
+/* ---- ahead.c ---- */
+
+/* What is still ahead of a state, at least. */
+struct wf_ahead {
+    const struct wf_problem *problem;
+    bool counts;       /* else nothing is known, and 0 is at least */
+    uint64_t base;     /* ns of beginning a step that goes to other ranks */
+    uint64_t exchange; /* ns of waiting in a last exchange, but for partials */
+    bool alone;        /* such an exchange has only partials to go along */
+    struct wf_waiting {
+        uint64_t leave, scatter, reduce, exchange; /* ns, along this axis alone */
+    } waiting[2][WEFT_MAX_AXES];                   /* without beginnings, and with them */
+};
+
+void wf_ahead_set(struct wf_ahead *ahead, const struct wf_problem *problem);
+/* Never more than the rest of any plan from STATE takes; and no more less, from one state to the
+ * next, than the step between them takes. */
+uint64_t wf_ahead_ns(const struct wf_ahead *ahead, const struct wf_state *state);
 
 /* ---- search.c ---- */
 

@@ -1,9 +1,10 @@
 /* search.c - the cheapest sequence of steps from the source to the target.
  *
- * Dijkstra over states.  The graph is never built: states appear as they are reached, and a state
- * that is no cheaper than the best whole plan known is dropped.  That plan is at first the one-step
- * exchange, so most searches end after a few states.  Nothing here depends on the number of ranks,
- * on a clock or on addresses: every rank runs the same search and finds the same plan. */
+ * A* over states.  The graph is never built: states appear as they are reached, in the order of
+ * what a plan through them takes at least (ahead.c), and a state that can lead to nothing better
+ * than the best whole plan known is dropped.  That plan is at first the one-step exchange, so most
+ * searches end after a few states.  Nothing here depends on the number of ranks, on a clock or on
+ * addresses: every rank runs the same search and finds the same plan. */
 #include "plan.h"
 
 #include <string.h>
@@ -30,12 +31,13 @@ struct node {
 };
 
 struct entry {
-    struct total total;
+    struct total total; /* at least, of a plan through the node */
     int32_t node;
 };
 
 struct search {
     const struct wf_problem *problem;
+    struct wf_ahead ahead;
     bool widest; /* minimise the largest scratch, not a sum */
     struct node *nodes;
     struct entry *heap;
@@ -170,13 +172,14 @@ static struct total add(const struct search *s, const struct total *total,
 /* Note that EDGE at PRICE leads on from the node being expanded. */
 static weft_status reach(struct search *s, const struct wf_edge *edge, const struct wf_price *price)
 {
-    struct total total = add(s, &s->nodes[s->here].total, price);
+    struct total total = add(s, &s->nodes[s->here].total, price), least = total;
     struct node *node;
     uint32_t slot;
     int32_t known;
 
     if (!s->widest && price->scratch > s->problem->memory_limit) return WEFT_OK;
-    if (s->target != NOBODY && compare(&total, &s->nodes[s->target].total) >= 0) return WEFT_OK;
+    if (s->ahead.counts) least.first += wf_ahead_ns(&s->ahead, &edge->to);
+    if (s->target != NOBODY && compare(&least, &s->nodes[s->target].total) >= 0) return WEFT_OK;
     known = find(s, &edge->to, &slot);
     if (known == NOBODY) {
         if (s->node_count >= MOST_STATES && !wf_state_same(&edge->to, &s->problem->target))
@@ -198,7 +201,24 @@ static weft_status reach(struct search *s, const struct wf_edge *edge, const str
     node->kind = edge->kind;
     node->axes = edge->axes;
     node->before = s->here;
-    return push(s, (struct entry){total, known});
+    return push(s, (struct entry){least, known});
+}
+
+/* Is EDGE out of the node being expanded, before a byte has moved, already worse than what is
+ * known? */
+static bool is_hopeless(const struct search *s, const struct wf_edge *edge)
+{
+    struct wf_work waiting = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
+    uint64_t ns;
+
+    if (!s->ahead.counts || s->target == NOBODY) return false;
+    for (int32_t i = 0; i < s->problem->axes; i++) {
+        if (!(edge->axes >> i & 1)) continue;
+        waiting.ranks *= s->problem->size[i];
+        if (s->problem->link[i] > waiting.link) waiting.link = s->problem->link[i];
+    }
+    ns = s->nodes[s->here].total.first + wf_cost_ns(s->problem->costs, &waiting);
+    return ns > s->nodes[s->target].total.first;
 }
 
 static void take_edge(void *self, const struct wf_edge *edge)
@@ -207,7 +227,7 @@ static void take_edge(void *self, const struct wf_edge *edge)
     struct wf_state from = s->nodes[s->here].state; /* reach may move the nodes */
     struct wf_price price;
 
-    if (s->status != WEFT_OK) return;
+    if (s->status != WEFT_OK || is_hopeless(s, edge)) return;
     wf_price_edge(s->problem, &from, edge, &price);
     s->status = reach(s, edge, &price);
 }
@@ -228,21 +248,24 @@ bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *st
     return true;
 }
 
+static weft_status exchange(struct search *s, const struct wf_state *state)
+{
+    struct wf_edge edge;
+    struct wf_price price;
+
+    wf_edge_exchange(s->problem, state, &edge);
+    if (s->problem->without >> edge.kind & 1 || is_hopeless(s, &edge)) return WEFT_OK;
+    WF_TRY(wf_price_exchange(s->problem, state, &edge, &price));
+    return reach(s, &edge, &price);
+}
+
 static weft_status expand(struct search *s, int32_t node)
 {
     struct wf_state state = s->nodes[node].state;
 
     s->here = node;
     s->nodes[node].settled = true;
-    if (wf_may_exchange(s->problem, &state)) {
-        struct wf_edge edge;
-        struct wf_price price;
-        wf_edge_exchange(s->problem, &state, &edge);
-        if (!(s->problem->without >> edge.kind & 1)) {
-            WF_TRY(wf_price_exchange(s->problem, &state, &edge, &price));
-            WF_TRY(reach(s, &edge, &price));
-        }
-    }
+    if (wf_may_exchange(s->problem, &state)) WF_TRY(exchange(s, &state));
     wf_edges(s->problem, &state, take_edge, s);
     return s->status;
 }
@@ -251,6 +274,9 @@ static weft_status run(struct search *s)
 {
     s->target = NOBODY;
     s->node_count = s->heap_count = 0;
+    s->ahead.counts = false;
+    if (!s->widest && s->problem->minimize == WEFT_MINIMIZE_TIME)
+        wf_ahead_set(&s->ahead, s->problem);
     for (int32_t i = 0; i < 2 * s->room; i++)
         s->slots[i] = NOBODY;
     if (s->room == 0) WF_TRY(grow(s));

@@ -1,0 +1,156 @@
+/* ahead.c - the least that is still ahead of a state: waiting on other ranks, without a byte.
+ *
+ * A step changes the axes it goes along and no other, so every axis that cannot get to its target
+ * locally must yet be one of some step's, which waits on at least that axis's ranks.  A step along
+ * several axes begins once, but waits on more than all of them together: at least on the product of
+ * each with the smallest axis more.  So the rest of a plan takes no less than the waiting with one
+ * beginning, and no less than the waiting with, for each axis, a beginning or that product.
+ *
+ * Whether a plan ends with an exchange makes two cases, and the lesser counts.  An exchange comes
+ * last, where only partials have changed since the source: it goes along all axes that the source
+ * does not share with the target but for partials that were reduced, and waits on their product. */
+#include "plan.h"
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Nanoseconds for each rank that a step of KIND meets, on whichever link is quicker. */
+static uint64_t peer_ns(const struct wf_problem *problem, uint32_t kind, uint32_t link)
+{
+    const struct wf_rate *rates = problem->costs->rates[kind];
+
+    return link == WF_BETWEEN_HOSTS
+               ? rates[WF_BETWEEN_HOSTS].peer_ns
+               : least(rates[WF_WITHIN_HOST].peer_ns, rates[WF_BETWEEN_HOSTS].peer_ns);
+}
+
+static uint64_t least_base(const struct wf_problem *problem)
+{
+    uint64_t base = UINT64_MAX;
+
+    for (int kind = WEFT_STEP_ALL_GATHER; kind < WEFT_STEP_KINDS; kind++)
+        for (int link = 0; link < WF_LINKS; link++)
+            base = least(base, problem->costs->rates[kind][link].base_ns);
+    return base;
+}
+
+/* Could what is not partial change by whole shards changing places? */
+static bool may_permute(const struct wf_problem *problem)
+{
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code from = problem->source.axis[i], to = problem->target.axis[i];
+        if (from.place == WF_PARTIAL || wf_code_same(from, to)) continue;
+        if (!wf_code_splits(from) || !wf_code_splits(to) || from.value != to.value) return false;
+    }
+    return true;
+}
+
+/* EXTRA stands for what beginning a step, or one more axis in it, adds to the waiting. */
+static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_t axis,
+                     uint64_t extra, struct wf_waiting *out)
+{
+    uint64_t peers = (uint64_t)problem->size[axis] - 1;
+    uint32_t link = problem->link[axis];
+
+    out->leave = extra + peers * least(peer_ns(problem, WEFT_STEP_ALL_GATHER, link),
+                                       peer_ns(problem, WEFT_STEP_ALL_TO_ALL, link));
+    out->scatter = extra + peers * peer_ns(problem, WEFT_STEP_REDUCE_SCATTER, link);
+    out->reduce = least(extra + 2 * peers * peer_ns(problem, WEFT_STEP_ALL_REDUCE, link),
+                        out->scatter + out->leave);
+    out->scatter = least(out->scatter, out->reduce);
+    out->exchange = peers * exchange;
+}
+
+/* What AXIS adds to a step at least, as one that begins it or as one more. */
+static uint64_t extra_of(const struct wf_problem *problem, int32_t axis, uint64_t base)
+{
+    uint64_t peer = UINT64_MAX, smallest = UINT64_MAX;
+
+    for (uint32_t kind = WEFT_STEP_ALL_GATHER; kind <= WEFT_STEP_ALL_TO_ALL; kind++)
+        peer = least(peer, peer_ns(problem, kind, problem->link[axis]));
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (i != axis) smallest = least(smallest, (uint64_t)problem->size[i] - 1);
+    if (smallest == UINT64_MAX) return base;
+    return least(base, peer * smallest * ((uint64_t)problem->size[axis] - 1));
+}
+
+void wf_ahead_set(struct wf_ahead *ahead, const struct wf_problem *problem)
+{
+    uint64_t exchange = peer_ns(problem, WEFT_STEP_EXCHANGE, WF_WITHIN_HOST), product = 1;
+
+    ahead->problem = problem;
+    ahead->counts = true;
+    ahead->base = least_base(problem);
+    if (may_permute(problem))
+        exchange = least(exchange, peer_ns(problem, WEFT_STEP_PERMUTE, WF_WITHIN_HOST));
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code from = problem->source.axis[i];
+        set_axis(problem, exchange, i, 0, &ahead->waiting[0][i]);
+        set_axis(problem, exchange, i, extra_of(problem, i, ahead->base), &ahead->waiting[1][i]);
+        if (from.place != WF_PARTIAL && !wf_code_same(from, problem->target.axis[i]))
+            product *= (uint64_t)problem->size[i];
+    }
+    ahead->alone = product == 1;
+    ahead->exchange = (product - 1) * exchange;
+}
+
+/* Does no other rank have to do with getting from AT to WANTED? */
+static bool is_local(struct wf_code at, struct wf_code wanted)
+{
+    if (wf_code_same(at, wanted) || at.place == WF_REPLICATE) return true;
+    return at.place != WF_PARTIAL && wanted.place == WF_PARTIAL && wanted.value == WEFT_REDUCE_SUM;
+}
+
+/* By collectives alone. */
+static uint64_t by_collectives(const struct wf_ahead *ahead, const struct wf_state *state)
+{
+    const struct wf_problem *problem = ahead->problem;
+    uint64_t sums[2] = {0, 0};
+    bool any = false;
+
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code at = state->axis[i], wanted = problem->target.axis[i];
+        if (is_local(at, wanted)) continue;
+        for (int k = 0; k < 2; k++) {
+            const struct wf_waiting *waiting = &ahead->waiting[k][i];
+            sums[k] += at.place != WF_PARTIAL         ? waiting->leave
+                       : wanted.place == WF_REPLICATE ? waiting->reduce
+                                                      : waiting->scatter;
+        }
+        any = true;
+    }
+    if (!any) return 0;
+    return sums[0] + ahead->base > sums[1] ? sums[0] + ahead->base : sums[1];
+}
+
+/* With an exchange at the end.  A partial that is reduced before may still be one of its axes,
+ * which doubles its ranks at least, unless it is the only one. */
+static uint64_t by_exchange(const struct wf_ahead *ahead, const struct wf_state *state)
+{
+    const struct wf_problem *problem = ahead->problem;
+    uint64_t sum = ahead->exchange, spared = 0;
+
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code at = state->axis[i], wanted = problem->target.axis[i];
+        const struct wf_waiting *waiting = &ahead->waiting[1][i];
+        uint64_t mine;
+        if (problem->source.axis[i].place != WF_PARTIAL || is_local(at, wanted)) continue;
+        if (at.place != WF_PARTIAL)
+            mine = waiting->leave;
+        else
+            mine = wanted.place == WF_REPLICATE ? waiting->reduce : waiting->scatter;
+        mine = least(mine, 2 * waiting->exchange);
+        sum += mine;
+        if (mine > waiting->exchange && mine - waiting->exchange > spared)
+            spared = mine - waiting->exchange;
+    }
+    return ahead->base + sum - (ahead->alone ? spared : 0);
+}
+
+uint64_t wf_ahead_ns(const struct wf_ahead *ahead, const struct wf_state *state)
+{
+    if (wf_state_same(state, &ahead->problem->target)) return 0;
+    return least(by_collectives(ahead, state), by_exchange(ahead, state));
+}
