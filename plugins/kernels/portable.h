@@ -124,6 +124,47 @@ WK_DEVICE uint64_t wk_buffer(const struct wk_table &table, uint32_t index)
     return table.at[index];
 }
 
+/* Data that is touched once need not stay in a cache.  It takes both: one alone does harm. */
+#if defined(__HIP__)
+typedef uint64_t wk_pair16 __attribute__((ext_vector_type(2)));
+#elif defined(__CUDACC__)
+typedef ulonglong2 wk_pair16;
+#endif
+
+template <class T> WK_DEVICE T wk_load_once(const T *from)
+{
+#if defined(__CUDACC__)
+    if constexpr (sizeof(T) == 16)
+        return wk_bits<T>(__ldcs((const wk_pair16 *)from));
+    else
+        return __ldcs(from);
+#elif defined(__HIP__)
+    if constexpr (sizeof(T) == 16)
+        return wk_bits<T>(__builtin_nontemporal_load((const wk_pair16 *)from));
+    else
+        return __builtin_nontemporal_load(from);
+#else
+    return *from;
+#endif
+}
+
+template <class T> WK_DEVICE void wk_store_once(T *to, T value)
+{
+#if defined(__CUDACC__)
+    if constexpr (sizeof(T) == 16)
+        __stcs((wk_pair16 *)to, wk_bits<wk_pair16>(value));
+    else
+        __stcs(to, value);
+#elif defined(__HIP__)
+    if constexpr (sizeof(T) == 16)
+        __builtin_nontemporal_store(wk_bits<wk_pair16>(value), (wk_pair16 *)to);
+    else
+        __builtin_nontemporal_store(value, to);
+#else
+    *to = value;
+#endif
+}
+
 /* One of the buffers of a call. */
 WK_DEVICE uint64_t wk_buffer(const struct wk_buffers &buffers, uint32_t index)
 {

@@ -73,10 +73,10 @@ WK_DEVICE void wk_copy_thread(const Args &args, const struct wk_tile &tile, uint
         }
         WK_UNROLL
         for (uint32_t i = 0; i < WK_BATCH; i++)
-            if (to[i] != nullptr) value[i] = *from[i];
+            if (to[i] != nullptr) value[i] = wk_load_once(from[i]);
         WK_UNROLL
         for (uint32_t i = 0; i < WK_BATCH; i++)
-            if (to[i] != nullptr) *to[i] = value[i];
+            if (to[i] != nullptr) wk_store_once(to[i], value[i]);
     }
 }
 

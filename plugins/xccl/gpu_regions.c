@@ -2,6 +2,7 @@
  * cut into tiles, and kept in device memory.  Without kernels they are copied box by box. */
 #include "gpu_shape.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Sets of regions that one launch serves.  Those that turn dimensions over are in two sets: as
@@ -93,6 +94,52 @@ static weft_status tile_rows(struct set *set)
     return tile.bytes > 0 ? add_tile(set, &tile) : WEFT_OK;
 }
 
+/* Where a tile begins to write: its target, and the place in it. */
+struct target_place {
+    uint64_t place;
+    struct wk_tile tile;
+};
+
+static uint64_t place_of(const struct wk_region *region, uint32_t at)
+{
+    uint32_t index = at / region->run.value;
+    int64_t offset = region->target_offset + at % region->run.value;
+
+    for (uint32_t d = 0; d < region->dims; d++) {
+        offset += (int64_t)(index % region->extent[d].value) * region->target_stride[d];
+        index /= region->extent[d].value;
+    }
+    return (uint64_t)region->target << 48 | ((uint64_t)offset & 0xffffffffffff);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct target_place *x = a, *y = b;
+
+    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    return x->tile.region < y->tile.region ? -1 : x->tile.region > y->tile.region;
+}
+
+/* Tiles that write to neighbouring places run at about the same time, so that lines which several
+ * regions share, as the columns that come from several ranks do, leave the cache whole. */
+static weft_status sort_tiles(struct set *set)
+{
+    struct wk_tile *tiles = set->tiles;
+    struct target_place *places;
+
+    if (set->region_count < 2) return WEFT_OK;
+    places = wf_new(set->tile_count * sizeof *places);
+    if (places == NULL) return WEFT_ERR_NO_MEMORY;
+    for (uint64_t i = 0; i < set->tile_count; i++)
+        places[i] = (struct target_place){place_of(&set->regions[tiles[i].region], tiles[i].offset),
+                                          tiles[i]};
+    qsort(places, set->tile_count, sizeof *places, by_place);
+    for (uint64_t i = 0; i < set->tile_count; i++)
+        tiles[i] = places[i].tile;
+    wf_delete(places);
+    return WEFT_OK;
+}
+
 /* As wk_side in plugins/kernels/regions.h. */
 static uint32_t turned_side(uint32_t element_bytes)
 {
@@ -163,8 +210,10 @@ static weft_status fill_sets(struct wf_regions *list, uint64_t count, const weft
         WF_TRY(wf_shape_cut(&shape, add_piece, list));
     }
     if (list->device->kernels == NULL) return WEFT_OK;
-    for (int i = 0; i <= STRIDED; i++)
+    for (int i = 0; i <= STRIDED; i++) {
         WF_TRY(tile_rows(&list->sets[i]));
+        WF_TRY(sort_tiles(&list->sets[i]));
+    }
     WF_TRY(tile_turned(&list->sets[TURNED], turned_side(list->element_bytes)));
     return upload(list);
 }

@@ -168,11 +168,12 @@ static void run_copy(void *self)
     must(plugin->device->copy(device, job->target, job->source, job->bytes, stream), "copy");
 }
 
+/* The second of two messages lies behind the first. */
 static void run_list(void *self)
 {
     const struct job *job = self;
-    const void *sources[] = {job->source};
-    void *targets[] = {job->target};
+    const void *sources[] = {job->source, (const char *)job->source + job->bytes / 2};
+    void *targets[] = {job->target, (char *)job->target + job->bytes / 2};
 
     must(plugin->kernel->regions_copy(job->list, sources, targets, stream), "regions_copy");
 }
@@ -216,8 +217,34 @@ static void time_regions(const char *kind, const char *detail, uint32_t element,
     plugin->kernel->regions_destroy(job->list);
 }
 
-/* Rows of RUN bytes that lie two runs apart, packed and unpacked. */
+/* Rows of two runs of RUN bytes, packed into two messages and unpacked again. */
 static void time_rows(struct job *job, int64_t run)
+{
+    int64_t elements = run / 4, rows = (int64_t)job->bytes / (2 * run);
+    weft_region pack[2], unpack[2];
+    char detail[64];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        pack[i] = (weft_region){.target = i,
+                                .dims = 2,
+                                .source_offset = i * elements,
+                                .extent = {rows, elements},
+                                .source_stride = {2 * elements, 1},
+                                .target_stride = {elements, 1}};
+        unpack[i] = (weft_region){.source = i,
+                                  .dims = 2,
+                                  .target_offset = i * elements,
+                                  .extent = {rows, elements},
+                                  .source_stride = {elements, 1},
+                                  .target_stride = {2 * elements, 1}};
+    }
+    snprintf(detail, sizeof detail, "f32, runs of %lld bytes", (long long)run);
+    time_regions("pack", detail, 4, 2, pack, job);
+    time_regions("unpack", detail, 4, 2, unpack, job);
+}
+
+/* Rows of RUN bytes that lie two runs apart, and what is between them is left alone. */
+static void time_gapped_rows(struct job *job, int64_t run)
 {
     int64_t elements = run / 4, rows = (int64_t)job->bytes / run;
     weft_region pack = {.dims = 2,
@@ -230,8 +257,8 @@ static void time_rows(struct job *job, int64_t run)
     memcpy(unpack.source_stride, pack.target_stride, sizeof pack.target_stride);
     memcpy(unpack.target_stride, pack.source_stride, sizeof pack.source_stride);
     snprintf(detail, sizeof detail, "f32, runs of %lld bytes", (long long)run);
-    time_regions("pack", detail, 4, 1, &pack, job);
-    time_regions("unpack", detail, 4, 1, &unpack, job);
+    time_regions("pack from gaps", detail, 4, 1, &pack, job);
+    time_regions("unpack into gaps", detail, 4, 1, &unpack, job);
 }
 
 static void time_transpose(struct job *job, uint32_t element)
@@ -291,6 +318,8 @@ static void time_all(uint64_t bytes)
            copy_us, 2.0 * (double)bytes / copy_us / 1e3);
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
         time_rows(&job, runs[i]);
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
+        time_gapped_rows(&job, runs[i]);
     for (uint32_t element = 1; element <= 16; element *= 2)
         time_transpose(&job, element);
     time_many(&job, bytes / 65536);
