@@ -88,6 +88,7 @@ struct wf_comm {
     pthread_mutex_t gate; /* held while inside the library, where `work` is `control` */
     pthread_mutex_t lock; /* of what follows */
     bool is_reaping;
+    bool is_quiet; /* aborted with nothing under way, so that it can end as if it were not */
     atomic_bool is_reaped;
     pthread_t reaper;
     char error_text[768];
@@ -101,6 +102,7 @@ struct wf_comm {
     gpu_event marks[2];
     int fixed;
     bool fixed_waits, other_waits;
+    bool is_captured; /* in a graph, whose replays leave no marks */
     uint64_t fixed_since;
 
     uint32_t depth; /* of open groups */
@@ -159,6 +161,8 @@ weft_status wf_inside(struct wf_comm *comm);
 void wf_outside(struct wf_comm *comm);
 /* Work was put on STREAM that other ranks may keep from ending.  Within a scope. */
 void wf_mark(struct wf_comm *comm, gpu_stream stream);
+/* Is nothing under way, neither in a call nor on a stream? */
+bool wf_is_idle(struct wf_comm *comm);
 
 /* ---- ccl_match.c: WEFT_COMM_CHECK ---- */
 

@@ -80,7 +80,11 @@ void wf_comm_abort(void *made)
 
     if (comm == NULL) return;
     wf_comm_stick(comm, WEFT_ERR_ABORTED, "it was aborted");
-    wf_comm_kill(comm);
+    /* The library takes a second to abort; whoever comes inside from now on sees the error. */
+    if (atomic_load(&comm->error) == WEFT_ERR_ABORTED && comm->is_ready && wf_is_idle(comm))
+        comm->is_quiet = true;
+    else
+        wf_comm_kill(comm);
 }
 
 static void end_native(ccl_comm native, bool cleanly)
@@ -94,25 +98,28 @@ static void end_native(ccl_comm native, bool cleanly)
         wf_log(1, "a communicator could not be freed: %s", wf_ccl.ncclGetErrorString(result));
 }
 
+static void end_both(struct wf_comm *comm)
+{
+    bool is_well = atomic_load(&comm->error) == WEFT_OK || (comm->is_quiet && !comm->is_reaping);
+    bool cleanly = comm->is_ready && is_well;
+
+    if (comm->work != comm->control && !comm->is_wrapped && !comm->is_lost)
+        end_native(comm->work, cleanly);
+    if (comm->is_reaping)
+        pthread_join(comm->reaper, NULL);
+    else
+        end_native(comm->control, cleanly);
+}
+
 void wf_comm_destroy(void *made)
 {
     struct wf_comm *comm = made;
     struct wf_scope scope;
-    bool cleanly;
 
     if (comm == NULL) return;
     wf_unwatch(comm);
-    cleanly = comm->is_ready && atomic_load(&comm->error) == WEFT_OK;
-    if (comm->is_reaping) {
-        pthread_join(comm->reaper, NULL);
-        if (comm->work == comm->control) comm->work = NULL;
-        comm->control = NULL;
-    }
     if (wf_enter(comm->device, &scope) == WEFT_OK) {
-        if (!comm->is_wrapped) {
-            if (comm->work != comm->control && !comm->is_lost) end_native(comm->work, cleanly);
-            end_native(comm->control, cleanly);
-        }
+        end_both(comm);
         wf_gpu_give_back(comm->device, comm->token, comm->device->setup);
         wf_leave(&scope);
     }

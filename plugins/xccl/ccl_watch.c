@@ -173,10 +173,16 @@ void wf_outside(struct wf_comm *comm)
 
 void wf_mark(struct wf_comm *comm, gpu_stream stream)
 {
+    bool captured = wf_is_capturing(stream);
     int which;
 
-    if (comm->marks[1] == NULL || wf_is_capturing(stream)) return;
+    if (comm->marks[1] == NULL) return;
     pthread_mutex_lock(&comm->lock);
+    comm->is_captured = comm->is_captured || captured;
+    if (captured) {
+        pthread_mutex_unlock(&comm->lock);
+        return;
+    }
     which = comm->fixed_waits ? 1 - comm->fixed : comm->fixed;
     if (wf_gpu.event_record(comm->marks[which], stream) == GPU_SUCCESS) {
         if (comm->fixed_waits) {
@@ -187,4 +193,22 @@ void wf_mark(struct wf_comm *comm, gpu_stream stream)
         }
     }
     pthread_mutex_unlock(&comm->lock);
+}
+
+bool wf_is_idle(struct wf_comm *comm)
+{
+    struct wf_scope scope;
+    bool idle;
+
+    if (comm->size == 1) return true; /* its work waits for nobody */
+    if (wf_enter(comm->device, &scope) != WEFT_OK) return false;
+    pthread_mutex_lock(&comm->lock);
+    idle = atomic_load(&comm->ticket) % 2 == 0 && !comm->is_captured;
+    if (idle && comm->fixed_waits)
+        idle = wf_gpu.event_query(comm->marks[comm->fixed]) == GPU_SUCCESS;
+    if (idle && comm->other_waits)
+        idle = wf_gpu.event_query(comm->marks[1 - comm->fixed]) == GPU_SUCCESS;
+    pthread_mutex_unlock(&comm->lock);
+    wf_leave(&scope);
+    return idle;
 }
