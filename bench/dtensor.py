@@ -1,5 +1,8 @@
-"""One rank of PyTorch's DTensor over Gloo: the redistributions of `weft bench redistribute`, timed
-the same way.  bench/dtensor.sh starts it with torchrun; rank 0 writes {"rows": [...]}."""
+"""One rank of PyTorch's DTensor: the redistributions of `weft bench redistribute`, timed the same way,
+over Gloo, or with a last argument "cuda" over NCCL, all ranks on one device.  bench/dtensor.sh
+starts it with torchrun; rank 0 writes {"rows": [...]}.
+
+    dtensor.py SIZES BUDGET_MS OUT.json [cuda]"""
 import json
 import os
 import statistics
@@ -27,9 +30,14 @@ def local_shape(size, ranks, placement):
     return shape
 
 
-def time_one(mesh, size, source, target, budget):
+def finish(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def time_one(mesh, size, source, target, budget, device):
     """Nanoseconds of the slowest rank, a sample being one call begun after a barrier."""
-    local = torch.ones(local_shape(size, mesh.size(), source))
+    local = torch.ones(local_shape(size, mesh.size(), source), device=device)
     tensor = DTensor.from_local(local, mesh, [source], run_check=False)
     samples = []
     for _ in range(3):
@@ -37,14 +45,16 @@ def time_one(mesh, size, source, target, budget):
     end = time.monotonic() + budget
     while True:
         dist.barrier()
+        finish(device)
         begin = time.monotonic_ns()
         tensor.redistribute(mesh, [target]).to_local()
+        finish(device)
         samples.append(time.monotonic_ns() - begin)
-        done = torch.tensor([1 if time.monotonic() > end and len(samples) >= 5 else 0])
+        done = torch.tensor([1 if time.monotonic() > end and len(samples) >= 5 else 0], device=device)
         dist.broadcast(done, 0)
         if done.item():
             break
-    slowest = torch.tensor(samples, dtype=torch.int64)
+    slowest = torch.tensor(samples, dtype=torch.int64, device=device)
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
     return slowest.tolist()
 
@@ -52,14 +62,19 @@ def time_one(mesh, size, source, target, budget):
 def main():
     sizes = [int(size) for size in sys.argv[1].split(",")]
     budget = int(sys.argv[2]) / 1000
+    device = "cuda" if sys.argv[4:] == ["cuda"] else "cpu"
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    if device == "cuda":  # two ranks of one host may not share a device; two hosts' may
+        os.environ["NCCL_HOSTID"] = f"dtensor-{os.environ['RANK']}"
+        torch.cuda.set_device(0)
+        TRANSITIONS.insert(4, ("P", "S(1)", Partial(), Shard(1)))
+    dist.init_process_group("nccl" if device == "cuda" else "gloo")
     ranks = dist.get_world_size()
-    mesh = init_device_mesh("cpu", (ranks,))
+    mesh = init_device_mesh(device, (ranks,))
     rows = []
     for size in sizes:
         for source_text, target_text, source, target in TRANSITIONS:
-            samples = time_one(mesh, size, source, target, budget)
+            samples = time_one(mesh, size, source, target, budget, device)
             rows.append({
                 "from": source_text, "to": target_text, "shape": f"{size}x{size}", "ranks": ranks,
                 "median_ns": int(statistics.median(samples)), "min_ns": min(samples),

@@ -1,7 +1,8 @@
 #!/bin/sh
-# dtensor.sh - weft's redistributions on the CPU against PyTorch's DTensor over Gloo, in one table.
+# dtensor.sh - weft's redistributions against PyTorch's DTensor, in one table: on the CPU over Gloo, or with
+# --gpu over NCCL, all ranks of both on one NVIDIA device and with PyTorch's NCCL (see ci/gpu.sh).
 #
-#   bench/dtensor.sh [--json] [--rounds N] [--budget-ms N] [--build DIR] [--ranks "2 4"]
+#   bench/dtensor.sh [--json] [--gpu] [--rounds N] [--budget-ms N] [--build DIR] [--ranks "2 4"]
 #                    [--sizes LIST] [--python PROGRAM]
 #
 # Both measure in turn, N times over; the table keeps each cell's quietest round.  PyTorch comes
@@ -15,24 +16,29 @@ build=$root/build
 rounds=2
 budget_ms=300
 ranks_list="2 4"
-sizes=64,1024,4096
+sizes=
 python=python3
 json=
+gpu=
 
 while [ $# -gt 0 ]; do
     case $1 in
     --json) json=--json ;;
+    --gpu) gpu=cuda ;;
     --rounds) rounds=$2; shift ;;
     --budget-ms) budget_ms=$2; shift ;;
     --build) build=$2; shift ;;
     --ranks) ranks_list=$2; shift ;;
     --sizes) sizes=$2; shift ;;
     --python) python=$2; shift ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
 done
 
+if [ -z "$sizes" ]; then
+    if [ -n "$gpu" ]; then sizes=64,1024,8192; else sizes=64,1024,4096; fi
+fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/weft-dtensor.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -55,7 +61,8 @@ find_torch() {
 
 if [ ! -x "$build/bin/weft" ]; then
     say "building weft in $build"
-    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEFT_BUILD_TESTS=OFF >&2
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DWEFT_BUILD_TESTS=OFF \
+        ${gpu:+-DWEFT_BUILD_GPU_CHECKS=ON} >&2
     cmake --build "$build" -j "$(nproc)" >&2
 fi
 if ! find_torch; then
@@ -63,15 +70,28 @@ if ! find_torch; then
     exit 77
 fi
 
+# Both sides by one NCCL.
+wheel_nccl() { "$python" -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null; }
+
+run_weft() {
+    if [ -n "$gpu" ]; then
+        WEFT_BACKEND=${WEFT_BACKEND:-nccl} WEFT_SHARE_GPU=1 WEFT_NCCL_LIB=${WEFT_NCCL_LIB:-$(wheel_nccl)} \
+            "$build/bin/weft" run -n "$1" --no-prefix "$build/tests/redistribute_speed" "$work/board" "$sizes" \
+            "$budget_ms"
+    else
+        WEFT_BACKEND=gloo-cpu "$build/bin/weft" bench redistribute --ranks "$1" --sizes "$sizes" \
+            --budget-ms "$budget_ms" --json
+    fi
+}
+
 round=0
 while [ $round -lt "$rounds" ]; do
     round=$((round + 1))
     for ranks in $ranks_list; do
         say "round $round of $rounds, $ranks ranks"
-        WEFT_BACKEND=gloo-cpu "$build/bin/weft" bench redistribute --ranks "$ranks" --sizes "$sizes" \
-            --budget-ms "$budget_ms" --json >"$work/weft-$round-$ranks.json"
+        run_weft "$ranks" >"$work/weft-$round-$ranks.json"
         OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node "$ranks" \
-            "$here/dtensor.py" "$sizes" "$budget_ms" "$work/dtensor-$round-$ranks.json" \
+            "$here/dtensor.py" "$sizes" "$budget_ms" "$work/dtensor-$round-$ranks.json" $gpu \
             2>"$work/torch.log" || { cat "$work/torch.log" >&2; exit 1; }
     done
 done

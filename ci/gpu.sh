@@ -5,15 +5,18 @@
 #
 # Needs CUDA's toolkit, NCCL and python3; no network and no Check library.  Ranks share one device:
 # each looks like a host of its own to NCCL, and the CUDA MPS daemon lets their kernels run side by
-# side.  A log of each part lies beside the report.  GPU_SECONDS (500) bounds the whole run.
+# side.  What checks runs together, what measures runs alone.  Each part has a time limit, a log
+# beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run.  WEFT_COMMIT names
+# the commit where there is no git to ask.
 source "$(dirname "$0")/lib.sh"
 self=("$root/ci/gpu.sh" --part)
 tree=build/gpu
-weft=$tree/bin/weft
+weft=$root/$tree/bin/weft
+tests=$root/$tree/tests
 plugin=$root/$tree/lib/weft/libweft_plugin_nccl.so
 deadline=$((SECONDS + ${GPU_SECONDS:-500}))
 PATH=$PATH:/usr/local/cuda/bin
-export WEFT_BACKEND=nccl WEFT_SHARE_GPU=1
+export WEFT_BACKEND=nccl WEFT_SHARE_GPU=1 WEFT_LOG=${WEFT_LOG:-error}
 export NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo} NCCL_IB_DISABLE=1 NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 
 # ---- the MPS daemon, in a folder of its own ----
@@ -37,7 +40,7 @@ start_mps()
     nvidia-cuda-mps-control -d >/dev/null 2>&1 || end_mps
 }
 
-# ---- parts: each with a time limit, a log, and a line in the report ----
+# ---- parts ----
 
 # gpu_part NAME SECONDS COMMAND...: its standard output is the log NAME.txt.
 gpu_part()
@@ -45,8 +48,8 @@ gpu_part()
     local name=$1 limit=$2 begin=$SECONDS code=0 left=$((deadline - SECONDS))
     shift 2
     if ((left <= 5)); then
-        printf '%s\t%s\t%s\n' "$name" skipped 0 >>"$logs/parts.tsv"
-        echo "$name: skipped, no time left"
+        printf '%s\t%s\t%s\n' "$name" late 0 >>"$logs/parts.tsv"
+        echo "$name: not run, no time left"
         return
     fi
     timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/$name.txt" 2>"$logs/$name.err" || code=$?
@@ -58,9 +61,14 @@ gpu_part()
     else
         echo "$name: FAILED with code $code in $((SECONDS - begin)) s; its last lines:"
         tail -n 12 "$logs/$name.txt" "$logs/$name.err"
-        part_failed+=("$name")
     fi
 }
+
+# also NAME SECONDS COMMAND...: the same, beside others, until all_done.
+also() { gpu_part "$@" & }
+all_done() { wait; }
+
+failed_parts() { awk -F '\t' '$2 != 0 && $2 != 77 { print $1 }' "$logs/parts.tsv"; }
 
 build_tree()
 {
@@ -71,14 +79,14 @@ build_tree()
         -DWEFT_HIP_KERNELS=OFF && cmake --build "$tree" -j "$jobs"
 }
 
-redistribute_some()
+# ranks N PROGRAM ARGUMENTS...: as so many ranks, with a file of their own to meet in.
+ranks()
 {
-    local ranks=$1
-    "$weft" redistribute -n "$ranks" --mesh "$ranks" --shape 1024x1024 --from "S(0)" --to R --json
-    "$weft" redistribute -n "$ranks" --mesh "$ranks" --shape 1000x1003 --from "S(0)" --to "S(1)" --json
-    "$weft" redistribute -n "$ranks" --mesh "$ranks" --shape 777x513 --dtype bf16 --from P --to "S(1)" --json
-    "$weft" redistribute -n "$ranks" --mesh "$ranks" --shape 65x129x7 --dtype i16 --from "S(2)" --to "S(0)" --json
+    local n=$1 program=$2
+    shift 2
+    "$weft" run -n "$n" --no-prefix "$tests/$program" "$@"
 }
+board() { mktemp -u; }
 
 sanitize()
 {
@@ -89,25 +97,40 @@ sanitize()
     compute-sanitizer --tool "$1" --error-exitcode 9 "${@:2}"
 }
 
+check_all()
+{
+    start_mps
+    also random_2 100 "${self[@]}" ranks 2 redistribute_check "$(board)"
+    also random_4 150 "${self[@]}" ranks 4 redistribute_check "$(board)"
+    also stream_order 60 "${self[@]}" ranks 2 stream_order
+    also capture 60 "${self[@]}" ranks 2 capture_check
+    also conform_1 150 "$weft" conform nccl --ranks 1 --json --timeout 20
+    also conform_2 200 "$weft" conform nccl --ranks 2 --json --timeout 20 --patience 2
+    also conform_4 240 "$weft" conform nccl --ranks 4 --json --timeout 20 --patience 3
+    all_done
+    end_mps
+    also memcheck 60 "${self[@]}" sanitize memcheck "$tests/kernel_check" "$plugin" --cases 40 --bytes 0
+    also racecheck 60 "${self[@]}" sanitize racecheck "$tests/kernel_check" "$plugin" --cases 20 --bytes 0
+    all_done
+}
+
+measure_all()
+{
+    gpu_part kernels 60 "$tests/kernel_check" "$plugin"
+    gpu_part calls_1 30 "$tests/call_cost" "$plugin" --ranks 1
+    start_mps
+    gpu_part cost_2 60 "${self[@]}" ranks 2 redistribute_cost "$(board)"
+    gpu_part dtensor 120 bench/dtensor.sh --gpu --json --rounds 1 --build "$root/$tree"
+    end_mps
+}
+
 run_parts()
 {
     gpu_part build "${GPU_BUILD_SECONDS:-240}" "${self[@]}" build_tree
-    if ((${#part_failed[@]})); then return; fi
+    if [[ -n $(failed_parts) ]]; then return; fi
     gpu_part info 30 "$weft" info --json
-    gpu_part conform_1 90 "$weft" conform nccl --ranks 1 --json
-    gpu_part kernel_check 60 "$tree/tests/kernel_check" "$plugin"
-    gpu_part memcheck 60 "${self[@]}" sanitize memcheck "$tree/tests/kernel_check" "$plugin" --cases 40 --bytes 0
-    gpu_part racecheck 60 "${self[@]}" sanitize racecheck "$tree/tests/kernel_check" "$plugin" --cases 20 --bytes 0
-    gpu_part calls_1 30 "$tree/tests/call_cost" "$plugin" --ranks 1
-    start_mps
-    gpu_part calls_2 60 "$tree/tests/call_cost" "$plugin" --ranks 2 --most 16777216
-    gpu_part redistribute_2 60 "${self[@]}" redistribute_some 2
-    gpu_part bench_redistribute 60 "$weft" bench redistribute --ranks 2 --json
-    start_mps
-    gpu_part conform_2 150 "$weft" conform nccl --ranks 2 --json --timeout 30
-    start_mps
-    gpu_part conform_4 200 "$weft" conform nccl --ranks 4 --json --timeout 30
-    end_mps
+    measure_all
+    check_all
 }
 
 # `timeout` runs programs, not functions: these come back here as programs.
@@ -125,4 +148,4 @@ trap end_mps EXIT
 run_parts
 python3 ci/gpu_report.py "$logs" "$report"
 echo "report: $report"
-((${#part_failed[@]} == 0)) || die "failed: ${part_failed[*]}"
+[[ -z $(failed_parts) ]] || die "failed: $(failed_parts | tr '\n' ' ')"

@@ -2,10 +2,11 @@
 """Puts the logs of ci/gpu.sh together: gpu_report.py LOGS REPORT.json
 
 Each part has its exit code and seconds; output that is JSON is taken as it is, other output as its
-last lines.
+last lines.  "goals" says what was to be reached, what was, and whether it suffices.
 """
 import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def parse(text):
 
 def part(logs, line):
     name, code, seconds = line.split("\t")
-    entry = {"name": name, "code": int(code) if code != "skipped" else code, "seconds": int(seconds)}
+    entry = {"name": name, "code": int(code) if code != "late" else code, "seconds": int(seconds)}
     text = (logs / f"{name}.txt").read_text(errors="replace") if (logs / f"{name}.txt").exists() else ""
     error = (logs / f"{name}.err").read_text(errors="replace") if (logs / f"{name}.err").exists() else ""
     value = parse(text)
@@ -49,15 +50,70 @@ def part(logs, line):
     return entry
 
 
+# ---- goals ----
+
+
+def goal(text, measured, met):
+    return {"goal": text, "measured": measured, "met": bool(met)}
+
+
+def kernel_goal(result):
+    shares = {f"{row['kind']}, {row['detail']}": row["of_copy"] for row in result["speed"]
+              if row["kind"] in ("pack", "unpack") and int(row["detail"].split()[-2]) >= 64}
+    return goal("packing and unpacking runs of 64 bytes and more, 256 MiB: 0.8 of a plain copy's rate",
+                shares, min(shares.values()) >= 0.8)
+
+
+def cost_goal(result):
+    rows = result["rows"]
+    cpu = max(row["cpu_us"] - row["raw_cpu_us"] for row in rows)
+    share = {f"{row['from']} -> {row['to']}, {row['bytes']} B": round(row["us"] / row["raw_us"], 3)
+             for row in rows}
+    return goal("a redistribution of one collective: 3 us of CPU time and 3 % more than NCCL's call",
+                {"most_cpu_us_more": round(cpu, 2), "times_of_raw": share},
+                cpu <= 3 and max(share.values()) <= 1.03)
+
+
+def dtensor_goal(result):
+    ratios = {f"{row['from']} -> {row['to']}, {row['shape']}, {row['ranks']} ranks": round(row["ratio"], 2)
+              for row in result["rows"]}
+    hard = [ratio for name, ratio in ratios.items() if name.startswith(("S(0) -> S(1)", "P -> S(1)"))]
+    return goal("never slower than DTensor over NCCL; S(0) -> S(1) and P -> S(1) 1.5 times as fast",
+                ratios, min(ratios.values()) >= 1 and min(hard) >= 1.5)
+
+
+GOALS = {"kernels": kernel_goal, "cost_2": cost_goal, "dtensor": dtensor_goal}
+
+
+def goals(parts):
+    found = []
+    for entry in parts:
+        if entry["name"] in GOALS and isinstance(entry.get("result"), dict):
+            found.append(GOALS[entry["name"]](entry["result"]))
+    return found
+
+
+def library(parts):
+    """What the nccl plugin says of the libraries it found."""
+    for entry in parts:
+        for plugin in entry["result"].get("plugins", []) if entry["name"] == "info" and "result" in entry else []:
+            if plugin.get("name") == "nccl":
+                return plugin.get("library")
+    return None
+
+
 def main():
     logs, report = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     lines = (logs / "parts.tsv").read_text().splitlines()
+    parts = [part(logs, line) for line in lines]
     data = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": output_of(["git", "rev-parse", "HEAD"]),
+        "commit": os.environ.get("WEFT_COMMIT") or output_of(["git", "rev-parse", "HEAD"]),
         "device": output_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]),
+        "nccl": library(parts),
         "nvcc": (output_of(["nvcc", "--version"]) or "").splitlines()[-1:],
-        "parts": [part(logs, line) for line in lines],
+        "goals": goals(parts),
+        "parts": parts,
     }
     report.write_text(json.dumps(data, indent=1) + "\n")
 

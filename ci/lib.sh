@@ -175,7 +175,8 @@ llvm_tool()
 
 # ---- builds ----
 
-jobs=${JOBS:-$(nproc)}
+# Some machines set OMP_NUM_THREADS=1, which nproc takes for the number of processors.
+jobs=${JOBS:-$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)}
 
 # build PRESET FOLDER [-D...]: configure and build the tree, with warnings as errors.
 build()

@@ -114,7 +114,7 @@ static struct times time_calls(const struct job *job, bool raw, int calls)
 /* The best of several rounds, in turn, so that both meet the same weather. */
 static void compare(const struct job *job, uint64_t bytes, const char *comma)
 {
-    int calls = bytes > 1 << 20 ? 2 : 20, rounds = bytes > 64 << 20 ? 4 : 15;
+    int calls = bytes > 1 << 20 ? 1 : 20, rounds = bytes > 64 << 20 ? 9 : 25;
     struct times best[2] = {{1e300, 1e300}, {1e300, 1e300}};
 
     for (int round = 0; round < rounds; round++)
