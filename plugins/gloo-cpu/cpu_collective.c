@@ -133,6 +133,9 @@ static weft_status check_args(const struct wf_cpu_comm *comm, const weft_collect
     return check_memory(comm, args);
 }
 
+/* Stands for a NULL buffer, which has no elements, so that offsets may be taken from it. */
+static unsigned char no_elements[16];
+
 static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *args,
                     struct wf_shm_op *op)
 {
@@ -146,8 +149,8 @@ static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *
                              .reduction = args->reduction,
                              .root = args->root,
                              .element = wf_cpu_dtype_bytes(args->dtype),
-                             .send = args->send,
-                             .recv = args->recv,
+                             .send = args->send != NULL ? args->send : no_elements,
+                             .recv = args->recv != NULL ? args->recv : no_elements,
                              .count = args->count,
                              .send_counts = send ? args->send_counts : NULL,
                              .send_offsets = send ? args->send_offsets : NULL,
