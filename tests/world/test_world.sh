@@ -61,6 +61,28 @@ if command -v mpiexec.mpich >/dev/null; then
 else
     echo "skipped: MPICH is not installed"
 fi
+two_nodes()
+{
+    local node pids=() bad=0
+    for node in 0 1; do
+        WEFT_TOKEN=secret torchrun --no-python --nnodes 2 --node-rank "$node" --nproc-per-node 2 \
+            --master-addr 127.0.0.1 --master-port 29525 "$program" hello 10 &
+        pids+=($!)
+    done
+    for node in 0 1; do wait "${pids[node]}" || bad=1; done
+    return $bad
+}
+if command -v torchrun >/dev/null; then
+    expect 0 "as expected" torchrun --no-python --nproc-per-node 3 "$program" hello 10
+    expect 0 "as expected" two_nodes
+else
+    echo "skipped: torchrun is not installed"
+fi
+if command -v srun >/dev/null && sinfo -h 2>/dev/null | grep -q idle; then
+    expect 0 "as expected" srun -n 2 "$program" hello 10
+else
+    echo "skipped: there is no Slurm with an idle node"
+fi
 expect 11 "RANK is set, but WORLD_SIZE is not" env RANK=1 "$program" hello
 
 # The example, as processes and as threads.
