@@ -81,12 +81,35 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
     return WEFT_OK;
 }
 
+/* Do messages lie in a shard of STATE as they are, each in one run, where the other side's AXES
+ * split it as OTHER says?  Only a cut along the first dimension that is longer than 1 leaves runs. */
+static bool lies_in_runs(const struct wf_problem *problem, const struct wf_state *state,
+                         const struct wf_state *other, uint32_t axes)
+{
+    int64_t shape[WEFT_MAX_DIMS];
+    int32_t first = 0;
+
+    wf_state_shape(problem, state, 0, shape);
+    while (first < problem->dims && shape[first] == 1)
+        first++;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code code = other->axis[i];
+        if (!(axes >> i & 1) || !wf_code_splits(code)) continue;
+        if (code.place != WF_SHARD || code.value > first) return false;
+    }
+    return true;
+}
+
 weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
                               const struct wf_edge *edge, struct wf_price *out)
 {
+    const struct wf_state *to = &problem->target;
     struct wf_work work;
 
     WF_TRY(wf_exchange_work(problem, from, edge, &work));
+    if (lies_in_runs(problem, from, to, edge->axes)) work.packed -= wf_state_bytes(problem, from);
+    if (work.reduced == 0 && lies_in_runs(problem, to, from, edge->axes))
+        work.packed -= wf_state_bytes(problem, to);
     if (problem->costs->one_sided) work.packed = 0;
     out->ns = wf_cost_ns(problem->costs, &work);
     out->received = out->sent = work.received;

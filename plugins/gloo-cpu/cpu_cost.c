@@ -2,7 +2,8 @@
  * machines of these years. */
 #include "comm.h"
 
-#define LATENCY_NS         UINT64_C(200)   /* one exchange of cache lines between two cores */
+#define CALL_NS            UINT64_C(560)   /* a call, and the ranks' meeting */
+#define PEER_NS            UINT64_C(40)    /* one exchange of cache lines between two cores */
 #define COPY_FS_PER_BYTE   UINT64_C(45000) /* each core, while the others copy too */
 #define REDUCE_FS_PER_BYTE UINT64_C(60000)
 
@@ -20,7 +21,7 @@ weft_status wf_cpu_comm_cost(void *device, const weft_support_query *given, uint
     size = query.size < 1 ? 1 : (uint64_t)query.size;
     crowd = (size + processors - 1) / processors;
     per_byte = wf_cpu_collective_reduces(query.collective) ? REDUCE_FS_PER_BYTE : COPY_FS_PER_BYTE;
-    cost.latency_ns = LATENCY_NS * (1 + size / 2) * (bytes > SHM_INLINE ? 2 : 1) * crowd;
+    cost.latency_ns = (CALL_NS + PEER_NS * size) * (bytes > SHM_INLINE ? 2 : 1) * crowd;
     cost.femtoseconds_per_byte = size == 1 ? COPY_FS_PER_BYTE / 2 : per_byte * crowd;
     wf_cpu_give_struct(out, &cost, sizeof cost);
     return WEFT_OK;

@@ -141,6 +141,59 @@ START_TEST(no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent
 }
 END_TEST
 
+/* ---- scratch ---- */
+
+static uint64_t largest_shard(const weft_spec *spec)
+{
+    int32_t first[WEFT_MAX_AXES] = {0};
+    struct wf_shard shard;
+
+    wf_shard_at(&spec->layout, first, &shard);
+    return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
+}
+
+/* Where ranks read each other's memory, one pass takes anything anywhere. */
+static void check_scratch(char *line, bool large, const weft_cost_table *costs)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
+    uint64_t source, target, most;
+    struct pair pair;
+    char *field[4], *rest = line;
+
+    for (size_t i = 0; i < WF_COUNT(field); i++)
+        field[i] = strsep(&rest, "|");
+    for (char *c = field[1]; *c != '\0'; c++)
+        if (*c == 'x') *c = ',';
+    if (large)
+        field[1] = strchr(field[1], ',') == strrchr(field[1], ',') ? "4096,4096" : "512,512,512";
+    open_pair(&pair, field[0], NULL, field[1], field[2], field[3]);
+    source = largest_shard(pair.from);
+    target = largest_shard(pair.to);
+    most = source > target ? source : target;
+    ck_assert_msg(
+        plan_info(&pair, &options).peak_bytes <= most + most / 10,
+        "--mesh %s --shape %s --from \"%s\" --to \"%s\" --costs cpu: more than %llu bytes",
+        field[0], field[1], field[2], field[3], (unsigned long long)most);
+    close_pair(&pair);
+}
+
+START_TEST(scratch_stays_under_a_shard_where_one_pass_does_it)
+{
+    char line[1024];
+    weft_cost_table *costs;
+
+    ck_assert_int_eq(weft_cost_table_find("cpu", &costs), WEFT_OK);
+    for (int large = 0; large < 2; large++) {
+        FILE *file = fopen(WEFT_TEST_DATA "/plans.txt", "r");
+        ck_assert_ptr_nonnull(file);
+        while (fgets(line, sizeof line, file) != NULL)
+            if (line[0] != '#') check_scratch(line, large, costs);
+        fclose(file);
+    }
+    weft_cost_table_release(&costs);
+}
+END_TEST
+
 /* ---- against exhaustive search ---- */
 
 static uint64_t random_below(uint64_t *seed, uint64_t n)
@@ -169,39 +222,101 @@ static void random_placements(uint64_t *seed, int axes, int dims, char *out, siz
     }
 }
 
-static void compare_with_exhaustive(uint64_t *seed)
+/* A question to the planner and to the exhaustive search. */
+struct question {
+    char mesh[32], shape[64], from[64], to[64];
+    const char *costs;
+    uint32_t minimize;
+};
+
+static void compare_answers(const struct question *q)
 {
-    static const char *const tables[] = {"dtensor", "default", "cpu"};
-    int axes = 1 + (int)random_below(seed, 3), dims = 1 + (int)random_below(seed, 3);
-    char mesh[32] = "", shape[64] = "", from[64], to[64];
-    weft_plan_options options = {.struct_size = sizeof options};
+    weft_plan_options options = {.struct_size = sizeof options, .minimize = q->minimize};
     weft_cost_table *costs;
     struct wf_problem problem;
     weft_plan_info info;
     struct pair pair;
 
-    for (int a = 0; a < axes; a++)
-        snprintf(mesh + strlen(mesh), sizeof mesh - strlen(mesh), "%s%d", a > 0 ? "x" : "",
-                 2 + (int)random_below(seed, 2));
-    for (int d = 0; d < dims; d++)
-        snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%d", d > 0 ? "," : "",
-                 1 + (int)random_below(seed, 600));
-    random_placements(seed, axes, dims, from, sizeof from);
-    random_placements(seed, axes, dims, to, sizeof to);
-    open_pair(&pair, mesh, NULL, shape, from, to);
-    ck_assert_int_eq(weft_cost_table_find(tables[random_below(seed, 3)], &costs), WEFT_OK);
+    open_pair(&pair, q->mesh, NULL, q->shape, q->from, q->to);
+    ck_assert_int_eq(weft_cost_table_find(q->costs, &costs), WEFT_OK);
     options.costs = costs;
-    options.minimize = (uint32_t)random_below(seed, 2);
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
     info = plan_info(&pair, &options);
     ck_assert_msg(
-        (options.minimize == WEFT_MINIMIZE_BYTES ? info.bytes_received_max : info.cost_ns) ==
+        (q->minimize == WEFT_MINIMIZE_BYTES ? info.bytes_received_max : info.cost_ns) ==
             exhaustive_least(&problem),
-        "weft plan --mesh %s --shape %s --from \"%s\" --to \"%s\" --minimize %s", mesh, shape, from,
-        to, options.minimize == WEFT_MINIMIZE_BYTES ? "bytes" : "time");
+        "weft plan --mesh %s --shape %s --from \"%s\" --to \"%s\" --minimize %s --costs %s",
+        q->mesh, q->shape, q->from, q->to, q->minimize == WEFT_MINIMIZE_BYTES ? "bytes" : "time",
+        q->costs);
     weft_cost_table_release(&costs);
     close_pair(&pair);
 }
+
+static void compare_with_exhaustive(uint64_t *seed)
+{
+    static const char *const tables[] = {"dtensor", "default", "cpu"};
+    int axes = 1 + (int)random_below(seed, 3), dims = 1 + (int)random_below(seed, 3);
+    struct question q = {.mesh = ""};
+
+    for (int a = 0; a < axes; a++)
+        snprintf(q.mesh + strlen(q.mesh), sizeof q.mesh - strlen(q.mesh), "%s%d", a > 0 ? "x" : "",
+                 2 + (int)random_below(seed, 2));
+    for (int d = 0; d < dims; d++)
+        snprintf(q.shape + strlen(q.shape), sizeof q.shape - strlen(q.shape), "%s%d",
+                 d > 0 ? "," : "", 1 + (int)random_below(seed, 600));
+    random_placements(seed, axes, dims, q.from, sizeof q.from);
+    random_placements(seed, axes, dims, q.to, sizeof q.to);
+    q.costs = tables[random_below(seed, 3)];
+    q.minimize = (uint32_t)random_below(seed, 2);
+    compare_answers(&q);
+}
+
+/* ---- every pair ---- */
+
+/* Placement number CODE of DIMS + 2: R, P, or a shard of some dimension. */
+static void add_placement(char *text, size_t capacity, int axis, int code)
+{
+    size_t at = strlen(text);
+
+    if (axis > 0) at += (size_t)snprintf(text + at, capacity - at, ",");
+    if (code < 2)
+        snprintf(text + at, capacity - at, "%s", code == 0 ? "R" : "P");
+    else
+        snprintf(text + at, capacity - at, "S(%d)", code - 2);
+}
+
+/* Pair number INDEX of those on AXES axes of size 2 or 3 with DIMS dimensions; false past the last.
+ * Sizes that divide, that do not, and that are too small for all ranks. */
+static bool number_pair(int axes, int dims, long index, struct question *out)
+{
+    static const char *const shapes[] = {"36", "36,7", "36,7,2"};
+
+    *out = (struct question){.costs = "default"};
+    snprintf(out->shape, sizeof out->shape, "%s", shapes[dims - 1]);
+    for (int a = 0; a < axes; a++, index /= 2)
+        snprintf(out->mesh + strlen(out->mesh), sizeof out->mesh - strlen(out->mesh), "%s%ld",
+                 a > 0 ? "x" : "", 2 + index % 2);
+    for (int a = 0; a < axes; a++, index /= dims + 2)
+        add_placement(out->from, sizeof out->from, a, (int)(index % (dims + 2)));
+    for (int a = 0; a < axes; a++, index /= dims + 2)
+        add_placement(out->to, sizeof out->to, a, (int)(index % (dims + 2)));
+    return index == 0;
+}
+
+/* All of one and two axes; of three, every WEFT_PAIRS_STEP-th (1: all 161,000). */
+START_TEST(every_pair_is_planned_as_well_as_by_exhaustive_search)
+{
+    const char *given = getenv("WEFT_PAIRS_STEP");
+    long step = given != NULL ? strtol(given, NULL, 10) : 31, pairs = 0;
+    struct question q;
+
+    for (int axes = 1; axes <= 3; axes++)
+        for (int dims = 1; dims <= 3; dims++)
+            for (long i = 0; number_pair(axes, dims, i, &q); i += axes < 3 ? 1 : step, pairs++)
+                compare_answers(&q);
+    printf("%ld pairs\n", pairs);
+}
+END_TEST
 
 START_TEST(the_search_finds_what_exhaustive_search_finds)
 {
@@ -216,4 +331,6 @@ START_TEST(the_search_finds_what_exhaustive_search_finds)
 END_TEST
 
 SUITE(plan_optimal, no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent,
-      the_search_finds_what_exhaustive_search_finds)
+      the_search_finds_what_exhaustive_search_finds,
+      every_pair_is_planned_as_well_as_by_exhaustive_search,
+      scratch_stays_under_a_shard_where_one_pass_does_it)
