@@ -1,0 +1,129 @@
+#include "support/lone_rank.h"
+#include "support/suite.h"
+
+/* A batch in which all COUNT tensors go together, made by hand. */
+static weft_plan *batch_of(const char *mesh, uint32_t count, const char *const (*pairs)[2])
+{
+    weft_plan *plan = wf_calloc(1, sizeof *plan);
+
+    ck_assert_ptr_nonnull(plan);
+    plan->members = wf_calloc(count, sizeof *plan->members);
+    ck_assert_ptr_nonnull(plan->members);
+    atomic_init(&plan->references, 1);
+    plan->member_count = plan->together = count;
+    for (uint32_t i = 0; i < count; i++) {
+        plan->members[i].from = spec_of(mesh, pairs[i][0]);
+        plan->members[i].to = spec_of(mesh, pairs[i][1]);
+    }
+    return plan;
+}
+
+static const struct kept_regions *list_of(const struct wf_parcel *parcel)
+{
+    return parcel->list;
+}
+
+static const char *const mixed[][2] = {{"i8[8] S(0)", "i8[8] R"},
+                                       {"f32[4,4] S(0)", "f32[4,4] S(1)"},
+                                       {"f64[6] P", "f64[6] S(0)"},
+                                       {"f32[4] S(0)", "f32[4] R"}};
+
+START_TEST(one_message_per_peer_has_the_largest_elements_first)
+{
+    weft_bind_options none = {.struct_size = sizeof none};
+    struct wf_together together = {0};
+    struct lone_rank lone;
+
+    lone_begin(&lone, 1, 2);
+    lone.bound->plan = batch_of("2", 4, mixed);
+    ck_assert_int_eq(wf_together_set(lone.bound, &none, WEFT_OK, &together), WEFT_OK);
+    ck_assert(together.member);
+    ck_assert_uint_eq(together.count, 4);
+    /* to rank 0: 3 doubles; 2 rows of 2 floats, and 2 floats; 4 bytes */
+    ck_assert_uint_eq(together.send_counts[0], 24 + 16 + 8 + 4);
+    ck_assert_uint_eq(together.receive_counts[0], 24 + 16 + 8 + 4);
+    ck_assert_uint_eq(together.send_offsets[1] % 16, 0);
+    ck_assert_uint_eq(together.packed.count, 3);
+    ck_assert_uint_eq(together.packed.list[0].element, 8);
+    ck_assert_uint_eq(together.packed.list[1].element, 4);
+    ck_assert_uint_eq(together.packed.list[2].element, 1);
+    ck_assert_uint_eq(list_of(&together.packed.list[1])->regions[0].source, 1);
+    ck_assert_int_eq(list_of(&together.packed.list[1])->regions[0].target_offset, 24 / 4);
+    ck_assert_int_eq(list_of(&together.packed.list[2])->regions[0].target_offset, 48);
+    wf_together_clear(lone.bound, &together);
+    weft_plan_release(&lone.bound->plan);
+    lone_end(&lone);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+START_TEST(what_is_reduced_is_unpacked_apart)
+{
+    weft_bind_options none = {.struct_size = sizeof none};
+    struct wf_together together = {0};
+    const struct kept_regions *list;
+    const struct wf_parcel *sum;
+    struct lone_rank lone;
+
+    lone_begin(&lone, 0, 2);
+    lone.bound->plan = batch_of("2", 4, mixed);
+    ck_assert_int_eq(wf_together_set(lone.bound, &none, WEFT_OK, &together), WEFT_OK);
+    sum = &together.unpacked.list[0];
+    ck_assert_uint_eq(sum->holders, 2);
+    ck_assert_uint_eq(sum->dtype, WEFT_DTYPE_F64);
+    ck_assert_uint_eq(sum->reduction, WEFT_REDUCE_SUM);
+    list = list_of(sum);
+    ck_assert_uint_eq(list->count, 1);
+    ck_assert_uint_eq(list->regions[0].target, 2);
+    ck_assert_ptr_eq(together.arrivals[list->regions[0].source], together.receive);
+    ck_assert_ptr_eq(together.arrivals[list->regions[0].source + 1],
+                     (const char *)together.receive + together.receive_offsets[1]);
+    wf_together_clear(lone.bound, &together);
+    weft_plan_release(&lone.bound->plan);
+    lone_end(&lone);
+}
+END_TEST
+
+START_TEST(a_stranger_has_no_part)
+{
+    weft_bind_options none = {.struct_size = sizeof none};
+    struct wf_together together = {0};
+    struct lone_rank lone;
+
+    lone_begin(&lone, 3, 4);
+    lone.bound->plan = batch_of("2", 4, mixed);
+    ck_assert_int_eq(wf_together_set(lone.bound, &none, WEFT_OK, &together), WEFT_OK);
+    ck_assert(!together.member);
+    ck_assert_int_eq(wf_together_run(lone.bound, &together, NULL, NULL, NULL), WEFT_OK);
+    wf_together_clear(lone.bound, &together);
+    weft_plan_release(&lone.bound->plan);
+    lone_end(&lone);
+}
+END_TEST
+
+/* Every allocation of binding fails once. */
+START_TEST(without_memory_nothing_is_left)
+{
+    weft_bind_options none = {.struct_size = sizeof none};
+    weft_status status = WEFT_ERR_NO_MEMORY;
+
+    for (uint64_t n = 1; status != WEFT_OK; n++) {
+        struct wf_together together = {0};
+        struct lone_rank lone;
+        lone_begin(&lone, 1, 2);
+        lone.bound->plan = batch_of("2", 4, mixed);
+        wf_mem_fail_at(n);
+        status = wf_together_set(lone.bound, &none, WEFT_OK, &together);
+        wf_mem_fail_at(0);
+        ck_assert(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
+        ck_assert_uint_lt(n, 100);
+        wf_together_clear(lone.bound, &together);
+        weft_plan_release(&lone.bound->plan);
+        lone_end(&lone);
+        ck_assert_int_eq(wf_mem_live(), 0);
+    }
+}
+END_TEST
+
+SUITE(exec_together, one_message_per_peer_has_the_largest_elements_first,
+      what_is_reduced_is_unpacked_apart, a_stranger_has_no_part, without_memory_nothing_is_left)
