@@ -5,8 +5,8 @@
  * wanted, and waits until they have said so too; after that the rank's memory is its own again.
  * No rank can be two operations ahead of another, so one post for each pair is enough.
  *
- * Blocks that wait hold on to their multiprocessor.  So a kernel of many blocks does not wait: one
- * of a single block opens the operation before it, and one closes it after it. */
+ * Blocks that wait hold on to their multiprocessor.  So those of a large kernel do not wait: one of
+ * a single block opens the operation before it, and at its end only its last block waits. */
 #ifndef WEFT_KERNELS_ONESIDED_H
 #define WEFT_KERNELS_ONESIDED_H
 
@@ -46,6 +46,10 @@ WK_DEVICE bool wk_claim(uint64_t *flag)
 WK_DEVICE void wk_fence(void)
 {
     __threadfence_system();
+}
+WK_DEVICE void wk_fence_device(void)
+{
+    __threadfence();
 }
 WK_DEVICE uint64_t wk_clock_ns(void)
 {
@@ -87,6 +91,10 @@ WK_DEVICE bool wk_claim(uint64_t *flag)
 WK_DEVICE void wk_fence(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+WK_DEVICE void wk_fence_device(void)
+{
+    wk_fence();
 }
 
 #if defined(__HIP__)
@@ -215,8 +223,10 @@ WK_DEVICE const uint64_t *wk_begin(const struct wk_meeting &m, uint64_t *near, u
     uint64_t *table = (m.phases & WK_KEEP) != 0 ? (uint64_t *)m.table : near;
     uint64_t operation;
 
+    /* A plain load, since an earlier kernel of the stream wrote it: one that acquires would empty
+     * the cache in which regions lie, in every block. */
     if ((m.phases & (WK_OFFER | WK_AWAIT)) == 0)
-        return wk_has_failed(m.channel) ? nullptr : (const uint64_t *)m.table;
+        return wk_own(m.channel)->failed != 0 ? nullptr : (const uint64_t *)m.table;
     WK_EACH_THREAD(t)
     {
         if (t == 0) state[0] = wk_has_failed(m.channel) ? 0 : 1;
@@ -239,16 +249,17 @@ WK_DEVICE const uint64_t *wk_begin(const struct wk_meeting &m, uint64_t *near, u
 
 /* ---- and its end ---- */
 
-/* Is this block the last one?  Then all that the others did came before. */
+/* Is this block the last one?  Then all that the others did came before, also in the eyes of other
+ * devices once this block's stores are, since what is released carries along what it follows. */
 WK_DEVICE bool wk_is_last(const struct wk_channel &channel, uint32_t blocks, uint32_t *state)
 {
     WK_BARRIER();
     WK_EACH_THREAD(t)
     {
         if (t == 0) {
-            wk_fence();
+            wk_fence_device();
             state[1] = wk_count_up(&wk_own(channel)->finished) + 1 == blocks;
-            wk_fence();
+            wk_fence_device();
         }
     }
     WK_BARRIER();

@@ -24,15 +24,18 @@ struct wk_pull_view {
 };
 WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table)
 {
-    return wk_pull_view{args.regions,   args.tiles, wk_table{table},
-                        args.reduction, args.size,  args.word};
+    int64_t shift = int64_t(args.first) - (wk_block() + args.first < args.count ? 0 : args.count);
+
+    return wk_pull_view{args.regions,    (const struct wk_tile *)args.tiles + shift,
+                        wk_table{table}, args.reduction,
+                        args.size,       args.word};
 }
 
 template <uint32_t Bytes>
 WK_DEVICE void wk_pull_copy(const struct wk_pull_args &args, const uint64_t *table)
 {
-    const struct wk_tile tile = ((const struct wk_tile *)args.tiles)[wk_block()];
     const struct wk_pull_view view = wk_view(args, table);
+    const struct wk_tile tile = ((const struct wk_tile *)view.tiles)[wk_block()];
 
     WK_EACH_THREAD(t)
     {

@@ -223,10 +223,13 @@ struct wf_meet {
 struct wf_meet wf_meet_make(const struct wf_comm *comm, gpu_stream stream);
 /* May one kernel of BLOCKS open the operation, do its work and close it? */
 bool wf_meet_is_small(const struct wf_comm *comm, const struct wf_meet *meet, uint64_t blocks);
-/* For that kernel; or in front of kernels that have neither beginning nor end, and after them. */
-void wf_meet_fuse(const struct wf_comm *comm, struct wf_meet *meet, uint64_t blocks);
+/* For that kernel. */
+void wf_meet_fuse(struct wf_meet *meet, uint64_t blocks);
+/* In front of kernels that do not wait; the last of them, of BLOCKS, closes the operation. */
 weft_status wf_meet_open(struct wf_comm *comm, struct wf_meet *meet);
-weft_status wf_meet_close(struct wf_comm *comm, struct wf_meet *meet);
+void wf_meet_close(struct wf_meet *meet, uint64_t blocks);
+/* By a kernel that does nothing else. */
+weft_status wf_meet_close_alone(struct wf_comm *comm, struct wf_meet *meet);
 
 /* ---- shmem_op.c: calls, checked ---- */
 

@@ -216,20 +216,21 @@ static weft_status move(struct wf_comm *comm, const struct wf_op *op, struct job
     struct wf_meet *meet = &job->meet;
 
     if (wf_meet_is_small(comm, meet, (uint64_t)per_part * job->parts) && job->parts <= WK_LIST) {
-        wf_meet_fuse(comm, meet, (uint64_t)per_part * job->parts);
+        wf_meet_fuse(meet, (uint64_t)per_part * job->parts);
         args.meeting = meet->meeting;
         set_parts(op, job, 0, &args);
         return wf_onesided_launch(comm, WF_MOVE, 1, (uint64_t)per_part * job->parts, &args,
                                   meet->stream);
     }
     WF_TRY(wf_meet_open(comm, meet));
-    args.meeting = meet->meeting;
     for (uint32_t first = 0; first < job->parts; first += args.parts) {
         set_parts(op, job, first, &args);
+        if (first + args.parts == job->parts) wf_meet_close(meet, (uint64_t)per_part * args.parts);
+        args.meeting = meet->meeting;
         WF_TRY(wf_onesided_launch(comm, WF_MOVE, 1, (uint64_t)per_part * args.parts, &args,
                                   meet->stream));
     }
-    return wf_meet_close(comm, meet);
+    return WEFT_OK;
 }
 
 static weft_status reduce(struct wf_comm *comm, const struct wf_op *op, struct job *job,
@@ -242,17 +243,16 @@ static weft_status reduce(struct wf_comm *comm, const struct wf_op *op, struct j
                                          .size = (uint32_t)comm->size,
                                          .scale = {op->scale[0], op->scale[1]}};
     uint32_t blocks = blocks_for((end - begin) * op->bytes, MOST_BLOCKS);
-    bool small = wf_meet_is_small(comm, meet, blocks);
 
     if (meet->meeting.pushes) args.pushes = (uint32_t)comm->size;
-    if (small)
-        wf_meet_fuse(comm, meet, blocks);
-    else
+    if (wf_meet_is_small(comm, meet, blocks)) {
+        wf_meet_fuse(meet, blocks);
+    } else {
         WF_TRY(wf_meet_open(comm, meet));
-    meet->meeting.blocks = blocks;
+        wf_meet_close(meet, blocks);
+    }
     args.meeting = meet->meeting;
-    WF_TRY(wf_onesided_launch(comm, WF_GATHER_REDUCE, op->dtype, blocks, &args, meet->stream));
-    return small ? WEFT_OK : wf_meet_close(comm, meet);
+    return wf_onesided_launch(comm, WF_GATHER_REDUCE, op->dtype, blocks, &args, meet->stream);
 }
 
 /* Nothing to read, but peers may read from this rank. */
@@ -262,9 +262,9 @@ static weft_status only_offer(struct wf_comm *comm, struct job *job)
 
     if (!wf_meet_is_small(comm, meet, 1)) {
         WF_TRY(wf_meet_open(comm, meet));
-        return wf_meet_close(comm, meet);
+        return wf_meet_close_alone(comm, meet);
     }
-    wf_meet_fuse(comm, meet, 1);
+    wf_meet_fuse(meet, 1);
     return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
 }
 
@@ -309,9 +309,9 @@ static weft_status barrier(struct wf_comm *comm, struct wf_meet *meet)
     meet->meeting.phases = WK_FREELY;
     if (!wf_meet_is_small(comm, meet, 1)) {
         WF_TRY(wf_meet_open(comm, meet));
-        return wf_meet_close(comm, meet);
+        return wf_meet_close_alone(comm, meet);
     }
-    wf_meet_fuse(comm, meet, 1);
+    wf_meet_fuse(meet, 1);
     return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
 }
 

@@ -14,8 +14,6 @@ weft_status wf_pe_open(const weft_device_options *options, void **out)
     weft_status status;
 
     WF_TRY(wf_shmem_load());
-    /* A kernel's code that is loaded late waits for kernels which may wait for this one. */
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     WF_TRY(wf_gpu_open(options, &opened));
     device = opened;
     status = wf_enter(device, &scope);

@@ -56,6 +56,15 @@ static weft_status open_library(void)
     return find_bootstrap();
 }
 
+/* Kernels that wait for other ranks must not keep others of this rank from running, which these
+ * might be waiting for: code that is loaded late waits for all kernels, and under MPS streams share
+ * two queues unless told otherwise.  Read by the driver when it starts. */
+static void prepare_driver(void)
+{
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+}
+
 weft_status wf_shmem_load(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,7 +72,10 @@ weft_status wf_shmem_load(void)
     weft_status status = WEFT_OK;
 
     pthread_mutex_lock(&lock);
-    if (!is_loaded) status = open_library();
+    if (!is_loaded) {
+        prepare_driver();
+        status = open_library();
+    }
     is_loaded = status == WEFT_OK;
     pthread_mutex_unlock(&lock);
     return status;
@@ -86,8 +98,8 @@ weft_status wf_shmem_probe(weft_probe *out)
     weft_probe probe = {.struct_size = sizeof probe, .score = 290};
     int count = 0;
 
-    WF_TRY(wf_gpu_load(&count));
     WF_TRY(wf_shmem_load());
+    WF_TRY(wf_gpu_load(&count));
     if (wf_vendor_image(0) == NULL && wf_host->knob(VENDOR_KERNELS_KNOB) == NULL)
         return wf_fail(WEFT_ERR_NO_LIBRARY,
                        "the plugin was built without nvcc, so it has no kernels, and %s names none",

@@ -84,8 +84,10 @@ static weft_status launch(struct wf_comm *comm, const struct pull *pull, const s
                                 .tiles = set->tiles,
                                 .reduction = pull->args.reduction,
                                 .size = pull->holders,
-                                .word = set->word};
+                                .word = set->word,
+                                .count = (uint32_t)set->tile_count};
 
+    args.first = (uint32_t)(set->tile_count * (uint64_t)comm->rank / (uint64_t)comm->size);
     if (pull->holders > 1)
         return wf_onesided_launch(comm, WF_PULL_REDUCE, pull->args.dtype, set->tile_count, &args,
                                   meet->stream);
@@ -98,14 +100,16 @@ static weft_status run(struct wf_comm *comm, struct pull *pull, struct wf_meet *
     uint64_t blocks = pull->set_count == 1 ? pull->sets[0].tile_count : 1;
 
     if (pull->set_count <= 1 && wf_meet_is_small(comm, meet, blocks)) {
-        wf_meet_fuse(comm, meet, blocks);
+        wf_meet_fuse(meet, blocks);
         if (pull->set_count == 1) return launch(comm, pull, meet, &pull->sets[0]);
         return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
     }
     WF_TRY(wf_meet_open(comm, meet));
-    for (uint32_t i = 0; i < pull->set_count; i++)
+    for (uint32_t i = 0; i < pull->set_count; i++) {
+        if (i + 1 == pull->set_count) wf_meet_close(meet, pull->sets[i].tile_count);
         WF_TRY(launch(comm, pull, meet, &pull->sets[i]));
-    return wf_meet_close(comm, meet);
+    }
+    return pull->set_count > 0 ? WEFT_OK : wf_meet_close_alone(comm, meet);
 }
 
 /* Sources are offered 16-byte aligned, so the target decides how wide words are. */

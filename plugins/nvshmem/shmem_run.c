@@ -142,9 +142,8 @@ static void set_offers(struct wk_meeting *meeting, const struct wf_meet *meet)
         meeting->offers[i] = meet->offers[meeting->first + i];
 }
 
-void wf_meet_fuse(const struct wf_comm *comm, struct wf_meet *meet, uint64_t blocks)
+void wf_meet_fuse(struct wf_meet *meet, uint64_t blocks)
 {
-    (void)comm;
     meet->meeting.phases |= WK_OFFER | WK_AWAIT | WK_CLOSE;
     meet->meeting.blocks = (uint32_t)blocks;
     set_list(&meet->meeting, meet, 0);
@@ -196,9 +195,14 @@ weft_status wf_meet_open(struct wf_comm *comm, struct wf_meet *meet)
     return WEFT_OK;
 }
 
-weft_status wf_meet_close(struct wf_comm *comm, struct wf_meet *meet)
+void wf_meet_close(struct wf_meet *meet, uint64_t blocks)
 {
     meet->meeting.phases = WK_CLOSE;
-    meet->meeting.blocks = 1;
+    meet->meeting.blocks = (uint32_t)blocks;
+}
+
+weft_status wf_meet_close_alone(struct wf_comm *comm, struct wf_meet *meet)
+{
+    wf_meet_close(meet, 1);
     return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
 }
