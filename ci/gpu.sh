@@ -3,10 +3,11 @@
 #
 #   ci/gpu.sh [REPORT.json]        (build/gpu/report.json)
 #
-# Needs CUDA's toolkit, NCCL and python3; no network and no Check library.  Ranks share one device:
+# Needs CUDA's toolkit, NCCL and python3, and NVSHMEM for the parts in ci/gpu/nvshmem.sh; no network and no Check library.  Ranks share one device:
 # each looks like a host of its own to NCCL, and the CUDA MPS daemon lets their kernels run side by
 # side.  What checks runs together, what measures runs alone.  Each part has a time limit, a log
-# beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run.  WEFT_COMMIT names
+# beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run, and GPU_PARTS
+# names the groups of parts to run (measure_all check_all nvshmem_parts).  WEFT_COMMIT names
 # the commit where there is no git to ask.
 source "$(dirname "$0")/lib.sh"
 self=("$root/ci/gpu.sh" --part)
@@ -18,6 +19,8 @@ deadline=$((SECONDS + ${GPU_SECONDS:-500}))
 PATH=$PATH:/usr/local/cuda/bin
 export WEFT_BACKEND=nccl WEFT_SHARE_GPU=1 WEFT_LOG=${WEFT_LOG:-error}
 export NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo} NCCL_IB_DISABLE=1 NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+
+source "$root/ci/gpu/nvshmem.sh"
 
 # ---- the MPS daemon, in a folder of its own ----
 
@@ -126,11 +129,13 @@ measure_all()
 
 run_parts()
 {
+    local group
     gpu_part build "${GPU_BUILD_SECONDS:-240}" "${self[@]}" build_tree
     if [[ -n $(failed_parts) ]]; then return; fi
     gpu_part info 30 "$weft" info --json
-    measure_all
-    check_all
+    for group in ${GPU_PARTS:-measure_all check_all nvshmem_parts}; do
+        "$group"
+    done
 }
 
 # `timeout` runs programs, not functions: these come back here as programs.

@@ -82,13 +82,36 @@ def dtensor_goal(result):
                 ratios, min(ratios.values()) >= 1 and min(hard) >= 1.5)
 
 
-GOALS = {"kernels": kernel_goal, "cost_2": cost_goal, "dtensor": dtensor_goal}
+def rate_goal(result):
+    least = {"S(0) -> R": 0.7, "S(0) -> S(1)": 0.7, "R -> S(1)": 0.7, "P -> R": 0.6, "P -> S(0)": 0.6}
+    shares, small = {}, {}
+    for row in result["rows"]:
+        name = f"{row['from']} -> {row['to']}"
+        if row["shape"] == "8192x8192":
+            shares[name] = row["share"]
+        elif row["shape"] == "64x64":
+            small[name] = round(row["alone_ns"] / 1000, 1)
+    return goal("of a plain copy's rate by as many ranks, f32 8192x8192: 0.7, partials 0.6; 64x64 in 30 us",
+                {"share": shares, "small_us": small},
+                all(shares[name] >= bound for name, bound in least.items()) and max(small.values()) < 30)
+
+
+def against_nccl_goal(results):
+    times = [{f"{row['from']} -> {row['to']}": row["median_ns"] for row in result["rows"]} for result in results]
+    ratios = {name: round(times[1][name] / times[0][name], 1) for name in times[0]}
+    moved = [ratio for name, ratio in ratios.items() if name != "R -> S(1)"]
+    return goal("20 times as fast as nccl, whose ranks on one device talk through sockets, f32 8192x8192",
+                ratios, min(moved) >= 20)
+
+
+GOALS = {"nvshmem_rate_4": rate_goal, "nvshmem_against_nccl": against_nccl_goal,
+         "kernels": kernel_goal, "cost_2": cost_goal, "dtensor": dtensor_goal}
 
 
 def goals(parts):
     found = []
     for entry in parts:
-        if entry["name"] in GOALS and isinstance(entry.get("result"), dict):
+        if entry["name"] in GOALS and entry["code"] == 0 and "result" in entry:
             found.append(GOALS[entry["name"]](entry["result"]))
     return found
 

@@ -3,6 +3,8 @@
  *
  *     weft run -n 4 redistribute_check BOARD      (the backend is WEFT_BACKEND's)
  *
+ * Where the backend pulls, each is done packed as well, and the bits are compared.
+ *
  * BOARD names a file that the ranks share, to hand their results to rank 0.  WEFT_CASES (500) says
  * how many, WEFT_SEED which; a failing one is printed as a command. Prints JSON. */
 #include "board.h"
@@ -136,6 +138,26 @@ static struct pair draw(struct random *r)
     return pair;
 }
 
+/* Both ways there are leave the same bits: read out of the peers' memory, and packed. */
+static void move_both_ways(const weft_plan *plan, bool packed, const struct memory *memory)
+{
+    const weft_comm_table *table = weft_context_plugin(context)->comm;
+    void *first;
+
+    move(plan, packed, memory);
+    if (table->pull == NULL) return;
+    first = malloc(memory->target_bytes + 1);
+    if (first == NULL) exit(1);
+    memcpy(first, memory->host, memory->target_bytes);
+    must(weft_fill(context, memory->target, 0x5a, memory->target_bytes, stream), "fill");
+    move(plan, !packed, memory);
+    if (memcmp(first, memory->host, memory->target_bytes) != 0) {
+        fprintf(stderr, "rank %d: packed and not, the bits differ\n", rank);
+        atomic_store(&shared->verdict, 1);
+    }
+    free(first);
+}
+
 static bool run_case(int number)
 {
     uint64_t seed = atomic_load(&shared->seed);
@@ -149,7 +171,7 @@ static bool run_case(int number)
 
     if (planned) {
         fill(&pair, &values, &memory);
-        move(plan, packed, &memory);
+        move_both_ways(plan, packed, &memory);
         compare(number, &pair, &values, &memory);
         must(weft_free(context, memory.source), "free");
         must(weft_free(context, memory.target), "free");

@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# nvshmem.sh - the parts of ci/gpu.sh that are the nvshmem plugin's; sourced by it.
+#
+# Several ranks on one device need the MPS daemon and an equal share of the device each, which the plugin asks for
+# itself: that it does is a part, too.
+
+# A folder with NVSHMEM's library: WEFT_NVSHMEM_LIB's, or a Python environment's.
+nvshmem_library()
+{
+    python3 - <<'PYTHON'
+import os, sys
+given = os.environ.get("WEFT_NVSHMEM_LIB")
+for folder in [given] if given else sys.path:
+    for part in ("nvidia/nvshmem/lib", ""):
+        if os.path.exists(os.path.join(folder or ".", part, "libnvshmem_host.so.3")):
+            print(os.path.abspath(os.path.join(folder, part)))
+            sys.exit(0)
+sys.exit(1)
+PYTHON
+}
+
+# shared N COMMAND...: on nvshmem, as one of N ranks that share the device.
+shared()
+{
+    local n=$1
+    shift
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / n)) WEFT_BACKEND=nvshmem "$@"
+}
+
+# Without the daemon two ranks are refused, with the reason, and nobody ends the process under them.
+refuses_without_mps()
+{
+    local said
+    said=$(WEFT_BACKEND=nvshmem "$weft" redistribute -n 2 --mesh 2 --shape 64x64 --from "S(0)" --to R 2>&1) && return 1
+    echo "$said" | tail -n 1
+    [[ $said == *"it wants the CUDA MPS daemon"* ]]
+}
+
+# By as many ranks, one redistribution on nvshmem and on nccl.
+against_nccl()
+{
+    local n=$1 backend
+    for backend in nvshmem nccl; do
+        CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / n)) WEFT_BACKEND=$backend \
+            ranks "$n" redistribute_speed "$(board)" 8192 300
+    done
+}
+
+nvshmem_parts()
+{
+    local n
+    if ! WEFT_NVSHMEM_LIB=$(nvshmem_library); then
+        echo "nvshmem: no libnvshmem_host.so.3 found, its parts are left out"
+        return
+    fi
+    export WEFT_NVSHMEM_LIB
+    gpu_part nvshmem_without_mps 60 "${self[@]}" refuses_without_mps
+    start_mps
+    for n in 2 4; do
+        gpu_part "nvshmem_rate_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_rate "$(board)"
+    done
+    gpu_part nvshmem_against_nccl 100 "${self[@]}" against_nccl 4
+    for n in 1 2 4; do
+        gpu_part "nvshmem_random_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_check "$(board)"
+        gpu_part "nvshmem_symm_$n" 60 "${self[@]}" shared "$n" ranks "$n" symm_suite
+        gpu_part "nvshmem_conform_$n" 120 "${self[@]}" shared "$n" "$weft" conform nvshmem --ranks "$n" --json --timeout 20
+        start_mps # a rank that was killed may leave the daemon unwell
+    done
+    end_mps
+}
