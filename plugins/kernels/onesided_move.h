@@ -1,11 +1,12 @@
 /* onesided_move.h - what ranks do with each other's memory: read regions of it, copy parts of it,
- * reduce it, pass messages, set signals and wait for them. */
+ * reduce it, pass messages. */
 #ifndef WEFT_KERNELS_ONESIDED_MOVE_H
 #define WEFT_KERNELS_ONESIDED_MOVE_H
 
 #include "elements.h"
 #include "onesided.h"
 #include "regions.h"
+#include "signals.h"
 
 /* Nothing between beginning and end: an operation opened or closed for others, or a barrier. */
 struct wk_meet_args {
@@ -262,57 +263,6 @@ WK_KERNEL(weft_fetch, struct wk_fetch_args)
             wk_own(args.channel)->finished = 0;
             here->received = number;
             wk_store(&wk_post_at(args.channel, args.peer)->taken, number);
-        }
-    }
-}
-
-/* ---- signals ---- */
-
-WK_KERNEL(weft_signal, struct wk_signal_args)
-{
-    WK_EACH_THREAD(t)
-    {
-        if (t == 0) {
-            wk_fence();
-            if (args.op == WK_SIGNAL_ADD)
-                wk_add_shared((uint64_t *)args.address, args.value);
-            else
-                wk_store((uint64_t *)args.address, args.value);
-        }
-    }
-}
-
-WK_DEVICE bool wk_compares(uint64_t seen, uint32_t compare, uint64_t value)
-{
-    switch (compare) {
-    case WK_EQ:
-        return seen == value;
-    case WK_NE:
-        return seen != value;
-    case WK_GE:
-        return seen >= value;
-    case WK_GT:
-        return seen > value;
-    case WK_LE:
-        return seen <= value;
-    default:
-        return seen < value;
-    }
-}
-
-WK_KERNEL(weft_await_signal, struct wk_signal_args)
-{
-    WK_EACH_THREAD(t)
-    {
-        if (t == 0) {
-            const uint64_t *signal = (const uint64_t *)args.address;
-            uint64_t seen = wk_load(signal), began = wk_clock_ns();
-            for (uint32_t round = 0; !wk_compares(seen, args.compare, args.value); round++) {
-                if (!wk_go_on(args.channel, wk_awaited{WK_NO_SIGNAL, args.signal, seen, args.value},
-                              began, round))
-                    break;
-                seen = wk_load(signal);
-            }
         }
     }
 }

@@ -2,6 +2,9 @@
  * and a C++ compiler the functions that the tests' stand-in devices run. */
 #include "regions.h"
 #include "elements.h"
+#if !defined(__HIP__) /* where no plugin wants them */
+#include "signals.h"
+#endif
 
 #define WK_EVERY_WORD(bytes)                                                                       \
     WK_COPY(bytes)                                                                                 \

@@ -39,6 +39,23 @@ SAME_PLACE(gpu_copy_2d, target_pitch, CUDA_MEMCPY2D, dstPitch);
 SAME_PLACE(gpu_copy_2d, width, CUDA_MEMCPY2D, WidthInBytes);
 SAME_PLACE(gpu_copy_2d, height, CUDA_MEMCPY2D, Height);
 SAME_SIZE(gpu_uuid, CUuuid);
+SAME_SIZE(gpu_piece_options, CUmemAllocationProp);
+SAME_PLACE(gpu_piece_options, type, CUmemAllocationProp, type);
+SAME_PLACE(gpu_piece_options, handle_types, CUmemAllocationProp, requestedHandleTypes);
+SAME_PLACE(gpu_piece_options, location_type, CUmemAllocationProp, location.type);
+SAME_PLACE(gpu_piece_options, location_id, CUmemAllocationProp, location.id);
+SAME_PLACE(gpu_piece_options, for_network, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+SAME_SIZE(gpu_piece_access, CUmemAccessDesc);
+SAME_PLACE(gpu_piece_access, location_id, CUmemAccessDesc, location.id);
+SAME_PLACE(gpu_piece_access, flags, CUmemAccessDesc, flags);
+SAME_VALUE(GPU_PIECE_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME_VALUE(GPU_PIECE_AS_FILE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+SAME_VALUE(GPU_PIECE_ON_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME_VALUE(GPU_READ_AND_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+SAME_VALUE(GPU_LEAST_GRANULARITY, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+SAME_VALUE(GPU_HAS_PIECES, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+SAME_VALUE(GPU_HAS_PIECES_AS_FILES,
+           CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 SAME_VALUE(GPU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
 SAME_VALUE(GPU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
 SAME_VALUE(GPU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
@@ -94,3 +111,13 @@ SAME_VALUE(CCL_F8E4M3, ncclFloat8e4m3);
 SAME_VALUE(CCL_F8E5M2, ncclFloat8e5m2);
 #endif
 SAME_VALUE(CCL_SCALAR_HOST, ncclScalarHostImmediate);
+
+/* ccl_window.c looks these up itself, since older headers lack them. */
+#if NCCL_VERSION_CODE >= 22703
+_Static_assert(SAME_TYPE(ncclCommWindowRegister,
+                         ncclResult_t(ncclComm_t, void *, size_t, ncclWindow_t *, int)),
+               "the type of ncclCommWindowRegister");
+_Static_assert(SAME_TYPE(ncclCommWindowDeregister, ncclResult_t(ncclComm_t, ncclWindow_t)),
+               "the type of ncclCommWindowDeregister");
+SAME_VALUE(1, NCCL_WIN_COLL_SYMMETRIC);
+#endif

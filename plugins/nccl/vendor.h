@@ -22,6 +22,8 @@
 #define VENDOR_F8_LEAST      22400 /* the oldest library that adds up f8 */
 #define VENDOR_F8_CAPABILITY 90    /* and the oldest device on which it does */
 
+#define VENDOR_SYMM &wf_symm_table
+
 #define VENDOR_SYMBOL(cuda, hip) #cuda
 
 #ifdef VENDOR_CHECK_DECLARATIONS
@@ -44,6 +46,11 @@ typedef CUDA_MEMCPY2D gpu_copy_2d;
 typedef CUstreamCaptureStatus gpu_capture;
 typedef CUstreamCaptureMode gpu_capture_mode;
 typedef CUhostFn gpu_host_call;
+typedef CUmemGenericAllocationHandle gpu_piece;
+typedef CUmemAllocationProp gpu_piece_options;
+typedef CUmemAccessDesc gpu_piece_access;
+typedef CUmemAllocationGranularity_flags gpu_granularity;
+typedef CUmemAllocationHandleType gpu_piece_kind;
 #else
 typedef int gpu_result;
 typedef int gpu_device;
@@ -63,11 +70,33 @@ typedef void *gpu_context;
 typedef int gpu_attribute;
 typedef int gpu_pointer_attribute;
 typedef struct gpu_copy_2d gpu_copy_2d;
+typedef unsigned long long gpu_piece; /* of physical memory */
+typedef struct gpu_piece_options gpu_piece_options;
+typedef struct gpu_piece_access gpu_piece_access;
+typedef int gpu_granularity;
+typedef int gpu_piece_kind;
 #endif
 
 enum { GPU_CAPABILITY_MAJOR = 75, GPU_CAPABILITY_MINOR = 76 };
 enum { GPU_POINTER_MEMORY_TYPE = 2, GPU_POINTER_IS_MANAGED = 8, GPU_POINTER_DEVICE = 9 };
+enum { GPU_PIECE_PINNED = 1, GPU_PIECE_AS_FILE = 1, GPU_PIECE_ON_DEVICE = 1 };
+enum { GPU_READ_AND_WRITE = 3, GPU_LEAST_GRANULARITY = 0 };
+enum { GPU_HAS_PIECES = 102, GPU_HAS_PIECES_AS_FILES = 103 };
 enum { GPU_MEMORY_HOST = 1, GPU_MEMORY_DEVICE = 2, GPU_MEMORY_UNIFIED = 4 };
+
+struct gpu_piece_options {
+    int type, handle_types;
+    int location_type, location_id;
+    void *security;
+    unsigned char compression, for_network;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+
+struct gpu_piece_access {
+    int location_type, location_id;
+    int flags;
+};
 
 struct gpu_copy_2d {
     size_t source_x, source_y;

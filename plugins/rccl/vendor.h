@@ -25,6 +25,8 @@
 #define VENDOR_F8_LEAST      0x7fffffff
 #define VENDOR_F8_CAPABILITY 0
 
+#define VENDOR_SYMM NULL /* none yet */
+
 #define VENDOR_SYMBOL(cuda, hip) #hip
 
 #ifdef VENDOR_CHECK_DECLARATIONS

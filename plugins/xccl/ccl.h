@@ -68,6 +68,15 @@ struct wf_facts {
 };
 
 struct wf_op;
+struct wf_comm;
+struct wf_window;
+
+/* What symmetric memory, where the plugin has some, does as its communicator lives and ends. */
+struct wf_window_calls {
+    void (*look)(struct wf_comm *comm); /* has any of its work failed?  Then the communicator has */
+    void (*stop)(struct wf_comm *comm); /* end what waits */
+    void (*drop)(struct wf_comm *comm); /* the communicator ends before it */
+};
 
 struct wf_comm {
     struct wf_gpu_device *device;
@@ -104,6 +113,9 @@ struct wf_comm {
     bool fixed_waits, other_waits;
     bool is_captured; /* in a graph, whose replays leave no marks */
     uint64_t fixed_since;
+
+    struct wf_window *windows;                          /* under the lock */
+    const struct wf_window_calls *_Atomic window_calls; /* NULL: there have been none */
 
     uint32_t depth; /* of open groups */
     weft_status group_status;
@@ -229,5 +241,8 @@ static inline ccl_result wf_first(ccl_result a, ccl_result b)
 {
     return a != CCL_SUCCESS && a != CCL_IN_PROGRESS ? a : b;
 }
+
+/* Symmetric memory, where the vendor's part of the plugin has some (VENDOR_SYMM). */
+extern const weft_symm_table wf_symm_table;
 
 #endif

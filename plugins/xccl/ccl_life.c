@@ -25,9 +25,14 @@ weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *
 
 weft_status wf_comm_stuck(struct wf_comm *comm)
 {
+    const struct wf_window_calls *windows = comm->window_calls;
     weft_status status = atomic_load_explicit(&comm->error, memory_order_acquire);
     char text[sizeof comm->error_text];
 
+    if (status == WEFT_OK && windows != NULL) {
+        windows->look(comm);
+        status = atomic_load_explicit(&comm->error, memory_order_acquire);
+    }
     if (status == WEFT_OK) return WEFT_OK;
     pthread_mutex_lock(&comm->lock);
     memcpy(text, comm->error_text, sizeof text);
@@ -66,8 +71,16 @@ static void *reap(void *given)
     return NULL;
 }
 
+static void stop_windows(struct wf_comm *comm)
+{
+    const struct wf_window_calls *windows = comm->window_calls;
+
+    if (windows != NULL) windows->stop(comm);
+}
+
 void wf_comm_kill(struct wf_comm *comm)
 {
+    stop_windows(comm);
     pthread_mutex_lock(&comm->lock);
     if (comm->is_ready && !comm->is_wrapped && !comm->is_reaping)
         comm->is_reaping = pthread_create(&comm->reaper, NULL, reap, comm) == 0;
@@ -80,6 +93,7 @@ void wf_comm_abort(void *made)
 
     if (comm == NULL) return;
     wf_comm_stick(comm, WEFT_ERR_ABORTED, "it was aborted");
+    stop_windows(comm);
     /* The library takes a second to abort; whoever comes inside from now on sees the error. */
     if (atomic_load(&comm->error) == WEFT_ERR_ABORTED && comm->is_ready && wf_is_idle(comm))
         comm->is_quiet = true;
@@ -118,6 +132,7 @@ void wf_comm_destroy(void *made)
 
     if (comm == NULL) return;
     wf_unwatch(comm);
+    if (comm->window_calls != NULL) comm->window_calls->drop(comm);
     if (wf_enter(comm->device, &scope) == WEFT_OK) {
         end_both(comm);
         wf_gpu_give_back(comm->device, comm->token, comm->device->setup);

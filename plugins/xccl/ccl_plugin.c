@@ -66,6 +66,7 @@ static const weft_plugin plugin = {
     .description = VENDOR_DESCRIPTION,
     .device = &device_table,
     .comm = &comm_table,
+    .symm = VENDOR_SYMM,
     .kernel = &wf_gpu_kernel_table,
 };
 

@@ -240,6 +240,8 @@ enum wf_kernel { /* the kernels of plugins/kernels, by family */
                  WF_KERNEL_REGIONS_REDUCE,
                  WF_KERNEL_CAST,
                  WF_KERNEL_SCALE,
+                 WF_KERNEL_SIGNAL, /* without variants, as TABLE */
+                 WF_KERNEL_AWAIT_SIGNAL,
                  WF_KERNEL_FAMILIES
 };
 

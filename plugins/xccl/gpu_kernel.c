@@ -133,11 +133,12 @@ static uint32_t variant_index(enum wf_kernel family, uint32_t variant)
 
 static void kernel_name(enum wf_kernel family, uint32_t variant, char *out, size_t size)
 {
-    static const char *const families[] = {"copy",   "transpose",      "fill", "table", "key",
-                                           "reduce", "regions_reduce", "cast", "scale"};
+    static const char *const families[] = {"copy",  "transpose", "fill",           "table",
+                                           "key",   "reduce",    "regions_reduce", "cast",
+                                           "scale", "signal",    "await_signal"};
 
-    if (family == WF_KERNEL_TABLE)
-        snprintf(out, size, "weft_table");
+    if (family == WF_KERNEL_TABLE || family >= WF_KERNEL_SIGNAL)
+        snprintf(out, size, "weft_%s", families[family]);
     else if (family < WF_KERNEL_TABLE)
         snprintf(out, size, "weft_%s_%u", families[family], variant);
     else

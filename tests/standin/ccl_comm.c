@@ -377,6 +377,42 @@ API(int, ncclCommDestroy, struct sc_comm *comm)
     return SC_OK;
 }
 
+#ifndef STANDIN_RCCL
+/* Windows: all ranks register the same number of bytes, or none do. */
+struct window {
+    struct sc_comm *comm;
+    void *memory;
+    size_t bytes;
+};
+
+API(int, ncclCommWindowRegister, struct sc_comm *comm, void *memory, size_t bytes,
+    struct window **out, int flags)
+{
+    size_t all[SC_MOST_RANKS];
+    struct window *window;
+
+    if (sc_setting("STANDIN_CCL_VERSION", 22809) < 22703 || flags > 1)
+        return sc_fail(SC_USAGE, "no such windows");
+    if (memory == NULL || bytes == 0) return SC_OK; /* as the real one: *OUT stays as it is */
+    if ((uintptr_t)memory % 4096 != 0) return sc_fail(SC_ARGUMENT, "a window begins on a page");
+    if (sc_gather_now(comm, &bytes, all, sizeof bytes) != SC_OK) return SC_INTERNAL;
+    for (int r = 0; r < comm->size; r++)
+        if (all[r] != bytes) return sc_fail(SC_USAGE, "windows of different sizes");
+    window = malloc(sizeof *window);
+    if (window == NULL) return SC_SYSTEM;
+    *window = (struct window){comm, memory, bytes};
+    *out = window;
+    return SC_OK;
+}
+
+API(int, ncclCommWindowDeregister, struct sc_comm *comm, struct window *window)
+{
+    if (window == NULL || window->comm != comm) return sc_fail(SC_ARGUMENT, "no window of this");
+    free(window);
+    return SC_OK;
+}
+#endif
+
 API(int, ncclCommAbort, struct sc_comm *comm)
 {
     if (comm == NULL) return SC_OK;

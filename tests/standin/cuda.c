@@ -92,6 +92,8 @@ API(cuDeviceGetAttribute, int *value, int attribute, int device)
         *value = (int)capability / 10;
     else if (attribute == 76)
         *value = (int)capability % 10;
+    else if (attribute == 102 || attribute == 103) /* memory as files */
+        *value = 1;
     else
         return SG_INVALID_VALUE;
     return SG_OK;

@@ -3,8 +3,9 @@
  * runs its work in order; kernels are host functions made of the same source.
  *
  * The environment can make it fail: STANDIN_DEVICES (how many there are; 8), STANDIN_VERSION,
- * STANDIN_MEMORY (bytes of each), STANDIN_FAIL_LAUNCH=N (the N-th launch breaks the device),
- * STANDIN_SLOW_CONTEXT (microseconds it takes to switch to a CUDA device). */
+ * STANDIN_NO_PEERS (1: other processes' memory is out of reach), STANDIN_MEMORY (bytes of each),
+ * STANDIN_FAIL_LAUNCH=N (the N-th launch breaks the device), STANDIN_SLOW_CONTEXT (microseconds it
+ * takes to switch to a CUDA device). */
 #ifndef WEFT_STANDIN_GPU_H
 #define WEFT_STANDIN_GPU_H
 
@@ -60,6 +61,7 @@ int sg_alloc(size_t bytes, enum sg_kind kind, void **out);
 int sg_free(void *pointer, enum sg_kind kind);
 /* Memory from elsewhere becomes the device's, for good. */
 int sg_adopt(void *memory, size_t bytes);
+void sg_disown(void *memory);
 /* The block that POINTER lies in; its kind is SG_UNKNOWN if there is none. */
 struct sg_block sg_find(const void *pointer);
 void sg_memory_info(size_t *available, size_t *total);

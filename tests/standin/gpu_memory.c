@@ -77,6 +77,21 @@ int sg_free(void *pointer, enum sg_kind kind)
     return SG_OK;
 }
 
+void sg_disown(void *memory)
+{
+    struct block *found = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (struct block **at = &blocks; *at != NULL; at = &(*at)->next)
+        if ((*at)->facts.base == memory) {
+            found = *at;
+            *at = found->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    free(found);
+}
+
 struct sg_block sg_find(const void *pointer)
 {
     struct sg_block found = {NULL, 0, SG_UNKNOWN, -1};

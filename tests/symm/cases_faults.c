@@ -61,6 +61,26 @@ static void wrong_signals_are_refused(struct rank *self)
     weft_symm_release(&symm);
 }
 
+/* Where a peer has no address, what goes there is refused, and nothing else is. */
+static void who_is_out_of_reach_is_refused(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 64, 1);
+    uint8_t *memory = take(self, 64);
+
+    for (int32_t peer = 0; symm != NULL && memory != NULL && peer < self->size; peer++) {
+        weft_status status = weft_symm_put(symm, 0, memory, 8, peer, NULL);
+
+        if (weft_symm_peer(symm, peer) == NULL && status != WEFT_OK)
+            refused(self, "a put to who is out of reach", status, WEFT_ERR_UNSUPPORTED, "of reach");
+        else
+            OK(status);
+    }
+    if (symm != NULL) OK(weft_symm_barrier(symm, NULL));
+    finish(self, NULL);
+    give(self, memory);
+    weft_symm_release(&symm);
+}
+
 /* One rank asks for something else: all are told, with both sizes, and all go on. */
 static void sizes_that_differ_are_told_to_all(struct rank *self)
 {
@@ -178,6 +198,7 @@ static void checks_find_what_differs(struct rank *self)
 const struct symm_case fault_cases[] = {
     {"wrong_moves_are_refused", wrong_moves_are_refused, 1},
     {"wrong_signals_are_refused", wrong_signals_are_refused, 1},
+    {"who_is_out_of_reach_is_refused", who_is_out_of_reach_is_refused, 1},
     {"sizes_that_differ_are_told_to_all", sizes_that_differ_are_told_to_all, 2},
     {"too_much_is_an_error_that_passes", too_much_is_an_error_that_passes, 1},
     {"a_wait_in_vain_names_channel_and_rank", a_wait_in_vain_names_channel_and_rank, 1},

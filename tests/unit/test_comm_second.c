@@ -1,4 +1,5 @@
 #include "comm/symm.h"
+#include "support/fake_symm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
 

@@ -1,5 +1,6 @@
 #include "comm/symm.h"
 #include "support/allocfail.h"
+#include "support/fake_symm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
 

@@ -1,0 +1,178 @@
+/* ccl_courier.c - file descriptors between the processes of a host, over datagrams of the kernel.
+ *
+ * A queue holds few of them, so sending and receiving go on in turns until all is through. */
+#include "ccl_window.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* What goes with a file. */
+struct letter {
+    uint64_t nonce; /* the receiver's */
+    int32_t from, reserved;
+};
+
+union control {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int))];
+};
+
+weft_status wf_courier_open(struct wf_courier *courier)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t length = sizeof name.sun_family; /* the kernel chooses the rest */
+    size_t used;
+
+    courier->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (courier->socket < 0)
+        return wf_fail(WEFT_ERR_SYSTEM, "no socket to share memory over: %s", strerror(errno));
+    if (bind(courier->socket, (struct sockaddr *)&name, length) != 0) goto refused;
+    length = sizeof name;
+    if (getsockname(courier->socket, (struct sockaddr *)&name, &length) != 0) goto refused;
+    used = length - offsetof(struct sockaddr_un, sun_path);
+    if (used > sizeof courier->address.name) {
+        errno = ENAMETOOLONG;
+        goto refused;
+    }
+    courier->address.length = (uint32_t)used;
+    memcpy(courier->address.name, name.sun_path, used);
+    if (getrandom(&courier->address.nonce, sizeof courier->address.nonce, 0) !=
+        sizeof courier->address.nonce)
+        goto refused;
+    return WEFT_OK;
+
+refused:
+    wf_courier_close(courier);
+    return wf_fail(WEFT_ERR_SYSTEM, "no address to share memory at: %s", strerror(errno));
+}
+
+void wf_courier_close(struct wf_courier *courier)
+{
+    int kept = errno;
+
+    if (courier->socket >= 0) close(courier->socket);
+    courier->socket = -1;
+    errno = kept;
+}
+
+/* True when FILE is on its way; *FAILED has an errno if it never will be. */
+static bool send_file(const struct wf_courier *courier, const struct wf_courier_address *to,
+                      int32_t from, int file, int *failed)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct letter letter = {.nonce = to->nonce, .from = from};
+    struct iovec bytes = {&letter, sizeof letter};
+    union control control = {.room = {0}};
+    struct msghdr message = {.msg_name = &name,
+                             .msg_namelen =
+                                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + to->length),
+                             .msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+
+    memcpy(name.sun_path, to->name, to->length);
+    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), &file, sizeof file);
+    if (sendmsg(courier->socket, &message, MSG_NOSIGNAL) >= 0) return true;
+    if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) *failed = errno;
+    return false;
+}
+
+/* The rank that sent a file, and *FILE; -1 if there was none, or none that is meant for us. */
+static int32_t receive_file(const struct wf_courier *courier, int32_t size, int *file)
+{
+    struct letter letter = {0};
+    struct iovec bytes = {&letter, sizeof letter};
+    union control control = {.room = {0}};
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t got = recvmsg(courier->socket, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *header = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+    if (header == NULL || header->cmsg_type != SCM_RIGHTS ||
+        header->cmsg_len != CMSG_LEN(sizeof(int)))
+        return -1;
+    memcpy(file, CMSG_DATA(header), sizeof *file);
+    if (got == sizeof letter && letter.nonce == courier->address.nonce && letter.from >= 0 &&
+        letter.from < size)
+        return letter.from;
+    close(*file);
+    return -1;
+}
+
+/* Take in all that lies there; how many of MISSING came. */
+static int32_t collect(const struct wf_courier *courier, const struct wf_comm *comm,
+                       const bool *wanted, int *files)
+{
+    int32_t came = 0, from;
+    int file = -1;
+
+    while ((from = receive_file(courier, comm->size, &file)) >= 0) {
+        if (!wanted[from] || files[from] >= 0) {
+            close(file);
+            continue;
+        }
+        files[from] = file;
+        came++;
+    }
+    return came;
+}
+
+static int32_t name_missing(const struct wf_comm *comm, const bool *wanted, const int *files)
+{
+    for (int32_t r = 0; r < comm->size; r++)
+        if (wanted[r] && files[r] < 0) return r;
+    return -1;
+}
+
+/* Hand FILE to those who have not got it; returns how many have it now. */
+static weft_status deliver(const struct wf_courier *courier, const struct wf_comm *comm,
+                           const struct wf_courier_address *addresses, const bool *wanted, int file,
+                           int32_t *next)
+{
+    for (; *next < comm->size; (*next)++) {
+        int failed = 0;
+
+        if (!wanted[*next]) continue;
+        if (send_file(courier, &addresses[*next], comm->rank, file, &failed)) continue;
+        if (failed == 0) return WEFT_OK; /* its queue is full */
+        return wf_fail(WEFT_ERR_PEER, "rank %d of %s cannot be given memory: %s", *next, comm->name,
+                       strerror(failed));
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_courier_run(struct wf_courier *courier, struct wf_comm *comm,
+                           const struct wf_courier_address *addresses, const bool *wanted, int file,
+                           int *files)
+{
+    uint64_t began = wf_now_ns();
+    int32_t missing = 0, next = 0;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        files[r] = -1;
+        if (wanted[r]) missing++;
+    }
+    while (missing > 0 || next < comm->size) {
+        struct pollfd readable = {courier->socket, POLLIN, 0};
+
+        WF_TRY(deliver(courier, comm, addresses, wanted, file, &next));
+        missing -= collect(courier, comm, wanted, files);
+        if (missing == 0 && next == comm->size) break;
+        WF_TRY(wf_comm_stuck(comm));
+        if (comm->timeout_ns >= 0 && wf_now_ns() - began >= (uint64_t)comm->timeout_ns)
+            return wf_fail(WEFT_ERR_TIMEOUT, "rank %d of %s gave no memory within %.3f s",
+                           name_missing(comm, wanted, files), comm->name,
+                           (double)comm->timeout_ns / 1e9);
+        poll(&readable, 1, next < comm->size ? 1 : 20);
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,405 @@
+/* ccl_window.c - making and ending windows: every rank says what it has, all come to the same
+ * conclusion, the memory goes round, and how that went does too. */
+#include "ccl_window.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a rank says of itself. */
+struct entry {
+    int32_t status; /* of making its memory */
+    uint32_t signals;
+    uint64_t bytes;
+    struct wf_courier_address courier;
+};
+_Static_assert(sizeof(struct entry) <= WF_TALK_BYTES, "an entry fits");
+
+/* What making a window needs only meanwhile. */
+struct making {
+    struct wf_window *window;
+    struct wf_courier courier;
+    struct wf_courier_address *addresses;
+    bool *wanted;
+    int *files, file; /* of peers, and the own one; -1: none */
+    gpu_stream side;
+};
+
+static size_t round_up(size_t bytes, size_t grain)
+{
+    return (bytes + grain - 1) / grain * grain;
+}
+
+/* Where in each rank's memory things lie; the same on all. */
+static size_t pad_at(const struct wf_window *window)
+{
+    return round_up(window->bytes, 256);
+}
+static size_t copy_at(const struct wf_window *window)
+{
+    return pad_at(window) + 8 * (size_t)window->signals;
+}
+static size_t control_at(const struct wf_window *window)
+{
+    return round_up(copy_at(window) + 2 * (size_t)window->comm->size * sizeof(void *), 64);
+}
+static size_t all_of(const struct wf_window *window)
+{
+    return control_at(window) + sizeof(struct wk_control);
+}
+
+/* ---- talking ---- */
+
+static weft_status talk(struct making *m, const void *mine, size_t bytes, const void **all)
+{
+    struct wf_comm *comm = m->window->comm;
+    weft_status status;
+
+    WF_TRY(wf_inside(comm));
+    status = wf_talk(comm, m->side, mine, bytes, all);
+    wf_outside(comm);
+    return status;
+}
+
+/* The first rank that could not, or that asked for something else, decides for all. */
+static weft_status judge(const struct wf_comm *comm, const struct entry *all)
+{
+    for (int32_t r = 0; r < comm->size; r++)
+        if (all[r].bytes != all[0].bytes || all[r].signals != all[0].signals)
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "window: rank 0 asks for %llu bytes and %u signals, rank %d for %llu "
+                           "bytes and %u signals",
+                           (unsigned long long)all[0].bytes, all[0].signals, r,
+                           (unsigned long long)all[r].bytes, all[r].signals);
+    for (int32_t r = 0; r < comm->size; r++)
+        if (all[r].status != WEFT_OK)
+            return r == comm->rank ? all[r].status /* described already */
+                                   : wf_fail(all[r].status,
+                                             "window: rank %d has no %llu bytes that it can share",
+                                             r, (unsigned long long)all[r].bytes);
+    return WEFT_OK;
+}
+
+/* ---- making ---- */
+
+static weft_status clear(struct making *m)
+{
+    struct wf_window *window = m->window;
+    const struct wf_piece *own = &window->pieces[window->comm->rank];
+
+    WF_TRY(wf_gpu_check(wf_gpu.fill_bytes(own->address, 0, own->bytes, m->side),
+                        "clearing symmetric memory"));
+    return wf_gpu_check(wf_gpu.stream_sync(m->side), "clearing symmetric memory");
+}
+
+/* This rank's own part. */
+static weft_status take(struct making *m)
+{
+    struct wf_window *window = m->window;
+    struct wf_comm *comm = window->comm;
+    void *report = NULL;
+
+    WF_TRY(wf_pieces_work(comm->device));
+    WF_TRY(wf_courier_open(&m->courier));
+    if (window->bytes > (uint64_t)INT64_MAX / 2)
+        return wf_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
+                       (unsigned long long)window->bytes);
+    WF_TRY(wf_piece_make(comm->device, all_of(window), &window->pieces[comm->rank], &m->file));
+    WF_TRY(clear(m));
+    WF_TRY(wf_gpu_allocate(comm->device, sizeof *window->report, WEFT_MEMORY_PINNED, &report));
+    memset(report, 0, sizeof *window->report);
+    window->report = report;
+    window->control = window->pieces[comm->rank].address + control_at(window);
+    return WEFT_OK;
+}
+
+/* Peers of this host, whose files came.  One that cannot be mapped is out of reach. */
+static void map_peers(struct making *m)
+{
+    struct wf_window *window = m->window;
+    struct wf_comm *comm = window->comm;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (m->files[r] >= 0 && wf_piece_take(comm->device, window->pieces[comm->rank].bytes,
+                                              m->files[r], &window->pieces[r]) != WEFT_OK)
+            wf_log(3, "%s: rank %d's memory is out of reach: %s", comm->name, r, wf_last_text());
+}
+
+static weft_status note_addresses(struct making *m)
+{
+    struct wf_window *window = m->window;
+    struct wf_comm *comm = window->comm;
+    char *own = (char *)(uintptr_t)window->pieces[comm->rank].address;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        char *base = (char *)(uintptr_t)window->pieces[r].address;
+
+        window->buffers[r] = base;
+        window->pads[r] = base != NULL ? (uint64_t *)(void *)(base + pad_at(window)) : NULL;
+    }
+    window->device_copy = own + copy_at(window);
+    return wf_gpu_upload(comm->device, window->device_copy, window->buffers,
+                         2 * (size_t)comm->size * sizeof(void *));
+}
+
+/* Everybody's memory to everybody. */
+static weft_status share(struct making *m, const struct entry *all)
+{
+    struct wf_comm *comm = m->window->comm;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        m->addresses[r] = all[r].courier;
+        m->wanted[r] = r != comm->rank && comm->host_ids[r] == comm->host_ids[comm->rank];
+    }
+    WF_TRY(wf_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
+    map_peers(m);
+    return note_addresses(m);
+}
+
+static weft_status settle(struct making *m, weft_status status)
+{
+    struct wf_comm *comm = m->window->comm;
+    struct entry mine = {.status = status,
+                         .signals = m->window->signals,
+                         .bytes = m->window->bytes,
+                         .courier = m->courier.address};
+    const void *all = NULL;
+    const int32_t *outcomes;
+    int32_t outcome;
+
+    WF_TRY(talk(m, &mine, sizeof mine, &all));
+    WF_TRY(judge(comm, all));
+    outcome = share(m, all);
+    WF_TRY(talk(m, &outcome, sizeof outcome, &all));
+    outcomes = all;
+    for (int32_t r = 0; r < comm->size; r++)
+        if (outcomes[r] != WEFT_OK)
+            return r == comm->rank ? outcome
+                                   : wf_fail(outcomes[r], "window: rank %d could not share it", r);
+    return WEFT_OK;
+}
+
+/* ---- NCCL's own windows ---- */
+
+enum { SYMMETRIC = 1 };
+
+typedef ccl_result (*register_function)(ccl_comm comm, void *memory, size_t bytes, void **window,
+                                        int flags);
+typedef ccl_result (*deregister_function)(ccl_comm comm, void *window);
+
+static void *library_function(const char *name)
+{
+    const char *wish = wf_host->knob("WEFT_NCCL_WINDOWS");
+
+    if (wish != NULL && (strcmp(wish, "0") == 0 || strcmp(wish, "no") == 0 ||
+                         strcmp(wish, "off") == 0 || strcmp(wish, "false") == 0))
+        return NULL;
+    return dlsym(wf_ccl_library.handle, name); /* since 2.27 */
+}
+
+/* Collective.  That it cannot be registered, or only for this rank's own use, harms nothing. */
+static void register_memory(struct wf_window *window)
+{
+    struct wf_comm *comm = window->comm;
+    register_function enrol = NULL;
+    ccl_result result;
+
+    *(void **)(void *)&enrol = library_function("ncclCommWindowRegister");
+    if (enrol == NULL || comm->work == comm->control || comm->is_wrapped ||
+        wf_inside(comm) != WEFT_OK)
+        return;
+    result = enrol(comm->work, window->buffers[comm->rank], window->pieces[comm->rank].bytes,
+                   &window->registered, SYMMETRIC);
+    wf_outside(comm);
+    if (result == CCL_SUCCESS) return;
+    window->registered = NULL;
+    wf_log(3, "%s: " VENDOR_CCL " does not register symmetric memory: %s", comm->name,
+           wf_ccl.ncclGetErrorString(result));
+}
+
+static void deregister_memory(struct wf_window *window)
+{
+    struct wf_comm *comm = window->comm;
+    deregister_function forget = NULL;
+
+    if (window->registered == NULL) return;
+    *(void **)(void *)&forget = dlsym(wf_ccl_library.handle, "ncclCommWindowDeregister");
+    if (forget != NULL && wf_inside(comm) == WEFT_OK) {
+        forget(comm->work, window->registered);
+        wf_outside(comm);
+    }
+    window->registered = NULL;
+}
+
+/* ---- the object ---- */
+
+static void give_back(struct wf_window *window)
+{
+    for (int32_t r = 0; r < window->comm->size; r++)
+        wf_piece_drop(&window->pieces[r]);
+    if (wf_gpu_free(window->comm->device, window->report) != WEFT_OK)
+        wf_log(1, "a window's memory could not be freed: %s", wf_last_text());
+    wf_delete(window);
+}
+
+static struct wf_window *new_window(struct wf_comm *comm, uint64_t bytes, uint32_t signals)
+{
+    size_t size = (size_t)comm->size;
+    struct wf_window *window =
+        wf_new(sizeof *window + size * (sizeof(struct wf_piece) + 2 * sizeof(void *)));
+
+    if (window == NULL) return NULL;
+    window->comm = comm;
+    window->bytes = bytes;
+    window->signals = signals;
+    window->pieces = (struct wf_piece *)(window + 1);
+    window->buffers = (void **)(window->pieces + size);
+    window->pads = (uint64_t **)(window->buffers + size);
+    return window;
+}
+
+static void end_making(struct making *m)
+{
+    int32_t size = m->window->comm->size;
+
+    for (int32_t r = 0; m->files != NULL && r < size; r++)
+        if (m->files[r] >= 0) close(m->files[r]);
+    if (m->file >= 0) close(m->file);
+    wf_courier_close(&m->courier);
+    if (m->side != NULL) wf_gpu.stream_destroy(m->side);
+    wf_delete(m->addresses);
+}
+
+static weft_status begin_making(struct making *m)
+{
+    size_t size = (size_t)m->window->comm->size;
+
+    m->addresses = wf_new(size * (sizeof *m->addresses + sizeof *m->files + sizeof *m->wanted));
+    if (m->addresses == NULL) return WEFT_ERR_NO_MEMORY;
+    m->files = (int *)(m->addresses + size);
+    m->wanted = (bool *)(m->files + size);
+    for (size_t r = 0; r < size; r++)
+        m->files[r] = -1;
+    return wf_gpu_check(wf_gpu.stream_create(&m->side, GPU_STREAM_NON_BLOCKING),
+                        "creating a stream");
+}
+
+static weft_status make(struct wf_window *window)
+{
+    struct making m = {.window = window, .courier = {.socket = -1}, .file = -1};
+    struct wf_scope scope;
+    weft_status status;
+
+    WF_TRY(wf_enter(window->comm->device, &scope));
+    status = begin_making(&m);
+    if (status == WEFT_OK) status = settle(&m, take(&m));
+    if (status == WEFT_OK) register_memory(window);
+    end_making(&m);
+    wf_leave(&scope);
+    return status;
+}
+
+static void add(struct wf_window *window)
+{
+    struct wf_comm *comm = window->comm;
+
+    pthread_mutex_lock(&comm->lock);
+    window->next = comm->windows;
+    comm->windows = window;
+    pthread_mutex_unlock(&comm->lock);
+    comm->window_calls = &wf_window_calls;
+}
+
+static void take_out(struct wf_window *window)
+{
+    struct wf_comm *comm = window->comm;
+
+    pthread_mutex_lock(&comm->lock);
+    for (struct wf_window **at = &comm->windows; *at != NULL; at = &(*at)->next)
+        if (*at == window) {
+            *at = window->next;
+            break;
+        }
+    pthread_mutex_unlock(&comm->lock);
+}
+
+weft_status wf_window_create(void *made, uint64_t bytes, uint32_t signals, void **out, void **local)
+{
+    struct wf_comm *comm = made;
+    struct wf_window *window;
+    weft_status status;
+
+    WF_TRY(wf_comm_stuck(comm));
+    if (!comm->means.kernels)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "window: not every rank has kernels, which signals need");
+    window = new_window(comm, bytes, signals);
+    if (window == NULL) return WEFT_ERR_NO_MEMORY;
+    status = make(window);
+    if (status != WEFT_OK) {
+        struct wf_scope scope;
+
+        if (wf_enter(comm->device, &scope) != WEFT_OK) return status;
+        give_back(window);
+        wf_leave(&scope);
+        return status;
+    }
+    add(window);
+    *out = window;
+    *local = window->buffers[comm->rank];
+    return WEFT_OK;
+}
+
+weft_status wf_window_handle(void *given, weft_symm_handle *out)
+{
+    const struct wf_window *window = given;
+    weft_symm_handle handle = {.struct_size = sizeof handle,
+                               .rank = window->comm->rank,
+                               .size = window->comm->size,
+                               .signal_count = window->signals,
+                               .bytes = window->bytes,
+                               .buffers = window->buffers,
+                               .signals = window->pads,
+                               .device_copy = window->device_copy};
+
+    wf_answer(out, &handle, sizeof handle);
+    return WEFT_OK;
+}
+
+/* ---- the end ---- */
+
+/* All ranks are here, so nobody needs it any more. */
+static weft_status part(struct wf_window *window)
+{
+    struct making m = {.window = window, .courier = {.socket = -1}, .file = -1};
+    int32_t nothing = 0;
+    const void *all = NULL;
+    weft_status status = begin_making(&m);
+
+    if (status == WEFT_OK) status = talk(&m, &nothing, sizeof nothing, &all);
+    end_making(&m);
+    return status;
+}
+
+/* Work of a communicator that failed may still run on the device, so its memory is left behind. */
+weft_status wf_window_destroy(void *given)
+{
+    struct wf_window *window = given;
+    struct wf_scope scope;
+    weft_status status;
+
+    if (window == NULL) return WEFT_OK;
+    WF_TRY(wf_enter(window->comm->device, &scope));
+    status = wf_comm_stuck(window->comm);
+    if (status == WEFT_OK) status = part(window);
+    take_out(window);
+    if (status == WEFT_OK) {
+        deregister_memory(window);
+        give_back(window);
+    } else {
+        wf_delete(window);
+    }
+    wf_leave(&scope);
+    return status;
+}
