@@ -52,6 +52,16 @@ static bool is_plain(const weft_spec *from, const weft_spec *to)
     return true;
 }
 
+/* Does PLAN wait on nobody?  Then only starting its steps could be saved, which costs next to
+ * nothing where ranks read each other's memory. */
+static bool is_local(const weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind != WEFT_STEP_SLICE && plan->steps[i].kind != WEFT_STEP_PARTIAL)
+            return false;
+    return true;
+}
+
 /* Nanoseconds that WORK takes for being more than nothing. */
 static uint64_t bytes_ns(const weft_cost_table *costs, const struct wf_work *work)
 {
@@ -83,6 +93,7 @@ static weft_status make_offer(const struct batch *batch, const struct wf_member 
 
     *out = (struct offer){0};
     if (member->alone->step_count == 0 || !is_plain(member->from, member->to)) return WEFT_OK;
+    if (batch->costs->one_sided && is_local(member->alone)) return WEFT_OK;
     if (batch->options->without >> WEFT_STEP_EXCHANGE & 1) return WEFT_OK;
     if (member->from->layout.mesh == member->to->layout.mesh) {
         WF_TRY(offer_on_one_mesh(batch, member, out, &work));

@@ -82,7 +82,8 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
 }
 
 /* Do messages lie in a shard of STATE as they are, each in one run, where the other side's AXES
- * split it as OTHER says?  Only a cut along the first dimension that is longer than 1 leaves runs. */
+ * split it as OTHER says?  Only a cut along the first dimension that is longer than 1 leaves runs.
+ */
 static bool lies_in_runs(const struct wf_problem *problem, const struct wf_state *state,
                          const struct wf_state *other, uint32_t axes)
 {

@@ -33,6 +33,11 @@ json "$weft" bench redistribute --sizes 16 --budget-ms 1 --json -- \
     'all(r["median_ns"] > 0 and r["limit_ns"] > 0 and r["ranks"] == 2 for r in it["rows"])' \
     'all(r["mesh"] == "2" and r["shape"] == "16x16" for r in it["rows"])' \
     '[(r["from"], r["to"]) for r in it["rows"]][:2] == [("S(0)", "R"), ("S(0)", "S(1)")]'
+json "$weft" bench batch --tensors 20 --size 8 --budget-ms 1 --json -- \
+    'it["bench"] == "batch" and len(it["rows"]) == 5' \
+    'all(r["median_ns"] > 0 and r["alone_ns"] > 0 and r["tensors"] == 20 for r in it["rows"])' \
+    '[r["together"] for r in it["rows"]] == [20, 20, 20, 20, 0]'
+expect 0 "as one plan" "$weft" bench batch --tensors 3 --ranks 3 --budget-ms 1
 expect 0 "P -> S(0)" "$weft" bench redistribute --sizes 16,17 --budget-ms 1 --ranks 3
 
 # Files as NumPy reads them: a header that ends on a multiple of 64, then the elements.

@@ -79,6 +79,27 @@ START_TEST(large_tensors_keep_the_steps_of_their_own_plans)
 }
 END_TEST
 
+START_TEST(what_waits_on_nobody_stays_alone_where_memory_is_shared)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    weft_cost_table *costs;
+    struct pair pair;
+    weft_plan *plan;
+
+    ck_assert_int_eq(weft_cost_table_find("cpu", &costs), WEFT_OK);
+    open_pair(&pair, "8", NULL, "64,64", "R", "S(1)");
+    plan = plan_many(&pair, 100, &options); /* a hundred launches against one message */
+    ck_assert_uint_eq(info_of(plan).together, 100);
+    weft_plan_release(&plan);
+    options.costs = costs;
+    plan = plan_many(&pair, 100, &options);
+    ck_assert_uint_eq(info_of(plan).together, 0);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+    weft_cost_table_release(&costs);
+}
+END_TEST
+
 START_TEST(one_tensor_has_nobody_to_go_with)
 {
     weft_tensor_info tensor;
@@ -199,6 +220,7 @@ START_TEST(wrong_arguments_are_refused)
 END_TEST
 
 SUITE(plan_batch, small_tensors_travel_together_in_one_exchange,
-      large_tensors_keep_the_steps_of_their_own_plans, one_tensor_has_nobody_to_go_with,
+      large_tensors_keep_the_steps_of_their_own_plans,
+      what_waits_on_nobody_stays_alone_where_memory_is_shared, one_tensor_has_nobody_to_go_with,
       a_batch_never_costs_more_than_its_tensors_one_by_one, a_memory_limit_keeps_messages_small,
       the_digest_tells_batches_apart, a_batch_prints_itself, wrong_arguments_are_refused)
