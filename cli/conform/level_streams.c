@@ -309,6 +309,30 @@ static void wrapped(struct kit *kit, struct tools *tools)
     device->stream_destroy(kit->device, stream);
 }
 
+static void wrapped_event(struct kit *kit, struct tools *tools)
+{
+    const weft_device_table *device = kit->plugin->device;
+    struct entry entry = {&tools->journal, 1, SLOW_NS};
+    void *native, *event = NULL;
+
+    if (device->event_wrap == NULL || device->event_native == NULL) return;
+    native = device->event_native(kit->device, tools->event);
+    if (!kit_check(kit, native != NULL, "event_native of an event is NULL") ||
+        !kit_ok(kit, "event_wrap", device->event_wrap(kit->device, native, &event)))
+        return;
+    kit_check(kit, device->event_native(kit->device, event) == native,
+              "a wrapped event hands out another native event");
+    if (call(kit, tools->first, &entry) &&
+        kit_ok(kit, "event_record",
+               device->event_record(kit->device, tools->event, tools->first)) &&
+        kit_ok(kit, "event_wait", device->event_wait(kit->device, event, 10 * KIT_SECOND)))
+        kit_check(kit, atomic_load(&tools->journal.length) == 1,
+                  "waiting for a wrapped event did not wait for what it stands for");
+    device->event_destroy(kit->device, event); /* the native one is still the first one's */
+    kit_ok(kit, "event_query", device->event_query(kit->device, tools->event));
+    wait(kit, tools->first);
+}
+
 struct worker {
     struct kit *kit;
     weft_status status;
@@ -433,6 +457,7 @@ void kit_level_streams(struct kit *kit)
         {"event/last_record", event_last_record},
         {"event/elapsed", elapsed},
         {"wrapped", wrapped},
+        {"event/wrapped", wrapped_event},
         {"threads", threads},
         {"collectives_in_order", collectives_in_order},
     };

@@ -148,6 +148,7 @@ struct weft_comm {
 struct weft_work {
     weft_context *context;
     void *event;
+    bool is_wrapped; /* EVENT is the caller's */
 };
 
 /* ---- place.c ---- */

@@ -49,6 +49,7 @@ static weft_status create(weft_context *context, weft_work **out)
 
     if (work == NULL) return wf_fail_memory(sizeof *work);
     work->context = context;
+    work->is_wrapped = false;
     status = context->plugin->device->event_create(context->device, &work->event);
     if (status != WEFT_OK) {
         wf_free(work);
@@ -79,8 +80,37 @@ weft_status weft_work_record(weft_context *context, weft_stream *stream, weft_wo
 void weft_work_release(weft_work **work)
 {
     if (work == NULL || *work == NULL) return;
-    if (!put_spare((*work)->context, *work)) destroy(*work);
+    if ((*work)->is_wrapped || !put_spare((*work)->context, *work)) destroy(*work);
     *work = NULL;
+}
+
+weft_status weft_work_wrap(weft_context *context, void *native, weft_work **out)
+{
+    weft_work *work;
+    weft_status status;
+
+    if (context == NULL || native == NULL || out == NULL)
+        return wf_fail_null("weft_work_wrap", context == NULL  ? "context"
+                                              : native == NULL ? "native"
+                                                               : "out");
+    if (!WF_HAS(context->plugin->device, event_wrap))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no events of a vendor to wrap",
+                       context->plugin->name);
+    work = wf_alloc(sizeof *work);
+    if (work == NULL) return wf_fail_memory(sizeof *work);
+    *work = (weft_work){.context = context, .is_wrapped = true};
+    status = context->plugin->device->event_wrap(context->device, native, &work->event);
+    if (status == WEFT_OK)
+        *out = work;
+    else
+        wf_free(work);
+    return status;
+}
+
+void *weft_work_native(weft_work *work)
+{
+    if (work == NULL || !WF_HAS(work->context->plugin->device, event_native)) return NULL;
+    return work->context->plugin->device->event_native(work->context->device, work->event);
 }
 
 weft_status weft_work_test(weft_work *work)

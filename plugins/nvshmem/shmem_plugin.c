@@ -28,6 +28,8 @@ static const weft_device_table device_table = {
     .stream_wait_event = wf_gpu_stream_wait_event,
     .event_elapsed = wf_gpu_event_elapsed,
     .bind_thread = wf_gpu_bind_thread,
+    .event_wrap = wf_gpu_event_wrap,
+    .event_native = wf_gpu_event_native,
 };
 
 static const weft_comm_table comm_table = {

@@ -211,6 +211,8 @@ weft_status wf_gpu_stream_wait_event(void *device, void *stream, void *event);
 
 weft_status wf_gpu_event_create(void *device, void **event);
 void wf_gpu_event_destroy(void *device, void *event);
+weft_status wf_gpu_event_wrap(void *device, void *native, void **event);
+void *wf_gpu_event_native(void *device, void *event);
 weft_status wf_gpu_event_record(void *device, void *event, void *stream);
 weft_status wf_gpu_event_query(void *device, void *event);
 weft_status wf_gpu_event_wait(void *device, void *event, int64_t timeout_ns);

@@ -168,11 +168,36 @@ static int wrapped_stream(void)
     return code;
 }
 
+/* An event that the caller recorded. */
+static int wrapped_event(void)
+{
+    weft_work *own = NULL, *wrapped = NULL;
+    void *native;
+    bool same;
+
+    must(weft_work_record(context, stream, &own), "weft_work_record");
+    native = weft_work_native(own);
+    must(weft_work_wrap(context, native, &wrapped), "weft_work_wrap");
+    same = native != NULL && weft_work_native(wrapped) == native;
+    must(weft_stream_wait_work(stream, wrapped), "weft_stream_wait_work");
+    must(reduce(world), "behind a wrapped event");
+    must(weft_work_wait(wrapped, LIMIT_NS), "weft_work_wait");
+    weft_work_release(&wrapped);
+    must(weft_work_test(own), "the event, whose wrapping is gone");
+    weft_work_release(&own);
+    return tell(same, WEFT_OK);
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
-} scenarios[] = {{"killed", killed},       {"lazy", lazy},   {"host_pointer", host_pointer},
-                 {"no_memory", no_memory}, {"split", split}, {"wrapped_stream", wrapped_stream}};
+} scenarios[] = {{"killed", killed},
+                 {"lazy", lazy},
+                 {"host_pointer", host_pointer},
+                 {"no_memory", no_memory},
+                 {"split", split},
+                 {"wrapped_stream", wrapped_stream},
+                 {"wrapped_event", wrapped_event}};
 
 static int run(const char *name)
 {

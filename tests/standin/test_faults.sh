@@ -71,5 +71,6 @@ ranks 2 2 "ERR_INVALID.*plain host memory, which the device cannot use" host_poi
 ranks 1 1 "ERR_NO_MEMORY.*allocating 1125899906842624 bytes of device memory.*out of memory" no_memory
 ranks 4 4 "OK" split
 ranks 2 2 "OK" wrapped_stream
+ranks 2 2 "OK" wrapped_event
 ranks 2 2 "OK" lazy STANDIN_SLOW_CONTEXT=10000
 finish

@@ -29,6 +29,24 @@ START_TEST(a_work_is_done_when_its_stream_is)
 }
 END_TEST
 
+START_TEST(events_of_a_vendor_are_wrapped_where_there_are_some)
+{
+    weft_context *context;
+    weft_work *work = NULL;
+    int native;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_work_wrap(context, &native, &work), WEFT_ERR_UNSUPPORTED);
+    ck_assert_int_eq(weft_work_wrap(context, NULL, &work), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(weft_work_native(NULL));
+    ck_assert_int_eq(weft_work_record(context, NULL, &work), WEFT_OK);
+    ck_assert_ptr_null(weft_work_native(work));
+    weft_work_release(&work);
+    weft_context_release(&context);
+}
+END_TEST
+
 START_TEST(released_works_are_used_again)
 {
     weft_context *context;
@@ -110,5 +128,6 @@ START_TEST(threads_share_the_works_without_a_lock)
 }
 END_TEST
 
-SUITE(comm_work, a_work_is_done_when_its_stream_is, released_works_are_used_again,
-      arguments_are_checked, threads_share_the_works_without_a_lock)
+SUITE(comm_work, events_of_a_vendor_are_wrapped_where_there_are_some,
+      a_work_is_done_when_its_stream_is, released_works_are_used_again, arguments_are_checked,
+      threads_share_the_works_without_a_lock)

@@ -155,6 +155,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_work_elapsed(weft_work *from, weft_work
                                                       int64_t *nanoseconds);
 WEFT_API void weft_work_release(weft_work **work);
 
+/* An event of the vendor (cudaEvent_t, hipEvent_t), recorded by the caller, as a work; the event is
+ * still the caller's, and outlives the work.  WEFT_ERR_UNSUPPORTED where the backend has none. */
+WEFT_API WEFT_NODISCARD weft_status weft_work_wrap(weft_context *context, void *native,
+                                                   weft_work **out);
+/* The vendor's event behind WORK, or NULL.  It is recorded anew once the work is released. */
+WEFT_API void *weft_work_native(weft_work *work);
+
 #ifdef __cplusplus
 }
 #endif

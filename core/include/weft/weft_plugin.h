@@ -35,7 +35,7 @@ extern "C" {
 
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
-#define WEFT_DEVICE_SIGNATURE UINT64_C(0xf4ac757bbd44652f)
+#define WEFT_DEVICE_SIGNATURE UINT64_C(0xd56668700968d003)
 #define WEFT_COMM_SIGNATURE   UINT64_C(0x0f4d60d0ce5d2e54)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0x90c16fbaddf55d47)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
@@ -237,6 +237,9 @@ typedef struct weft_device_table {
     weft_status (*event_elapsed)(void *device, void *from, void *to, int64_t *nanoseconds);
     /* Make the calling thread's vendor state point at DEVICE. optional: none needed. [any] */
     weft_status (*bind_thread)(void *device);
+    /* An event of the vendor as ours; still the caller's. optional, as is its opposite: NULL. */
+    weft_status (*event_wrap)(void *device, void *native, void **event);
+    void *(*event_native)(void *device, void *event);
 } weft_device_table;
 
 /* ---- comm: communicators, collectives, messages ------------------------------ */

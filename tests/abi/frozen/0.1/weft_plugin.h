@@ -35,7 +35,7 @@ extern "C" {
 
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
-#define WEFT_DEVICE_SIGNATURE UINT64_C(0xf4ac757bbd44652f)
+#define WEFT_DEVICE_SIGNATURE UINT64_C(0xd56668700968d003)
 #define WEFT_COMM_SIGNATURE   UINT64_C(0x0f4d60d0ce5d2e54)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0x90c16fbaddf55d47)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
@@ -143,7 +143,7 @@ enum weft_feature {
 
 typedef struct weft_probe {
     uint32_t struct_size;
-    int32_t score; /* for `auto`: 100 works anywhere, 300 accelerator */
+    int32_t score; /* for `auto`: 100 works anywhere, 300 accelerator, 0 only by name */
     uint32_t device_count, reserved;
     char library[256]; /* path and version of the vendor library, or "" */
 } weft_probe;
@@ -218,7 +218,7 @@ typedef struct weft_device_table {
     /* OK when all is done, IN_PROGRESS when not, else its error. [any] */
     weft_status (*stream_query)(void *device, void *stream);
     weft_status (*stream_wait)(void *device, void *stream, int64_t timeout_ns);
-    /* Run FN on some host thread in stream order; FN calls nothing of this table that waits. */
+    /* Run FN on some host thread in stream order; FN calls nothing of the plugin. */
     weft_status (*stream_call)(void *device, void *stream, void (*fn)(void *), void *argument);
     /* A stream of the vendor (cudaStream_t, ...) as ours; still the caller's. optional: such
      * streams cannot be used. */
@@ -237,6 +237,9 @@ typedef struct weft_device_table {
     weft_status (*event_elapsed)(void *device, void *from, void *to, int64_t *nanoseconds);
     /* Make the calling thread's vendor state point at DEVICE. optional: none needed. [any] */
     weft_status (*bind_thread)(void *device);
+    /* An event of the vendor as ours; still the caller's. optional, as is its opposite: NULL. */
+    weft_status (*event_wrap)(void *device, void *native, void **event);
+    void *(*event_native)(void *device, void *event);
 } weft_device_table;
 
 /* ---- comm: communicators, collectives, messages ------------------------------ */
