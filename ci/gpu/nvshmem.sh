@@ -46,6 +46,12 @@ against_nccl()
     done
 }
 
+# Collectives from nccl, symmetric memory from nvshmem.
+symm_beside_nccl()
+{
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / $1)) WEFT_BACKEND=nccl,nvshmem ranks "$1" symm_suite --rounds 200
+}
+
 nvshmem_parts()
 {
     local n
@@ -59,6 +65,7 @@ nvshmem_parts()
     for n in 2 4; do
         gpu_part "nvshmem_rate_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_rate "$(board)"
     done
+    gpu_part nvshmem_beside_nccl 60 "${self[@]}" symm_beside_nccl 2
     gpu_part nvshmem_against_nccl 100 "${self[@]}" against_nccl 4
     for n in 1 2 4; do
         gpu_part "nvshmem_random_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_check "$(board)"

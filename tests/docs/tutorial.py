@@ -3,10 +3,12 @@
 
 In the order of the text: a block that opens with ```c NAME is written to the file NAME, a ```sh block
 is run, and the lines of a ```text block must all turn up, in order, in what the last ```sh block printed.
-Numbers of seconds are not compared.  The folder it all happens in holds nothing else but HEADER.  With --fix,
+Numbers of seconds are not compared.  The folder it all happens in holds nothing else but HEADER; if that is a folder
+of headers, WEFT_INCLUDE names it instead.  With --fix,
 ```text blocks are replaced by what was printed by the command before them, less its first line.
 """
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -47,12 +49,17 @@ def run(commands, folder, environment):
 def main():
     document, weft, header = sys.argv[1:4]
     fix = sys.argv[4:] == ["--fix"]
+    header = pathlib.Path(header)
     text = open(document, encoding="utf-8").read()
     environment = dict(os.environ)
     environment["PATH"] = os.path.dirname(os.path.abspath(weft)) + ":" + environment["PATH"]
     printed, ran, fixed = "", 0, text
     with tempfile.TemporaryDirectory(prefix="weft-tutorial-") as folder:
-        shutil.copy(header, folder)
+        if header.is_dir():
+            environment["WEFT_INCLUDE"] = str(header)
+            WARNINGS.append(f"-I{header}")
+        else:
+            shutil.copy(header, folder)
         for language, name, body in FENCE.findall(text):
             if language == "c":
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
