@@ -93,14 +93,14 @@ struct wk_meeting {
     uint16_t list[WK_LIST];
 };
 
-/* Work on a list of regions whose sources are the listed ranks' memory.  The first block takes tile
- * FIRST of COUNT, so that ranks do not all read from the same one first. */
+/* Work on a list of regions whose sources are the listed ranks' memory, in COUNT tiles.  The first
+ * block begins with tile FIRST, so that not all devices read from the same one first. */
 struct wk_pull_args {
     struct wk_meeting meeting;
     const struct wk_region *regions;
     const void *tiles;
     uint32_t reduction, size, word;
-    uint32_t first, count, reserved;
+    uint32_t first, count, blocks;
 };
 
 /* Copies of whole parts: PARTS of them, number i from address FIRST + 1 + i of the table to LOCAL

@@ -23,24 +23,33 @@ struct wk_pull_view {
     struct wk_table buffers;
     uint32_t reduction, size, word;
 };
-WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table)
+/* NUMBER is that of a tile; the functions of regions.h take that of their block. */
+WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table,
+                                      uint32_t number)
 {
-    int64_t shift = int64_t(args.first) - (wk_block() + args.first < args.count ? 0 : args.count);
+    uint32_t turned = number + args.first;
+    int64_t shift = int64_t(turned < args.count ? turned : turned - args.count) - wk_block();
 
     return wk_pull_view{args.regions,    (const struct wk_tile *)args.tiles + shift,
                         wk_table{table}, args.reduction,
                         args.size,       args.word};
 }
 
+/* Tiles of this block. */
+#define WK_EACH_TILE(number)                                                                       \
+    for (uint32_t number = wk_block(); number < args.count; number += args.blocks)
+
 template <uint32_t Bytes>
 WK_DEVICE void wk_pull_copy(const struct wk_pull_args &args, const uint64_t *table)
 {
-    const struct wk_pull_view view = wk_view(args, table);
-    const struct wk_tile tile = ((const struct wk_tile *)view.tiles)[wk_block()];
-
-    WK_EACH_THREAD(t)
+    WK_EACH_TILE(number)
     {
-        wk_copy_thread<Bytes>(view, tile, t);
+        const struct wk_pull_view view = wk_view(args, table, number);
+        const struct wk_tile tile = ((const struct wk_tile *)view.tiles)[wk_block()];
+        WK_EACH_THREAD(t)
+        {
+            wk_copy_thread<Bytes>(view, tile, t);
+        }
     }
 }
 
@@ -56,7 +65,11 @@ WK_PULL(16)
     WK_MEETING(weft_pull_turned_##bytes, wk_pull_args, {                                           \
         constexpr uint32_t side = wk_side<bytes>;                                                  \
         WK_SHARED typename wk_word<bytes>::type turned[side][side + 1];                            \
-        wk_transpose_block<bytes>(wk_view(args, table), turned);                                   \
+        WK_EACH_TILE(number)                                                                       \
+        {                                                                                          \
+            wk_transpose_block<bytes>(wk_view(args, table, number), turned);                       \
+            WK_BARRIER();                                                                          \
+        }                                                                                          \
     })
 WK_PULL_TURNED(1)
 WK_PULL_TURNED(2)
@@ -64,9 +77,17 @@ WK_PULL_TURNED(4)
 WK_PULL_TURNED(8)
 WK_PULL_TURNED(16)
 
+template <class D>
+WK_DEVICE void wk_pull_reduce(const struct wk_pull_args &args, const uint64_t *table)
+{
+    WK_EACH_TILE(number)
+    {
+        wk_regions_reduce<D>(wk_view(args, table, number));
+    }
+}
+
 #define WK_PULL_REDUCE(name)                                                                       \
-    WK_MEETING(weft_pull_reduce_##name, wk_pull_args,                                              \
-               (wk_regions_reduce<wk_##name>(wk_view(args, table))))
+    WK_MEETING(weft_pull_reduce_##name, wk_pull_args, (wk_pull_reduce<wk_##name>(args, table)))
 
 /* ---- parts copied as they are ---- */
 

@@ -148,6 +148,7 @@ struct wf_comm {
     uint64_t *host_ids;
     char name[96];
     struct wf_facts facts;
+    uint64_t device_number, device_count; /* of the ranks' devices, and which is this rank's */
     atomic_bool is_ready;
 
     struct wk_control *control; /* in the arena */

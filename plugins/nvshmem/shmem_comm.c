@@ -63,15 +63,23 @@ weft_status wf_comm_prepare(void *device, const weft_comm_options *given, void *
 
 /* ---- agreeing ---- */
 
+/* Addresses may lie anywhere. */
+static struct wf_facts facts_of(const weft_blob *address)
+{
+    struct wf_facts facts;
+
+    memcpy(&facts, address->data, sizeof facts);
+    return facts;
+}
+
 static weft_status check_processes(const struct wf_comm *comm, const weft_blob *addresses)
 {
     for (int32_t a = 0; a < comm->size; a++) {
-        const struct wf_facts *one = addresses[a].data;
-        if (addresses[a].bytes != sizeof *one)
+        if (addresses[a].bytes != sizeof comm->facts)
             return wf_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin",
                            comm->world_ranks[a], VENDOR_PLUGIN);
         if (a == comm->rank || comm->host_ids[a] != comm->host_ids[comm->rank] ||
-            one->process != comm->facts.process)
+            facts_of(&addresses[a]).process != comm->facts.process)
             continue;
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "ranks %d and %d are threads of one process, which NVSHMEM does not allow",
@@ -80,19 +88,31 @@ static weft_status check_processes(const struct wf_comm *comm, const weft_blob *
     return WEFT_OK;
 }
 
-/* By how many ranks this rank's device is shared. */
-static uint64_t count_sharers(const struct wf_comm *comm, const weft_blob *addresses)
+static bool same_device(const struct wf_comm *comm, const weft_blob *addresses, int32_t a,
+                        int32_t b)
 {
-    uint64_t count = 0;
+    struct wf_facts one = facts_of(&addresses[a]), other = facts_of(&addresses[b]);
 
+    return comm->host_ids[a] == comm->host_ids[b] &&
+           memcmp(one.uuid, other.uuid, sizeof one.uuid) == 0;
+}
+
+/* The devices in the order of their first ranks, and this rank's share of its own. */
+static void look_at_devices(struct wf_comm *comm, const weft_blob *addresses)
+{
+    uint64_t sharers = 0;
+
+    comm->device_count = 0;
     for (int32_t r = 0; r < comm->size; r++) {
-        struct wf_facts other;
-        memcpy(&other, addresses[r].data, sizeof other);
-        if (comm->host_ids[r] == comm->host_ids[comm->rank] &&
-            memcmp(other.uuid, comm->facts.uuid, sizeof other.uuid) == 0)
-            count++;
+        int32_t first = 0;
+        if (same_device(comm, addresses, r, comm->rank)) sharers++;
+        while (!same_device(comm, addresses, first, r))
+            first++;
+        if (first < r) continue;
+        if (same_device(comm, addresses, r, comm->rank)) comm->device_number = comm->device_count;
+        comm->device_count++;
     }
-    return count;
+    comm->facts.memory /= sharers;
 }
 
 /* ALL of what the ranks say; a failure of one becomes everybody's. */
@@ -180,7 +200,7 @@ static weft_status join(struct wf_comm *comm, const weft_blob *addresses,
     struct wf_scope scope;
     weft_status status = check_processes(comm, addresses);
 
-    if (status == WEFT_OK) comm->facts.memory /= count_sharers(comm, addresses);
+    if (status == WEFT_OK) look_at_devices(comm, addresses);
     if (status == WEFT_OK) status = wf_job_introduce(comm, &mine);
     WF_TRY(gather(comm, exchange, status, &mine, all));
     status = wf_job_join(comm, all);

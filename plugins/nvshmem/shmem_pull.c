@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Blocks that take several tiles each have fewer ends. */
+enum { MOST_BLOCKS = 1024 };
+
 /* A pull, checked. */
 struct pull {
     weft_pull_args args;
@@ -76,23 +79,30 @@ static weft_status find_send(const struct wf_comm *comm, struct pull *pull)
     return WEFT_OK;
 }
 
+static uint64_t blocks_of(const struct wf_region_set *set)
+{
+    return set->tile_count < MOST_BLOCKS ? set->tile_count : MOST_BLOCKS;
+}
+
 static weft_status launch(struct wf_comm *comm, const struct pull *pull, const struct wf_meet *meet,
                           const struct wf_region_set *set)
 {
-    struct wk_pull_args args = {.meeting = meet->meeting,
-                                .regions = set->regions,
-                                .tiles = set->tiles,
-                                .reduction = pull->args.reduction,
-                                .size = pull->holders,
-                                .word = set->word,
-                                .count = (uint32_t)set->tile_count};
+    struct wk_pull_args args = {
+        .meeting = meet->meeting,
+        .regions = set->regions,
+        .tiles = set->tiles,
+        .reduction = pull->args.reduction,
+        .size = pull->holders,
+        .word = set->word,
+        .first = (uint32_t)(set->tile_count * comm->device_number / comm->device_count),
+        .count = (uint32_t)set->tile_count,
+        .blocks = (uint32_t)blocks_of(set)};
+    enum wf_onesided family = set->is_turned ? WF_PULL_TURNED : WF_PULL;
 
-    args.first = (uint32_t)(set->tile_count * (uint64_t)comm->rank / (uint64_t)comm->size);
     if (pull->holders > 1)
-        return wf_onesided_launch(comm, WF_PULL_REDUCE, pull->args.dtype, set->tile_count, &args,
+        return wf_onesided_launch(comm, WF_PULL_REDUCE, pull->args.dtype, args.blocks, &args,
                                   meet->stream);
-    return wf_onesided_launch(comm, set->is_turned ? WF_PULL_TURNED : WF_PULL, set->word,
-                              set->tile_count, &args, meet->stream);
+    return wf_onesided_launch(comm, family, set->word, args.blocks, &args, meet->stream);
 }
 
 static weft_status run(struct wf_comm *comm, struct pull *pull, struct wf_meet *meet)
@@ -106,7 +116,7 @@ static weft_status run(struct wf_comm *comm, struct pull *pull, struct wf_meet *
     }
     WF_TRY(wf_meet_open(comm, meet));
     for (uint32_t i = 0; i < pull->set_count; i++) {
-        if (i + 1 == pull->set_count) wf_meet_close(meet, pull->sets[i].tile_count);
+        if (i + 1 == pull->set_count) wf_meet_close(meet, blocks_of(&pull->sets[i]));
         WF_TRY(launch(comm, pull, meet, &pull->sets[i]));
     }
     return pull->set_count > 0 ? WEFT_OK : wf_meet_close_alone(comm, meet);
