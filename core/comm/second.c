@@ -28,17 +28,34 @@ static weft_status check_kind(const weft_context *context, const weft_plugin *pl
         context->plugin->name, first->name, first->uuid, plugin->name, second->name, second->uuid);
 }
 
-static weft_status open_second(weft_context *context, const weft_plugin *plugin, void **device)
+/* The same device as the first plugin's, by its number; a plugin for other devices may not know the
+ * number, and then gives what it has. */
+static weft_status open_as(const weft_plugin *plugin, const weft_device_info *first,
+                           int32_t local_rank, void **device)
+{
+    weft_device_options wanted = {
+        .struct_size = sizeof wanted, .local_rank = local_rank, .device = -1};
+
+    if ((first->features & WEFT_FEATURE_HOST_MEMORY) == 0) {
+        wanted.device = first->device;
+        if (plugin->device->open(&wanted, device) == WEFT_OK) return WEFT_OK;
+        wanted.device = -1;
+    }
+    return plugin->device->open(&wanted, device);
+}
+
+/* *ELSEWHERE: it is no device of the kind, as in a list of alternatives such as nccl,gloo-cpu. */
+static weft_status open_second(weft_context *context, const weft_plugin *plugin, void **device,
+                               bool *elsewhere)
 {
     weft_device_info first = {.struct_size = sizeof first}, second = {.struct_size = sizeof second};
-    weft_device_options wanted = {
-        .struct_size = sizeof wanted, .local_rank = context->local_rank, .device = -1};
     weft_status status;
 
     WF_TRY(context->plugin->device->describe(context->device, &first));
-    if ((first.features & WEFT_FEATURE_HOST_MEMORY) == 0) wanted.device = first.device;
-    WF_TRY(plugin->device->open(&wanted, device));
+    WF_TRY(open_as(plugin, &first, context->local_rank, device));
     status = plugin->device->describe(*device, &second);
+    *elsewhere =
+        status == WEFT_OK && ((first.features ^ second.features) & WEFT_FEATURE_HOST_MEMORY) != 0;
     if (status == WEFT_OK) status = check_kind(context, plugin, &first, &second);
     if (status == WEFT_OK && WF_HAS(plugin->device, bind_thread))
         status = plugin->device->bind_thread(*device);
@@ -156,7 +173,7 @@ weft_status wf_symm_stream(const weft_symm *symm, weft_stream *stream, void **ou
 /* ---- beginning and ending with the context ---- */
 
 /* Nobody else serves: who communicates may, or there is none. */
-static void fall_back(weft_context *context, const char *why)
+static void fall_back(weft_context *context, const char *why, int level)
 {
     const weft_plugin *own = context->plugin;
 
@@ -165,7 +182,7 @@ static void fall_back(weft_context *context, const char *why)
         snprintf(context->symm_reason, sizeof context->symm_reason, "%s", why);
         return;
     }
-    if (context->rank == 0) wf_log(WF_NOTICE, "symmetric memory comes from %s: %s", own->name, why);
+    if (context->rank == 0) wf_log(level, "symmetric memory comes from %s: %s", own->name, why);
     context->symm_plugin = own;
     context->symm_device = context->device;
 }
@@ -174,13 +191,14 @@ weft_status wf_symm_begin(weft_context *context)
 {
     const weft_plugin *plugin = context->symm_plugin;
     struct wf_gathered got;
+    bool elsewhere = false;
     weft_status status;
 
     if (plugin == NULL || plugin == context->plugin) {
         context->symm_device = context->device;
         return WEFT_OK;
     }
-    status = open_second(context, plugin, &context->symm_device);
+    status = open_second(context, plugin, &context->symm_device, &elsewhere);
     status = wf_agree(context, context->world->world_ranks, context->size,
                       "the beginning of symmetric memory", context->timeout_ns, status,
                       (weft_blob){"", 0}, &got);
@@ -194,7 +212,7 @@ weft_status wf_symm_begin(weft_context *context)
         return status;
     if (status != WEFT_OK) {
         wf_symm_end(context);
-        fall_back(context, weft_last_error());
+        fall_back(context, weft_last_error(), elsewhere ? WF_INFO : WF_NOTICE);
     }
     return WEFT_OK;
 }
