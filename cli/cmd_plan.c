@@ -157,7 +157,7 @@ static void json_step(struct wf_json *json, const weft_step_info *step)
     wf_json_end(json, '}');
 }
 
-static void add_json(struct wf_text *text, const struct answer *answer)
+static weft_status add_json(struct wf_text *text, const struct answer *answer)
 {
     struct wf_json json = {.out = text};
     struct wf_measure bytes = wf_plan_measure(answer->plan);
@@ -167,8 +167,10 @@ static void add_json(struct wf_text *text, const struct answer *answer)
     weft_plan_get(answer->plan, &info);
     wf_json_begin(&json, NULL, '{');
     wf_json_begin(&json, "steps", '[');
-    for (uint32_t i = 0; weft_plan_step(answer->plan, i, &step); i++)
+    for (uint32_t i = 0; weft_plan_step(answer->plan, i, &step); i++) {
+        WF_TRY(wf_step_measure(&answer->plan->steps[i], &step.bytes_sent, &step.bytes_received));
         json_step(&json, &step);
+    }
     wf_json_end(&json, ']');
     wf_json_uint(&json, "bytes_received_max", bytes.most);
     wf_json_uint(&json, "bytes_received_total", bytes.total);
@@ -177,6 +179,7 @@ static void add_json(struct wf_text *text, const struct answer *answer)
     wf_json_uint(&json, "plan_ns", answer->plan_ns);
     wf_json_end(&json, '}');
     wf_text_char(text, '\n');
+    return WEFT_OK;
 }
 
 /* Write what ADD draws to PATH, or to standard output for "-". */
@@ -202,7 +205,10 @@ static int print(const struct cli_command *command, const struct answer *answer,
     struct wf_text text = {0};
 
     if (as_json) {
-        add_json(&text, answer);
+        if (add_json(&text, answer) != WEFT_OK) {
+            wf_text_free(&text);
+            return cli_fail(command);
+        }
     } else if (add_plan(&text, answer->plan) == WEFT_OK) {
         add_runner_up(&text, answer);
         wf_text_add(&text, "planned in ");

@@ -90,6 +90,15 @@ static void add_row(struct wf_text *text, const struct row *row, const struct be
     wf_text_char(text, '\n');
 }
 
+static int32_t row_ranks(const struct row *row)
+{
+    weft_mesh *mesh = NULL;
+    int32_t ranks = weft_mesh_parse(row->mesh, &mesh) == WEFT_OK ? weft_mesh_size(mesh) : 0;
+
+    weft_mesh_release(&mesh);
+    return ranks;
+}
+
 static void add_json_row(struct wf_json *json, const struct row *row,
                          const struct bench_times *times)
 {
@@ -98,6 +107,7 @@ static void add_json_row(struct wf_json *json, const struct row *row,
     wf_json_string(json, "to", row->to);
     wf_json_string(json, "mesh", row->mesh);
     wf_json_string(json, "shape", row->shape);
+    wf_json_int(json, "ranks", row_ranks(row));
     wf_json_string(json, "planner", row->planner);
     wf_json_uint(json, "median_ns", times->median_ns);
     wf_json_uint(json, "min_ns", times->min_ns);

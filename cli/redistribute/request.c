@@ -33,7 +33,9 @@ static bool choose(const struct cli_command *command, const char *option, const 
             return true;
         }
     nearest = wf_nearest(value, names, count);
-    fprintf(stderr, "weft %s: --%s \"%s\" is not known", command->name, option, value);
+    fprintf(stderr, "weft %s: --%s \"%s\" is not known; there are", command->name, option, value);
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(stderr, "%s %s", i > 0 ? "," : "", names[i]);
     if (nearest >= 0) fprintf(stderr, "; did you mean %s?", names[nearest]);
     fprintf(stderr, "\n");
     return false;

@@ -220,8 +220,9 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
         for (int32_t i = 0; i < meshes[m]->size; i++)
             if (weft_mesh_rank_at(meshes[m], i) >= comm->size)
                 return wf_fail(WEFT_ERR_INVALID,
-                               "the plan's mesh has rank %d, the communicator %d ranks",
-                               weft_mesh_rank_at(meshes[m], i), comm->size);
+                               "the plan's mesh has rank %d, the communicator %d ranks; 0 to %d "
+                               "are possible",
+                               weft_mesh_rank_at(meshes[m], i), comm->size, comm->size - 1);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
                        comm->context->plugin->name);

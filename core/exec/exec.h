@@ -77,6 +77,11 @@ struct wf_measure {
 
 /* Exact.  Some hundred nanoseconds per rank and step; PLAN is of one tensor. */
 struct wf_measure wf_plan_measure(const weft_plan *plan);
+/* What STEP's ranks send and receive, those that do most of each; exact.  Sending is found by
+ * listing what every rank reads, so it takes as long as binding all of them; with more than 1024
+ * ranks it is left as the plan has it. */
+weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent,
+                            uint64_t *received) WF_NODISCARD;
 
 /* ---- peers.c: whom a rank has to do with ---- */
 

@@ -117,3 +117,64 @@ struct wf_measure wf_plan_measure(const weft_plan *plan)
         }
     return out;
 }
+
+/* ---- one step ---- */
+
+enum { LISTED_RANKS = 1024 };
+
+static int32_t greatest_rank(const weft_mesh *mesh)
+{
+    int32_t most = 0;
+
+    for (int32_t i = 0; i < mesh->size; i++)
+        if (weft_mesh_rank_at(mesh, i) > most) most = weft_mesh_rank_at(mesh, i);
+    return most;
+}
+
+/* Add what RANK reads to what SENT says of those it reads from. */
+static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *sent)
+{
+    struct wf_parts parts;
+
+    WF_TRY(wf_parts_read(step->from, step->to, rank, NULL, &parts));
+    for (uint64_t i = 0; i < parts.region_count; i++)
+        for (uint32_t h = 0; h < parts.holders; h++) {
+            int32_t source = parts.ranks[parts.regions[i].source + h];
+            if (source != rank) sent[source] += wf_region_elements(&parts.regions[i]);
+        }
+    wf_parts_free(&parts);
+    return WEFT_OK;
+}
+
+static weft_status most_sent(const struct wf_step *step, uint64_t *out)
+{
+    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
+    size_t ranks = (size_t)greatest_rank(from) + 1;
+    uint64_t *sent = wf_calloc(ranks, sizeof *sent), most = 0;
+    weft_status status = WEFT_OK;
+
+    if (sent == NULL) return wf_fail_memory(ranks * sizeof *sent);
+    for (int32_t i = 0; i < to->size && status == WEFT_OK; i++)
+        status = add_sent(step, weft_mesh_rank_at(to, i), sent);
+    for (size_t i = 0; i < ranks; i++)
+        if (sent[i] > most) most = sent[i];
+    wf_free(sent);
+    if (status == WEFT_OK) *out = most * wf_dtype_bytes(step->from->layout.dtype);
+    return status;
+}
+
+weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t *received)
+{
+    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
+
+    *sent = *received = 0;
+    if (wf_step_is_local(step)) return WEFT_OK;
+    for (int32_t i = 0; i < to->size; i++) {
+        uint64_t bytes = received_by(step, weft_mesh_rank_at(to, i));
+        if (bytes > *received) *received = bytes;
+    }
+    *sent = step->kind == WEFT_STEP_ALL_REDUCE ? *received : step->sent;
+    if (step->kind == WEFT_STEP_ALL_REDUCE || from->size > LISTED_RANKS || to->size > LISTED_RANKS)
+        return WEFT_OK;
+    return most_sent(step, sent);
+}

@@ -82,6 +82,22 @@ static weft_status from_path(const struct wf_problem *problem, const struct wf_p
     return WEFT_OK;
 }
 
+static weft_status refuse_shapes(const struct wf_layout *a, const struct wf_layout *b)
+{
+    struct wf_text shapes = {0};
+    weft_status status;
+
+    wf_text_add(&shapes, "the source is ");
+    wf_shape_add_text(a->dims, a->shape, &shapes);
+    wf_text_add(&shapes, ", the target ");
+    wf_shape_add_text(b->dims, b->shape, &shapes);
+    status = wf_text_status(&shapes);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID, "%s; a plan keeps the shape", shapes.data);
+    wf_text_free(&shapes);
+    return status;
+}
+
 static weft_status check(const weft_spec *from, const weft_spec *to, const weft_plan_options *given)
 {
     const struct wf_layout *a = &from->layout, *b = &to->layout;
@@ -90,9 +106,13 @@ static weft_status check(const weft_spec *from, const weft_spec *to, const weft_
         return wf_fail(WEFT_ERR_INVALID, "the source is %s, the target %s; a plan keeps the dtype",
                        wf_dtype_name(a->dtype), wf_dtype_name(b->dtype));
     if (a->dims != b->dims || memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) != 0)
-        return wf_fail(WEFT_ERR_INVALID, "source and target differ in shape; a plan keeps it");
-    if (given->minimize > WEFT_MINIMIZE_MEMORY || given->planner > WEFT_PLANNER_DTENSOR_GRAPH)
-        return wf_fail(WEFT_ERR_INVALID, "minimize %u, planner %u: no such thing", given->minimize,
+        return refuse_shapes(a, b);
+    if (given->minimize > WEFT_MINIMIZE_MEMORY)
+        return wf_fail(WEFT_ERR_INVALID, "minimize is %u; time is 0, bytes 1 and memory 2",
+                       given->minimize);
+    if (given->planner > WEFT_PLANNER_DTENSOR_GRAPH)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "planner is %u; search is 0, exchange 1, dtensor-greedy 2, dtensor-graph 3",
                        given->planner);
     return WEFT_OK;
 }

@@ -175,6 +175,101 @@ START_TEST(gathering_an_inner_dimension_needs_no_scratch_where_memory_is_shared)
 }
 END_TEST
 
+/* D3: what is split inside a stride is as long as the strided part is. */
+START_TEST(plain_shards_inside_strided_ones_keep_their_lengths)
+{
+    static const int on_2x2x2[] = {5, 7, 9, 13, 17}, on_2x3[] = {7, 10, 11};
+
+    arrives_at_sizes("2x2x2", "SS(0,2),S(0),S(0)", "S(0),R,R", on_2x2x2, WF_COUNT(on_2x2x2));
+    arrives_at_sizes("2x3", "SS(0,3),S(0)", "R,S(0)", on_2x3, WF_COUNT(on_2x3));
+    arrives_at_sizes("2x3", "R,S(0)", "SS(0,2),S(0)", on_2x3, WF_COUNT(on_2x3));
+}
+END_TEST
+
+static weft_plan_info plan_info_of(const char *mesh, const char *from, const char *to)
+{
+    struct pair pair = pair_of(mesh, from, mesh, to);
+    weft_plan_info info;
+    weft_plan *plan = NULL;
+
+    ck_assert_msg(weft_plan_create(pair.from, pair.to, &pair.options, &plan) == WEFT_OK, "%s",
+                  weft_last_error());
+    weft_plan_get(plan, &info);
+    weft_plan_release(&plan);
+    pair_release(&pair);
+    return info;
+}
+
+/* D5, D14: a plan follows from the question alone, not from what was asked before, from addresses
+ * or from the order of a hash table. */
+START_TEST(the_same_question_has_the_same_answer)
+{
+    static const char *const layouts[] = {"SS(0,2),S(0),R", "S(1),P,S(0)", "R,R,P",
+                                          "S(0),S(0),S(1)", "SS(1,3),R,R", "S(0)[1],S(0)[0],R"};
+    uint64_t digests[WF_COUNT(layouts)][WF_COUNT(layouts)];
+    char from[64], to[64];
+
+    for (int again = 0; again < 3; again++)
+        for (size_t i = 0; i < WF_COUNT(layouts); i++)
+            for (size_t j = 0; j < WF_COUNT(layouts); j++) {
+                size_t a = again == 1 ? WF_COUNT(layouts) - 1 - i : i; /* another order */
+                snprintf(from, sizeof from, "f32[13,24] %s", layouts[a]);
+                snprintf(to, sizeof to, "f32[13,24] %s", layouts[j]);
+                if (again == 0)
+                    digests[a][j] = plan_info_of("2x3x2", from, to).digest;
+                else
+                    ck_assert_uint_eq(plan_info_of("2x3x2", from, to).digest, digests[a][j]);
+            }
+}
+END_TEST
+
+/* D6: an order of splits is a layout like any other, with a price. */
+START_TEST(orders_of_splits_have_a_price)
+{
+    weft_plan_info there = plan_info_of("2x3", "f32[36,4] S(0)[1],S(0)[0]", "f32[36,4] S(0),R");
+    weft_plan_info back = plan_info_of("2x3", "f32[36,4] S(0),R", "f32[36,4] S(0)[1],S(0)[0]");
+
+    ck_assert_uint_gt(there.cost_ns, 0);
+    ck_assert_uint_lt(there.cost_ns, 1000000);
+    ck_assert_uint_gt(back.cost_ns, 0);
+    ck_assert_uint_lt(back.cost_ns, 1000000);
+}
+END_TEST
+
+/* D7: what is merged into one step is priced as that step, with its scratch. */
+START_TEST(merged_steps_are_priced_as_they_run)
+{
+    struct pair pair = pair_of("2x4", "f32[4096,64] S(0),S(0)", "2x4", "f32[4096,64] R,R");
+    weft_step_info step;
+    weft_plan *plan = NULL;
+
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &pair.options, &plan), WEFT_OK);
+    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert_uint_eq(step.kind, WEFT_STEP_ALL_GATHER);
+    ck_assert_uint_eq(step.axes, 3);
+    ck_assert_uint_eq(step.bytes_received, 4096 * 64 * 4 / 8 * 7);
+    ck_assert_uint_eq(step.scratch_bytes, 0);
+    ck_assert(!weft_plan_step(plan, 1, &step));
+    weft_plan_release(&plan);
+    pair_release(&pair);
+}
+END_TEST
+
+/* D20: who is in neither mesh has no share, and asks for no memory. */
+START_TEST(ranks_outside_both_meshes_have_no_share)
+{
+    weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2@2-3", "f32[8] R");
+    weft_shard shard;
+
+    weft_spec_shard(from, 5, &shard);
+    ck_assert_int_eq(shard.elements, 0);
+    weft_spec_shard(to, 5, &shard);
+    ck_assert_int_eq(shard.elements, 0);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+}
+END_TEST
+
 START_TEST(integers_are_added_and_averaged_one_after_the_other)
 {
     arrives_by_all_plans("2x2", "i32[10] P(sum),P(avg)", "2x2", "i32[10] R,R", false);
@@ -212,5 +307,7 @@ SUITE(redistribute_known, uneven_nested_shards_gather_over_both_axes_at_once,
       ranks_in_any_order_hold_their_coordinates_shard,
       another_order_of_the_same_placements_moves_data,
       gathering_an_inner_dimension_needs_no_scratch_where_memory_is_shared,
-      integers_are_added_and_averaged_one_after_the_other, thousands_of_ranks_are_simulated,
-      wrong_arguments_are_refused)
+      plain_shards_inside_strided_ones_keep_their_lengths, the_same_question_has_the_same_answer,
+      orders_of_splits_have_a_price, merged_steps_are_priced_as_they_run,
+      ranks_outside_both_meshes_have_no_share, integers_are_added_and_averaged_one_after_the_other,
+      thousands_of_ranks_are_simulated, wrong_arguments_are_refused)

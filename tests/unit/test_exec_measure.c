@@ -92,6 +92,30 @@ START_TEST(what_is_counted_is_what_is_read)
 }
 END_TEST
 
+static void check_step(const char *mesh, const char *from, const char *to_mesh, const char *to,
+                       uint64_t sent, uint64_t received)
+{
+    weft_spec *a = spec_of(mesh, from), *b = spec_of(to_mesh, to);
+    struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = a, .to = b};
+    uint64_t have_sent, have_received;
+
+    ck_assert_int_eq(wf_step_measure(&step, &have_sent, &have_received), WEFT_OK);
+    ck_assert_msg(have_sent == sent && have_received == received, "%s -> %s: %llu and %llu", from,
+                  to, (unsigned long long)have_sent, (unsigned long long)have_received);
+    weft_spec_release(&a);
+    weft_spec_release(&b);
+}
+
+START_TEST(a_step_is_measured_where_it_is_worst)
+{
+    check_step("2", "f32[3] S(0)", "2", "f32[3] R", 8, 8);
+    check_step("3", "f32[7] S(0)", "3", "f32[7] R", 24, 24);
+    check_step("2", "f32[4] R", "3@2-4", "f32[4] R", 32, 16);
+    check_step("2", "f32[4] P", "1@2", "f32[4] R", 16, 32);
+    check_step("2", "f32[4] R", "2", "f32[4] S(0)", 0, 0);
+}
+END_TEST
+
 START_TEST(hundred_thousand_ranks_are_counted_exactly)
 {
     weft_plan *plan =
@@ -107,4 +131,4 @@ END_TEST
 
 SUITE(exec_measure, every_byte_that_comes_from_another_rank_is_counted,
       uneven_shards_differ_between_ranks, what_is_counted_is_what_is_read,
-      hundred_thousand_ranks_are_counted_exactly)
+      a_step_is_measured_where_it_is_worst, hundred_thousand_ranks_are_counted_exactly)

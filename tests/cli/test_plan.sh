@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# `weft plan`: what people and programs read of a plan, and complaints that say what is possible.
+source "$(dirname "$0")/lib.sh"
+weft=$1
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+plan() { "$weft" plan --mesh dp=2,tp=4 --shape 4096x4096 "$@"; }
+rows=(--from "S(0),R" --to "R,S(1)")
+
+expect 0 "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)" plan "${rows[@]}"
+expect 0 "2. all-gather over dp: each rank receives 8.0 MiB" plan "${rows[@]}"
+expect 0 "at most 8.0 MiB received by a rank, 8.0 MiB of scratch, " plan "${rows[@]}"
+expect 0 "runner-up: exchange: " plan "${rows[@]}"
+expect 0 "it lost because it takes " plan "${rows[@]}"
+expect 0 "planned in " plan "${rows[@]}"
+expect 0 "nothing to do" plan --from "R,R" --to "R,R"
+expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15
+expect 0 "all-gather over axes 0 and 1" "$weft" plan --mesh 2x4 --shape 4096x64 --from "S(0),S(0)" \
+    --to "R,R"
+
+json plan "${rows[@]}" --json -- \
+    '[s["kind"] for s in it["steps"]] == ["slice", "all-gather"]' \
+    '[s["axes"] for s in it["steps"]] == [[1], [0]]' \
+    '(it["steps"][0]["from"], it["steps"][1]["to"]) == ("S(0),R", "R,S(1)")' \
+    '[(s["bytes_sent"], s["bytes_received"]) for s in it["steps"]] == [(0, 0), (8 << 20, 8 << 20)]' \
+    'it["bytes_received_max"] == 8 << 20 and it["bytes_received_total"] == 64 << 20' \
+    'it["peak_bytes"] == 8 << 20 and it["cost_ns"] > 0 and it["plan_ns"] > 0'
+json "$weft" plan --mesh 3 --shape 7 --from "S(0)" --to R --json -- \
+    'it["steps"][0]["bytes_received"] == 24 and it["steps"][0]["bytes_sent"] == 24' \
+    'it["bytes_received_max"] == 24 and it["bytes_received_total"] == 16 + 16 + 24'
+json "$weft" plan --mesh 2 --to-mesh 3@2-4 --shape 4 --from R --to R --planner exchange --json -- \
+    'it["steps"][0]["axes"] == [] and it["steps"][0]["bytes_sent"] == 32' \
+    'it["bytes_received_total"] == 48'
+json "$weft" plan --mesh 64x64x32 --shape 8192x8192 --from "S(0),R,R" --to "R,R,R" --json -- \
+    'it["bytes_received_total"] == (8192 * 8192 * 4 * 63 // 64) * 64 * 64 * 32'
+for planner in search exchange dtensor-greedy dtensor-graph; do
+    json plan "${rows[@]}" --planner $planner --json -- 'it["steps"][-1]["to"] == "R,S(1)"'
+done
+for minimize in time bytes memory; do
+    json plan --from "P,P" --to "R,S(1)" --minimize $minimize --json -- 'it["cost_ns"] > 0'
+done
+contains "digraph" plan "${rows[@]}" --dot
+expect 0 "" plan "${rows[@]}" --svg "$here/plan.svg"
+contains "<svg" cat "$here/plan.svg"
+
+expect 1 "no plan stays within 1 bytes of scratch; 8388608 (8.0 MiB) is the least" \
+    plan "${rows[@]}" --memory-limit 1
+expect 1 "no plan between the meshes stays within 1 bytes of scratch; " \
+    plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
+expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
+expect 1 "search and exchange go between two" \
+    plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15 --planner dtensor-greedy
+expect 2 "mixes with P(max)" plan --from "P(max),P" --to "R,R"
+expect 2 "1 placement for a mesh of 2 axes" plan --from "S(0)" --to "R,R"
+expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
+expect 2 "expected R, S(dim), SS(dim,factor) or P(op)" plan --from "S(0),X" --to "R,R"
+expect 2 "there are search, exchange, dtensor-greedy, dtensor-graph" \
+    plan "${rows[@]}" --planner greedy
+expect 2 "there are time, bytes, memory" plan "${rows[@]}" --minimize latency
+expect 2 "not a number from 1 to" plan "${rows[@]}" --memory-limit 0
+expect 2 "expected a dtype such as f32" plan "${rows[@]}" --dtype f31
+expect 2 "--to is needed" plan --from "R,R"
+expect 0 "example:" plan --help
+finish
