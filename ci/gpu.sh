@@ -3,7 +3,8 @@
 #
 #   ci/gpu.sh [REPORT.json]        (build/gpu/report.json)
 #
-# Needs CUDA's toolkit, NCCL and python3, and NVSHMEM for the parts in ci/gpu/nvshmem.sh; no network and no Check library.  Ranks share one device:
+# Needs CUDA's toolkit, NCCL and python3, and NVSHMEM for the parts in ci/gpu/nvshmem.sh; no network
+# and no Check library.  Ranks share one device:
 # each looks like a host of its own to NCCL, and the CUDA MPS daemon lets their kernels run side by
 # side.  What checks runs together, what measures runs alone.  Each part has a time limit, a log
 # beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run, and GPU_PARTS

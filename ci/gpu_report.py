@@ -138,7 +138,8 @@ def main():
         "goals": goals(parts),
         "parts": parts,
     }
-    report.write_text(json.dumps(data, indent=1) + "\n")
+    here = str(pathlib.Path(__file__).resolve().parent.parent) + "/"
+    report.write_text(json.dumps(data, indent=1).replace(here, "") + "\n")
 
 
 if __name__ == "__main__":
