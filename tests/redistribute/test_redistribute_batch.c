@@ -289,6 +289,42 @@ static weft_status run_many(void *argument)
     return WEFT_OK;
 }
 
+/* One rank runs out of memory at its N-th allocation in binding.  Where it can still say so, all
+ * get that error; where it cannot, it leaves, and they get that. */
+static weft_status bind_short_of_memory(void *argument)
+{
+    uint64_t fail_at = *(const uint64_t *)argument;
+    struct random r = {7, 7};
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+    weft_plan *plan = NULL;
+    struct batch batch;
+    weft_status status;
+
+    do { /* the same on all ranks, and one that can be planned */
+        if (plan == NULL && r.state != 7) batch_release(&batch);
+        batch = random_batch(&r, RANKS);
+    } while (batch_plan(&batch, &plan) != WEFT_OK);
+    WF_TRY(weft_init(NULL, &context));
+    if (weft_rank(context) == 1) wf_mem_fail_at(fail_at);
+    status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
+    wf_mem_fail_at(0);
+    EXPECT((status == WEFT_OK) == (bound != NULL));
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    batch_release(&batch);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(nobody_waits_for_a_rank_without_memory)
+{
+    for (uint64_t n = 1; n <= 20; n++)
+        ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
+                      weft_last_error());
+}
+END_TEST
+
 START_TEST(a_bound_batch_is_one_exchange_and_allocates_nothing)
 {
     setenv("WEFT_CHECK", "0", 1); /* comparing calls takes memory */
@@ -298,4 +334,4 @@ START_TEST(a_bound_batch_is_one_exchange_and_allocates_nothing)
 END_TEST
 
 SUITE(redistribute_batch, random_batches_keep_every_element, random_batches_arrive_on_real_ranks,
-      a_bound_batch_is_one_exchange_and_allocates_nothing)
+      a_bound_batch_is_one_exchange_and_allocates_nothing, nobody_waits_for_a_rank_without_memory)

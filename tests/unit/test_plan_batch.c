@@ -172,6 +172,31 @@ START_TEST(a_memory_limit_keeps_messages_small)
 }
 END_TEST
 
+START_TEST(allocation_failure_is_an_error_without_a_leak)
+{
+    const weft_spec *from[5], *to[5];
+    weft_status status = WEFT_ERR_NO_MEMORY;
+    weft_plan *plan = NULL;
+    struct pair pair;
+
+    open_pair(&pair, "2x2", NULL, "64,64", "S(0),P", "S(1),R");
+    for (int i = 0; i < 5; i++) {
+        from[i] = pair.from;
+        to[i] = pair.to;
+    }
+    for (uint64_t n = 1; status != WEFT_OK; n++) {
+        wf_mem_fail_at(n);
+        status = weft_plan_create_batch(5, from, to, NULL, &plan);
+        wf_mem_fail_at(0);
+        ck_assert(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
+        ck_assert_uint_lt(n, 1000);
+    }
+    weft_plan_release(&plan);
+    close_pair(&pair);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
 START_TEST(the_digest_tells_batches_apart)
 {
     struct pair a, b;
@@ -223,4 +248,5 @@ SUITE(plan_batch, small_tensors_travel_together_in_one_exchange,
       large_tensors_keep_the_steps_of_their_own_plans,
       what_waits_on_nobody_stays_alone_where_memory_is_shared, one_tensor_has_nobody_to_go_with,
       a_batch_never_costs_more_than_its_tensors_one_by_one, a_memory_limit_keeps_messages_small,
-      the_digest_tells_batches_apart, a_batch_prints_itself, wrong_arguments_are_refused)
+      allocation_failure_is_an_error_without_a_leak, the_digest_tells_batches_apart,
+      a_batch_prints_itself, wrong_arguments_are_refused)
