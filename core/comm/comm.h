@@ -201,6 +201,7 @@ struct wf_comm_request {
     weft_status status;        /* of what went before on this rank */
     const weft_plugin *plugin; /* NULL: the context's, and its device */
     void *device;
+    void *native; /* the vendor's communicator to wrap; NULL: one is made */
 };
 
 weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,

@@ -206,6 +206,24 @@ static weft_status make_by_split(weft_context *context, const struct wf_comm_req
     return WEFT_OK;
 }
 
+/* The caller's own, whose ranks have met already. */
+static weft_status make_by_wrap(weft_context *context, const struct wf_comm_request *request,
+                                weft_comm *comm, weft_status status)
+{
+    struct wf_gathered got;
+
+    if (status == WEFT_OK && !WF_HAS(comm->table, wrap))
+        status = wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no communicators of a vendor to wrap",
+                         context->plugin->name);
+    if (status == WEFT_OK) {
+        weft_comm_options options = plugin_options(comm);
+        status = comm->table->wrap(comm->device, request->native, &options, &comm->handle);
+    }
+    WF_TRY(agree(context, request, "the wrapping", status, (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
 /* From now on failures of other ranks reach it. */
 static void enlist(weft_comm *comm)
 {
@@ -232,8 +250,11 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
     weft_status status = request->status;
 
     if (status == WEFT_OK && request->ranks != NULL) status = allocate(context, request, &comm);
-    status = splits ? make_by_split(context, request, comm, status)
-                    : make_by_phases(context, request, comm, status);
+    if (request->native != NULL)
+        status = make_by_wrap(context, request, comm, status);
+    else
+        status = splits ? make_by_split(context, request, comm, status)
+                        : make_by_phases(context, request, comm, status);
     if (status != WEFT_OK) {
         free_comm(comm);
         return status;

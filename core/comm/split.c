@@ -10,6 +10,7 @@
 struct wishes {
     char name[64];
     int64_t timeout_ns;
+    void *native; /* to wrap; each rank's own */
 };
 
 static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_options *options,
@@ -31,8 +32,9 @@ static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_optio
     if (given.name != NULL && strlen(given.name) >= sizeof out->name)
         return wf_fail(WEFT_ERR_INVALID, "the name \"%.80s\" is longer than %zu letters",
                        given.name, sizeof out->name - 1);
-    *out = (struct wishes){.timeout_ns =
-                               given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns};
+    *out =
+        (struct wishes){.timeout_ns = given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
+                        .native = given.native};
     snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
     return WEFT_OK;
 }
@@ -49,11 +51,12 @@ static void number_name(const char *name, uint64_t serial, char out[NAME_BYTES])
         snprintf(out, NAME_BYTES, "%s#%llu", name, (unsigned long long)counter);
 }
 
-/* (colour, key, time limit, name) */
+/* (colour, key, wrapping, time limit, name) */
 static void put_place(struct wf_text *out, int32_t colour, int32_t key, const struct wishes *wishes)
 {
     wf_put_u32(out, (uint32_t)colour);
     wf_put_u32(out, (uint32_t)key);
+    wf_put_u32(out, wishes->native != NULL);
     wf_put_u64(out, (uint64_t)wishes->timeout_ns);
     wf_put_string(out, wishes->name);
 }
@@ -67,12 +70,20 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
 {
     struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
     struct wishes theirs;
+    bool wraps;
 
     out->colour = (int32_t)wf_take_u32(&reader);
     out->key = (int32_t)wf_take_u32(&reader);
     out->rank = rank;
+    wraps = wf_take_u32(&reader) != 0;
     theirs.timeout_ns = (int64_t)wf_take_u64(&reader);
     wf_take_string(&reader, theirs.name, sizeof theirs.name);
+    if (wraps != (mine->native != NULL))
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "ranks differ in what they make of %s: rank %d %s, rank %d does %s",
+                       parent->name, parent->world_ranks[parent->rank],
+                       mine->native != NULL ? "wraps a communicator" : "has one made",
+                       parent->world_ranks[rank], wraps ? "wrap one" : "not");
     if (theirs.timeout_ns == mine->timeout_ns && strcmp(theirs.name, mine->name) == 0)
         return WEFT_OK;
     return wf_fail(
@@ -171,6 +182,9 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
                        "WEFT_NO_COLOUR",
                        colour);
     WF_TRY(read_wishes(parent, options, &wishes));
+    if (wishes.native != NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_comm_split: a communicator is wrapped by weft_comm_create");
     if (atomic_load_explicit(&parent->stuck, memory_order_relaxed) != WEFT_OK)
         return wf_comm_stuck(parent);
     snprintf(label, sizeof label, "a split of %s", parent->name);
@@ -217,7 +231,8 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
                                       .count = count,
                                       .name = name,
                                       .what = name,
-                                      .timeout_ns = wishes->timeout_ns};
+                                      .timeout_ns = wishes->timeout_ns,
+                                      .native = wishes->native};
 
     snprintf(label, sizeof label, "a communicator made of %s", parent->name);
     put_place(&place, 0, 0, wishes);

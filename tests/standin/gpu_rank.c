@@ -168,6 +168,25 @@ static int wrapped_stream(void)
     return code;
 }
 
+/* A communicator of the caller's own: here that of another one, in the same order. */
+static int wrapped_comm(void)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options};
+    weft_comm *first = NULL, *wrapped = NULL;
+    int32_t list[64];
+
+    for (int32_t i = 0; i < size; i++)
+        list[i] = size - 1 - i;
+    must(weft_comm_create(world, size, list, NULL, &first), "weft_comm_create");
+    options.native = weft_comm_native(first);
+    must(weft_comm_create(world, size, list, &options, &wrapped), "wrapping a communicator");
+    must(reduce(wrapped), "on a wrapped communicator");
+    weft_comm_release(&wrapped);
+    must(reduce(first), "on the communicator, whose wrapping is gone");
+    weft_comm_release(&first);
+    return tell(true, WEFT_OK);
+}
+
 /* An event that the caller recorded. */
 static int wrapped_event(void)
 {
@@ -197,6 +216,7 @@ static const struct {
                  {"no_memory", no_memory},
                  {"split", split},
                  {"wrapped_stream", wrapped_stream},
+                 {"wrapped_comm", wrapped_comm},
                  {"wrapped_event", wrapped_event}};
 
 static int run(const char *name)

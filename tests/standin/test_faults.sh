@@ -72,5 +72,6 @@ ranks 1 1 "ERR_NO_MEMORY.*allocating 1125899906842624 bytes of device memory.*ou
 ranks 4 4 "OK" split
 ranks 2 2 "OK" wrapped_stream
 ranks 2 2 "OK" wrapped_event
+ranks 3 3 "OK" wrapped_comm
 ranks 2 2 "OK" lazy STANDIN_SLOW_CONTEXT=10000
 finish

@@ -31,6 +31,33 @@ START_TEST(colours_part_and_keys_order)
 }
 END_TEST
 
+static void wrap_or_not(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *comm = NULL;
+    bool wraps = self->rank != *(int *)self->argument;
+    weft_subcomm_options options = {.struct_size = sizeof options,
+                                    .native = wraps ? &options : NULL};
+    int32_t list[] = {0, 1, 2};
+
+    HOLDS(!wraps || weft_comm_split(world, 0, 0, &options, &comm) == WEFT_ERR_INVALID);
+    note_seen(&self->seen, weft_comm_create(world, 3, list, &options, &comm));
+}
+
+START_TEST(a_vendors_communicator_is_wrapped_by_all_or_none)
+{
+    int nobody = -1, second = 1;
+
+    fake_reset();
+    fake.exchanges = 1;
+    world_run(ranks, 3, wrap_or_not, &nobody);
+    all_saw(ranks, 3, WEFT_ERR_UNSUPPORTED, "no communicators of a vendor to wrap");
+    fake_reset();
+    fake.exchanges = 1;
+    world_run(ranks, 3, wrap_or_not, &second);
+    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "ranks differ in what they make of world");
+}
+END_TEST
+
 static void fail_then_split(struct world_rank *self)
 {
     HOLDS(weft_barrier(weft_world(self->context), NULL) == WEFT_OK);
@@ -213,8 +240,9 @@ START_TEST(arguments_are_checked)
 }
 END_TEST
 
-SUITE(comm_split, colours_part_and_keys_order, a_split_makes_all_parts_or_none,
-      parts_can_be_split_again, a_lists_order_is_the_users_and_others_get_null,
-      ranks_outside_the_list_need_not_call, overlapping_lists_need_no_counter_in_common,
-      different_wishes_are_named_on_all, different_calls_are_named_on_all,
-      who_does_not_come_is_named_and_learns_of_it, arguments_are_checked)
+SUITE(comm_split, a_vendors_communicator_is_wrapped_by_all_or_none, colours_part_and_keys_order,
+      a_split_makes_all_parts_or_none, parts_can_be_split_again,
+      a_lists_order_is_the_users_and_others_get_null, ranks_outside_the_list_need_not_call,
+      overlapping_lists_need_no_counter_in_common, different_wishes_are_named_on_all,
+      different_calls_are_named_on_all, who_does_not_come_is_named_and_learns_of_it,
+      arguments_are_checked)

@@ -29,6 +29,9 @@ typedef struct weft_subcomm_options {
     size_t struct_size;
     const char *name;   /* for messages; NULL: made from the parent's */
     int64_t timeout_ns; /* 0: the parent's */
+    /* For weft_comm_create: the vendor's communicator (ncclComm_t) of the listed ranks, in their
+     * order, to work on instead of one of weft's; still the caller's, and each rank's own. */
+    void *native;
 } weft_subcomm_options;
 
 /* Cut PARENT into parts: ranks of equal COLOUR come together, in the order of KEY and, where keys
