@@ -23,6 +23,12 @@ WK_DEVICE uint64_t wk_load(const uint64_t *from)
     asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
     return value;
 }
+WK_DEVICE uint64_t wk_load_plainly(const uint64_t *from)
+{
+    uint64_t value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+    return value;
+}
 WK_DEVICE void wk_store(uint64_t *to, uint64_t value)
 {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
@@ -67,6 +73,10 @@ WK_DEVICE void wk_relax(uint32_t round)
 WK_DEVICE uint64_t wk_load(const uint64_t *from)
 {
     return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
+WK_DEVICE uint64_t wk_load_plainly(const uint64_t *from)
+{
+    return __atomic_load_n(from, __ATOMIC_RELAXED);
 }
 WK_DEVICE void wk_store(uint64_t *to, uint64_t value)
 {
@@ -134,7 +144,7 @@ WK_DEVICE struct wk_post *wk_post_at(const struct wk_channel &channel, uint32_t 
 
 WK_DEVICE bool wk_has_failed(const struct wk_channel &channel)
 {
-    return wk_load(&wk_own(channel)->failed) != 0;
+    return wk_load_plainly(&wk_own(channel)->failed) != 0;
 }
 
 /* ---- waiting ---- */
@@ -165,7 +175,7 @@ WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaite
     wk_relax(round);
     if (round % 64 != 63) return true;
     if (wk_has_failed(channel)) return false;
-    if (wk_load(&report->abort) != 0) {
+    if (wk_load_plainly(&report->abort) != 0) {
         wk_give_up(channel, wk_awaited{WK_WAS_ABORTED, awaited.peer, 0, 0});
         return false;
     }
@@ -174,18 +184,19 @@ WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaite
     return false;
 }
 
-/* Wait until *FLAG, which only grows, is at least VALUE. */
+/* Wait until *FLAG, which only grows, is at least VALUE; then what was written before it is seen.
+ * One fence at the end is cheaper than loads that each acquire. */
 WK_DEVICE bool wk_await(const struct wk_channel &channel, const uint64_t *flag, uint64_t value,
                         uint32_t reason, uint32_t peer)
 {
-    uint64_t seen = wk_load(flag), began;
+    uint64_t seen = wk_load_plainly(flag), began = 0;
 
-    if (seen >= value) return true;
-    began = wk_clock_ns();
     for (uint32_t round = 0; seen < value; round++) {
+        if (round == 0) began = wk_clock_ns();
         if (!wk_go_on(channel, wk_awaited{reason, peer, seen, value}, began, round)) return false;
-        seen = wk_load(flag);
+        seen = wk_load_plainly(flag);
     }
+    wk_fence();
     return true;
 }
 
@@ -210,8 +221,8 @@ WK_DEVICE bool wk_look_up(const struct wk_meeting &m, uint64_t *table, uint32_t 
         const struct wk_post *post = &wk_own(m.channel)->posts[peer];
         uint64_t arena = m.channel.peers[peer].arena;
         if (!wk_await(m.channel, &post->ready, operation, WK_NOT_READY, peer)) return false;
-        table[1 + m.place + i] = arena + wk_load(&post->send);
-        if (m.pushes) table[1 + m.listed + i] = arena + wk_load(&post->recv);
+        table[1 + m.place + i] = arena + wk_load_plainly(&post->send);
+        if (m.pushes) table[1 + m.listed + i] = arena + wk_load_plainly(&post->recv);
     }
     if (thread == 0) table[0] = m.local;
     return true;
@@ -223,19 +234,15 @@ WK_DEVICE const uint64_t *wk_begin(const struct wk_meeting &m, uint64_t *near, u
     uint64_t *table = (m.phases & WK_KEEP) != 0 ? (uint64_t *)m.table : near;
     uint64_t operation;
 
-    /* A plain load, since an earlier kernel of the stream wrote it: one that acquires would empty
-     * the cache in which regions lie, in every block. */
+    /* Plain loads, since only earlier kernels and ends of this one's blocks write these; loads that
+     * acquire would empty the cache in which regions lie, in every block. */
     if ((m.phases & (WK_OFFER | WK_AWAIT)) == 0)
         return wk_own(m.channel)->failed != 0 ? nullptr : (const uint64_t *)m.table;
-    WK_EACH_THREAD(t)
-    {
-        if (t == 0) state[0] = wk_has_failed(m.channel) ? 0 : 1;
-    }
-    WK_BARRIER();
-    if (state[0] == 0) return nullptr;
+    if (wk_own(m.channel)->failed != 0) return nullptr;
     operation = wk_own(m.channel)->operation + 1;
     WK_EACH_THREAD(t)
     {
+        if (t == 0) state[0] = 1;
         if ((m.phases & WK_OFFER) != 0 && wk_block() == 0) wk_offer(m, t, operation);
     }
     WK_BARRIER();

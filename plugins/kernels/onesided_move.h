@@ -242,12 +242,12 @@ WK_DEVICE uint64_t wk_await_letter(const struct wk_fetch_args &args, uint64_t nu
     if (wk_has_failed(args.channel) ||
         !wk_await(args.channel, &letter->number, number, WK_NO_LETTER, args.peer))
         return 0;
-    if (wk_load(&letter->bytes) != args.bytes) {
-        wk_give_up(args.channel,
-                   wk_awaited{WK_WRONG_BYTES, args.peer, wk_load(&letter->bytes), args.bytes});
+    if (wk_load_plainly(&letter->bytes) != args.bytes) {
+        wk_give_up(args.channel, wk_awaited{WK_WRONG_BYTES, args.peer,
+                                            wk_load_plainly(&letter->bytes), args.bytes});
         return 0;
     }
-    return args.channel.peers[args.peer].arena + wk_load(&letter->address);
+    return args.channel.peers[args.peer].arena + wk_load_plainly(&letter->address);
 }
 
 WK_KERNEL(weft_fetch, struct wk_fetch_args)

@@ -149,6 +149,7 @@ struct wf_comm {
     char name[96];
     struct wf_facts facts;
     uint64_t device_number, device_count; /* of the ranks' devices, and which is this rank's */
+    uint64_t sharers;                     /* ranks on this rank's device */
     atomic_bool is_ready;
 
     struct wk_control *control; /* in the arena */

@@ -100,19 +100,17 @@ static bool same_device(const struct wf_comm *comm, const weft_blob *addresses, 
 /* The devices in the order of their first ranks, and this rank's share of its own. */
 static void look_at_devices(struct wf_comm *comm, const weft_blob *addresses)
 {
-    uint64_t sharers = 0;
-
-    comm->device_count = 0;
+    comm->device_count = comm->sharers = 0;
     for (int32_t r = 0; r < comm->size; r++) {
         int32_t first = 0;
-        if (same_device(comm, addresses, r, comm->rank)) sharers++;
+        if (same_device(comm, addresses, r, comm->rank)) comm->sharers++;
         while (!same_device(comm, addresses, first, r))
             first++;
         if (first < r) continue;
         if (same_device(comm, addresses, r, comm->rank)) comm->device_number = comm->device_count;
         comm->device_count++;
     }
-    comm->facts.memory /= sharers;
+    comm->facts.memory /= comm->sharers;
 }
 
 /* ALL of what the ranks say; a failure of one becomes everybody's. */

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-/* Blocks that take several tiles each have fewer ends. */
-enum { MOST_BLOCKS = 1024 };
+/* On a device of one's own: about two rounds of all blocks that run at once.  More have more ends,
+ * each of which holds its place for a while. */
+enum { MOST_BLOCKS = 1056 };
 
 /* A pull, checked. */
 struct pull {
@@ -79,9 +80,12 @@ static weft_status find_send(const struct wf_comm *comm, struct pull *pull)
     return WEFT_OK;
 }
 
-static uint64_t blocks_of(const struct wf_region_set *set)
+static uint64_t blocks_of(const struct wf_comm *comm, const struct wf_region_set *set)
 {
-    return set->tile_count < MOST_BLOCKS ? set->tile_count : MOST_BLOCKS;
+    uint64_t most = MOST_BLOCKS / comm->sharers;
+
+    if (most < 1) most = 1;
+    return set->tile_count < most ? set->tile_count : most;
 }
 
 static weft_status launch(struct wf_comm *comm, const struct pull *pull, const struct wf_meet *meet,
@@ -96,7 +100,7 @@ static weft_status launch(struct wf_comm *comm, const struct pull *pull, const s
         .word = set->word,
         .first = (uint32_t)(set->tile_count * comm->device_number / comm->device_count),
         .count = (uint32_t)set->tile_count,
-        .blocks = (uint32_t)blocks_of(set)};
+        .blocks = (uint32_t)blocks_of(comm, set)};
     enum wf_onesided family = set->is_turned ? WF_PULL_TURNED : WF_PULL;
 
     if (pull->holders > 1)
@@ -116,7 +120,7 @@ static weft_status run(struct wf_comm *comm, struct pull *pull, struct wf_meet *
     }
     WF_TRY(wf_meet_open(comm, meet));
     for (uint32_t i = 0; i < pull->set_count; i++) {
-        if (i + 1 == pull->set_count) wf_meet_close(meet, blocks_of(&pull->sets[i]));
+        if (i + 1 == pull->set_count) wf_meet_close(meet, blocks_of(comm, &pull->sets[i]));
         WF_TRY(launch(comm, pull, meet, &pull->sets[i]));
     }
     return pull->set_count > 0 ? WEFT_OK : wf_meet_close_alone(comm, meet);
