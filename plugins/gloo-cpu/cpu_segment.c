@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define GIB (UINT64_C(1) << 30)
+/* Every rank of a host maps all heaps: 256 ranks then take half of a 47-bit address space. */
+#define MOST_RESERVED (256 * GIB)
 
 /* A segment mapped here, this process's own among them; its owner is one of the users. */
 struct mapping {
@@ -79,6 +81,7 @@ static uint64_t reserve_wanted(void)
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur / 16 < wanted)
         wanted = limit.rlim_cur / 16;
+    if (wanted > MOST_RESERVED) wanted = MOST_RESERVED;
     wanted = wf_cpu_knob_bytes("WEFT_CPU_HEAP", wanted);
     if (wanted < 4u << 20) wanted = 4u << 20;
     return wanted / page * page;
