@@ -100,7 +100,7 @@ WK_DEVICE void wk_transpose_block(const Args &args,
                                   typename wk_word<Bytes>::type (*shared)[wk_side<Bytes> + 1])
 {
     using word = typename wk_word<Bytes>::type;
-    constexpr uint32_t side = wk_side<Bytes>;
+    constexpr uint32_t side = wk_side<Bytes>, step = WK_THREADS / side;
     const struct wk_transpose_tile tile =
         ((const struct wk_transpose_tile *)args.tiles)[wk_block()];
     const struct wk_region &region = args.regions[tile.region];
@@ -124,20 +124,27 @@ WK_DEVICE void wk_transpose_block(const Args &args,
     target += int64_t(wk_buffer(args.buffers, region.target));
     WK_EACH_THREAD(t)
     {
-        uint32_t i0 = t % side;
-        for (uint32_t i1 = t / side; i1 < count1; i1 += WK_THREADS / side)
-            if (i0 < count0)
-                shared[i1][i0] = *(const word *)(source + int64_t(i0) * Bytes +
-                                                 int64_t(i1) * region.source_stride[1]);
+        const uint32_t i0 = t % side;
+        const int64_t from = source + int64_t(i0) * Bytes;
+        for (uint32_t first = t / side; first < count1 && i0 < count0; first += WK_BATCH * step) {
+            word value[WK_BATCH] = {};
+            WK_UNROLL
+            for (uint32_t i = 0; i < WK_BATCH; i++)
+                if (first + i * step < count1)
+                    value[i] = wk_load_once(
+                        (const word *)(from + int64_t(first + i * step) * region.source_stride[1]));
+            WK_UNROLL
+            for (uint32_t i = 0; i < WK_BATCH; i++)
+                if (first + i * step < count1) shared[first + i * step][i0] = value[i];
+        }
     }
     WK_BARRIER();
     WK_EACH_THREAD(t)
     {
-        uint32_t i1 = t % side;
-        for (uint32_t i0 = t / side; i0 < count0; i0 += WK_THREADS / side)
-            if (i1 < count1)
-                *(word *)(target + int64_t(i1) * Bytes + int64_t(i0) * region.target_stride[0]) =
-                    shared[i1][i0];
+        const uint32_t i1 = t % side;
+        const int64_t to = target + int64_t(i1) * Bytes;
+        for (uint32_t i0 = t / side; i0 < count0 && i1 < count1; i0 += step)
+            wk_store_once((word *)(to + int64_t(i0) * region.target_stride[0]), shared[i1][i0]);
     }
 }
 
