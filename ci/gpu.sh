@@ -111,6 +111,8 @@ check_all()
     also symm_2 100 "${self[@]}" ranks 2 symm_suite --rounds 200
     also symm_4 100 "${self[@]}" ranks 4 symm_suite --rounds 100
     also conform_1 150 "$weft" conform nccl --ranks 1 --json --timeout 20
+    all_done
+    start_mps # whose connections are few: not all at once
     also conform_2 200 "$weft" conform nccl --ranks 2 --json --timeout 20 --patience 2
     also conform_4 240 "$weft" conform nccl --ranks 4 --json --timeout 20 --patience 3
     all_done

@@ -144,7 +144,6 @@ weft_status wf_gpu_open(const weft_device_options *options, void **device);
 void wf_gpu_close(void *device);
 weft_status wf_gpu_describe(void *device, weft_device_info *out);
 weft_status wf_gpu_bind_thread(void *device);
-bool wf_gpu_sharing(void); /* may ranks share a device?  WEFT_SHARE_GPU */
 
 /* ---- what differs by vendor: nccl_device.c, rccl_device.c ---- */
 

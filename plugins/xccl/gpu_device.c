@@ -21,7 +21,7 @@ weft_status wf_gpu_bind_thread(void *device)
     return wf_gpu_check(wf_vendor_bind(device), "switching to the device");
 }
 
-bool wf_gpu_sharing(void)
+static bool sharing_is_allowed(void)
 {
     const char *value = wf_host->knob("WEFT_SHARE_GPU");
 
@@ -115,7 +115,7 @@ weft_status wf_gpu_open(const weft_device_options *given, void **out)
 {
     weft_device_options options;
     struct wf_gpu_device *device;
-    bool sharing = wf_gpu_sharing();
+    bool sharing = sharing_is_allowed();
     int32_t ordinal = 0;
     weft_status status;
     int count = 0;

@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -138,9 +137,6 @@ weft_status wf_gpu_load(int *device_count)
     pthread_mutex_unlock(&lock);
     if (status != WEFT_OK) return status;
 
-    /* Kernels of one device that wait for each other need queues of their own, or they wait behind
-     * each other for ever. */
-    if (wf_gpu_sharing()) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     result = wf_gpu.init(0);
     if (result == GPU_SUCCESS || result == GPU_INVALID_DEVICE) /* which counting words better */
         result = wf_gpu.device_count(&count);

@@ -29,6 +29,24 @@ weft_status wf_gpu_allocate(void *opened, uint64_t bytes, uint32_t kind, void **
     return WEFT_OK;
 }
 
+/* Pointers that kernels may use, as far as remembered: asking the driver takes longer than the rest
+ * of a call, and most calls have the buffers of the one before. */
+enum { KNOWN = 64 };
+static _Atomic(uintptr_t) known[KNOWN];
+
+static _Atomic(uintptr_t) *place_of(const void *pointer)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)pointer * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &known[hash >> 58];
+}
+
+static void forget_all(void)
+{
+    for (size_t i = 0; i < KNOWN; i++)
+        atomic_store_explicit(&known[i], 0, memory_order_relaxed);
+}
+
 weft_status wf_gpu_free(void *opened, void *pointer)
 {
     struct wf_gpu_device *device = opened;
@@ -38,6 +56,7 @@ weft_status wf_gpu_free(void *opened, void *pointer)
     gpu_result result;
 
     if (pointer == NULL) return WEFT_OK;
+    forget_all();
     WF_TRY(wf_enter(device, &scope));
     result = wf_vendor_pointer_kind(pointer, &kind, &ordinal);
     if (result == GPU_SUCCESS && kind == WEFT_MEMORY_DEVICE)
@@ -79,6 +98,8 @@ weft_status wf_gpu_usable(const void *pointer, const char *what)
     int32_t ordinal;
 
     if (pointer == NULL) return wf_fail(WEFT_ERR_INVALID, "%s is NULL", what);
+    if (atomic_load_explicit(place_of(pointer), memory_order_relaxed) == (uintptr_t)pointer)
+        return WEFT_OK;
     WF_TRY(
         wf_gpu_check(wf_vendor_pointer_kind(pointer, &kind, &ordinal), "asking what a pointer is"));
     if (kind == WEFT_MEMORY_HOST)
@@ -86,6 +107,7 @@ weft_status wf_gpu_usable(const void *pointer, const char *what)
                        "%s is %p, plain host memory, which the device cannot use: it wants memory "
                        "from " VENDOR_GPU ", on the device or pinned",
                        what, pointer);
+    atomic_store_explicit(place_of(pointer), (uintptr_t)pointer, memory_order_relaxed);
     return WEFT_OK;
 }
 
