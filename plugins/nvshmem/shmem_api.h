@@ -5,13 +5,8 @@
 
 #include <stddef.h>
 
-#ifdef VENDOR_CHECK_SHMEM
-typedef nvshmemx_uniqueid_t shmem_id;
-typedef nvshmemx_init_attr_t shmem_attributes;
-#else
 typedef struct shmem_id shmem_id;
 typedef struct shmem_attributes shmem_attributes;
-#endif
 
 #define SHMEM_VERSION_OF(type) ((1 << 16) + (int)sizeof(type))
 

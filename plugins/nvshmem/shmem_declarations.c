@@ -1,0 +1,32 @@
+/* shmem_declarations.c - are our declarations those of NVIDIA's headers?  Compiled, never run,
+ * where these are installed. */
+#include <assert.h> /* their headers use what these declare without them */
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bootstrap_device_host/nvshmem_uniqueid.h"
+#include "device_host/nvshmem_types.h"
+#include "device_host_transport/nvshmem_constants.h"
+
+#include "shmem_api.h"
+
+#include <stddef.h>
+
+#define SAME_SIZE(a, b) _Static_assert(sizeof(struct a) == sizeof(b), #b)
+#define SAME_PLACE(a, field, b, their_field)                                                       \
+    _Static_assert(offsetof(struct a, field) == offsetof(b, their_field), #b "." #their_field)
+#define SAME_VALUE(a, b) _Static_assert((long long)(a) == (long long)(b), #b)
+
+SAME_SIZE(shmem_id, nvshmemx_uniqueid_v1);
+SAME_SIZE(shmem_id_arguments, nvshmemx_uniqueid_args_v1);
+SAME_PLACE(shmem_id_arguments, id, nvshmemx_uniqueid_args_v1, id);
+SAME_PLACE(shmem_id_arguments, rank, nvshmemx_uniqueid_args_v1, myrank);
+SAME_PLACE(shmem_id_arguments, ranks, nvshmemx_uniqueid_args_v1, nranks);
+SAME_SIZE(shmem_arguments, nvshmemx_init_args_v1);
+SAME_PLACE(shmem_arguments, id, nvshmemx_init_args_v1, uid_args);
+SAME_SIZE(shmem_attributes, nvshmemx_init_attr_v1);
+SAME_PLACE(shmem_attributes, arguments, nvshmemx_init_attr_v1, args);
+SAME_VALUE(SHMEM_INITIALIZED, NVSHMEM_STATUS_IS_INITIALIZED);
+SAME_VALUE(SHMEM_LIMITED, NVSHMEM_STATUS_LIMITED_MPG);
+SAME_VALUE(SHMEM_SHARED, NVSHMEM_STATUS_FULL_MPG);

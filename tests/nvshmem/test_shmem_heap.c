@@ -1,0 +1,135 @@
+/* The arena's allocator: parts never overlap, free parts grow together, and what is missing is
+ * said in numbers. */
+#include "shmem.h"
+
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM = 1 << 20, PARTS = 200, STEPS = 20000 };
+
+static char said[1024];
+
+static void set_error(weft_status status, const char *vendor, int64_t code, const char *text)
+{
+    (void)status;
+    (void)vendor;
+    (void)code;
+    snprintf(said, sizeof said, "%s", text);
+}
+
+static void log_nothing(int32_t level, const char *text)
+{
+    (void)level;
+    (void)text;
+}
+
+static const weft_host host = {.struct_size = sizeof host,
+                               .log = log_nothing,
+                               .set_error = set_error,
+                               .allocate = malloc,
+                               .release = free};
+
+/* gpu_fail.c asks the vendor's file for these. */
+const char *wf_vendor_error_name(gpu_result result)
+{
+    (void)result;
+    return "";
+}
+
+const char *wf_vendor_error_text(gpu_result result)
+{
+    (void)result;
+    return "";
+}
+
+static struct wf_heap heap;
+
+static void begin(void)
+{
+    wf_host = &host;
+    ck_assert_int_eq(wf_heap_open(&heap, ROOM + 100), WEFT_OK);
+    ck_assert_uint_eq(heap.bytes, ROOM);
+}
+
+START_TEST(parts_are_aligned_and_apart)
+{
+    uint64_t a, b, c;
+
+    begin();
+    ck_assert_int_eq(wf_heap_take(&heap, 1, &a), WEFT_OK);
+    ck_assert_int_eq(wf_heap_take(&heap, 0, &b), WEFT_OK);
+    ck_assert_int_eq(wf_heap_take(&heap, 257, &c), WEFT_OK);
+    ck_assert_uint_eq(a, 0);
+    ck_assert_uint_eq(b, 256);
+    ck_assert_uint_eq(c, 512);
+    ck_assert_uint_eq(heap.used, 1024);
+    ck_assert(wf_heap_give(&heap, b));
+    ck_assert(!wf_heap_give(&heap, b));
+    ck_assert(!wf_heap_give(&heap, c + 256));
+    ck_assert_ptr_null(wf_heap_find(&heap, b));
+    ck_assert_uint_eq(wf_heap_find(&heap, c + 300)->offset, c);
+    ck_assert_ptr_null(wf_heap_find(&heap, ROOM));
+    wf_heap_close(&heap);
+}
+END_TEST
+
+START_TEST(what_is_missing_is_said_in_numbers)
+{
+    uint64_t a, b, offset = 77;
+
+    begin();
+    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 2, &a), WEFT_OK);
+    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 4, &b), WEFT_OK);
+    ck_assert(wf_heap_give(&heap, a));
+    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 2 + 1, &offset), WEFT_ERR_NO_MEMORY);
+    ck_assert_uint_eq(offset, 77);
+    ck_assert_msg(strstr(said, "524289 bytes of symmetric memory are wanted, and of 1048576 bytes "
+                               "786432 are left, 524288 of them in one piece") != NULL,
+                  "%s", said);
+    ck_assert_int_eq(wf_heap_take(&heap, UINT64_MAX, &offset), WEFT_ERR_NO_MEMORY);
+    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 2, &offset), WEFT_OK);
+    wf_heap_close(&heap);
+}
+END_TEST
+
+/* A map of who has each piece of 256 bytes. */
+START_TEST(parts_come_and_go_and_never_overlap)
+{
+    static int owner[ROOM / 256];
+    struct {
+        uint64_t offset, pieces;
+    } parts[PARTS] = {{0, 0}};
+    unsigned seed = 12345;
+
+    begin();
+    memset(owner, 0, sizeof owner);
+    for (int step = 0; step < STEPS; step++) {
+        int i = (int)((seed = seed * 1103515245u + 12345u) >> 8) % PARTS;
+        uint64_t bytes = (seed >> 4) % 20000;
+        if (parts[i].pieces > 0) {
+            ck_assert(wf_heap_give(&heap, parts[i].offset));
+        } else if (wf_heap_take(&heap, bytes, &parts[i].offset) == WEFT_OK) {
+            parts[i].pieces = (bytes > 0 ? bytes + 255 : 256) / 256;
+            for (uint64_t p = 0; p < parts[i].pieces; p++) {
+                ck_assert_int_eq(owner[parts[i].offset / 256 + p], 0);
+                owner[parts[i].offset / 256 + p] = 1;
+            }
+            continue;
+        }
+        for (uint64_t p = 0; p < parts[i].pieces; p++)
+            owner[parts[i].offset / 256 + p] = 0;
+        parts[i].pieces = 0;
+    }
+    for (int i = 0; i < PARTS; i++)
+        if (parts[i].pieces > 0) ck_assert(wf_heap_give(&heap, parts[i].offset));
+    ck_assert_uint_eq(heap.count, 1);
+    ck_assert_uint_eq(heap.used, 0);
+    wf_heap_close(&heap);
+}
+END_TEST
+
+SUITE(shmem_heap, parts_are_aligned_and_apart, what_is_missing_is_said_in_numbers,
+      parts_come_and_go_and_never_overlap)

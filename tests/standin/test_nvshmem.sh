@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# test_nvshmem.sh WEFT GPU_RANK STANDINS - what goes wrong with NVSHMEM, and what weft says about it.  STANDINS is the
+# folder of the stand-in libraries.
+source "$(dirname "$0")/../cli/lib.sh"
+weft=$1
+program=$2
+standins=$3
+image=$(cd "$(dirname "$0")/../../plugins/kernels" && pwd)/weft_kernels.cu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export WEFT_TIMEOUT=4 WEFT_LOG=error WEFT_BACKEND=nvshmem WEFT_CUDA_LIB=$standins/nvidia/libcuda.so.1 \
+    WEFT_NVSHMEM_LIB=$standins/nvidia/libnvshmem_host.so.3 WEFT_NVSHMEM_KERNELS=$image
+
+# alone CODE TEXT VARIABLE=VALUE...: a rank alone cannot begin, and says TEXT.
+alone() { local code=$1 text=$2; shift 2; expect "$code" "$text" env "$@" "$program" split; }
+
+# The library, its bootstrap module, kernels, a device: each missing in turn.
+alone 11 "WEFT_NVSHMEM_LIB=/nowhere/libnvshmem_host.so.3 cannot be opened" WEFT_NVSHMEM_LIB=/nowhere/libnvshmem_host.so.3
+alone 11 "libnvshmem_host.so.3 not found in the folder /dev, which WEFT_NVSHMEM_LIB names" WEFT_NVSHMEM_LIB=/dev
+alone 11 "has no function nvshmemx_get_uniqueid; NVSHMEM 3 is needed" "WEFT_NVSHMEM_LIB=$standins/nvidia/libcuda.so.1"
+cp "$standins/nvidia/libnvshmem_host.so.3" "$folder"
+alone 11 "nvshmem_bootstrap_uid.so.3, through which NVSHMEM's processes find each other, cannot be opened" \
+    "WEFT_NVSHMEM_LIB=$folder"
+alone 11 "/nowhere/uid.so, through which NVSHMEM's processes find each other, cannot be opened" \
+    NVSHMEM_BOOTSTRAP_UID_PLUGIN=/nowhere/uid.so
+alone 11 "no NVIDIA device is present" STANDIN_DEVICES=0
+alone 11 "there are no kernels for Stand-in CUDA device 0" WEFT_NVSHMEM_KERNELS=/dev/null
+
+# ranks N TEXT VARIABLE=VALUE...: the first communicator cannot be made, on any of N ranks.
+cannot_begin()
+{
+    local n=$1 text=$2 have told
+    shift 2
+    check=$((check + 1))
+    have=$(env "$@" "$weft" run -n "$n" --keep-going --timeout 60 "$program" split 2>&1)
+    told=$(grep -c "$text" <<<"$have")
+    if ((told < n)) || [[ $have == *"as expected"* ]]; then not_so "$told of $n ranks say \"$text\": $have"; fi
+}
+cannot_begin 2 "it wants the CUDA MPS daemon" STANDIN_LIMITED=1
+cannot_begin 2 "NVSHMEM could not be begun (code 7)" STANDIN_BEGIN=7
+cannot_begin 2 "NVSHMEM has no 134217728 bytes of symmetric memory" STANDIN_HEAP=1048576
+cannot_begin 2 "WEFT_NVSHMEM_HEAP=many: wanted is a size of at least 1M" WEFT_NVSHMEM_HEAP=many
+cannot_begin 2 "cannot load from and store to the memory of rank" STANDIN_FAR=1
+
+# ranks N COUNT TEXT SCENARIO VARIABLE=VALUE...: COUNT of N ranks say TEXT.
+ranks()
+{
+    local n=$1 count=$2 text=$3 scenario=$4 have told
+    shift 4
+    check=$((check + 1))
+    have=$(env "$@" "$weft" run -n "$n" --keep-going --timeout 60 "$program" "$scenario" 2>&1)
+    told=$(grep -c "as expected: $text" <<<"$have")
+    if ((told != count)) || [[ $have == *NOT* ]]; then not_so "$told ranks of $scenario say \"$text\", not $count: $have"; fi
+}
+ranks 3 2 "ERR_" killed
+ranks 2 2 "ERR_INVALID.*plain host memory, which the device cannot use" host_pointer
+ranks 1 1 "ERR_NO_MEMORY.*allocating 1125899906842624 bytes of device memory" no_memory
+ranks 4 4 "OK" split
+ranks 2 2 "OK" wrapped_stream
+# An arena that is full: memory is the driver's then, and what peers read of it is copied.
+expect 0 "every element" "$weft" redistribute -n 2 --mesh 2 --shape 300x300 --from "S(0)" --to "S(1)"
+expect 0 "every element" env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 500x500 --from "S(0)" --to "S(1)"
+expect 1 "bytes of symmetric memory are wanted, and of 1048576 bytes" \
+    env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 2000x2000 --from "S(0)" --to "S(1)"
+finish
