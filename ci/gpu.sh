@@ -101,6 +101,21 @@ sanitize()
     compute-sanitizer --tool "$1" --error-exitcode 9 "${@:2}"
 }
 
+# Faults, parts of communicators, and what is wrapped.  The rank that is killed comes last: MPS does
+# not always get over it.
+scenarios()
+{
+    local scenario have
+    for scenario in split wrapped_stream wrapped_event wrapped_comm host_pointer no_memory; do
+        echo "$scenario"
+        "$weft" run -n 2 --timeout 30 "$tests/gpu_rank" "$scenario" || return 1
+    done
+    echo killed
+    have=$("$weft" run -n 3 --keep-going --timeout 30 "$tests/gpu_rank" killed 2>&1) || true
+    echo "$have"
+    [[ $(grep -c "as expected: ERR_" <<<"$have") == 2 && $have != *NOT* ]]
+}
+
 check_all()
 {
     start_mps
@@ -116,6 +131,7 @@ check_all()
     also conform_2 200 "$weft" conform nccl --ranks 2 --json --timeout 20 --patience 2
     also conform_4 240 "$weft" conform nccl --ranks 4 --json --timeout 20 --patience 3
     all_done
+    gpu_part scenarios 60 "${self[@]}" scenarios
     end_mps
     also memcheck 60 "${self[@]}" sanitize memcheck "$tests/kernel_check" "$plugin" --cases 40 --bytes 0
     also racecheck 60 "${self[@]}" sanitize racecheck "$tests/kernel_check" "$plugin" --cases 20 --bytes 0

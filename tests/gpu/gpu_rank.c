@@ -1,4 +1,6 @@
-/* gpu_rank.c - one rank of the tests here, on a GPU backend: `gpu_rank SCENARIO`.
+/* gpu_rank.c - one rank of the tests of faults and of what is wrapped, on a GPU backend:
+ *
+ *     weft run -n 3 gpu_rank SCENARIO
  *
  * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
 #include "weft/weft.h"
