@@ -78,6 +78,7 @@ struct sc_comm {
     atomic_int result;                 /* what asking gives */
     _Atomic uint64_t issued, finished; /* groups of operations on streams, which keep their order */
     bool is_connected;
+    struct sc_window *windows; /* they end with the communicator */
     long operations;
     double made_scale[SC_MADE_OPS]; /* of premultiplied sums */
     int made_dtype[SC_MADE_OPS];    /* -1: free */

@@ -282,10 +282,22 @@ API(int, ncclCommInitRankConfig, struct sc_comm **out, int size, struct sc_id id
     return sc_do(comm, join, (void *)(intptr_t)current_device());
 }
 
+struct sc_window {
+    struct sc_window *next;
+    void *memory;
+    size_t bytes;
+};
+
 static void end(struct sc_comm *comm)
 {
     char name[64];
 
+    while (comm->windows != NULL) {
+        struct sc_window *window = comm->windows;
+
+        comm->windows = window->next;
+        free(window);
+    }
     sc_join_helper(comm);
     while (atomic_load(&comm->finished) < atomic_load(&comm->issued))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
@@ -379,17 +391,12 @@ API(int, ncclCommDestroy, struct sc_comm *comm)
 
 #ifndef STANDIN_RCCL
 /* Windows: all ranks register the same number of bytes, or none do. */
-struct window {
-    struct sc_comm *comm;
-    void *memory;
-    size_t bytes;
-};
 
 API(int, ncclCommWindowRegister, struct sc_comm *comm, void *memory, size_t bytes,
-    struct window **out, int flags)
+    struct sc_window **out, int flags)
 {
     size_t all[SC_MOST_RANKS];
-    struct window *window;
+    struct sc_window *window;
 
     if (sc_setting("STANDIN_CCL_VERSION", 22809) < 22703 || flags > 1)
         return sc_fail(SC_USAGE, "no such windows");
@@ -400,14 +407,20 @@ API(int, ncclCommWindowRegister, struct sc_comm *comm, void *memory, size_t byte
         if (all[r] != bytes) return sc_fail(SC_USAGE, "windows of different sizes");
     window = malloc(sizeof *window);
     if (window == NULL) return SC_SYSTEM;
-    *window = (struct window){comm, memory, bytes};
+    *window = (struct sc_window){comm->windows, memory, bytes};
+    comm->windows = window;
     *out = window;
     return SC_OK;
 }
 
-API(int, ncclCommWindowDeregister, struct sc_comm *comm, struct window *window)
+API(int, ncclCommWindowDeregister, struct sc_comm *comm, struct sc_window *window)
 {
-    if (window == NULL || window->comm != comm) return sc_fail(SC_ARGUMENT, "no window of this");
+    struct sc_window **at = &comm->windows;
+
+    while (*at != NULL && *at != window)
+        at = &(*at)->next;
+    if (window == NULL || *at == NULL) return sc_fail(SC_ARGUMENT, "no window of this");
+    *at = window->next;
     free(window);
     return SC_OK;
 }

@@ -67,7 +67,7 @@ const struct sg_kernel kernels[] = {
 struct launch {
     const struct sg_kernel *kernel;
     unsigned blocks;
-    char args[4096];
+    alignas(16) char args[4096];
 };
 
 void run_launch(void *self)

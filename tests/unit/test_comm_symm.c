@@ -139,11 +139,13 @@ START_TEST(who_outlives_its_communicator_is_of_no_use)
     weft_context *context;
     weft_comm *part;
     weft_symm *symm = NULL;
+    void *window;
 
     fake_reset();
     context = world_alone_on(fake_symm_plugin());
     ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &part), WEFT_OK);
     ck_assert_int_eq(weft_symm_create(part, 64, NULL, &symm), WEFT_OK);
+    window = symm->window;
     wf_log_set_level(WF_ERROR);
     weft_comm_release(&part);
     wf_log_set_level(WF_NOTICE);
@@ -153,6 +155,7 @@ START_TEST(who_outlives_its_communicator_is_of_no_use)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "communicator has been released"));
     weft_symm_release(&symm);
     weft_context_release(&context);
+    (void)fake_window_destroy(window); /* a plugin does so with its communicator */
 }
 END_TEST
 
