@@ -328,11 +328,15 @@ weft_status calibrate(weft_context *context, uint64_t budget_ns, struct calibrat
     weft_status status;
 
     *out = (struct calibration){0};
-    snprintf(out->base, sizeof out->base, "%s", one_sided ? "cpu" : "default");
+    snprintf(out->base, sizeof out->base, "%s",
+             one_sided && (context->features & WEFT_FEATURE_HOST_MEMORY) != 0 ? "cpu" : "default");
     WF_TRY(weft_cost_table_find(out->base, &base));
     status = wf_cost_copy(base, context->plugin->name, &s.table);
     if (status == WEFT_OK) status = wf_cost_copy(base, "local", &s.local);
-    if (status == WEFT_OK) status = measure_all(&s, out);
+    if (status == WEFT_OK) {
+        s.table->one_sided = s.local->one_sided = one_sided;
+        status = measure_all(&s, out);
+    }
     weft_cost_table_release(&s.local);
     weft_cost_table_release(&base);
     if (status == WEFT_OK)

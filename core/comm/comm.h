@@ -276,7 +276,8 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 weft_status wf_costs_read(const char *name, weft_cost_table **out) WF_NODISCARD;
 /* Set the context's costs to those that WEFT_COSTS names, or that suit its plugin. */
 weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
-/* Unless WEFT_COSTS is set: change them, on RANKS, all of the job, to what rank 0's plugin says. */
+/* Unless WEFT_COSTS is set: change them to what suits the device, which is open now, and on RANKS,
+ * all of the job, to what rank 0's plugin says. */
 weft_status wf_costs_ask(weft_context *context, const int32_t *ranks) WF_NODISCARD;
 
 /* ---- memory.c ---- */

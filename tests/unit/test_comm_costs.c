@@ -35,6 +35,54 @@ START_TEST(without_a_word_the_built_in_table_counts)
 }
 END_TEST
 
+static weft_status pull(void *comm, const weft_pull_args *args)
+{
+    (void)comm, (void)args;
+    return WEFT_OK;
+}
+
+static weft_status describe_device(void *device, weft_device_info *out)
+{
+    weft_status status = fake_plugin()->device->describe(device, out);
+
+    out->features &= ~(uint64_t)WEFT_FEATURE_HOST_MEMORY;
+    return status;
+}
+
+static weft_status describe_host(void *device, weft_device_info *out)
+{
+    weft_status status = fake_plugin()->device->describe(device, out);
+
+    out->features |= WEFT_FEATURE_HOST_MEMORY;
+    return status;
+}
+
+START_TEST(who_reads_the_others_memory_packs_nothing)
+{
+    weft_plugin plugin = *fake_plugin();
+    weft_comm_table comm = *plugin.comm;
+    weft_device_table device = *plugin.device;
+    weft_context *context;
+
+    fake_reset();
+    unsetenv("WEFT_COSTS");
+    comm.pull = pull;
+    plugin.comm = &comm;
+    plugin.device = &device;
+    device.describe = describe_host;
+    context = alone(&plugin);
+    ck_assert_str_eq(weft_context_costs(context)->name, "cpu");
+    weft_context_release(&context);
+    device.describe = describe_device;
+    context = alone(&plugin);
+    ck_assert_str_eq(weft_context_costs(context)->name, "fake");
+    ck_assert(weft_context_costs(context)->one_sided);
+    ck_assert_uint_eq(
+        weft_context_costs(context)->rates[WEFT_STEP_EXCHANGE][WF_WITHIN_HOST].base_ns, 8600);
+    weft_context_release(&context);
+}
+END_TEST
+
 START_TEST(a_plugin_that_knows_its_costs_is_asked)
 {
     weft_plugin plugin = *fake_plugin();
@@ -91,5 +139,6 @@ START_TEST(a_table_is_read_from_a_file)
 }
 END_TEST
 
-SUITE(comm_costs, without_a_word_the_built_in_table_counts, a_plugin_that_knows_its_costs_is_asked,
+SUITE(comm_costs, without_a_word_the_built_in_table_counts,
+      who_reads_the_others_memory_packs_nothing, a_plugin_that_knows_its_costs_is_asked,
       a_table_is_read_from_a_file)
