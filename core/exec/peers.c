@@ -49,10 +49,11 @@ static weft_status keep(struct finder *f)
  * stride lies above (LENGTH -1). */
 static weft_status find_level(struct finder *f, int32_t level, int64_t start, int64_t length)
 {
-    const struct wf_split *split = &f->splits[level];
+    const struct wf_split *split;
     int64_t ranks, chunk, from, to;
 
     if (level == f->levels) return keep(f);
+    split = &f->splits[level];
     ranks = f->meeting->theirs->mesh->axis[split->axis].size;
     if (split->factor != 1) length = -1;
     chunk = length < 0 ? 0 : wf_max_i64(1, (length + ranks - 1) / ranks);
