@@ -66,6 +66,7 @@ nvshmem_parts()
         gpu_part "nvshmem_rate_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_rate "$(board)"
     done
     gpu_part nvshmem_beside_nccl 60 "${self[@]}" symm_beside_nccl 2
+    gpu_part nvshmem_capture 60 "${self[@]}" shared 2 ranks 2 capture_check
     gpu_part nvshmem_against_nccl 100 "${self[@]}" against_nccl 4
     for n in 1 2 4; do
         gpu_part "nvshmem_random_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_check "$(board)"

@@ -256,6 +256,8 @@ struct wf_op {
 const char *wf_collective_name(uint32_t collective);
 bool wf_collective_reduces(uint32_t collective);
 weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
+weft_status wf_comm_cost(void *device, const weft_support_query *query, uint64_t bytes,
+                         weft_cost *out);
 weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
 weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,
                                struct wf_op *op);

@@ -47,6 +47,7 @@ static const weft_comm_table comm_table = {
     .group_begin = wf_comm_group_begin,
     .group_end = wf_comm_group_end,
     .pull = wf_comm_pull,
+    .cost = wf_comm_cost,
 };
 
 static const weft_plugin plugin = {
