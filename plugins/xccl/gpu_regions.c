@@ -291,6 +291,7 @@ static weft_status gather_buffers(const struct wf_regions *list, uint32_t more_s
     uint64_t first = list->target_count;
     uintptr_t bits = 16;
 
+    out->alignment = 1;
     out->count = known + more_sources;
     out->all = out->count <= WK_NEAR ? out->few : wf_new(out->count * sizeof *out->all);
     if (out->all == NULL) return WEFT_ERR_NO_MEMORY;
