@@ -17,7 +17,8 @@ int wf_gpu_version;
 
 static int open_flags(void)
 {
-    bool sanitized = dlsym(RTLD_DEFAULT, "__asan_init") != NULL;
+    bool sanitized =
+        dlsym(RTLD_DEFAULT, "__asan_init") != NULL || dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
 
     return RTLD_NOW | RTLD_LOCAL | (sanitized ? 0 : RTLD_DEEPBIND);
 }

@@ -167,7 +167,8 @@ int sc_do(struct sc_comm *comm, int (*fn)(struct sc_comm *comm, void *argument),
 
 void sc_join_helper(struct sc_comm *comm)
 {
-    if (comm->has_helper) pthread_join(comm->helper, NULL);
+    if (!comm->has_helper) return; /* nor ever, where calls block: several threads may ask */
+    pthread_join(comm->helper, NULL);
     comm->has_helper = false;
 }
 

@@ -25,8 +25,8 @@ static struct {
     atomic_int group_depth;
     atomic_int window_fails, windows;
     weft_status wait_status, async_status; /* of wait_signal and async_error */
-    uint64_t last_bytes;                   /* that a window was made with */
-    uint32_t last_signal;                  /* of a call */
+    _Atomic uint64_t last_bytes;           /* that a window was made with */
+    _Atomic uint32_t last_signal;          /* of a call */
     weft_collective_args last;
     weft_message last_message;
 } fake;
