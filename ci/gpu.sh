@@ -123,6 +123,7 @@ check_all()
     also random_4 150 "${self[@]}" ranks 4 redistribute_check "$(board)"
     also stream_order 60 "${self[@]}" ranks 2 stream_order
     also capture 60 "${self[@]}" ranks 2 capture_check
+    also batch 60 "${self[@]}" ranks 2 batch_check
     also symm_2 100 "${self[@]}" ranks 2 symm_suite --rounds 200
     also symm_4 100 "${self[@]}" ranks 4 symm_suite --rounds 100
     also conform_1 150 "$weft" conform nccl --ranks 1 --json --timeout 20
