@@ -116,8 +116,12 @@ scenarios()
     [[ $(grep -c "as expected: ERR_" <<<"$have") == 2 && $have != *NOT* ]]
 }
 
+# Symmetric memory that is registered with NCCL, too; everywhere else it is not.
+with_windows() { WEFT_NCCL_WINDOWS=1 ranks "$1" symm_suite --rounds 50; }
+
 check_all()
 {
+    export WEFT_NCCL_WINDOWS=0
     start_mps
     also random_2 100 "${self[@]}" ranks 2 redistribute_check "$(board)"
     also random_4 150 "${self[@]}" ranks 4 redistribute_check "$(board)"
@@ -125,7 +129,6 @@ check_all()
     also capture 60 "${self[@]}" ranks 2 capture_check
     also batch 60 "${self[@]}" ranks 2 batch_check
     also symm_2 100 "${self[@]}" ranks 2 symm_suite --rounds 200
-    also symm_4 100 "${self[@]}" ranks 4 symm_suite --rounds 100
     also conform_1 150 "$weft" conform nccl --ranks 1 --json --timeout 20
     all_done
     start_mps # whose connections are few: not all at once
@@ -133,10 +136,16 @@ check_all()
     also conform_4 240 "$weft" conform nccl --ranks 4 --json --timeout 20 --patience 3
     all_done
     gpu_part scenarios 60 "${self[@]}" scenarios
+    gpu_part symm_4 60 "${self[@]}" ranks 4 symm_suite --rounds 100
     end_mps
     also memcheck 60 "${self[@]}" sanitize memcheck "$tests/kernel_check" "$plugin" --cases 40 --bytes 0
     also racecheck 60 "${self[@]}" sanitize racecheck "$tests/kernel_check" "$plugin" --cases 20 --bytes 0
     all_done
+    gpu_part windows_1 40 "${self[@]}" with_windows 1
+    start_mps
+    gpu_part windows_2 60 "${self[@]}" with_windows 2
+    end_mps
+    unset WEFT_NCCL_WINDOWS
 }
 
 measure_all()
