@@ -410,6 +410,29 @@ static void refusals(struct kit *kit)
     kit_end(kit);
 }
 
+/* A plugin whose windows need what this machine lacks says so on every rank. */
+static bool offered(struct kit *kit)
+{
+    const weft_symm_table *table = kit->plugin->symm;
+    void *comm, *window = NULL, *local = NULL;
+    uint8_t refused = 0, all[KIT_MAX_RANKS];
+    int32_t count = 0;
+
+    if (kit_aside(kit, "symm/offered")) {
+        weft_status status = WEFT_OK;
+        comm = kit_comm(kit, &kit->groups[0]);
+        if (comm != NULL) status = table->window_create(comm, 64, 1, &window, &local);
+        if (comm != NULL && status == WEFT_OK) status = table->window_destroy(window);
+        refused = status == WEFT_ERR_UNSUPPORTED;
+    }
+    kit_gather(kit, &kit->groups[0], &refused, all, sizeof refused);
+    for (int32_t rank = 0; rank < kit->size; rank++)
+        count += all[rank];
+    kit_aside_over(kit);
+    if (count == kit->size) kit_skip(kit, "no windows here: %s", weft_last_error());
+    return count < kit->size;
+}
+
 void kit_level_symm(struct kit *kit)
 {
     static const uint64_t sizes[] = {1, 7, 1021, 100003};
@@ -422,6 +445,7 @@ void kit_level_symm(struct kit *kit)
         kit_skip(kit, "a plugin need not have windows over several hosts");
         return;
     }
+    if (!offered(kit)) return;
     create(kit);
     mismatch(kit, "bytes", 8192, 4);
     mismatch(kit, "signals", 4096, 5);
