@@ -20,6 +20,9 @@ function(weft_compile_options target)
     target_compile_options(${target} PRIVATE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${WEFT_SANITIZE})
+    if(WEFT_SANITIZE MATCHES address) # which must know C++'s throw before a library brings it
+      target_link_options(${target} PRIVATE -Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state)
+    endif()
   endif()
   if(WEFT_COVERAGE)
     target_compile_options(${target} PRIVATE --coverage)

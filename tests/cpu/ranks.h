@@ -11,6 +11,18 @@
 
 #define RANKS_MOST 64
 
+/* Sanitizers take address space, and keep what was freed for a while. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RANKS_SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define RANKS_SANITIZED true
+#endif
+#endif
+#if !defined(RANKS_SANITIZED)
+#define RANKS_SANITIZED false
+#endif
+
 struct rank {
     int number, size;
     void *device, *comm;
