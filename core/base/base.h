@@ -54,6 +54,13 @@ static inline weft_status wf_require(const void *pointer, const char *what)
     return pointer != NULL ? WEFT_OK : wf_fail(WEFT_ERR_INVALID, "%s is NULL", what);
 }
 
+/* ---- options.c: structs that begin with their size ---- */
+
+/* Copy to OUT, which has BYTES and holds the defaults, what GIVEN says; NULL says nothing.
+ * WEFT_ERR_INVALID: its struct_size, a size_t, was not set.  NAME is the struct's. */
+weft_status wf_options_read(const char *name, const void *given, void *out,
+                            size_t bytes) WF_NODISCARD;
+
 /* ---- log.c: telling ---- */
 
 enum wf_log_level { WF_ERROR, WF_WARNING, WF_NOTICE, WF_INFO, WF_DEBUG };

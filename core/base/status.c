@@ -78,7 +78,7 @@ weft_status wf_fail(weft_status status, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     describe(NULL, 0, text);
-    wf_log(WF_DEBUG, "%s: %s", weft_status_name(status), text);
+    if (status != WEFT_OK) wf_log(WF_DEBUG, "%s: %s", weft_status_name(status), text);
     return status;
 }
 

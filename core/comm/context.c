@@ -214,12 +214,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
 static weft_status read_options(const weft_options *options, weft_options *out)
 {
     *out = (weft_options){0};
-    if (options == NULL) return WEFT_OK;
-    if (options->struct_size < sizeof out->struct_size || options->struct_size > 65536)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_options.struct_size is %zu; set it to sizeof(weft_options)",
-                       options->struct_size);
-    memcpy(out, options, options->struct_size < sizeof *out ? options->struct_size : sizeof *out);
+    WF_TRY(wf_options_read("weft_options", options, out, sizeof *out));
     if (out->timeout_ns < WEFT_FOREVER || out->join_timeout_ns < 0 || out->size < 0)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_init: size %d, timeout_ns %" PRId64 ", join_timeout_ns %" PRId64,

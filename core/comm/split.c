@@ -18,15 +18,7 @@ static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_optio
 {
     weft_subcomm_options given = {0};
 
-    if (options != NULL) {
-        if (options->struct_size < sizeof given.struct_size)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "weft_subcomm_options.struct_size is %zu; set it to "
-                           "sizeof(weft_subcomm_options)",
-                           options->struct_size);
-        memcpy(&given, options,
-               options->struct_size < sizeof given ? options->struct_size : sizeof given);
-    }
+    WF_TRY(wf_options_read("weft_subcomm_options", options, &given, sizeof given));
     if (given.timeout_ns < WEFT_FOREVER)
         return wf_fail(WEFT_ERR_INVALID, "a time limit of %lld ns", (long long)given.timeout_ns);
     if (given.name != NULL && strlen(given.name) >= sizeof out->name)

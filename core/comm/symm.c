@@ -21,15 +21,7 @@ static weft_status read_options(const weft_symm_options *options, struct wish *o
 {
     weft_symm_options given = {0};
 
-    if (options != NULL) {
-        if (options->struct_size < sizeof given.struct_size)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "weft_symm_options.struct_size is %zu; set it to "
-                           "sizeof(weft_symm_options)",
-                           options->struct_size);
-        memcpy(&given, options,
-               options->struct_size < sizeof given ? options->struct_size : sizeof given);
-    }
+    WF_TRY(wf_options_read("weft_symm_options", options, &given, sizeof given));
     out->channels = given.channels != 0 ? given.channels : WEFT_SYMM_CHANNELS;
     return WEFT_OK;
 }

@@ -149,7 +149,8 @@ weft_status weft_cost_table_parse(const char *text, weft_cost_table **out)
     struct reader r = {.scan = {text, 0}};
     weft_status status;
 
-    if (text == NULL || out == NULL) return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
+    WF_TRY(wf_require(text, "weft_cost_table_parse: TEXT"));
+    WF_TRY(wf_require(out, "weft_cost_table_parse: OUT"));
     r.table = wf_calloc(1, sizeof *r.table);
     if (r.table == NULL) return wf_fail_memory(sizeof *r.table);
     atomic_init(&r.table->references, 1);

@@ -101,12 +101,17 @@ static weft_status decline(const weft_plan *plan, weft_comm *comm, weft_status s
 
 /* ---- places ---- */
 
-static uint64_t shard_bytes(const struct weft_bound *bound, const weft_spec *spec)
+static uint64_t shard_elements(const struct weft_bound *bound, const weft_spec *spec)
 {
     struct wf_shard shard;
 
     wf_shard_of(spec, weft_comm_rank(bound->parent), &shard);
-    return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
+    return (uint64_t)shard.elements;
+}
+
+static uint64_t shard_bytes(const struct weft_bound *bound, const weft_spec *spec)
+{
+    return shard_elements(bound, spec) * wf_dtype_bytes(spec->layout.dtype);
 }
 
 /* Chain the actions: what one leaves in scratch the next takes. */
@@ -215,36 +220,70 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
 {
     const weft_kernel_table *kernel = comm->context->plugin->kernel;
     const weft_mesh *meshes[] = {from->layout.mesh, to->layout.mesh};
+    int32_t last = 0;
 
     for (size_t m = 0; m < WF_COUNT(meshes); m++)
         for (int32_t i = 0; i < meshes[m]->size; i++)
-            if (weft_mesh_rank_at(meshes[m], i) >= comm->size)
-                return wf_fail(WEFT_ERR_INVALID,
-                               "the plan's mesh has rank %d, the communicator %d ranks; 0 to %d "
-                               "are possible",
-                               weft_mesh_rank_at(meshes[m], i), comm->size, comm->size - 1);
+            if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
+    if (last >= comm->size)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the plan's meshes number ranks up to %d, so they want %d; %s has %d: start "
+                       "more (`weft run -n %d`), or use a smaller mesh",
+                       last, last + 1, comm->name, comm->size, last + 1);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
                        comm->context->plugin->name);
     return WEFT_OK;
 }
 
+/* What ranks tell each other of their plans. */
+struct plan_name {
+    uint64_t digest;
+    char text[248]; /* cut where it is longer */
+};
+
+static void name_plan(const weft_plan *plan, struct plan_name *out)
+{
+    char from[120] = "", to[120] = "";
+    size_t length;
+
+    memset(out, 0, sizeof *out);
+    out->digest = plan->digest;
+    if (plan->members != NULL) {
+        snprintf(out->text, sizeof out->text, "a batch of %u tensors", plan->member_count);
+        return;
+    }
+    if (weft_spec_print(plan->from, from, sizeof from, &length) != WEFT_OK ||
+        weft_spec_print(plan->to, to, sizeof to, &length) != WEFT_OK)
+        return;
+    snprintf(out->text, sizeof out->text, "%s -> %s", from, to);
+}
+
 weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
                           const weft_plan *plan)
 {
-    uint64_t digest = plan->digest;
+    struct plan_name mine, theirs;
     struct wf_gathered got;
     char label[192];
 
+    name_plan(plan, &mine);
     snprintf(label, sizeof label, "%s a plan on %s", step, comm->name);
     WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
-                    (weft_blob){&digest, sizeof digest}, &got));
-    for (int32_t i = 0; i < got.count && status == WEFT_OK; i++)
-        if (got.blobs[i].bytes != sizeof digest ||
-            memcmp(got.blobs[i].data, &digest, sizeof digest) != 0)
+                    (weft_blob){&mine, sizeof mine}, &got));
+    for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
+        if (got.blobs[i].bytes != sizeof theirs) {
+            status = wf_fail(WEFT_ERR_MISMATCH, "rank %d binds something else than a plan", i);
+            break;
+        }
+        memcpy(&theirs, got.blobs[i].data, sizeof theirs);
+        theirs.text[sizeof theirs.text - 1] = '\0';
+        if (theirs.digest != mine.digest)
             status = wf_fail(WEFT_ERR_MISMATCH,
-                             "rank %d binds another plan than rank %d (digest %016llx here)", i,
-                             comm->rank, (unsigned long long)digest);
+                             "rank %d binds another plan than rank %d: %s (digest %016llx) there, "
+                             "%s (digest %016llx) here",
+                             i, comm->rank, theirs.text, (unsigned long long)theirs.digest,
+                             mine.text, (unsigned long long)mine.digest);
+    }
     wf_gathered_free(&got);
     return status;
 }
@@ -272,6 +311,8 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_com
     bound->device = comm->context->device;
     bound->device_table = comm->context->plugin->device;
     bound->kernel = comm->context->plugin->kernel;
+    bound->source_elements = shard_elements(bound, plan->from);
+    bound->target_elements = shard_elements(bound, plan->to);
     bound->in_place = given->in_place;
     bound->packed = given->packed || !can_pull(comm);
     bound->action_count = actions;
@@ -305,9 +346,7 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
 
     if (plan == NULL || comm == NULL || out == NULL)
         return wf_fail_null("weft_plan_bind", "plan, comm or out");
-    if (options != NULL)
-        memcpy(&given, options,
-               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
     if (comm->context->config->check) WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan));
     return plan->members != NULL ? wf_batch_bind(plan, comm, &given, out)
                                  : wf_bind(plan, comm, &given, NULL, out);

@@ -79,6 +79,7 @@ struct weft_bound {
     void *scratch[2], *staging;  /* the staging serves one action after the other */
     struct wf_slabs own, *slabs; /* all of it is in there; a batch's tensors share the batch's */
     struct wf_batch *batch;      /* NULL: one tensor */
+    uint64_t source_elements, target_elements; /* of this rank's shards */
     bool in_place, packed;
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
     uint32_t action_count;

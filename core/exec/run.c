@@ -48,6 +48,23 @@ static weft_status run_action(const struct weft_bound *bound, const struct wf_ac
     return WEFT_OK;
 }
 
+static weft_status refuse(const weft_bound *bound, const void *source, const void *target)
+{
+    if (source == NULL && bound->source_elements > 0)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_redistribute: SOURCE is NULL, but rank %d's shard of it has %llu "
+                       "elements",
+                       weft_comm_rank(bound->parent), (unsigned long long)bound->source_elements);
+    if (target == NULL && bound->target_elements > 0)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_redistribute: TARGET is NULL, but rank %d's shard of it has %llu "
+                       "elements",
+                       weft_comm_rank(bound->parent), (unsigned long long)bound->target_elements);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "weft_redistribute: SOURCE and TARGET are the same memory, but the plan was not "
+                   "bound with in_place");
+}
+
 weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
                               weft_stream *stream, weft_work **work)
 {
@@ -59,6 +76,11 @@ weft_status weft_redistribute(weft_bound *bound, const void *source, void *targe
             WEFT_ERR_INVALID,
             "weft_redistribute: the plan has %u tensors; weft_redistribute_batch takes them",
             bound->plan->member_count);
+    if ((source == NULL && bound->source_elements > 0) ||
+        (target == NULL && bound->target_elements > 0) ||
+        (source == target && !bound->in_place && bound->source_elements > 0 &&
+         bound->target_elements > 0))
+        return refuse(bound, source, target);
     places[WF_FIRST_SCRATCH] = bound->scratch[0];
     places[WF_SECOND_SCRATCH] = bound->scratch[1];
     for (uint32_t i = 0; i < bound->action_count; i++) {

@@ -304,11 +304,11 @@ void wf_mesh_follow(weft_mesh *draft, int32_t first, int32_t step)
 
 static weft_status fill(weft_mesh *draft, const weft_mesh_options *options)
 {
-    if (options != NULL) draft->devices_per_host = options->devices_per_host;
+    draft->devices_per_host = options->devices_per_host;
     if (draft->devices_per_host < 0)
         return wf_fail(WEFT_ERR_INVALID, "%d devices per host; 0 means not known",
                        draft->devices_per_host);
-    if (options == NULL || options->ranks == NULL) {
+    if (options->ranks == NULL) {
         wf_mesh_follow(draft, 0, 1);
         return WEFT_OK;
     }
@@ -320,16 +320,15 @@ static weft_status fill(weft_mesh *draft, const weft_mesh_options *options)
 weft_status weft_mesh_create(int32_t axes, const int32_t *sizes, const weft_mesh_options *options,
                              weft_mesh **out)
 {
+    weft_mesh_options given = {0};
     weft_mesh *draft;
     weft_status status;
 
     WF_TRY(wf_require(sizes, "weft_mesh_create: SIZES"));
     WF_TRY(wf_require(out, "weft_mesh_create: OUT"));
-    if (options != NULL && options->struct_size < sizeof *options)
-        return wf_fail(WEFT_ERR_INVALID, "weft_mesh_create: struct_size is %zu; wanted is %zu",
-                       options->struct_size, sizeof *options);
-    WF_TRY(wf_mesh_draft(axes, sizes, options != NULL ? options->names : NULL, &draft));
-    status = fill(draft, options);
+    WF_TRY(wf_options_read("weft_mesh_options", options, &given, sizeof given));
+    WF_TRY(wf_mesh_draft(axes, sizes, given.names, &draft));
+    status = fill(draft, &given);
     if (status == WEFT_OK) return wf_mesh_finish_take(draft, out);
     wf_mesh_free(draft);
     return status;

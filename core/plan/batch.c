@@ -339,12 +339,11 @@ weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
     struct batch batch = {.options = &given, .count = count};
     weft_status status;
 
-    if (from == NULL || to == NULL || out == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
+    WF_TRY(wf_require(from, "weft_plan_create_batch: FROM"));
+    WF_TRY(wf_require(to, "weft_plan_create_batch: TO"));
+    WF_TRY(wf_require(out, "weft_plan_create_batch: OUT"));
     if (count == 0) return wf_fail(WEFT_ERR_INVALID, "a batch has at least one tensor");
-    if (options != NULL)
-        memcpy(&given, options,
-               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     batch.costs = given.costs != NULL ? given.costs : wf_cost_default();
     batch.members = wf_calloc(count, sizeof *batch.members);

@@ -37,7 +37,7 @@ weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
     weft_plan_cache *cache;
     uint32_t buckets = 16, room = plans != 0 ? plans : DEFAULT_PLANS;
 
-    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
+    WF_TRY(wf_require(out, "weft_plan_cache_create: OUT"));
     if (room > 1 << 24) return wf_fail(WEFT_ERR_INVALID, "a cache of %u plans is too large", room);
     while (buckets < 2 * room)
         buckets *= 2;
@@ -146,10 +146,13 @@ weft_status weft_plan_cache_get(weft_plan_cache *cache, const weft_spec *from, c
     uint64_t hash;
 
     if (cache == NULL || from == NULL || to == NULL || out == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
-    if (options != NULL)
-        memcpy(&given, options,
-               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_cache_get: %s is NULL",
+                       cache == NULL  ? "CACHE"
+                       : from == NULL ? "FROM"
+                       : to == NULL   ? "TO"
+                                      : "OUT");
+    WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
+    given.struct_size = sizeof given;
     if (given.costs == NULL) given.costs = wf_cost_default();
     question = (struct question){
         from, to, given.costs, given.memory_limit, given.minimize, given.planner, given.without, 0};

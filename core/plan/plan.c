@@ -139,11 +139,11 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
     struct wf_problem problem;
     struct wf_path path;
 
-    if (from == NULL || to == NULL || out == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "NULL for an argument");
-    if (options != NULL)
-        memcpy(&given, options,
-               options->struct_size < sizeof given ? options->struct_size : sizeof given);
+    WF_TRY(wf_require(from, "weft_plan_create: FROM"));
+    WF_TRY(wf_require(to, "weft_plan_create: TO"));
+    WF_TRY(wf_require(out, "weft_plan_create: OUT"));
+    WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
+    given.struct_size = sizeof given;
     WF_TRY(check(from, to, &given));
     if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, &given, out);
     WF_TRY(wf_problem_set(&problem, from, to, &given));

@@ -339,27 +339,21 @@ weft_status wf_backends_find_in(const struct wf_find_input *input, weft_backends
 
 weft_status weft_backends_find(const weft_backend_options *options, weft_backends **out)
 {
-    const char *backend = NULL, *plugin_path = NULL;
+    weft_backend_options given = {0};
     struct wf_config *config = NULL;
     char *own_file = NULL;
     weft_status status;
 
     if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "weft_backends_find: OUT is NULL");
-    if (options != NULL && options->struct_size < sizeof *options)
-        return wf_fail(WEFT_ERR_INVALID, "weft_backends_find: struct_size is %zu; wanted is %zu",
-                       options->struct_size, sizeof *options);
-    if (options != NULL) {
-        backend = options->backend;
-        plugin_path = options->plugin_path;
-    }
+    WF_TRY(wf_options_read("weft_backend_options", options, &given, sizeof given));
     WF_TRY(wf_config_read(&config));
     status = wf_search_own_file(&own_file);
     if (status == WEFT_OK) {
         struct wf_find_input input = {
-            .backend = backend != NULL ? backend : config->backend,
-            .backend_origin = backend != NULL ? "the backend option" : "WEFT_BACKEND",
-            .backend_from_environment = backend == NULL,
-            .plugin_path_option = plugin_path,
+            .backend = given.backend != NULL ? given.backend : config->backend,
+            .backend_origin = given.backend != NULL ? "the backend option" : "WEFT_BACKEND",
+            .backend_from_environment = given.backend == NULL,
+            .plugin_path_option = given.plugin_path,
             .plugin_path_variable = config->plugin_path,
             .own_file = own_file,
             .secure = wf_environment().secure,

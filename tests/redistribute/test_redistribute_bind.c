@@ -78,6 +78,8 @@ static weft_status bind_different_plans(void *argument)
                                    : plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
     status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
     EXPECT(status == WEFT_ERR_MISMATCH && strstr(weft_last_error(), "another plan") != NULL);
+    EXPECT(strstr(weft_last_error(), "S(0) -> f32[8,8] S(1)") != NULL);
+    EXPECT(strstr(weft_last_error(), "S(0) -> f32[8,8] R") != NULL);
     EXPECT(bound == NULL);
     weft_plan_release(&plan);
     weft_context_release(&context);
@@ -128,7 +130,7 @@ static weft_status bind_too_large_a_mesh(void *argument)
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(weft_plan_bind(plan, weft_world(context), NULL, &bound) == WEFT_ERR_INVALID);
-    EXPECT(strstr(weft_last_error(), "the communicator 4 ranks") != NULL);
+    EXPECT(strstr(weft_last_error(), "they want 8; world has 4") != NULL);
     weft_plan_release(&plan);
     weft_context_release(&context);
     return WEFT_OK;
@@ -255,8 +257,41 @@ START_TEST(messages_that_lie_in_the_tensor_are_not_staged)
 }
 END_TEST
 
+static weft_status run_with_wrong_memory(void *argument)
+{
+    weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] S(1)");
+    weft_bind_options unsized = {.in_place = true};
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+    void *memory;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_alloc(context, 64, WEFT_MEMORY_DEVICE, &memory));
+    EXPECT(weft_plan_bind(plan, weft_world(context), &unsized, &bound) == WEFT_ERR_INVALID);
+    EXPECT(strstr(weft_last_error(), "set it to sizeof(weft_bind_options)") != NULL);
+    WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
+    EXPECT(weft_redistribute(bound, memory, memory, NULL, NULL) == WEFT_ERR_INVALID);
+    EXPECT(strstr(weft_last_error(), "not bound with in_place") != NULL);
+    EXPECT(weft_redistribute(bound, memory, NULL, NULL, NULL) == WEFT_ERR_INVALID);
+    EXPECT(strstr(weft_last_error(), "TARGET is NULL") != NULL);
+    EXPECT(weft_redistribute(bound, NULL, memory, NULL, NULL) == WEFT_ERR_INVALID);
+    EXPECT(strstr(weft_last_error(), "has 16 elements") != NULL);
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    WF_TRY(weft_free(context, memory));
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(memory_that_cannot_be_meant_is_refused)
+{
+    on_ranks(run_with_wrong_memory);
+}
+END_TEST
+
 SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
       ranks_with_different_plans_are_told_so, nobody_waits_for_a_rank_without_memory,
       a_mesh_beyond_the_communicator_is_refused, running_a_bound_plan_allocates_nothing,
       two_communicators_redistribute_at_the_same_time,
-      messages_that_lie_in_the_tensor_are_not_staged)
+      messages_that_lie_in_the_tensor_are_not_staged, memory_that_cannot_be_meant_is_refused)

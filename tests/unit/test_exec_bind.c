@@ -34,7 +34,7 @@ START_TEST(a_communicator_must_have_all_ranks_and_kernels)
 
     lone_begin(&lone, 0, 4);
     check_refused(wf_bind_check(from, to, &lone.comm), WEFT_ERR_INVALID,
-                  "rank 4, the communicator 4 ranks");
+                  "number ranks up to 4, so they want 5");
     lone.comm.size = 5;
     check_refused(wf_bind_check(from, to, &lone.comm), WEFT_ERR_UNSUPPORTED, "no kernels");
     weft_spec_release(&from);

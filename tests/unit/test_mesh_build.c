@@ -103,7 +103,7 @@ START_TEST(what_is_no_mesh_is_refused)
                             with_below = {.struct_size = sizeof(weft_mesh_options), .ranks = below};
     const weft_mesh_options with_hosts = {.struct_size = sizeof(weft_mesh_options),
                                           .devices_per_host = -1};
-    const weft_mesh_options short_struct = {.struct_size = 8};
+    const weft_mesh_options short_struct = {.struct_size = 0};
     const struct {
         int32_t axes;
         const int32_t *sizes;
@@ -123,7 +123,7 @@ START_TEST(what_is_no_mesh_is_refused)
         {2, ok, &with_twice, "rank 1 is given twice, at places 1 and 2 of the list"},
         {2, ok, &with_below, "rank -1, at place 1 of the list, is negative"},
         {2, ok, &with_hosts, "-1 devices per host"},
-        {2, ok, &short_struct, "weft_mesh_create: struct_size is 8; wanted is"},
+        {2, ok, &short_struct, "weft_mesh_options.struct_size is 0; set it to sizeof(weft_mesh_options)"},
         {2, NULL, NULL, "weft_mesh_create: SIZES is NULL"},
     };
     weft_mesh *mesh = NULL;

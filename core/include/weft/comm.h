@@ -24,7 +24,8 @@ extern "C" {
 
 #define WEFT_NO_COLOUR (-1) /* this rank joins none of the parts */
 
-/* Zero means default.  The same on all ranks. */
+/* struct_size is sizeof(weft_subcomm_options); elsewhere zero means default.  The same on all
+ * ranks. */
 typedef struct weft_subcomm_options {
     size_t struct_size;
     const char *name;   /* for messages; NULL: made from the parent's */

@@ -29,7 +29,7 @@ typedef struct weft_stream weft_stream;
 
 /* ---- starting ---------------------------------------------------------------- */
 
-/* Zero means default everywhere. */
+/* struct_size is sizeof(weft_options); elsewhere zero means default. */
 typedef struct weft_options {
     size_t struct_size;
     const char *backend;     /* NULL: WEFT_BACKEND */

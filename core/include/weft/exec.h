@@ -18,7 +18,7 @@ extern "C" {
 
 typedef struct weft_bound weft_bound;
 
-/* Zero means default. */
+/* struct_size is sizeof(weft_bind_options); elsewhere zero means default. */
 typedef struct weft_bind_options {
     size_t struct_size;
     /* Strides of this rank's shards in memory, in elements, one per dimension; NULL: row-major

@@ -30,7 +30,7 @@ extern "C" {
 
 typedef struct weft_mesh weft_mesh;
 
-/* Zero means default, everywhere. */
+/* struct_size is sizeof(weft_mesh_options); elsewhere zero means default. */
 typedef struct weft_mesh_options {
     size_t struct_size;
     const char *const *names; /* one per axis, [A-Za-z_][A-Za-z0-9_]*, all different; NULL: none */

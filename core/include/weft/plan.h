@@ -72,7 +72,7 @@ enum weft_planner {
     WEFT_PLANNER_DTENSOR_GRAPH = 3   /* the steps of its graph planner, likewise */
 };
 
-/* Zero means default. */
+/* struct_size is sizeof(weft_plan_options); elsewhere zero means default. */
 typedef struct weft_plan_options {
     size_t struct_size;
     uint32_t minimize;            /* enum weft_minimize */

@@ -33,7 +33,8 @@ typedef struct weft_symm weft_symm;
 
 #define WEFT_SYMM_CHANNELS 8 /* unless told otherwise */
 
-/* Zero means default.  The same on all ranks. */
+/* struct_size is sizeof(weft_symm_options); elsewhere zero means default.  The same on all
+ * ranks. */
 typedef struct weft_symm_options {
     size_t struct_size;
     uint32_t channels; /* of the signal pad; 0: WEFT_SYMM_CHANNELS */

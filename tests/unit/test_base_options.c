@@ -1,0 +1,60 @@
+#include "base/base.h"
+#include "weft/status.h"
+#include "support/suite.h"
+
+struct known {
+    size_t struct_size;
+    int first, second;
+};
+
+START_TEST(nothing_given_leaves_the_defaults)
+{
+    struct known out = {.second = 7};
+
+    ck_assert_int_eq(wf_options_read("known", NULL, &out, sizeof out), WEFT_OK);
+    ck_assert_int_eq(out.second, 7);
+}
+END_TEST
+
+START_TEST(an_older_caller_sets_the_fields_it_knows)
+{
+    struct known given = {.struct_size = offsetof(struct known, second), .first = 1, .second = 2};
+    struct known out = {.second = 7};
+
+    ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out), WEFT_OK);
+    ck_assert_int_eq(out.first, 1);
+    ck_assert_int_eq(out.second, 7);
+}
+END_TEST
+
+START_TEST(a_newer_caller_writes_no_further_than_there_is_room)
+{
+    struct {
+        struct known known;
+        int newer;
+    } given = {.known = {.struct_size = sizeof given, .first = 1}, .newer = 3};
+    struct {
+        struct known known;
+        int guard;
+    } out = {.guard = 5};
+
+    ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out.known), WEFT_OK);
+    ck_assert_int_eq(out.known.first, 1);
+    ck_assert_int_eq(out.guard, 5);
+}
+END_TEST
+
+START_TEST(a_size_that_was_not_set_is_refused)
+{
+    struct known given = {.first = 1}, out = {0};
+
+    ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "known.struct_size is 0; set it to sizeof(known)");
+    given.struct_size = 99999;
+    ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out), WEFT_ERR_INVALID);
+    ck_assert_int_eq(out.first, 0);
+}
+END_TEST
+
+SUITE(base_options, nothing_given_leaves_the_defaults, an_older_caller_sets_the_fields_it_knows,
+      a_newer_caller_writes_no_further_than_there_is_room, a_size_that_was_not_set_is_refused)
