@@ -22,7 +22,7 @@ weft_status wf_pe_open(const weft_device_options *options, void **out)
         wf_leave(&scope);
     }
     if (status != WEFT_OK) {
-        wf_gpu_close(device);
+        wf_pe_close(device);
         return status;
     }
     *out = device;

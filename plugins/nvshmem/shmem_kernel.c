@@ -32,39 +32,6 @@ static gpu_result load(gpu_module *module)
     return result;
 }
 
-weft_status wf_onesided_open(struct wf_gpu_device *device)
-{
-    struct wf_onesided_kernels *kernels;
-    gpu_result result;
-
-    if (device->kernels == NULL)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
-    kernels = wf_new(sizeof *kernels);
-    if (kernels == NULL) return WEFT_ERR_NO_MEMORY;
-    result = load(&kernels->module);
-    if (result != GPU_SUCCESS) {
-        wf_delete(kernels);
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "there are no one-sided kernels for %s: %s",
-                       device->name, wf_vendor_error_text(result));
-    }
-    device->plugin_data = kernels;
-    return WEFT_OK;
-}
-
-void wf_onesided_close(struct wf_gpu_device *device)
-{
-    struct wf_onesided_kernels *kernels = device->plugin_data;
-    struct wf_scope scope;
-
-    if (kernels == NULL) return;
-    if (wf_enter(device, &scope) == WEFT_OK) {
-        wf_gpu.module_unload(kernels->module);
-        wf_leave(&scope);
-    }
-    wf_delete(kernels);
-    device->plugin_data = NULL;
-}
-
 static uint32_t variant_index(enum wf_onesided family, uint32_t variant)
 {
     uint32_t index = 0;
@@ -98,6 +65,59 @@ static weft_status find(struct wf_onesided_kernels *kernels, enum wf_onesided fa
     WF_TRY(wf_gpu_check(wf_gpu.module_function(out, kernels->module, name), what));
     atomic_store_explicit(slot, *out, memory_order_release);
     return WEFT_OK;
+}
+
+/* Code that is loaded when it is first launched waits for kernels that run, and one of these may
+ * wait for it: so all is found, and thereby loaded, beforehand. */
+static weft_status find_all(struct wf_onesided_kernels *kernels)
+{
+    gpu_function function;
+
+    for (uint32_t word = 1; word <= 16; word *= 2) {
+        WF_TRY(find(kernels, WF_PULL, word, &function));
+        WF_TRY(find(kernels, WF_PULL_TURNED, word, &function));
+    }
+    for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+        WF_TRY(find(kernels, WF_PULL_REDUCE, dtype, &function));
+        WF_TRY(find(kernels, WF_GATHER_REDUCE, dtype, &function));
+    }
+    WF_TRY(find(kernels, WF_MEET, 1, &function));
+    for (int family = WF_MOVE; family <= WF_AWAIT_SIGNAL; family++)
+        WF_TRY(find(kernels, (enum wf_onesided)family, 1, &function));
+    return WEFT_OK;
+}
+
+weft_status wf_onesided_open(struct wf_gpu_device *device)
+{
+    struct wf_onesided_kernels *kernels;
+    gpu_result result;
+
+    if (device->kernels == NULL)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
+    kernels = wf_new(sizeof *kernels);
+    if (kernels == NULL) return WEFT_ERR_NO_MEMORY;
+    result = load(&kernels->module);
+    if (result != GPU_SUCCESS) {
+        wf_delete(kernels);
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "there are no one-sided kernels for %s: %s",
+                       device->name, wf_vendor_error_text(result));
+    }
+    device->plugin_data = kernels;
+    return find_all(kernels);
+}
+
+void wf_onesided_close(struct wf_gpu_device *device)
+{
+    struct wf_onesided_kernels *kernels = device->plugin_data;
+    struct wf_scope scope;
+
+    if (kernels == NULL) return;
+    if (wf_enter(device, &scope) == WEFT_OK) {
+        wf_gpu.module_unload(kernels->module);
+        wf_leave(&scope);
+    }
+    wf_delete(kernels);
+    device->plugin_data = NULL;
 }
 
 weft_status wf_onesided_launch(const struct wf_comm *comm, enum wf_onesided family,
