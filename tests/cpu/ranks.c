@@ -38,9 +38,10 @@ static void print_log(int32_t level, const char *text)
 static const char *find_knob(const char *name)
 {
     for (int i = 0; i < 16; i++)
-        if (knobs[i].name != NULL && strcmp(knobs[i].name, name) == 0) return knobs[i].value;
+        if (knobs[i].value != NULL && strcmp(knobs[i].name, name) == 0) return knobs[i].value;
     /* The thread sanitizer leaves little address space. */
-    return strcmp(name, "WEFT_CPU_HEAP") == 0 ? "1G" : NULL;
+    if (strcmp(name, "WEFT_CPU_HEAP") == 0) return RANKS_SANITIZED ? "256M" : "1G";
+    return NULL;
 }
 
 void ranks_knob(const char *name, const char *value)

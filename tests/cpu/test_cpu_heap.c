@@ -206,15 +206,21 @@ START_TEST(a_wrong_file_is_noticed)
     struct wf_cpu_heap heap = open_heap();
     struct wf_cpu_segment_address address;
     uint8_t *base = NULL;
+    weft_status status;
 
     ck_assert_int_eq(wf_cpu_segment_describe(&heap.segment, &address), WEFT_OK);
     address.process.token[0] ^= 1; /* so it is looked for as another process's */
     address.inode++;
     ck_assert_int_eq(wf_cpu_segment_attach(&address, &base), WEFT_ERR_SYSTEM);
     address.inode--;
-    ck_assert_int_eq(wf_cpu_segment_attach(&address, &base), WEFT_OK);
-    ck_assert_ptr_ne(base, heap.segment.base);
-    wf_cpu_segment_detach(&address);
+    status = wf_cpu_segment_attach(&address, &base);
+    if (status == WEFT_ERR_NO_MEMORY) { /* under the thread sanitizer */
+        printf("skipped: there is no address space to map the heap twice\n");
+    } else {
+        ck_assert_int_eq(status, WEFT_OK);
+        ck_assert_ptr_ne(base, heap.segment.base);
+        wf_cpu_segment_detach(&address);
+    }
     address.fd = 12345;
     ck_assert_int_eq(wf_cpu_segment_attach(&address, &base), WEFT_ERR_SYSTEM);
     wf_cpu_heap_close(&heap);
