@@ -58,6 +58,7 @@ static weft_status wish(const struct wf_comm *comm, uint64_t *bytes)
 /* Settings of the library that suit one host, unless the user has chosen others. */
 static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
 {
+    unsigned long long most = bytes + (UINT64_C(64) << 20); /* the library needs some itself */
     bool one_host = true;
     char text[32];
 
@@ -69,7 +70,7 @@ static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY", "AF_INET", 0);
     }
     setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* none of its collectives are used */
-    snprintf(text, sizeof text, "%llu", (unsigned long long)(bytes + (UINT64_C(64) << 20)));
+    snprintf(text, sizeof text, "%llu", most);
     setenv("NVSHMEM_SYMMETRIC_SIZE", text, 0);
 }
 

@@ -16,8 +16,8 @@ static weft_status check_span(const struct wf_window *window, const char *what, 
                               uint64_t bytes)
 {
     if (offset <= window->bytes && bytes <= window->bytes - offset) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s: bytes %llu to %llu of a window of %llu", what,
-                   (unsigned long long)offset, (unsigned long long)(offset + bytes),
+    return wf_fail(WEFT_ERR_INVALID, "%s: %llu bytes from byte %llu on, of a window of %llu", what,
+                   (unsigned long long)bytes, (unsigned long long)offset,
                    (unsigned long long)window->bytes);
 }
 
