@@ -3,7 +3,8 @@
  *     weft run -n 8 redistribute
  *
  * Each rank fills its shard with the global index of every element, so that after the journey it
- * can tell whether each arrived in its place. */
+ * can tell whether each arrived in its place.  Shards lie in the device's memory, which on a GPU
+ * the host cannot touch: it fills and checks memory of its own. */
 #include <weft/weft.h>
 
 #include <stdint.h>
@@ -26,20 +27,42 @@ static int32_t index_of(const weft_shard *shard, int64_t i, int64_t j)
     return (int32_t)((shard->offset[0] + i) * COLUMNS + shard->offset[1] + j);
 }
 
-static void fill(const weft_shard *shard, int32_t *data)
+static uint64_t bytes_of(const weft_shard *shard)
 {
+    return (uint64_t)shard->elements * sizeof(int32_t);
+}
+
+static int32_t *allocate_host(const weft_shard *shard)
+{
+    int32_t *data = malloc(bytes_of(shard));
+
+    if (data == NULL) exit(EXIT_FAILURE);
+    return data;
+}
+
+static void fill(weft_context *ctx, const weft_shard *shard, void *target)
+{
+    int32_t *data = allocate_host(shard);
+
     for (int64_t i = 0; i < shard->shape[0]; i++)
         for (int64_t j = 0; j < shard->shape[1]; j++)
             data[i * shard->shape[1] + j] = index_of(shard, i, j);
+    MUST(weft_copy(ctx, target, data, bytes_of(shard), NULL));
+    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
+    free(data);
 }
 
-static int64_t count_wrong(const weft_shard *shard, const int32_t *data)
+static int64_t count_wrong(weft_context *ctx, const weft_shard *shard, const void *source)
 {
+    int32_t *data = allocate_host(shard);
     int64_t wrong = 0;
 
+    MUST(weft_copy(ctx, data, source, bytes_of(shard), NULL));
+    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
     for (int64_t i = 0; i < shard->shape[0]; i++)
         for (int64_t j = 0; j < shard->shape[1]; j++)
             wrong += data[i * shard->shape[1] + j] != index_of(shard, i, j);
+    free(data);
     return wrong;
 }
 
@@ -48,7 +71,7 @@ static void *allocate_shard(weft_context *ctx, const weft_spec *spec, weft_shard
     void *data;
 
     weft_spec_shard(spec, weft_rank(ctx), shard);
-    MUST(weft_alloc(ctx, (uint64_t)shard->elements * sizeof(int32_t), WEFT_MEMORY_DEVICE, &data));
+    MUST(weft_alloc(ctx, bytes_of(shard), WEFT_MEMORY_DEVICE, &data));
     return data;
 }
 
@@ -60,7 +83,7 @@ int main(void)
     weft_plan *plan;
     weft_bound *bound;
     weft_shard source_shard, target_shard;
-    int32_t *source, *target;
+    void *source, *target;
     int64_t wrong;
 
     MUST(weft_init(NULL, &ctx));
@@ -72,9 +95,9 @@ int main(void)
 
     source = allocate_shard(ctx, from, &source_shard);
     target = allocate_shard(ctx, to, &target_shard);
-    fill(&source_shard, source);
+    fill(ctx, &source_shard, source);
     MUST(weft_redistribute(bound, source, target, NULL, NULL));
-    wrong = count_wrong(&target_shard, target);
+    wrong = count_wrong(ctx, &target_shard, target);
     printf("rank %d: %lld of %lld elements wrong\n", weft_rank(ctx), (long long)wrong,
            (long long)target_shard.elements);
 
