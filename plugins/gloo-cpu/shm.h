@@ -14,9 +14,9 @@
 #include "stream.h"
 
 #define SHM_SLOTS   8
-#define SHM_INLINE  4096                  /* bytes of data that travel in the slot itself */
-#define SHM_TINY    40                    /* bytes that travel in the slot's first cache line */
-#define SHM_STAGE   (UINT64_C(256) << 10) /* bytes of private memory put up at once */
+#define SHM_INLINE  4096                /* bytes of data that travel in the slot itself */
+#define SHM_TINY    40                  /* bytes that travel in the slot's first cache line */
+#define SHM_STAGE   (UINT64_C(1) << 20) /* bytes of private memory put up at once */
 #define SHM_NOWHERE UINT64_MAX
 #define SHM_PULL    WEFT_COLL_COUNT       /* a pull, among the collectives */
 #define SHM_CHECK   (WEFT_COLL_COUNT + 1) /* the comparison of calls before each */

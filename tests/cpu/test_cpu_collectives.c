@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Elements: within a slot's first line, within a slot, by reference, and in several pieces. */
+/* Elements: within a slot's first line, within a slot, by reference or in a piece. */
 static const uint64_t counts[] = {0, 1, 9, 11, 1000, 1025, 5000, 70001};
 
 enum memory { SHARED, PRIVATE, MIXED };
@@ -167,8 +167,8 @@ static void check_all(struct rank *rank)
 /* Many pieces, and an uneven end. */
 static void check_large(struct rank *rank)
 {
-    check_count(rank, 300007, PRIVATE);
-    check_count(rank, 300007, MIXED);
+    check_count(rank, 1500007, PRIVATE);
+    check_count(rank, 1500007, MIXED);
 }
 
 /* Numbers whose sum depends on the order it is taken in. */
