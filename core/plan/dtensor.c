@@ -31,6 +31,19 @@ struct wf_state wf_dtensor_moved(const struct wf_problem *problem, const struct 
     return moved;
 }
 
+bool wf_dtensor_spreads(const struct wf_problem *problem, const struct wf_state *state,
+                        int32_t axis, struct wf_code to)
+{
+    struct wf_code code = state->axis[axis];
+    struct wf_orders orders;
+
+    if (code.place != WF_SHARD || to.place != WF_PARTIAL || to.value != WEFT_REDUCE_SUM)
+        return false;
+    wf_state_orders(state, problem->axes, &orders);
+    return code.turn == orders.count[code.value] &&
+           wf_state_takes_partial(problem, state, WEFT_REDUCE_SUM);
+}
+
 weft_status wf_dtensor_step(const struct wf_problem *problem, struct wf_state *at, int32_t axis,
                             struct wf_code to, struct wf_path *path)
 {

@@ -19,6 +19,10 @@ weft_status wf_dtensor_graph(const struct wf_problem *problem, struct wf_path *o
 
 /* The kind of step that takes one axis from one code to another. */
 uint32_t wf_dtensor_kind(struct wf_code from, struct wf_code to);
+/* May AXIS, a shard, become the partial TO at once: is it the innermost of its dimension, and TO a
+ * sum, to which it adds nothing where it is not? */
+bool wf_dtensor_spreads(const struct wf_problem *problem, const struct wf_state *state,
+                        int32_t axis, struct wf_code to);
 /* Append the step that gives AXIS the code TO (its turn is of no matter: it becomes the innermost)
  * to PATH, and apply it to AT. */
 weft_status wf_dtensor_step(const struct wf_problem *problem, struct wf_state *at, int32_t axis,

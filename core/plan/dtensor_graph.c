@@ -193,10 +193,7 @@ static weft_status free_moves(struct graph *g, const struct wf_state *state)
         if (innermost && code.place != WF_SHARD) WF_TRY(move(g, i, (struct wf_code){0}));
         if (code.place == WF_REPLICATE && wf_code_splits(wanted) && wanted.place != WF_SHARD)
             WF_TRY(move(g, i, wanted));
-        if (innermost && code.place == WF_SHARD && wanted.place == WF_PARTIAL &&
-            wanted.value == WEFT_REDUCE_SUM &&
-            wf_state_takes_partial(problem, state, WEFT_REDUCE_SUM))
-            WF_TRY(move(g, i, wanted));
+        if (wf_dtensor_spreads(problem, state, i, wanted)) WF_TRY(move(g, i, wanted));
     }
     return WEFT_OK;
 }

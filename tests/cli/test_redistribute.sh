@@ -23,6 +23,14 @@ expect 0 "is right" "$weft" redistribute --mesh 2x2 --shape 9 --dtype i32 --from
 expect 0 "is right" "$weft" sim --mesh 64x32 --shape 130x70 --from "S(0),S(1)" --to "S(1),S(0)"
 expect 0 "nothing to do" "$weft" sim --mesh 2 --shape 4 --from R --to R
 
+for planner in dtensor-greedy dtensor-graph; do
+    expect 0 "is right" "$weft" sim --mesh 4 --shape 16 --from "S(0)" --to "P(avg)" --planner $planner
+    expect 0 "is right" "$weft" sim --mesh 2x3 --shape 7 --dtype i64 --from "S(0)[1],S(0)[0]" \
+        --to "R,P(sum)" --planner $planner
+    expect 0 "is right" "$weft" redistribute --mesh 2x3 --shape 7x5 --from "S(0)[1],S(0)[0]" \
+        --to "R,S(1)" --planner $planner --iters 2
+done
+
 json "$weft" sim --mesh 2 --shape 4x4 --from "S(0)" --to "S(1)" --json -- \
     'it["right"] and it["from"] == "S(0)" and it["to"] == "S(1)" and it["backend"] is None'
 json "$weft" redistribute --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --iters 5 --json -- \

@@ -99,6 +99,9 @@ static inline void pair_options(struct random *r, struct pair *out)
                                        .costs = out->cost_table,
                                        .minimize = (uint32_t)random_in(r, 0, 2)};
     if (random_chance(r, 4)) out->options.planner = WEFT_PLANNER_EXCHANGE;
+    if (out->from->layout.mesh == out->to->layout.mesh && random_chance(r, 4))
+        out->options.planner =
+            random_chance(r, 2) ? WEFT_PLANNER_DTENSOR_GREEDY : WEFT_PLANNER_DTENSOR_GRAPH;
     if (random_chance(r, 4))
         out->options.without = 1u << WEFT_STEP_EXCHANGE | 1u << WEFT_STEP_PERMUTE;
 }
@@ -155,6 +158,7 @@ static inline const char *pair_command(const struct pair *pair, const char *comm
 {
     static _Thread_local char text[4096];
     static const char *const measures[] = {"time", "bytes", "memory"};
+    static const char *const planners[] = {"search", "exchange", "dtensor-greedy", "dtensor-graph"};
     const struct wf_layout *from = &pair->from->layout, *to = &pair->to->layout;
     struct wf_text out = {0};
 
@@ -171,7 +175,7 @@ static inline const char *pair_command(const struct pair *pair, const char *comm
     wf_text_add(&out, "' --to '");
     wf_placements_add_text(to->placements, to->mesh->axes, &out);
     wf_text_add(&out, "' --costs %s --minimize %s", pair->costs, measures[pair->options.minimize]);
-    if (pair->options.planner == WEFT_PLANNER_EXCHANGE) wf_text_add(&out, " --planner exchange");
+    wf_text_add(&out, " --planner %s", planners[pair->options.planner]);
     if (pair->options.without != 0) wf_text_add(&out, " (without %x)", pair->options.without);
     ck_assert_int_eq(wf_text_copy_out(&out, text, sizeof text, NULL), WEFT_OK);
     return text;

@@ -285,6 +285,44 @@ START_TEST(thousands_of_ranks_are_simulated)
 }
 END_TEST
 
+static void arrives_by_planner(uint32_t planner, const char *mesh, const char *from, const char *to)
+{
+    struct pair pair = pair_of(mesh, from, mesh, to);
+
+    pair.options.planner = planner;
+    simulate(&pair);
+    pair_release(&pair);
+}
+
+static void arrives_by_both_dtensor_planners(const char *mesh, const char *from, const char *to)
+{
+    arrives_by_planner(WEFT_PLANNER_DTENSOR_GREEDY, mesh, from, to);
+    arrives_by_planner(WEFT_PLANNER_DTENSOR_GRAPH, mesh, from, to);
+}
+
+START_TEST(shards_become_averages_through_copies)
+{
+    arrives_by_both_dtensor_planners("4", "f32[16] S(0)", "f32[16] P(avg)");
+    arrives_by_both_dtensor_planners("4", "f32[16] S(0)", "f32[16] P(max)");
+    arrives_by_both_dtensor_planners("2x3", "f32[16] S(0),S(0)", "f32[16] P(avg),P(sum)");
+}
+END_TEST
+
+START_TEST(an_outer_split_becomes_partial_after_those_inside_of_it)
+{
+    arrives_by_both_dtensor_planners("2x3", "i64[7] S(0)[1],S(0)[0]", "i64[7] R,P(sum)");
+    arrives_by_both_dtensor_planners("2x3", "i64[7] S(0)[1],S(0)[0]", "i64[7] P(sum),P(sum)");
+    arrives_by_both_dtensor_planners("2x3", "i64[7,5] S(0)[1],S(0)[0]", "i64[7,5] S(0),S(1)");
+}
+END_TEST
+
+START_TEST(partials_that_do_not_mix_come_one_after_the_other)
+{
+    arrives_by_both_dtensor_planners("2x2", "f32[9] P(max),S(0)", "f32[9] R,P(sum)");
+    arrives_by_both_dtensor_planners("2x2", "f32[9] R,P(max)", "f32[9] P(sum),R");
+}
+END_TEST
+
 START_TEST(wrong_arguments_are_refused)
 {
     struct pair pair = pair_of("2", "f32[4] S(0)", "2", "f32[4] R");
@@ -310,4 +348,6 @@ SUITE(redistribute_known, uneven_nested_shards_gather_over_both_axes_at_once,
       plain_shards_inside_strided_ones_keep_their_lengths, the_same_question_has_the_same_answer,
       orders_of_splits_have_a_price, merged_steps_are_priced_as_they_run,
       ranks_outside_both_meshes_have_no_share, integers_are_added_and_averaged_one_after_the_other,
-      thousands_of_ranks_are_simulated, wrong_arguments_are_refused)
+      thousands_of_ranks_are_simulated, shards_become_averages_through_copies,
+      an_outer_split_becomes_partial_after_those_inside_of_it,
+      partials_that_do_not_mix_come_one_after_the_other, wrong_arguments_are_refused)
