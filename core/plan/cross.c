@@ -269,23 +269,6 @@ static weft_status run(struct search *s, const weft_spec *from, const weft_spec 
     return WEFT_OK;
 }
 
-static weft_status refuse(const struct search *s)
-{
-    struct wf_text least = {0};
-    weft_status status;
-
-    wf_text_bytes(&least, s->least);
-    status = wf_text_status(&least);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID,
-                         "no plan between the meshes stays within %llu bytes of scratch; %llu (%s) "
-                         "is the least",
-                         (unsigned long long)s->options->memory_limit, (unsigned long long)s->least,
-                         least.data);
-    wf_text_free(&least);
-    return status;
-}
-
 /* Where the fastest parts take too much memory, those that take least of it may not. */
 static weft_status find(struct search *s, const weft_spec *from, const weft_spec *to)
 {
@@ -299,7 +282,9 @@ static weft_status find(struct search *s, const weft_spec *from, const weft_spec
     inside.memory_limit = 0;
     inside.minimize = WEFT_MINIMIZE_MEMORY;
     WF_TRY(run(s, from, to, &inside));
-    return s->best.source != NULL ? WEFT_OK : refuse(s);
+    return s->best.source != NULL
+               ? WEFT_OK
+               : wf_plan_refuse_memory(" between the meshes", s->options->memory_limit, s->least);
 }
 
 static weft_status make(const weft_spec *from, const weft_spec *to,

@@ -82,6 +82,21 @@ static weft_status from_path(const struct wf_problem *problem, const struct wf_p
     return WEFT_OK;
 }
 
+weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least)
+{
+    struct wf_text bytes = {0};
+    weft_status status;
+
+    wf_text_bytes(&bytes, least);
+    status = wf_text_status(&bytes);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "no plan%s stays within %llu bytes of scratch; %llu (%s) is the least",
+                         which, (unsigned long long)limit, (unsigned long long)least, bytes.data);
+    wf_text_free(&bytes);
+    return status;
+}
+
 static weft_status refuse_shapes(const struct wf_layout *a, const struct wf_layout *b)
 {
     struct wf_text shapes = {0};
@@ -132,6 +147,17 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
     }
 }
 
+/* The search keeps to the limit by itself; DTensor's planners know none, so theirs is the least. */
+static weft_status check_memory(const struct wf_problem *problem, const struct wf_path *path)
+{
+    uint64_t peak = 0;
+
+    for (uint32_t i = 0; i < path->count; i++)
+        if (path->prices[i].scratch > peak) peak = path->prices[i].scratch;
+    if (peak <= problem->memory_limit) return WEFT_OK;
+    return wf_plan_refuse_memory(" of this planner", problem->memory_limit, peak);
+}
+
 weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                              const weft_plan_options *options, weft_plan **out)
 {
@@ -150,6 +176,7 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
     path.count = 0;
     if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
         WF_TRY(find_path(&problem, given.planner, &path));
+    WF_TRY(check_memory(&problem, &path));
     return from_path(&problem, &path, out);
 }
 

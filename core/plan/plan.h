@@ -49,6 +49,9 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
                          weft_plan **out) WF_NODISCARD;
 /* Fill in what follows from the steps. */
 void wf_plan_add_up(weft_plan *plan);
+/* Say that no plan fits into LIMIT bytes of scratch, LEAST being needed; WHICH plans: "" or
+ * " of ...". */
+weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least) WF_NODISCARD;
 
 /* ---- cross.c ---- */
 

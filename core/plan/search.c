@@ -306,22 +306,11 @@ static void read_path(const struct search *s, struct wf_path *out)
 
 static weft_status refuse(struct search *s)
 {
-    struct wf_text least = {0};
-    weft_status status;
-
     s->widest = true;
     WF_TRY(run(s));
     if (s->target == NOBODY)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "no plan is left without the steps excluded");
-    wf_text_bytes(&least, s->nodes[s->target].total.first);
-    status = wf_text_status(&least);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID,
-                         "no plan stays within %llu bytes of scratch; %llu (%s) is the least",
-                         (unsigned long long)s->problem->memory_limit,
-                         (unsigned long long)s->nodes[s->target].total.first, least.data);
-    wf_text_free(&least);
-    return status;
+    return wf_plan_refuse_memory("", s->problem->memory_limit, s->nodes[s->target].total.first);
 }
 
 /* MINIMIZE_MEMORY: first the least scratch, then the fastest plan that needs no more. */

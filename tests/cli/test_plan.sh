@@ -45,6 +45,8 @@ contains "<svg" cat "$here/plan.svg"
 
 expect 1 "no plan stays within 1 bytes of scratch; 8388608 (8.0 MiB) is the least" \
     plan "${rows[@]}" --memory-limit 1
+expect 1 "no plan of this planner stays within 1 bytes of scratch; " \
+    plan "${rows[@]}" --planner dtensor-greedy --memory-limit 1
 expect 1 "no plan between the meshes stays within 1 bytes of scratch; " \
     plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
 expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"

@@ -130,6 +130,32 @@ START_TEST(digests_tell_plans_apart)
 }
 END_TEST
 
+START_TEST(every_planner_keeps_to_the_memory_limit)
+{
+    for (uint32_t planner = 0; planner <= WEFT_PLANNER_DTENSOR_GRAPH; planner++) {
+        weft_plan_options options = {.struct_size = sizeof options, .planner = planner};
+        weft_plan_info info;
+        struct pair pair;
+        weft_plan *plan;
+
+        open_pair(&pair, "2x4", NULL, "64,64", "S(0),S(0)", "S(1),R");
+        options.minimize = WEFT_MINIMIZE_MEMORY;
+        plan = plan_pair(&pair, &options);
+        weft_plan_get(plan, &info);
+        ck_assert_uint_gt(info.peak_bytes, 1);
+        weft_plan_release(&plan);
+        options.memory_limit = info.peak_bytes;
+        plan = plan_pair(&pair, &options);
+        weft_plan_release(&plan);
+        options.memory_limit = info.peak_bytes - 1;
+        ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
+        ck_assert_ptr_nonnull(strstr(weft_last_error(), "is the least"));
+        close_pair(&pair);
+    }
+}
+END_TEST
+
 SUITE(plan_plan, equal_layouts_need_no_steps, empty_tensors_need_no_steps,
       steps_lead_from_the_source_to_the_target, shapes_and_dtypes_must_agree,
-      allocation_failure_is_an_error_without_a_leak, digests_tell_plans_apart)
+      allocation_failure_is_an_error_without_a_leak, digests_tell_plans_apart,
+      every_planner_keeps_to_the_memory_limit)
