@@ -7,8 +7,7 @@ tables and weft compares it when it loads them, so a signature that changed unde
 version number is caught. The device table, which every plugin has, also stands for weft_host and
 weft_plugin.
 
-    ci/fingerprints.py               write the four numbers into weft_plugin.h and, while its major
-                                     version is 0, record its layout in tests/abi
+    ci/fingerprints.py               write the four numbers into weft_plugin.h
     ci/fingerprints.py --check       fail if they are not what they should be
     ci/fingerprints.py --print comm  what is hashed for a table
     ci/fingerprints.py --header F    another header than core/include/weft/weft_plugin.h
@@ -17,11 +16,9 @@ import argparse
 import hashlib
 import pathlib
 import re
-import subprocess
 import sys
 
 HEADER = pathlib.Path(__file__).resolve().parent.parent / "core/include/weft/weft_plugin.h"
-LAYOUT = HEADER.parents[3] / "tests/abi/layout.py"
 TABLES = ("device", "comm", "symm", "kernel")
 BEGIN, END = "/* fingerprints begin */\n", "/* fingerprints end */\n"
 
@@ -119,8 +116,6 @@ def main():
     if not args.check and old != lines:
         args.header.write_text(before + BEGIN + lines + END + after)
         print("fingerprints written to %s:\n%s" % (args.header, lines), end="")
-    if not args.check and args.header == HEADER and "WEFT_ABI_MAJOR 0u" in header:
-        subprocess.run([sys.executable, str(LAYOUT), "--record"], check=True)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* While the major is 0 a minor may change anything, so only our own fits. */
-#define OLDEST_MINOR WEFT_ABI_MINOR
-
 /* Name, version and the like are for one line of a table. */
 enum { LONGEST_STRING = 255 };
 
@@ -89,6 +86,7 @@ static const struct rule rules[] = {RULE(device, false), RULE(comm, true), RULE(
                                     RULE(kernel, true)};
 
 /* Major, minor and size lie where every version of the ABI, past and future, puts them. */
+/* Minors only append, so plugins of every minor fit that can do with ours. */
 static bool version_fits(const weft_plugin *given, const char *file, struct wf_verdict *verdict)
 {
     if (given->abi_major != WEFT_ABI_MAJOR)
@@ -97,12 +95,6 @@ static bool version_fits(const weft_plugin *given, const char *file, struct wf_v
             "%s is built for plugin ABI %u.%u; this weft speaks %u.%u, and majors have "
             "to be equal",
             file, given->abi_major, given->abi_minor, WEFT_ABI_MAJOR, WEFT_ABI_MINOR);
-    if (given->abi_minor < OLDEST_MINOR)
-        return wf_refuse(verdict, WEFT_REASON_ABI_MINOR,
-                         "%s is built for plugin ABI %u.%u; this weft speaks %u.%u and takes "
-                         "plugins from %u.%u on",
-                         file, given->abi_major, given->abi_minor, WEFT_ABI_MAJOR, WEFT_ABI_MINOR,
-                         WEFT_ABI_MAJOR, OLDEST_MINOR);
     if (given->host_minor_needed > WEFT_ABI_MINOR)
         return wf_refuse(verdict, WEFT_REASON_ABI_MINOR,
                          "%s needs a host of plugin ABI %u.%u or newer; this weft speaks %u.%u",

@@ -125,9 +125,8 @@ static weft_status take_arena(struct wf_comm *comm, uint64_t bytes)
     if (wf_job.arena == NULL)
         return wf_fail(WEFT_ERR_NO_MEMORY,
                        "NVSHMEM has no %llu bytes of symmetric memory; %s makes it smaller, "
-                       "NVSHMEM_SYMMETRIC_SIZE (%s) allows more",
-                       (unsigned long long)bytes, VENDOR_HEAP_KNOB,
-                       getenv("NVSHMEM_SYMMETRIC_SIZE"));
+                       "NVSHMEM_SYMMETRIC_SIZE allows more",
+                       (unsigned long long)bytes, VENDOR_HEAP_KNOB);
     wf_job.bytes = bytes;
     wf_job.ordinal = comm->device->ordinal;
     wf_job.arenas = wf_new((size_t)wf_job.pes * sizeof *wf_job.arenas);

@@ -322,11 +322,6 @@ static const weft_symm_table symm_table = {
 #else
 #define MAJOR WEFT_ABI_MAJOR
 #endif
-#ifdef WRONG_MINOR
-#define MINOR (WEFT_ABI_MINOR - 1)
-#else
-#define MINOR WEFT_ABI_MINOR
-#endif
 #ifdef WRONG_NEEDS_NEWER
 #define NEEDED (WEFT_ABI_MINOR + 5)
 #else
@@ -360,7 +355,7 @@ static const weft_symm_table symm_table = {
 static weft_plugin plugin = {
     .struct_size = PLUGIN_SIZE,
     .abi_major = MAJOR,
-    .abi_minor = MINOR,
+    .abi_minor = WEFT_ABI_MINOR,
     .host_minor_needed = NEEDED,
     .name = NAME,
     .version = VERSION,

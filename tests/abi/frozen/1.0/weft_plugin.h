@@ -30,8 +30,8 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI_MAJOR 0u
-#define WEFT_ABI_MINOR 1u
+#define WEFT_ABI_MAJOR 1u
+#define WEFT_ABI_MINOR 0u
 
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
