@@ -2,6 +2,7 @@
  * others one by one, all in the same scratch. */
 #include "bound.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct wf_batch {
@@ -19,6 +20,27 @@ static weft_status check(const weft_plan *plan, const weft_comm *comm,
                        "a batch of %u tensors has strides by tensor: "
                        "batch_source_strides and batch_target_strides",
                        plan->member_count);
+    return WEFT_OK;
+}
+
+static const int64_t *strides_of(const int64_t *const *list, uint32_t tensor)
+{
+    return list != NULL ? list[tensor] : NULL;
+}
+
+static weft_status check_strides(const weft_plan *plan, int32_t rank,
+                                 const weft_bind_options *given)
+{
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        char name[48];
+        snprintf(name, sizeof name, "batch_source_strides[%u]", i);
+        WF_TRY(wf_strides_check(name, member->from, rank,
+                                strides_of(given->batch_source_strides, i), false));
+        snprintf(name, sizeof name, "batch_target_strides[%u]", i);
+        WF_TRY(wf_strides_check(name, member->to, rank, strides_of(given->batch_target_strides, i),
+                                true));
+    }
     return WEFT_OK;
 }
 
@@ -81,6 +103,7 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     weft_bound *bound = NULL;
     weft_status status = check(plan, comm, given);
 
+    if (status == WEFT_OK) status = check_strides(plan, comm->rank, given);
     if (status == WEFT_OK) status = make_bound(plan, comm, &bound);
     status = wf_bind_agree(comm, "preparing", status, plan);
     if (status == WEFT_OK) status = bind_all_alone(bound, given);

@@ -297,6 +297,12 @@ static bool can_pull(const weft_comm *comm)
     return true;
 }
 
+static weft_status check_strides(const struct binding *b, const weft_plan *plan, int32_t rank)
+{
+    WF_TRY(wf_strides_check("source_strides", plan->from, rank, b->source_strides, false));
+    return wf_strides_check("target_strides", plan->to, rank, b->target_strides, true);
+}
+
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
                               const weft_bind_options *given, struct wf_slabs *slabs)
 {
@@ -329,7 +335,9 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 
     WF_TRY(wf_bind_check(plan->from, plan->to, comm));
     plan_copies(&b, plan, given->in_place);
-    status = make_bound(&b, plan, comm, given, slabs);
+    status = check_strides(&b, plan, comm->rank);
+    status =
+        status == WEFT_OK ? make_bound(&b, plan, comm, given, slabs) : decline(plan, comm, status);
     status = wf_bind_agree(comm, "binding", status, plan);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);

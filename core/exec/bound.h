@@ -3,7 +3,8 @@
  * bind.c makes it and its communicators, action.c turns a step into what this rank does, packing.c
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
  * does it, identity.c makes single elements, slabs.c keeps scratch; batch.c binds and runs a batch,
- * together.c the exchange in which its tensors go together. */
+ * together.c the exchange in which its tensors go together; strides.c refuses strides that cannot
+ * be meant. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -102,6 +103,13 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to,
  * STATUS is this rank's. */
 weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
                           const weft_plan *plan) WF_NODISCARD;
+
+/* ---- strides.c ---- */
+
+/* Can STRIDES, called NAME by the caller, be those of RANK's shard of SPEC?  NULL can.  WRITTEN:
+ * the shard is a target's. */
+weft_status wf_strides_check(const char *name, const weft_spec *spec, int32_t rank,
+                             const int64_t *strides, bool written) WF_NODISCARD;
 
 /* ---- slabs.c ---- */
 

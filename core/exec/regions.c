@@ -129,7 +129,8 @@ static weft_status add_box(const struct boxes *boxes, const struct piece *const 
         const struct piece *p = box[d];
         r->source_offset += p->a * boxes->a_strides[d];
         r->target_offset += p->b * boxes->b_strides[d];
-        add_dim(r, p->count, p->a_step * boxes->a_strides[d], p->b_step * boxes->b_strides[d]);
+        if (p->count > 1) /* else a stride may be anything, also what cannot be multiplied */
+            add_dim(r, p->count, p->a_step * boxes->a_strides[d], p->b_step * boxes->b_strides[d]);
         add_dim(r, p->length, boxes->a_strides[d], boxes->b_strides[d]);
     }
     return WEFT_OK;

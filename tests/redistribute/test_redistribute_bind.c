@@ -290,8 +290,74 @@ START_TEST(memory_that_cannot_be_meant_is_refused)
 }
 END_TEST
 
+/* Only the last rank's strides are wrong; every rank hears of it. */
+static weft_status bind_wrong_strides(void *argument)
+{
+    static const int64_t wrong[][2] = {{-8, 1}, {INT64_MAX, 1}, {0, 1}};
+    static const char *const why[] = {"strides go forward", "past 2^63 bytes", "of their own"};
+    weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    for (size_t i = 0; i < WF_COUNT(wrong); i++) {
+        weft_bind_options options = {.struct_size = sizeof options};
+        if (weft_rank(context) == RANKS - 1) options.target_strides = wrong[i];
+        EXPECT(weft_plan_bind(plan, weft_world(context), &options, &bound) == WEFT_ERR_INVALID);
+        EXPECT(strstr(weft_last_error(), "target_strides: dimension 0 has 8 elements") != NULL);
+        EXPECT(strstr(weft_last_error(), why[i]) != NULL);
+    }
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(strides_that_cannot_be_meant_are_refused_on_every_rank)
+{
+    on_ranks(bind_wrong_strides);
+}
+END_TEST
+
+/* A row of eight stands for two. */
+static weft_status read_one_row_as_two(void *argument)
+{
+    static const int64_t repeated[] = {0, 1};
+    weft_bind_options options = {.struct_size = sizeof options, .source_strides = repeated};
+    weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
+    weft_context *context = NULL;
+    weft_bound *bound = NULL;
+    float source[8], target[64];
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    for (int j = 0; j < 8; j++)
+        source[j] = (float)(10 * weft_rank(context) + j);
+    for (int packed = 0; packed < 2; packed++) {
+        options.packed = packed == 1;
+        memset(target, 0, sizeof target);
+        WF_TRY(weft_plan_bind(plan, weft_world(context), &options, &bound));
+        WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
+        WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+        WF_TRY(weft_barrier(weft_world(context), NULL));
+        for (int i = 0; i < 64; i++)
+            EXPECT(target[i] == (float)(10 * (i / 16) + i % 8));
+        weft_bound_release(&bound);
+    }
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_source_may_repeat_what_it_has)
+{
+    on_ranks(read_one_row_as_two);
+}
+END_TEST
+
 SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
       ranks_with_different_plans_are_told_so, nobody_waits_for_a_rank_without_memory,
       a_mesh_beyond_the_communicator_is_refused, running_a_bound_plan_allocates_nothing,
       two_communicators_redistribute_at_the_same_time,
-      messages_that_lie_in_the_tensor_are_not_staged, memory_that_cannot_be_meant_is_refused)
+      messages_that_lie_in_the_tensor_are_not_staged, memory_that_cannot_be_meant_is_refused,
+      strides_that_cannot_be_meant_are_refused_on_every_rank, a_source_may_repeat_what_it_has)

@@ -22,7 +22,10 @@ typedef struct weft_bound weft_bound;
 typedef struct weft_bind_options {
     size_t struct_size;
     /* Strides of this rank's shards in memory, in elements, one per dimension; NULL: row-major
-     * without gaps. */
+     * without gaps.  None is negative, and the last element ends before 2^63 bytes.  A source's may
+     * be 0 (one element read as many); a target's may not, and that its elements do not overlap
+     * otherwise is the caller's duty.  Of a dimension with one element, or an empty shard, any
+     * stride will do. */
     const int64_t *source_strides, *target_strides;
     bool in_place; /* SOURCE and TARGET of weft_redistribute may be the same memory */
     bool packed;   /* pack, send, unpack, also where ranks can read each other's memory */
@@ -36,8 +39,8 @@ typedef struct weft_bind_options {
  * or every rank gets the same error.  OPTIONS may be NULL and may differ between ranks, except
  * in_place and packed.  Communicators of the groups that steps need are made on first use and kept
  * with COMM.  The caller releases *OUT, before COMM.
- * WEFT_ERR_INVALID: a mesh has ranks that COMM has not.  WEFT_ERR_MISMATCH, always with
- * WEFT_CHECK=1: ranks have different plans. */
+ * WEFT_ERR_INVALID: a mesh has ranks that COMM has not, or strides cannot be meant.
+ * WEFT_ERR_MISMATCH, always with WEFT_CHECK=1: ranks have different plans. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
