@@ -88,6 +88,18 @@ weft_status wf_cpu_random(void *out, size_t bytes);
 /* Processors this process may use at once, by affinity and by cgroup quota; at least 1. */
 int wf_cpu_processors(void);
 
+/* ---- order ---- */
+
+static inline void wf_cpu_fence(memory_order order)
+{
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+    (void)order;
+    __sync_synchronize(); /* gcc refuses the C11 fence under this sanitizer */
+#else
+    atomic_thread_fence(order);
+#endif
+}
+
 /* ---- the clock ---- */
 
 uint64_t wf_cpu_now(void); /* monotonic nanoseconds */

@@ -20,15 +20,6 @@ struct work {
     int64_t timeout_ns;
 };
 
-static void full_fence(void)
-{
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-    __sync_synchronize(); /* gcc refuses the C11 fence under this sanitizer */
-#else
-    atomic_thread_fence(memory_order_seq_cst);
-#endif
-}
-
 static weft_status check_span(const struct wf_cpu_window *window, const char *name, uint64_t offset,
                               uint64_t bytes)
 {
@@ -226,7 +217,7 @@ static void run_fence(void *argument, struct wf_cpu_error *error)
 {
     (void)argument;
     (void)error;
-    full_fence();
+    wf_cpu_fence(memory_order_seq_cst);
 }
 
 weft_status wf_cpu_symm_fence(void *handle, void *stream)

@@ -43,6 +43,7 @@ weft_status wf_hosts_share(struct wf_cpu_comm *comm, const struct wf_shm_call *c
 
 weft_status wf_hosts_finish(struct wf_cpu_comm *comm)
 {
+    CPU_TRY(wf_shm_confirm(&comm->group, 0));
     wf_shm_done(&comm->group);
     return wf_hosts_leads(comm) ? wf_shm_settle(&comm->group, -1) : WEFT_OK;
 }

@@ -170,6 +170,18 @@ struct wf_shm_waiting {
 };
 weft_status wf_shm_wait_until(struct wf_shm_group *group, const struct wf_shm_waiting *waiting);
 
+/* RANK's board says that it failed: so do we, with its reason. */
+weft_status wf_shm_peer_failed(struct wf_shm_group *group, int32_t rank);
+/* What was read in RANK's own buffers is good only if RANK was in its call all the while.  Called
+ * after reading, and before telling RANK so: a rank that gave up may have overwritten them. */
+static inline weft_status wf_shm_still_there(struct wf_shm_group *group, int32_t rank)
+{
+    wf_cpu_fence(memory_order_acquire); /* the data first, then the state */
+    if (atomic_load_explicit(&group->peers[rank].board->state, memory_order_acquire) != SHM_FAILED)
+        return WEFT_OK;
+    return wf_shm_peer_failed(group, rank);
+}
+
 /* Wait until *WORD, which RANK writes, is at least VALUE. */
 weft_status wf_shm_wait_slow(struct wf_shm_group *group, const _Atomic(uint64_t) *word,
                              uint64_t value, int32_t rank);
@@ -206,9 +218,12 @@ struct wf_shm_share {
  * its place does if peers can reach it; else its first piece is put up. */
 weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *call,
                          const struct wf_shm_share *share);
-/* Wait for RANK to begin it too, and check that it makes the same call. */
+/* Wait for RANK to begin it too, and check that it makes the same call.  If its buffers are to be
+ * read or written, it must not have given up meanwhile. */
 weft_status wf_shm_meet(struct wf_shm_group *group, int32_t rank);
 weft_status wf_shm_meet_all(struct wf_shm_group *group);
+/* wf_shm_still_there for RANK (-1: every rank), all met, where its data is not in the slot. */
+weft_status wf_shm_confirm(struct wf_shm_group *group, int32_t rank);
 /* This rank is done with everybody's memory. */
 void wf_shm_done(struct wf_shm_group *group);
 /* Wait until RANK (-1: every rank) is done with ours, if it is not in the slot. */

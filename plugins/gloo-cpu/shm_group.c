@@ -107,6 +107,8 @@ weft_status wf_shm_fail(struct wf_shm_group *group, weft_status status, const ch
         snprintf(group->board->words, sizeof group->board->words, "%s", text);
         atomic_store(&group->fault.status, status);
         atomic_store(&group->board->state, SHM_FAILED);
+        /* Seen before anything the caller then writes to its buffers (wf_shm_still_there). */
+        wf_cpu_fence(memory_order_seq_cst);
     }
     pthread_mutex_unlock(&group->fault.lock);
     wf_shm_ring_all(group);

@@ -148,6 +148,7 @@ static weft_status read_message(struct wf_shm_group *group, struct wf_shm_transf
         if (head->bytes > 0) memcpy(transfer->buffer, data, head->bytes);
     } else {
         CPU_TRY(wf_shm_read(group, transfer->peer, &head->place, 0, transfer->buffer, head->bytes));
+        CPU_TRY(wf_shm_still_there(group, transfer->peer));
         atomic_store(&line->in->acks[head->ack], head->number);
         wf_shm_ring(group, transfer->peer);
     }

@@ -162,6 +162,7 @@ static weft_status run(struct wf_shm_group *group, const struct move *move)
             wf_shm_drained(group, i);
         }
     }
+    if (move->from >= -1) CPU_TRY(wf_shm_confirm(group, move->from));
     wf_shm_done(group);
     return wf_shm_settle(group, move->share.reader);
 }
@@ -298,6 +299,7 @@ weft_status wf_shm_broadcast(struct wf_shm_group *group, const struct wf_shm_op 
         head = wf_shm_slot(group, op->root)->shift;
         if (!wf_shm_reachable(group, op->recv, bytes)) head = bytes;
         copy(op->recv, 0, wf_shm_sent(group, op->root), head);
+        CPU_TRY(wf_shm_confirm(group, op->root));
         wf_shm_done(group);
         if (head == bytes) return WEFT_OK;
         return wf_shm_wait(group, &group->peers[op->root].board->done, group->number, op->root);

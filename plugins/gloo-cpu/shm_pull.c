@@ -209,6 +209,7 @@ static weft_status run(struct wf_shm_group *group, const struct wf_shm_pull *pul
     for (uint64_t i = 0; i < pull->regions->count; i++)
         CPU_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
                                   : copy_box(group, pull, &pull->regions->boxes[i]));
+    CPU_TRY(wf_shm_confirm(group, -1));
     wf_shm_done(group);
     return wf_shm_settle(group, -1);
 }

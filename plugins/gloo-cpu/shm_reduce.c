@@ -190,6 +190,7 @@ static weft_status reduce_slices(struct wf_shm_group *group, const struct wf_shm
         push_slice(group, op, -1);
     else
         CPU_TRY(all_reduce_in_pieces(group, op));
+    CPU_TRY(wf_shm_confirm(group, -1));
     wf_shm_done(group);
     return wf_shm_settle(group, -1);
 }
@@ -244,6 +245,7 @@ weft_status wf_shm_reduce(struct wf_shm_group *group, const struct wf_shm_op *op
         push_slice(group, op, op->root);
     else
         CPU_TRY(reduce_at_root(group, op, &share));
+    if (together || root) CPU_TRY(wf_shm_confirm(group, -1));
     wf_shm_done(group);
     return wf_shm_settle(group, -1);
 }
@@ -318,6 +320,7 @@ weft_status wf_shm_reduce_scatter(struct wf_shm_group *group, const struct wf_sh
     CPU_TRY(wf_shm_begin(group, &call, &share));
     CPU_TRY(wf_shm_meet_all(group));
     CPU_TRY(reduce_part(group, op, &share));
+    CPU_TRY(wf_shm_confirm(group, -1));
     wf_shm_done(group);
     return wf_shm_settle(group, -1);
 }

@@ -105,13 +105,24 @@ weft_status wf_shm_meet(struct wf_shm_group *group, int32_t rank)
     if (rank == group->rank) return WEFT_OK;
     CPU_TRY(wf_shm_wait(group, &slot->number, group->number, rank));
     if (slot->call.where == SHM_IN_PIECES) group->in_pieces = true;
-    return wf_shm_check(group, rank, &wf_shm_slot(group, group->rank)->call, &slot->call);
+    CPU_TRY(wf_shm_check(group, rank, &wf_shm_slot(group, group->rank)->call, &slot->call));
+    return slot->call.where < SHM_BY_REFERENCE ? WEFT_OK : wf_shm_still_there(group, rank);
 }
 
 weft_status wf_shm_meet_all(struct wf_shm_group *group)
 {
     for (int32_t i = 1; i < group->size; i++)
         CPU_TRY(wf_shm_meet(group, (group->rank + i) % group->size));
+    return WEFT_OK;
+}
+
+weft_status wf_shm_confirm(struct wf_shm_group *group, int32_t rank)
+{
+    int32_t first = rank < 0 ? 0 : rank, last = rank < 0 ? group->size - 1 : rank;
+
+    for (int32_t p = first; p <= last; p++)
+        if (p != group->rank && wf_shm_slot(group, p)->call.where >= SHM_BY_REFERENCE)
+            CPU_TRY(wf_shm_still_there(group, p));
     return WEFT_OK;
 }
 

@@ -82,6 +82,16 @@ static void sleep_on_bell(struct wf_shm_group *group, const struct wf_shm_waitin
     atomic_fetch_sub(&board->sleepers, 1);
 }
 
+weft_status wf_shm_peer_failed(struct wf_shm_group *group, int32_t rank)
+{
+    const struct wf_shm_board *board = group->peers[rank].board;
+    char name[64];
+
+    wf_shm_name(group, rank, name, sizeof name);
+    return wf_shm_fail(group, board->cause == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,
+                       "%s failed: %.*s", name, (int)sizeof board->words, board->words);
+}
+
 /* The rank waited for will not come: say why.  WEFT_OK while it still may, and when what we wait
  * for came just before it went. */
 static weft_status look_at_peer(struct wf_shm_group *group, const struct wf_shm_waiting *waiting,
@@ -99,9 +109,7 @@ static weft_status look_at_peer(struct wf_shm_group *group, const struct wf_shm_
     wf_shm_name(group, rank, name, sizeof name);
     if (gone) return wf_shm_fail(group, WEFT_ERR_PEER, "%s: %s is gone", doing, name);
     if (state == SHM_LEFT) return wf_shm_fail(group, WEFT_ERR_PEER, "%s: %s has left", doing, name);
-    return wf_shm_fail(group,
-                       peer->board->cause == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,
-                       "%s failed: %.*s", name, (int)sizeof peer->board->words, peer->board->words);
+    return wf_shm_peer_failed(group, rank);
 }
 
 static weft_status look_around(struct wf_shm_group *group, const struct wf_shm_waiting *waiting,
