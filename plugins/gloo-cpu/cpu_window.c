@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct entry {
-    int32_t status; /* of allocating, or UNSUPPORTED for memory that cannot be shared */
+    int32_t status; /* of allocating or of check_memory */
     uint32_t signals;
     uint64_t bytes;
     struct wf_shm_place memory, pad;
@@ -41,6 +41,10 @@ static weft_status judge(struct wf_cpu_comm *comm, const struct entry *all)
             return wf_cpu_fail(WEFT_ERR_UNSUPPORTED,
                                "window: the memory of rank %d was not allocated here",
                                (int)group->peers[p].name);
+        else if (all[p].status == WEFT_ERR_INVALID)
+            return wf_cpu_fail(WEFT_ERR_INVALID,
+                               "window: the memory of rank %d ends before its %llu bytes do",
+                               (int)group->peers[p].name, (unsigned long long)all[p].bytes);
         else if (all[p].status != WEFT_OK)
             return wf_cpu_fail(all[p].status, "window: rank %d has no %llu bytes of shared memory",
                                (int)group->peers[p].name, (unsigned long long)all[p].bytes);
@@ -113,6 +117,18 @@ static weft_status new_window(struct wf_cpu_comm *comm, uint64_t bytes, uint32_t
     return WEFT_OK;
 }
 
+/* UNSUPPORTED for memory that cannot be shared, INVALID for more than was allocated. */
+static weft_status check_memory(struct wf_cpu_comm *comm, const void *memory, uint64_t bytes)
+{
+    struct wf_cpu_allocation found;
+
+    if (!wf_cpu_heap_find(&comm->device->heap, memory, &found))
+        return comm->group.one_process ? WEFT_OK : WEFT_ERR_UNSUPPORTED;
+    if (bytes > found.bytes - (uint64_t)((const uint8_t *)memory - (uint8_t *)found.base))
+        return WEFT_ERR_INVALID;
+    return WEFT_OK;
+}
+
 static weft_status create(struct wf_cpu_comm *comm, void *memory, uint64_t bytes, uint32_t signals,
                           struct wf_cpu_window **out)
 {
@@ -124,10 +140,8 @@ static weft_status create(struct wf_cpu_comm *comm, void *memory, uint64_t bytes
     CPU_TRY(new_window(comm, bytes, signals, &window));
     window->memory = memory;
     window->registered = memory != NULL;
-    if (window->registered && !comm->group.one_process &&
-        !wf_cpu_heap_holds(&comm->device->heap, memory, bytes))
-        mine.status = WEFT_ERR_UNSUPPORTED;
-    if (!window->registered) mine.status = take(window, bytes, &window->memory);
+    mine.status = window->registered ? check_memory(comm, memory, bytes)
+                                     : take(window, bytes, &window->memory);
     if (mine.status == WEFT_OK) mine.status = take(window, (uint64_t)signals * 8, &pad);
     window->pad = pad;
     mine.memory = place_of(comm, window->memory);

@@ -269,6 +269,38 @@ START_TEST(windows_of_different_sizes_are_refused_everywhere)
 }
 END_TEST
 
-SUITE(cpu_symm, whoever_sees_the_signal_sees_the_data, puts_arrive_in_order_across_a_fence,
-      of_two_crossing_puts_at_least_one_is_seen, adds_add_up_and_barriers_hold,
-      streams_and_registered_memory_work_alike, windows_of_different_sizes_are_refused_everywhere)
+/* ---- registering ---- */
+
+static void register_too_much(struct rank *rank)
+{
+    const weft_symm_table *symm = rank->plugin->symm;
+    void *memory, *window = NULL;
+
+    RANK_OK(rank->plugin->device->allocate(rank->device, 8192, WEFT_MEMORY_DEVICE, &memory));
+    RANK_CHECK(symm->window_register(rank->comm, memory, 1 << 20, 1, &window) == WEFT_ERR_INVALID);
+    RANK_CHECK(strstr(ranks_error(), "ends before its 1048576 bytes do") != NULL);
+    RANK_CHECK(symm->window_register(rank->comm, (char *)memory + 4096, 8192, 1, &window) ==
+               WEFT_ERR_INVALID);
+    RANK_CHECK(window == NULL);
+    RANK_OK(symm->window_register(rank->comm, (char *)memory + 4096, 4096, 1, &window));
+    RANK_OK(symm->window_destroy(window));
+    RANK_OK(rank->plugin->device->free(rank->device, memory));
+}
+
+START_TEST(no_more_can_be_registered_than_was_allocated)
+{
+    for (int threads = 0; threads < 2; threads++) {
+        struct ranks_options options = {.size = 2,
+                                        .threads = threads != 0,
+                                        .timeout_ns = 20 * SECOND,
+                                        .body = register_too_much};
+
+        ck_assert_int_eq(ranks_run(&options), 0);
+    }
+}
+END_TEST
+
+SUITE(cpu_symm, no_more_can_be_registered_than_was_allocated, whoever_sees_the_signal_sees_the_data,
+      puts_arrive_in_order_across_a_fence, of_two_crossing_puts_at_least_one_is_seen,
+      adds_add_up_and_barriers_hold, streams_and_registered_memory_work_alike,
+      windows_of_different_sizes_are_refused_everywhere)
