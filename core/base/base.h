@@ -173,7 +173,8 @@ bool wf_scan_end(const struct wf_scan *scan);
 bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length);
 /* Take decimal digits.  Errors: no digit here, or beyond 2^63 - 1; WHAT names the thing wanted. */
 weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out) WF_NODISCARD;
-/* WEFT_ERR_PARSE: `mesh "2xx4", position 3: expected ...`.  KIND names the grammar. */
+/* WEFT_ERR_PARSE: `mesh "2xx4", position 3: expected ...`.  KIND names the grammar.  Of several
+ * lines only the one in question is quoted, with its number. */
 weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
     WF_PRINTF(3, 4);
 /* The same without ", found 'x'": for what reads well but cannot be meant. */

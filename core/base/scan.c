@@ -75,14 +75,36 @@ weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out)
     return WEFT_OK;
 }
 
+/* The line SCAN is at, as it can be printed; *FIRST is where it begins.  Returns its number. */
+static size_t quote_line(const struct wf_scan *scan, char *out, size_t bytes, size_t *first)
+{
+    size_t line = 1, begin = 0, length = 0;
+
+    for (size_t i = 0; i < scan->at; i++)
+        if (scan->text[i] == '\n') {
+            line++;
+            begin = i + 1;
+        }
+    for (char c; length + 1 < bytes; length++) {
+        c = scan->text[begin + length];
+        if (c == '\0' || c == '\n' || c == '\r') break;
+        out[length] = (unsigned char)c < 0x20 || c == 0x7f ? '?' : c;
+    }
+    out[length] = '\0';
+    *first = begin;
+    return line;
+}
+
 static weft_status complain(const struct wf_scan *scan, const char *kind, const char *found,
                             const char *format, va_list args)
 {
-    char reason[512];
+    char reason[512], quoted[201], where[32] = "";
+    size_t first, line = quote_line(scan, quoted, sizeof quoted, &first);
 
+    if (line > 1) snprintf(where, sizeof where, "line %zu ", line);
     vsnprintf(reason, sizeof reason, format, args);
-    return wf_fail(WEFT_ERR_PARSE, "%s%s\"%.200s\", position %zu: %s%s", kind != NULL ? kind : "",
-                   kind != NULL ? " " : "", scan->text, scan->at + 1, reason, found);
+    return wf_fail(WEFT_ERR_PARSE, "%s%s%s\"%s\", position %zu: %s%s", kind != NULL ? kind : "",
+                   kind != NULL ? " " : "", where, quoted, scan->at - first + 1, reason, found);
 }
 
 weft_status wf_scan_refuse(const struct wf_scan *scan, const char *kind, const char *format, ...)

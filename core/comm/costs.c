@@ -5,29 +5,66 @@
 #include "comm.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 1 << 20 }; /* of a file; a table has some hundreds */
+
+/* Devices and pipes never end, or make us wait: only regular files are read. */
+static weft_status open_table(const char *name, int *out)
+{
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat about;
+
+    if (fd < 0)
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "%s is no built-in cost table (default, cpu, dtensor) and no file: %s", name,
+                       strerror(errno));
+    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+        close(fd);
+        return wf_fail(WEFT_ERR_INVALID, "%s is no regular file, as a cost table must be", name);
+    }
+    *out = fd;
+    return WEFT_OK;
+}
+
+static weft_status read_table(const char *name, int fd, struct wf_text *out)
+{
+    char block[4096];
+    size_t bytes = 0;
+    ssize_t got;
+
+    while ((got = read(fd, block, sizeof block)) != 0) {
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", name, strerror(errno));
+        bytes += (size_t)got;
+        if (bytes > MOST_BYTES)
+            return wf_fail(WEFT_ERR_INVALID, "%s has more than %d bytes: no cost table", name,
+                           MOST_BYTES);
+        if (memchr(block, '\0', (size_t)got) != NULL)
+            return wf_fail(WEFT_ERR_PARSE, "%s has bytes that are no text: no cost table", name);
+        wf_text_append(out, block, (size_t)got);
+    }
+    return wf_text_status(out);
+}
 
 weft_status wf_costs_read(const char *name, weft_cost_table **out)
 {
     struct wf_text text = {0};
-    char block[4096];
-    size_t got;
     weft_status status;
-    FILE *file;
+    int fd = -1;
 
     if (weft_cost_table_find(name, out) == WEFT_OK) return WEFT_OK;
-    file = fopen(name, "r");
-    if (file == NULL)
-        return wf_fail(WEFT_ERR_NOT_FOUND,
-                       "%s is no built-in cost table (default, cpu, dtensor) and no file: %s", name,
-                       strerror(errno));
-    while ((got = fread(block, 1, sizeof block, file)) > 0)
-        wf_text_append(&text, block, got);
-    fclose(file);
-    status = wf_text_status(&text);
-    if (status == WEFT_OK) status = weft_cost_table_parse(text.data != NULL ? text.data : "", out);
-    if (status != WEFT_OK) status = wf_fail_context(status, "%s", name);
+    WF_TRY(open_table(name, &fd));
+    status = read_table(name, fd, &text);
+    close(fd);
+    if (status == WEFT_OK) {
+        status = weft_cost_table_parse(text.data != NULL ? text.data : "", out);
+        if (status != WEFT_OK) status = wf_fail_context(status, "%s", name);
+    }
     wf_text_free(&text);
     return status;
 }

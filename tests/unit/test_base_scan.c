@@ -87,6 +87,20 @@ START_TEST(failures_name_the_place_counting_from_one)
 }
 END_TEST
 
+START_TEST(of_several_lines_only_the_one_in_question_is_quoted)
+{
+    struct wf_scan scan = {"one 1\ntwo\t2 x\r\nthree 3\n", 12};
+
+    ck_assert_int_eq(wf_scan_fail(&scan, "table", "expected the line's end"), WEFT_ERR_PARSE);
+    ck_assert_str_eq(weft_last_error(),
+                     "table line 2 \"two?2 x\", position 7: expected the line's end, found 'x'");
+    scan.at = 0;
+    ck_assert_int_eq(wf_scan_fail(&scan, "table", "expected a number"), WEFT_ERR_PARSE);
+    ck_assert_str_eq(weft_last_error(),
+                     "table \"one 1\", position 1: expected a number, found 'o'");
+}
+END_TEST
+
 START_TEST(a_missing_number_says_what_was_wanted)
 {
     struct wf_scan scan = {"x4", 0};
@@ -100,4 +114,5 @@ END_TEST
 
 SUITE(base_scan, a_small_grammar_is_taken_apart, what_is_not_there_is_not_taken,
       the_end_is_never_passed, integers_reach_their_limit_and_no_further,
-      failures_name_the_place_counting_from_one, a_missing_number_says_what_was_wanted)
+      failures_name_the_place_counting_from_one,
+      of_several_lines_only_the_one_in_question_is_quoted, a_missing_number_says_what_was_wanted)
