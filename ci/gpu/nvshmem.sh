@@ -66,7 +66,7 @@ nvshmem_parts()
     for n in 2 4; do
         gpu_part "nvshmem_rate_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_rate "$(board)"
     done
-    gpu_part nvshmem_beside_nccl 60 "${self[@]}" symm_beside_nccl 2
+    gpu_part nvshmem_beside_nccl 40 "${self[@]}" symm_beside_nccl 2
     start_mps # what was cut off may leave the daemon unwell
     gpu_part nvshmem_against_nccl 100 "${self[@]}" against_nccl 4
     for n in 1 2 4; do
