@@ -221,6 +221,24 @@ static int print(const struct cli_command *command, const struct answer *answer,
     return cli_print(command, stdout, &text);
 }
 
+/* There is one answer, in one form. */
+static bool asks_for_one_form(const struct cli_command *command, const struct cli_args *args)
+{
+    static const char *const forms[] = {"json", "dot", "svg"};
+    const char *first = NULL;
+
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        if (!cli_has(command, args, forms[i])) continue;
+        if (first != NULL) {
+            fprintf(stderr, "weft %s: --%s and --%s are two forms of the answer; ask for one\n",
+                    command->name, first, forms[i]);
+            return false;
+        }
+        first = forms[i];
+    }
+    return true;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct answer answer = {0};
@@ -229,6 +247,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (!asks_for_one_form(command, &args)) return CLI_USAGE;
     if (!request_read(command, &args, &request, &exit_code)) return exit_code;
     if (find(&request, &answer) != WEFT_OK)
         exit_code = cli_fail(command);

@@ -1,7 +1,7 @@
 /* dot.c - plans as DOT graphs. */
 #include "drawing.h"
 
-#include "shard/shard.h"
+#include "plan/plan.h"
 
 static void add_node(const weft_spec *spec, uint32_t number, struct wf_text *out)
 {
@@ -15,18 +15,19 @@ static void add_node(const weft_spec *spec, uint32_t number, struct wf_text *out
 void plan_add_dot(const weft_plan *plan, struct wf_text *out)
 {
     weft_plan_info info;
-    weft_step_info step;
 
     weft_plan_get(plan, &info);
     wf_text_add(out, "digraph plan {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n");
     add_node(info.from, 0, out);
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
-        add_node(step.to, i + 1, out);
-        wf_text_add(out, "  layout%u -> layout%u [label=\"%s\\n", i, i + 1,
-                    weft_step_name(step.kind));
-        wf_text_bytes(out, step.bytes_received);
-        wf_text_add(out, ", ");
-        wf_text_time(out, step.cost_ns);
+    for (uint32_t i = 0; i < info.steps; i++) {
+        const struct wf_step *step = &plan->steps[i];
+        add_node(step->to, i + 1, out);
+        wf_text_add(out, "  layout%u -> layout%u [label=\"", i, i + 1);
+        wf_step_add_name(step, out);
+        wf_text_add(out, "\\n");
+        wf_step_add_travel(step, out);
+        wf_text_add(out, "; ");
+        wf_text_time(out, step->cost_ns);
         wf_text_add(out, "\"];\n");
     }
     wf_text_add(out, "}\n");

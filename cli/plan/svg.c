@@ -2,6 +2,7 @@
 #include "drawing.h"
 
 #include "layout/picture.h"
+#include "plan/plan.h"
 
 enum {
     WIDTH = 560,
@@ -62,7 +63,7 @@ static void add_card(const weft_spec *spec, int top, struct wf_text *out)
     wf_text_add(out, "</text>\n");
 }
 
-static void add_step(const weft_step_info *step, int top, struct wf_text *out)
+static void add_step(const struct wf_step *step, int top, struct wf_text *out)
 {
     int x = MARGIN + 12 + GRID / 2;
 
@@ -70,11 +71,11 @@ static void add_step(const weft_step_info *step, int top, struct wf_text *out)
                 "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#0b4f9e\" "
                 "stroke-width=\"2\"/>\n<path d=\"M%d %d l-6 -10 h12 z\" fill=\"#0b4f9e\"/>\n",
                 x, top + 6, x, top + GAP - 12, x, top + GAP - 4);
-    wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"step\">%s</text>\n", MARGIN + GRID + 32,
-                top + 28, weft_step_name(step->kind));
-    wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">each rank receives ",
-                MARGIN + GRID + 32, top + 47);
-    wf_text_bytes(out, step->bytes_received);
+    wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"step\">", MARGIN + GRID + 32, top + 28);
+    wf_step_add_name(step, out);
+    wf_text_add(out, "</text>\n<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN + GRID + 32,
+                top + 47);
+    wf_step_add_travel(step, out);
     wf_text_add(out, "; ");
     wf_text_time(out, step->cost_ns);
     wf_text_add(out, "</text>\n");
@@ -83,7 +84,6 @@ static void add_step(const weft_step_info *step, int top, struct wf_text *out)
 void plan_add_svg(const weft_plan *plan, struct wf_text *out)
 {
     weft_plan_info info;
-    weft_step_info step;
     int height, top = MARGIN;
 
     weft_plan_get(plan, &info);
@@ -94,10 +94,10 @@ void plan_add_svg(const weft_plan *plan, struct wf_text *out)
         "viewBox=\"0 0 %d %d\">\n%s<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
         WIDTH, height, WIDTH, height, style);
     add_card(info.from, top, out);
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
-        add_step(&step, top + CARD, out);
+    for (uint32_t i = 0; i < info.steps; i++) {
+        add_step(&plan->steps[i], top + CARD, out);
         top += CARD + GAP;
-        add_card(step.to, top, out);
+        add_card(plan->steps[i].to, top, out);
     }
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN, top + CARD + FOOT);
     if (info.steps == 0) wf_text_add(out, "nothing to do; ");

@@ -23,18 +23,17 @@ static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
     }
 }
 
-static void add_received(struct wf_text *out, const struct wf_step *step)
+void wf_step_add_travel(const struct wf_step *step, struct wf_text *out)
 {
     if (step->received > 0) {
-        wf_text_add(out, ": each rank receives ");
+        wf_text_add(out, "each rank receives ");
         wf_text_bytes(out, step->received);
     } else {
-        wf_text_add(out, ": nothing travels");
+        wf_text_add(out, "nothing travels");
     }
-    wf_text_add(out, "   ");
 }
 
-static void add_step(struct wf_text *out, const struct wf_step *step)
+void wf_step_add_name(const struct wf_step *step, struct wf_text *out)
 {
     wf_text_add(out, "%s ", weft_step_name(step->kind));
     if (step->axes != 0) {
@@ -43,6 +42,18 @@ static void add_step(struct wf_text *out, const struct wf_step *step)
     } else {
         wf_text_add(out, "between the meshes");
     }
+}
+
+static void add_received(struct wf_text *out, const struct wf_step *step)
+{
+    wf_text_add(out, ": ");
+    wf_step_add_travel(step, out);
+    wf_text_add(out, "   ");
+}
+
+static void add_step(struct wf_text *out, const struct wf_step *step)
+{
+    wf_step_add_name(step, out);
     add_received(out, step);
     wf_placements_add_text(step->from->layout.placements, step->from->layout.mesh->axes, out);
     wf_text_add(out, " -> ");
