@@ -68,6 +68,22 @@ static weft_status end(struct crew *crew, weft_status status)
     return status;
 }
 
+/* Does TEXT begin with "rank 3: "? */
+static bool names_a_rank(const char *text)
+{
+    size_t digits;
+
+    if (strncmp(text, "rank ", 5) != 0) return false;
+    digits = strspn(text + 5, "0123456789");
+    return digits > 0 && text[5 + digits] == ':';
+}
+
+weft_status crew_fail(weft_status status, int32_t rank, const char *text, size_t length)
+{
+    if (names_a_rank(text)) return wf_fail(status, "%.*s", (int)length, text);
+    return wf_fail(status, "rank %d: %.*s", (int)rank, (int)length, text);
+}
+
 weft_status crew_run(int32_t size, const char *backend, crew_rank *rank, crew_listener *listen,
                      void *self)
 {

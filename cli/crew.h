@@ -17,4 +17,8 @@ typedef weft_status crew_listener(void *self, int fd);
 weft_status crew_run(int32_t size, const char *backend, crew_rank *rank, crew_listener *listen,
                      void *self);
 
+/* The failure that RANK told of in TEXT, which need not end within LENGTH.  It may name the rank
+ * that failed first, another. */
+weft_status crew_fail(weft_status status, int32_t rank, const char *text, size_t length);
+
 #endif

@@ -92,8 +92,7 @@ static weft_status collect(void *self, int fd)
         if (got != (ssize_t)sizeof message)
             return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
         if (message.status != WEFT_OK)
-            return wf_fail(message.status, "rank %d: %.*s", (int)message.rank,
-                           (int)sizeof message.text, message.text);
+            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
         memcpy(request->text, message.text, sizeof request->text);
     }
     return WEFT_OK;
