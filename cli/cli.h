@@ -14,7 +14,7 @@ enum cli_exit {
     CLI_USAGE = 2 /* the command line itself is wrong */
 };
 
-/* One option of a command: `--json` takes no value, `--ranks N` does. */
+/* One option of a command: `--json` takes no value, `--ranks N` does; of one letter, `-n N`. */
 struct cli_option {
     const char *name;  /* without the dashes */
     const char *value; /* "N", or NULL for a switch */
@@ -51,6 +51,16 @@ bool cli_has(const struct cli_command *command, const struct cli_args *args, con
 bool cli_int(const struct cli_command *command, const struct cli_args *args, const char *name,
              int64_t least, int64_t most, int64_t fallback, int64_t *out);
 
+/* Option NAME as a size in bytes: "65536", "64K", "64KiB"; FALLBACK if absent.  False after a
+ * complaint. */
+bool cli_size(const struct cli_command *command, const struct cli_args *args, const char *name,
+              int64_t fallback, int64_t *out);
+/* Such a size, at least 1, at the beginning of TEXT.  The length taken, or 0. */
+size_t cli_scan_size(const char *text, int64_t *out);
+
+/* What stands before an option's NAME: "-" for one letter, else "--". */
+const char *cli_dashes(const char *name);
+
 /* Print the thread's last error for COMMAND and return CLI_NO. */
 int cli_fail(const struct cli_command *command);
 
@@ -64,5 +74,10 @@ const char *cli_colour(FILE *file, enum cli_colour colour);
 /* Every command of the tool, in the order of commands.def. */
 extern const struct cli_command *const cli_commands[];
 extern const size_t cli_command_count;
+
+/* Every benchmark, in the order of benches.def: a command named "bench WHAT". */
+extern const struct cli_command *const cli_benches[];
+extern const size_t cli_bench_count;
+const char *cli_bench_what(const struct cli_command *bench);
 
 #endif

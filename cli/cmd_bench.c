@@ -10,13 +10,14 @@
 #include "bench/benches.def"
 #undef BENCH
 
-static const struct cli_command *const benches[] = {
+const struct cli_command *const cli_benches[] = {
 #define BENCH(name) &bench_##name,
 #include "bench/benches.def"
 #undef BENCH
 };
+const size_t cli_bench_count = WF_COUNT(cli_benches);
 
-static const char *short_name(const struct cli_command *bench)
+const char *cli_bench_what(const struct cli_command *bench)
 {
     return strchr(bench->name, ' ') + 1;
 }
@@ -25,20 +26,20 @@ static void print_help(const struct cli_command *command, FILE *file)
 {
     fprintf(file, "weft %s - %s\n\nusage: weft %s %s\n\n", command->name, command->summary,
             command->name, command->arguments);
-    for (size_t i = 0; i < WF_COUNT(benches); i++)
-        fprintf(file, "  %-14s %s\n", short_name(benches[i]), benches[i]->summary);
+    for (size_t i = 0; i < WF_COUNT(cli_benches); i++)
+        fprintf(file, "  %-14s %s\n", cli_bench_what(cli_benches[i]), cli_benches[i]->summary);
     fprintf(file, "\n`weft %s WHAT --help` shows a benchmark's options.\n\nexample:\n  %s\n",
             command->name, command->example);
 }
 
 static int unknown_bench(const struct cli_command *command, const char *name)
 {
-    const char *names[WF_COUNT(benches)];
+    const char *names[WF_COUNT(cli_benches)];
     int nearest;
 
-    for (size_t i = 0; i < WF_COUNT(benches); i++)
-        names[i] = short_name(benches[i]);
-    nearest = wf_nearest(name, names, WF_COUNT(benches));
+    for (size_t i = 0; i < WF_COUNT(cli_benches); i++)
+        names[i] = cli_bench_what(cli_benches[i]);
+    nearest = wf_nearest(name, names, WF_COUNT(cli_benches));
     fprintf(stderr, "weft %s: there is no benchmark \"%s\"", command->name, name);
     if (nearest >= 0) fprintf(stderr, "; did you mean \"%s\"?", names[nearest]);
     fprintf(stderr, "\n`weft %s --help` lists them.\n", command->name);
@@ -51,9 +52,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
         print_help(command, argc < 2 ? stderr : stdout);
         return argc < 2 ? CLI_USAGE : CLI_OK;
     }
-    for (size_t i = 0; i < WF_COUNT(benches); i++)
-        if (strcmp(argv[1], short_name(benches[i])) == 0)
-            return benches[i]->run(benches[i], argc - 1, argv + 1);
+    for (size_t i = 0; i < WF_COUNT(cli_benches); i++)
+        if (strcmp(argv[1], cli_bench_what(cli_benches[i])) == 0)
+            return cli_benches[i]->run(cli_benches[i], argc - 1, argv + 1);
     return unknown_bench(command, argv[1]);
 }
 

@@ -41,6 +41,12 @@ static void add_argument_choices(struct wf_text *out, const struct cli_command *
     }
 }
 
+/* Is COMMAND followed by the name of a benchmark, with options of its own? */
+static bool has_benchmarks(const struct cli_command *command)
+{
+    return strcmp(command->name, "bench") == 0;
+}
+
 static bool names_a_file(const char *value)
 {
     static const char *const words[] = {"FILE", "PATH", "DIRECTORY", "FOLDER"};
@@ -52,11 +58,20 @@ static bool names_a_file(const char *value)
 
 /* ---- bash ---- */
 
+/* COMMAND as one word: "bench coll" is bench.coll. */
+static void add_bash_name(struct wf_text *out, const struct cli_command *command)
+{
+    for (const char *c = command->name; *c != '\0'; c++)
+        wf_text_char(out, *c == ' ' ? '.' : *c);
+}
+
 static void add_bash_values(struct wf_text *out, const struct cli_command *command)
 {
     for (const struct cli_option *o = command->options; o->name != NULL; o++) {
         if (o->value == NULL) continue;
-        wf_text_add(out, "    %s/--%s) ", command->name, o->name);
+        wf_text_add(out, "    ");
+        add_bash_name(out, command);
+        wf_text_add(out, "/%s%s) ", cli_dashes(o->name), o->name);
         if (is_choice(o->value, strlen(o->value))) {
             wf_text_add(out, "offers=\"");
             add_choice(out, o->value, strlen(o->value));
@@ -71,28 +86,42 @@ static void add_bash_values(struct wf_text *out, const struct cli_command *comma
 
 static void add_bash_command(struct wf_text *out, const struct cli_command *command)
 {
-    wf_text_add(out, "    %s/*) offers=\"", command->name);
+    wf_text_add(out, "    ");
+    add_bash_name(out, command);
+    wf_text_add(out, "/*) offers=\"");
     add_argument_choices(out, command);
+    for (size_t i = 0; has_benchmarks(command) && i < cli_bench_count; i++)
+        wf_text_add(out, "%s ", cli_bench_what(cli_benches[i]));
     for (const struct cli_option *o = command->options; o->name != NULL; o++)
-        wf_text_add(out, "--%s ", o->name);
+        wf_text_add(out, "%s%s ", cli_dashes(o->name), o->name);
     wf_text_add(out, "--help\" ;;\n");
+}
+
+static void add_bash_cases(struct wf_text *out, const struct cli_command *const *commands,
+                           size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        add_bash_values(out, commands[i]);
+    for (size_t i = 0; i < count; i++)
+        add_bash_command(out, commands[i]);
 }
 
 static void add_bash(struct wf_text *out)
 {
     wf_text_add(out, "# bash completion of weft, as written by `weft completion bash`.\n"
                      "_weft()\n{\n"
-                     "    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} offers\n"
+                     "    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} offers=\n"
                      "    if ((COMP_CWORD == 1)); then command=weft; fi\n"
+                     "    if ((COMP_CWORD > 2)) && [[ $command == bench ]]; then\n"
+                     "        command=bench.${COMP_WORDS[2]}\n"
+                     "    fi\n"
                      "    case $command/${COMP_WORDS[COMP_CWORD - 1]} in\n"
                      "    weft/*) offers=\"");
     for (size_t i = 0; i < cli_command_count; i++)
         wf_text_add(out, "%s ", cli_commands[i]->name);
     wf_text_add(out, "--help --version\" ;;\n");
-    for (size_t i = 0; i < cli_command_count; i++)
-        add_bash_values(out, cli_commands[i]);
-    for (size_t i = 0; i < cli_command_count; i++)
-        add_bash_command(out, cli_commands[i]);
+    add_bash_cases(out, cli_commands, cli_command_count);
+    add_bash_cases(out, cli_benches, cli_bench_count);
     wf_text_add(out, "    esac\n"
                      "    mapfile -t COMPREPLY < <(compgen -W \"$offers\" -- \"$word\")\n"
                      "}\n"
@@ -116,7 +145,10 @@ static void add_zsh_text(struct wf_text *out, const char *text)
 
 static void add_zsh_option(struct wf_text *out, const struct cli_option *option)
 {
-    wf_text_add(out, " \\\n      '--%s%s[", option->name, option->value != NULL ? "=" : "");
+    const char *dashes = cli_dashes(option->name);
+    bool joins = option->value != NULL && strcmp(dashes, "--") == 0; /* --ranks=2, but -n 2 */
+
+    wf_text_add(out, " \\\n      '%s%s%s[", dashes, option->name, joins ? "=" : "");
     add_zsh_text(out, option->help);
     wf_text_char(out, ']');
     if (option->value != NULL) {
@@ -134,12 +166,13 @@ static void add_zsh_option(struct wf_text *out, const struct cli_option *option)
     wf_text_char(out, '\'');
 }
 
-static void add_zsh_command(struct wf_text *out, const struct cli_command *command)
+static void add_zsh_command(struct wf_text *out, const struct cli_command *command,
+                            const char *name)
 {
     static const struct cli_option help = {"help", NULL, "this page"};
     struct wf_text choices = {0};
 
-    wf_text_add(out, "  %s)\n    _arguments", command->name);
+    wf_text_add(out, "  %s)\n    _arguments", name);
     for (const struct cli_option *o = command->options; o->name != NULL; o++)
         add_zsh_option(out, o);
     add_zsh_option(out, &help);
@@ -152,32 +185,49 @@ static void add_zsh_command(struct wf_text *out, const struct cli_command *comma
     wf_text_free(&choices);
 }
 
+static const char *last_word(const struct cli_command *command)
+{
+    const char *blank = strrchr(command->name, ' ');
+
+    return blank != NULL ? blank + 1 : command->name;
+}
+
+/* A function that completes one of COMMANDS, each of them a KIND, and what comes after it. */
+static void add_zsh_function(struct wf_text *out, const char *function, const char *kind,
+                             const struct cli_command *const *commands, size_t count)
+{
+    wf_text_add(out, "%s() {\n  local -a commands\n  commands=(\n", function);
+    for (size_t i = 0; i < count; i++) {
+        wf_text_add(out, "    '%s:", last_word(commands[i]));
+        add_zsh_text(out, commands[i]->summary);
+        wf_text_add(out, "'\n");
+    }
+    wf_text_add(out,
+                "  )\n"
+                "  if ((CURRENT == 2)); then\n"
+                "    _describe %s commands\n"
+                "    return\n"
+                "  fi\n"
+                "  shift words\n"
+                "  ((CURRENT--))\n"
+                "  case $words[1] in\n",
+                kind);
+    for (size_t i = 0; i < count; i++)
+        if (has_benchmarks(commands[i]))
+            wf_text_add(out, "  bench) _weft_bench ;;\n");
+        else
+            add_zsh_command(out, commands[i], last_word(commands[i]));
+    wf_text_add(out, "  esac\n}\n");
+}
+
 static void add_zsh(struct wf_text *out)
 {
     wf_text_add(out, "#compdef weft\n"
-                     "# zsh completion of weft, as written by `weft completion zsh`.\n"
-                     "_weft() {\n"
-                     "  local -a commands\n"
-                     "  commands=(\n");
-    for (size_t i = 0; i < cli_command_count; i++) {
-        wf_text_add(out, "    '%s:", cli_commands[i]->name);
-        add_zsh_text(out, cli_commands[i]->summary);
-        wf_text_add(out, "'\n");
-    }
-    wf_text_add(out, "  )\n"
-                     "  if ((CURRENT == 2)); then\n"
-                     "    _describe command commands\n"
-                     "    return\n"
-                     "  fi\n"
-                     "  shift words\n"
-                     "  ((CURRENT--))\n"
-                     "  case $words[1] in\n");
-    for (size_t i = 0; i < cli_command_count; i++)
-        add_zsh_command(out, cli_commands[i]);
+                     "# zsh completion of weft, as written by `weft completion zsh`.\n");
+    add_zsh_function(out, "_weft_bench", "benchmark", cli_benches, cli_bench_count);
+    add_zsh_function(out, "_weft", "command", cli_commands, cli_command_count);
     wf_text_add(
-        out, "  esac\n"
-             "}\n"
-             "if [[ $funcstack[1] == _weft ]]; then _weft \"$@\"; else compdef _weft weft; fi\n");
+        out, "if [[ $funcstack[1] == _weft ]]; then _weft \"$@\"; else compdef _weft weft; fi\n");
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)

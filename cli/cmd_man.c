@@ -38,7 +38,8 @@ static void add_sentence(struct wf_text *out, const char *text)
 
 static void add_option(struct wf_text *out, const struct cli_option *option)
 {
-    wf_text_add(out, ".TP\n\\fB\\-\\-");
+    wf_text_add(out, ".TP\n\\fB");
+    add_text(out, cli_dashes(option->name));
     add_text(out, option->name);
     wf_text_add(out, "\\fR");
     if (option->value != NULL) {
@@ -97,6 +98,9 @@ static void add_page(struct wf_text *out)
                 weft_version());
     for (size_t i = 0; i < cli_command_count; i++)
         add_command(out, cli_commands[i]);
+    wf_text_add(out, ".SH BENCHMARKS\n");
+    for (size_t i = 0; i < cli_bench_count; i++)
+        add_command(out, cli_benches[i]);
     add_environment(out);
     wf_text_add(out, ".SH EXIT STATUS\n"
                      ".TP\n.B 0\nWhat was asked for is usable, right or done.\n"

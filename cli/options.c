@@ -6,6 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *cli_dashes(const char *name)
+{
+    return name[0] != '\0' && name[1] == '\0' ? "-" : "--";
+}
+
 static void print_help(const struct cli_command *command)
 {
     printf("weft %s - %s\n\nusage: weft %s %s\n", command->name, command->summary, command->name,
@@ -13,8 +18,8 @@ static void print_help(const struct cli_command *command)
     printf("\noptions:\n");
     for (const struct cli_option *o = command->options; o->name != NULL; o++) {
         char left[48];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value != NULL ? " " : "",
-                 o->value != NULL ? o->value : "");
+        snprintf(left, sizeof left, "%s%s%s%s", cli_dashes(o->name), o->name,
+                 o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
         printf("  %-24s %s\n", left, o->help);
     }
     printf("  %-24s %s\n", "--help", "this page");
@@ -42,7 +47,8 @@ static void complain_unknown(const struct cli_command *command, const char *word
     }
     nearest = wf_nearest(word + strspn(word, "-"), names, count);
     fprintf(stderr, "weft %s: unknown option %s", command->name, word);
-    if (nearest >= 0) fprintf(stderr, "; did you mean --%s?", names[nearest]);
+    if (nearest >= 0)
+        fprintf(stderr, "; did you mean %s%s?", cli_dashes(names[nearest]), names[nearest]);
     fprintf(stderr, "\n`weft %s --help` lists the options.\n", command->name);
 }
 
@@ -52,7 +58,7 @@ static bool take_option(const struct cli_command *command, int argc, char **argv
 {
     const char *word = argv[*at];
     const char *name = word + 2;
-    const char *equals = strchr(name, '=');
+    const char *equals = strchr(name, '='), *dashes;
     size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
     int index = word[1] == '-' ? option_index(command, name, length) : -1;
 
@@ -61,9 +67,10 @@ static bool take_option(const struct cli_command *command, int argc, char **argv
         complain_unknown(command, word);
         return false;
     }
+    dashes = cli_dashes(command->options[index].name);
     if (command->options[index].value == NULL) {
         if (equals != NULL) {
-            fprintf(stderr, "weft %s: --%s takes no value\n", command->name,
+            fprintf(stderr, "weft %s: %s%s takes no value\n", command->name, dashes,
                     command->options[index].name);
             return false;
         }
@@ -71,7 +78,7 @@ static bool take_option(const struct cli_command *command, int argc, char **argv
         return true;
     }
     if (equals == NULL && *at + 1 >= argc) {
-        fprintf(stderr, "weft %s: --%s needs a value, %s\n", command->name,
+        fprintf(stderr, "weft %s: %s%s needs a value, %s\n", command->name, dashes,
                 command->options[index].name, command->options[index].value);
         return false;
     }
@@ -139,8 +146,8 @@ bool cli_int(const struct cli_command *command, const struct cli_args *args, con
 
     if (text != NULL && (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) ||
                          value < least || value > most)) {
-        fprintf(stderr, "weft %s: --%s is \"%s\", not a number from %" PRId64 " to %" PRId64 "\n",
-                command->name, name, text, least, most);
+        fprintf(stderr, "weft %s: %s%s is \"%s\", not a number from %" PRId64 " to %" PRId64 "\n",
+                command->name, cli_dashes(name), name, text, least, most);
         return false;
     }
     *out = value;

@@ -22,25 +22,15 @@ static int bad_value(const struct cli_command *command, const char *option, cons
     return CLI_USAGE;
 }
 
-/* "64KiB", "64K", "65536".  The length taken, or 0. */
+/* The length taken, or 0. */
 static size_t scan_size(const char *text, size_t *out)
 {
-    static const char units[] = "KMG";
-    struct wf_scan scan = {text, 0};
-    int64_t value;
-    const char *unit;
+    int64_t value = 0;
+    size_t taken = cli_scan_size(text, &value);
 
-    if (wf_scan_int(&scan, "a size", &value) != WEFT_OK || value == 0) return 0;
-    unit = wf_scan_peek(&scan) != '\0' ? strchr(units, wf_scan_peek(&scan)) : NULL;
-    if (unit != NULL) {
-        value <<= 10 * (unit - units + 1);
-        scan.at++;
-        wf_scan_char(&scan, 'i');
-    }
-    wf_scan_char(&scan, 'B');
-    if (value <= 0 || value > INT64_C(1) << 40) return 0;
+    if (value > INT64_C(1) << 40) return 0;
     *out = (size_t)value;
-    return scan.at;
+    return taken;
 }
 
 static bool read_sizes(const char *list, struct coll_request *out)
@@ -159,8 +149,7 @@ static weft_status collect(void *self, int fd)
         if (got != (ssize_t)sizeof message)
             return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
         if (message.status != WEFT_OK)
-            return wf_fail(message.status, "rank %d: %.*s", (int)message.rank,
-                           (int)sizeof message.text, message.text);
+            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
         if (found->count < wanted) found->rows[found->count++] = message.row;
         coll_print_progress(found->count, wanted);
     }

@@ -86,7 +86,9 @@ is '' bash -c "echo hello | '$weft' run -n 2 --stdin none cat"
 # Wrong command lines.
 expect 2 'how many ranks' run true
 expect 2 'no program' run -n 2
-expect 2 'not a number from 1 to 4096' run -n 0 true
+expect 2 '-n is "0", not a number from 1 to 4096' run -n 0 true
+lacks '--n' run -n 0 true
+lacks '--n ' run --help
 expect 2 'not a number of seconds' run -n 1 --timeout soon true
 expect 2 'auto, none, or a rank below 2' run -n 2 --stdin 2 true
 expect 2 'did you mean --threads' run -n 2 --thread true

@@ -4,6 +4,7 @@ set -euo pipefail
 weft=$1
 source <("$weft" completion bash)
 failed=0
+compopt() { :; } # works at a prompt alone
 
 # completes "LINE": what bash would offer at the end of LINE, in COMPREPLY.
 completes()
@@ -52,4 +53,20 @@ for command in "${commands[@]}"; do
     mapfile -t options < <("$weft" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
     expect "weft $command --" "${options[@]}"
 done
+expect_only "weft run -n" -n
+expect "weft run -" -n --help
+expect "weft redistribute -" -n --mesh
+expect_only "weft redistribute -n "
+mapfile -t benches < <("$weft" bench --help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep -v '^weft$')
+if ((${#benches[@]} < 5)); then
+    echo "weft bench --help lists only: ${benches[*]}"
+    failed=1
+fi
+expect "weft bench " "${benches[@]}" --help
+expect_only "weft bench ca" calibrate
+for bench in "${benches[@]}"; do
+    mapfile -t options < <("$weft" bench "$bench" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+    expect "weft bench $bench --" "${options[@]}"
+done
+expect_only "weft bench coll --max" --max-bytes
 exit $failed

@@ -28,6 +28,15 @@ while read -r command; do
     wants "weft $command"
     while read -r option; do wants "$option"; done < <("$weft" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | grep -v '^--help')
 done < <("$weft" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+while read -r bench; do
+    wants "weft bench $bench"
+    while read -r option; do wants "$option"; done < <("$weft" bench "$bench" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | grep -v '^--help')
+done < <("$weft" bench --help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep -v '^weft$')
+wants "-n N"
+if grep -q -- '--n N' "$folder/page"; then
+    echo "the manual page has --n for -n"
+    failed=1
+fi
 wants WEFT_BACKEND
 wants "EXIT STATUS"
 exit $failed
