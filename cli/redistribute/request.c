@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+struct tensor {
+    uint32_t dtype;
+    int32_t dims;
+    int64_t shape[WEFT_MAX_DIMS];
+};
+
 static bool complain(const struct cli_command *command, int *exit_code)
 {
     fprintf(stderr, "weft %s: %s\n", command->name, weft_last_error());
@@ -41,22 +47,24 @@ static bool choose(const struct cli_command *command, const char *option, const 
     return false;
 }
 
-static weft_status read_spec(const weft_mesh *mesh, const char *dtype, const char *shape,
-                             const char *placements, weft_spec **out)
+/* The words are quoted as they were typed, and by OPTION. */
+static weft_status read_mesh(const struct cli_command *command, const struct cli_args *args,
+                             const char *option, weft_mesh **out)
 {
-    struct wf_text text = {0};
-    int64_t extents[WEFT_MAX_DIMS];
-    weft_status status;
-    int32_t dims;
+    weft_status status = weft_mesh_parse(cli_value(command, args, option), out);
 
-    WF_TRY(wf_shape_parse(shape, &dims, extents));
-    wf_text_add(&text, "%s", dtype != NULL ? dtype : "f32");
-    wf_shape_add_text(dims, extents, &text);
-    wf_text_add(&text, " %s", placements);
-    status = wf_text_status(&text);
-    if (status == WEFT_OK) status = weft_spec_parse(mesh, text.data, out);
-    wf_text_free(&text);
-    return status;
+    return status == WEFT_OK ? status : wf_fail_context(status, "--%s", option);
+}
+
+static weft_status read_spec(const struct tensor *tensor, const weft_mesh *mesh, const char *option,
+                             const char *text, weft_spec **out)
+{
+    weft_placement placements[WEFT_MAX_AXES];
+    weft_status status = wf_placements_parse(text, weft_mesh_axes(mesh), placements);
+
+    if (status != WEFT_OK) return wf_fail_context(status, "--%s", option);
+    status = weft_spec_create(mesh, tensor->dtype, tensor->dims, tensor->shape, placements, out);
+    return status == WEFT_OK ? status : wf_fail_context(status, "--%s \"%s\"", option, text);
 }
 
 /* NAME, or else what WEFT_COSTS says, or else "default". */
@@ -78,33 +86,50 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
                 WF_COUNT(measures), &out->options.minimize) ||
         !choose(command, "planner", cli_value(command, args, "planner"), planners,
                 WF_COUNT(planners), &out->options.planner) ||
-        !cli_int(command, args, "memory-limit", 1, INT64_MAX, 0, &limit))
+        !cli_size(command, args, "memory-limit", 0, &limit))
         return false;
     out->options.memory_limit = (uint64_t)limit;
     return true;
+}
+
+static bool read_dtype(const struct cli_command *command, const struct cli_args *args,
+                       uint32_t *out)
+{
+    const char *names[WEFT_DTYPE_COUNT], *given = cli_value(command, args, "dtype");
+
+    for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
+        names[i] = wf_dtype_name(i);
+    return choose(command, "dtype", given != NULL ? given : "f32", names, WEFT_DTYPE_COUNT, out);
+}
+
+static weft_status read_layouts(const struct cli_command *command, const struct cli_args *args,
+                                struct tensor *tensor, struct request *out)
+{
+    bool other = cli_has(command, args, "to-mesh");
+    weft_status status =
+        wf_shape_parse(cli_value(command, args, "shape"), &tensor->dims, tensor->shape);
+
+    if (status != WEFT_OK) return wf_fail_context(status, "--shape");
+    WF_TRY(read_mesh(command, args, "mesh", &out->mesh));
+    WF_TRY(read_mesh(command, args, other ? "to-mesh" : "mesh", &out->to_mesh));
+    WF_TRY(read_spec(tensor, out->mesh, "from", cli_value(command, args, "from"), &out->from));
+    WF_TRY(read_spec(tensor, out->to_mesh, "to", cli_value(command, args, "to"), &out->to));
+    return read_costs(cli_value(command, args, "costs"), &out->costs);
 }
 
 bool request_read(const struct cli_command *command, const struct cli_args *args,
                   struct request *out, int *exit_code)
 {
     static const char *const needed[] = {"mesh", "shape", "from", "to"};
-    const char *dtype = cli_value(command, args, "dtype"), *shape, *to_mesh;
+    struct tensor tensor;
 
     memset(out, 0, sizeof *out);
     *exit_code = CLI_USAGE;
     for (size_t i = 0; i < WF_COUNT(needed); i++)
         if (!cli_has(command, args, needed[i])) return missing(command, needed[i], exit_code);
-    if (!read_options(command, args, out)) return false;
-    shape = cli_value(command, args, "shape");
-    to_mesh = cli_value(command, args, "to-mesh");
-    if (weft_mesh_parse(cli_value(command, args, "mesh"), &out->mesh) != WEFT_OK ||
-        weft_mesh_parse(to_mesh != NULL ? to_mesh : cli_value(command, args, "mesh"),
-                        &out->to_mesh) != WEFT_OK ||
-        read_spec(out->mesh, dtype, shape, cli_value(command, args, "from"), &out->from) !=
-            WEFT_OK ||
-        read_spec(out->to_mesh, dtype, shape, cli_value(command, args, "to"), &out->to) !=
-            WEFT_OK ||
-        read_costs(cli_value(command, args, "costs"), &out->costs) != WEFT_OK) {
+    if (!read_options(command, args, out) || !read_dtype(command, args, &tensor.dtype))
+        return false;
+    if (read_layouts(command, args, &tensor, out) != WEFT_OK) {
         request_free(out);
         return complain(command, exit_code);
     }

@@ -40,11 +40,25 @@ for minimize in time bytes memory; do
     json plan --from "P,P" --to "R,S(1)" --minimize $minimize --json -- 'it["cost_ns"] > 0'
 done
 contains "digraph" plan "${rows[@]}" --dot
+contains "slice over tp\\nnothing travels; " plan "${rows[@]}" --dot
 expect 0 "" plan "${rows[@]}" --svg "$here/plan.svg"
 contains "<svg" cat "$here/plan.svg"
+contains ">slice over tp<" cat "$here/plan.svg"
+contains ">nothing travels; " cat "$here/plan.svg"
+contains ">all-gather over dp<" cat "$here/plan.svg"
+contains ">each rank receives 8.0 MiB; " cat "$here/plan.svg"
+lacks "receives 0 B" cat "$here/plan.svg"
+expect 2 "--json and --svg are two forms of the answer; ask for one" \
+    plan "${rows[@]}" --svg "$here/other.svg" --json
+expect 2 "--json and --dot are two forms" plan "${rows[@]}" --dot --json
+expect 2 "--dot and --svg are two forms" plan "${rows[@]}" --dot --svg -
 
 expect 1 "no plan stays within 1 bytes of scratch; 8388608 (8.0 MiB) is the least" \
     plan "${rows[@]}" --memory-limit 1
+for limit in 8388608 8192K 8192KiB 8M 8MB 8MiB; do
+    expect 0 "8.0 MiB of scratch" plan "${rows[@]}" --memory-limit $limit
+done
+expect 1 "within 7340032 bytes" plan "${rows[@]}" --memory-limit 7MiB
 expect 1 "no plan of this planner stays within 1 bytes of scratch; " \
     plan "${rows[@]}" --planner dtensor-greedy --memory-limit 1
 expect 1 "no plan between the meshes stays within 1 bytes of scratch; " \
@@ -59,8 +73,15 @@ expect 2 "expected R, S(dim), SS(dim,factor) or P(op)" plan --from "S(0),X" --to
 expect 2 "there are search, exchange, dtensor-greedy, dtensor-graph" \
     plan "${rows[@]}" --planner greedy
 expect 2 "there are time, bytes, memory" plan "${rows[@]}" --minimize latency
-expect 2 "not a number from 1 to" plan "${rows[@]}" --memory-limit 0
-expect 2 "expected a dtype such as f32" plan "${rows[@]}" --dtype f31
+expect 2 "--memory-limit is \"0\", not a size" plan "${rows[@]}" --memory-limit 0
+expect 2 "--memory-limit is \"8MiBs\", not a size" plan "${rows[@]}" --memory-limit 8MiBs
+expect 2 "not a size" plan "${rows[@]}" --memory-limit 9999999999G
+expect 2 "--dtype \"float32\" is not known; there are bool, i8, " plan "${rows[@]}" --dtype float32
+expect 2 "--from: placements \"X,R\", position 1: expected R" plan --from "X,R" --to "R,R"
+expect 2 "--to: placements \"R,S\", position 4: expected '('" plan --from "R,R" --to "R,S"
+expect 2 "--to \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
+expect 2 "--to-mesh: mesh \"2y\", position 2" plan --from "R,R" --to R --to-mesh 2y
+expect 2 "--shape: shape \"8z\", position 2" "$weft" plan --mesh 2 --shape 8z --from R --to R
 expect 2 "--to is needed" plan --from "R,R"
 expect 0 "example:" plan --help
 finish

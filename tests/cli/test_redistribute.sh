@@ -74,6 +74,13 @@ expect 2 "--to is needed" "$weft" sim --mesh 2 --shape 4 --from R
 expect 1 "cannot become" "$weft" sim --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
 expect 1 "cannot become" "$weft" redistribute --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
 expect 1 "nothing" "$weft" redistribute --mesh 2 --shape 4 --from R --to R --backend nothing
+expect 1 "the backend option is \"glooo\"" "$weft" redistribute --mesh 4 --shape 4 --from R --to "S(0)" \
+    --backend glooo
+check=$((check + 1))
+doubled=$("$weft" redistribute --mesh 4 --shape 4 --from R --to "S(0)" --backend glooo 2>&1)
+if [[ $doubled =~ rank\ [0-9]+:\ rank ]]; then not_so "a rank named once: $doubled"; fi
+expect 2 "-n is \"0\", not a number" "$weft" redistribute -n 0 --mesh 2 --shape 4 --from R --to R
+expect 0 "  -n N  " "$weft" redistribute --help
 expect 2 "--sizes 0" "$weft" bench redistribute --sizes 0
 expect 0 "example:" "$weft" redistribute --help
 finish
