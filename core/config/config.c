@@ -16,6 +16,7 @@
 #define NAME_LEVEL   "level"
 #define NAME_NUMBER  "number"
 #define NAME_SECONDS "seconds"
+#define NAME_BYTES   "bytes"
 /* clang-format on */
 
 const struct wf_knob wf_knobs[] = {
@@ -163,6 +164,24 @@ static weft_status parse_seconds(const struct wf_knob *knob, const char *text, i
     return WEFT_OK;
 }
 
+static weft_status parse_bytes(const struct wf_knob *knob, const char *text, int64_t *out)
+{
+    static const char units[] = "KMG", small_units[] = "kmg";
+    struct wf_scan scan = {text, 0};
+    int64_t value;
+    bool fits = wf_scan_int(&scan, "bytes", &value) == WEFT_OK;
+
+    for (int i = 0; fits && i < 3; i++)
+        if (wf_scan_char(&scan, units[i]) || wf_scan_char(&scan, small_units[i])) {
+            fits = wf_mul_i64(value, INT64_C(1024) << 10 * i, &value);
+            break;
+        }
+    if (!fits || !wf_scan_end(&scan))
+        return refuse(knob, text, "a number of bytes below 2^63, such as 65536, 512M or 64G");
+    *out = value;
+    return WEFT_OK;
+}
+
 /* TEXT is never empty; it is NULL for a knob that is not set and has no default. */
 static weft_status parse_value(const struct wf_knob *knob, const char *text, union value *out)
 {
@@ -173,8 +192,10 @@ static weft_status parse_value(const struct wf_knob *knob, const char *text, uni
         return parse_level(knob, text != NULL ? text : "notice", &out->level);
     case WF_KNOB_NUMBER:
     case WF_KNOB_SECONDS:
+    case WF_KNOB_BYTES:
         out->number = -1;
         if (text == NULL) return WEFT_OK;
+        if (knob->kind == WF_KNOB_BYTES) return parse_bytes(knob, text, &out->number);
         return knob->kind == WF_KNOB_NUMBER ? parse_number(knob, text, &out->number)
                                             : parse_seconds(knob, text, &out->number);
     case WF_KNOB_TEXT:
@@ -290,6 +311,7 @@ static uint64_t hash_field(uint64_t seed, const struct wf_config *config,
         return wf_hash_mix(seed, (uint64_t) * (const int *)(const void *)field);
     case WF_KNOB_NUMBER:
     case WF_KNOB_SECONDS:
+    case WF_KNOB_BYTES:
         return wf_hash_mix(seed, (uint64_t) * (const int64_t *)(const void *)field);
     case WF_KNOB_TEXT:
     case WF_KNOB_SECRET:

@@ -14,6 +14,7 @@
 #define WF_KNOB_C_LEVEL   int
 #define WF_KNOB_C_NUMBER  int64_t
 #define WF_KNOB_C_SECONDS int64_t
+#define WF_KNOB_C_BYTES   int64_t
 
 /* What each variable is set to, or its default.  Strings belong to the struct. */
 struct wf_config {
@@ -30,7 +31,8 @@ enum wf_knob_type {
     WF_KNOB_BOOL,
     WF_KNOB_LEVEL,
     WF_KNOB_NUMBER,
-    WF_KNOB_SECONDS
+    WF_KNOB_SECONDS,
+    WF_KNOB_BYTES
 };
 
 /* One row of knobs.def. */

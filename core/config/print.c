@@ -122,5 +122,6 @@ void wf_config_print_markdown(struct wf_text *out)
     wf_text_add(out, "\nTypes: *text* as is; *secret* text that is never printed; *path* a file; "
                      "*paths* directories separated\nby colons; *bool* `1 yes on true` or `0 no "
                      "off false`; *level* `error warning notice info debug`; *number* a\nwhole "
-                     "number from 0; *seconds* such as `30` or `0.5`.\n");
+                     "number from 0; *seconds* such as `30` or `0.5`; *bytes* such as `65536`, "
+                     "`64K`, `512M` or `8G`.\n");
 }

@@ -40,6 +40,7 @@ struct wf_cpu_comm {
     int32_t *host_of;                 /* a rank's host; hosts in the order of their first ranks */
     uint64_t *host_ids;               /* what the core says of a rank's host */
     struct wf_shm_group group;        /* the ranks of this host */
+    char apart[200];                  /* why ranks of this host share no memory; empty if they do */
     void *address;                    /* what the others need to know: struct wf_cpu_address */
     struct wf_cpu_hosts *other_hosts; /* NULL with one host */
     /* Collectives are numbered when they are called and run in that order, on whatever stream. */

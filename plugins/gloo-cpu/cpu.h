@@ -58,7 +58,8 @@ void wf_cpu_give_struct(void *theirs, const void *ours, size_t bytes);
 /* A knob's value, or NULL.  Flags: set, and not "0", "no", "off" or "false". */
 const char *wf_cpu_knob(const char *name);
 bool wf_cpu_knob_flag(const char *name, bool otherwise);
-uint64_t wf_cpu_knob_bytes(const char *name, uint64_t otherwise);
+/* A number of bytes, with K, M or G behind it or not; OTHERWISE if it is not set. */
+weft_status wf_cpu_knob_bytes(const char *name, uint64_t otherwise, uint64_t *out);
 
 /* ---- cpu_name.c: names and sizes of the ABI's vocabulary ---- */
 

@@ -161,7 +161,8 @@ static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t place, const we
     return WEFT_OK;
 }
 
-/* Ranks whose memory cannot be mapped count as ranks of another host. */
+/* Ranks whose memory is out of reach count as ranks of another host.  Where it is only that address
+ * space ran out, all ranks are told to take less. */
 static weft_status attach_all(struct wf_cpu_comm *comm, const weft_blob *addresses)
 {
     struct wf_shm_group *group = &comm->group;
@@ -171,9 +172,14 @@ static weft_status attach_all(struct wf_cpu_comm *comm, const weft_blob *address
         weft_status status = attach_peer(comm, p, &addresses[comm->members[p]], text, sizeof text);
 
         if (status == WEFT_OK) continue;
-        if (status == WEFT_ERR_VERSION || comm->members[p] == comm->rank)
-            return wf_cpu_fail(status, "rank %d: rank %d: %s", (int)comm->world_rank,
-                               (int)comm->names[comm->members[p]], text);
+        if (status == WEFT_ERR_VERSION || status == WEFT_ERR_NO_MEMORY ||
+            comm->members[p] == comm->rank)
+            return wf_cpu_fail(status, "memory of rank %d: %s", (int)comm->names[comm->members[p]],
+                               text);
+        if (comm->apart[0] == '\0')
+            snprintf(comm->apart, sizeof comm->apart,
+                     "rank %d cannot share memory with rank %d (%s)", (int)comm->world_rank,
+                     (int)comm->names[comm->members[p]], text);
         wf_cpu_log(2, "rank %d cannot share memory with rank %d (%s), though both are on one host",
                    (int)comm->world_rank, (int)comm->names[comm->members[p]], text);
     }

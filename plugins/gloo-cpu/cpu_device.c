@@ -1,5 +1,6 @@
 /* cpu_device.c - the host's memory as a device. */
 #include "comm.h"
+#include "reduce.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,7 @@ weft_status wf_cpu_device_open(const weft_device_options *given, void **out)
     if (options.device > 0 || options.device < -1)
         return wf_cpu_fail(WEFT_ERR_INVALID, "device %d: the host is one device, number 0",
                            (int)options.device);
+    CPU_TRY(wf_cpu_level_check());
     device = wf_cpu_alloc(sizeof *device);
     if (device == NULL) return wf_cpu_fail_memory(sizeof *device);
     status = wf_cpu_heap_create(&device->heap);

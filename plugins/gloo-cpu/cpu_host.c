@@ -4,6 +4,7 @@
 #undef wf_cpu_fail_errno
 #undef wf_cpu_fail_memory
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,27 +126,32 @@ bool wf_cpu_knob_flag(const char *name, bool otherwise)
     return true;
 }
 
-uint64_t wf_cpu_knob_bytes(const char *name, uint64_t otherwise)
+weft_status wf_cpu_knob_bytes(const char *name, uint64_t otherwise, uint64_t *out)
 {
-    const char *value = wf_cpu_knob(name);
+    static const char units[] = "KkMmGg";
+    const char *value = wf_cpu_knob(name), *unit;
+    int shift = 0;
     char *end;
     uint64_t bytes;
 
-    if (value == NULL || *value == '\0') return otherwise;
-    bytes = strtoull(value, &end, 10);
-    switch (*end) {
-    case 'k':
-    case 'K':
-        return bytes << 10;
-    case 'm':
-    case 'M':
-        return bytes << 20;
-    case 'g':
-    case 'G':
-        return bytes << 30;
-    default:
-        return bytes;
+    if (value == NULL || *value == '\0') {
+        *out = otherwise;
+        return WEFT_OK;
     }
+    errno = 0;
+    bytes = strtoull(value, &end, 10);
+    unit = *end != '\0' ? strchr(units, *end) : NULL;
+    if (unit != NULL) {
+        shift = 10 * (int)((unit - units) / 2 + 1);
+        end++;
+    }
+    if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 || bytes >> (63 - shift) != 0)
+        return wf_cpu_fail(WEFT_ERR_INVALID,
+                           "%s is \"%.200s\"; wanted is a number of bytes below 2^63, such as "
+                           "65536, 512M or 64G",
+                           name, value);
+    *out = bytes << shift;
+    return WEFT_OK;
 }
 
 uint64_t wf_cpu_now(void)

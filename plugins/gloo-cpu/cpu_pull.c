@@ -43,8 +43,8 @@ static weft_status check(const struct wf_cpu_comm *comm, const weft_pull_args *a
     const struct wf_cpu_regions *regions = args->regions;
 
     if (comm->hosts > 1)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts",
-                           (int)comm->hosts);
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts%s%s",
+                           (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
     if (regions == NULL) return wf_cpu_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
     if (args->dtype >= WEFT_DTYPE_COUNT ||
         (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||

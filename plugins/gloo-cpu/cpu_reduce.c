@@ -43,6 +43,20 @@ const struct wf_cpu_kernels *const *wf_cpu_kernel_levels(void)
     return levels;
 }
 
+weft_status wf_cpu_level_check(void)
+{
+    static const char *const names[] = {"sse2", "avx2", "avx512", "neon", "neon-bf16"};
+    const char *wanted = wf_cpu_knob("WEFT_CPU_LEVEL");
+
+    if (wanted == NULL || *wanted == '\0') return WEFT_OK;
+    for (size_t i = 0; i < CPU_LENGTH(names); i++)
+        if (strcmp(wanted, names[i]) == 0) return WEFT_OK;
+    return wf_cpu_fail(WEFT_ERR_INVALID,
+                       "WEFT_CPU_LEVEL is \"%.200s\"; wanted is sse2, avx2, avx512, neon or "
+                       "neon-bf16",
+                       wanted);
+}
+
 const struct wf_cpu_kernels *wf_cpu_kernels(void)
 {
     static _Atomic(const struct wf_cpu_kernels *) chosen;

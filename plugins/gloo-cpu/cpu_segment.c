@@ -72,7 +72,7 @@ static void drop_mapping(const struct wf_cpu_process *process, uint64_t serial)
 }
 
 /* Address space to reserve: what the machine could ever back, less where it is limited. */
-static uint64_t reserve_wanted(void)
+static weft_status reserve_wanted(uint64_t *out)
 {
     uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t wanted = (pages * page + GIB - 1) / GIB * GIB;
@@ -82,9 +82,10 @@ static uint64_t reserve_wanted(void)
         limit.rlim_cur / 16 < wanted)
         wanted = limit.rlim_cur / 16;
     if (wanted > MOST_RESERVED) wanted = MOST_RESERVED;
-    wanted = wf_cpu_knob_bytes("WEFT_CPU_HEAP", wanted);
+    CPU_TRY(wf_cpu_knob_bytes("WEFT_CPU_HEAP", wanted, &wanted));
     if (wanted < 4u << 20) wanted = 4u << 20;
-    return wanted / page * page;
+    *out = wanted / page * page;
+    return WEFT_OK;
 }
 
 /* The way of old kernels and of sandboxes without memfd_create: a name that lives for an instant.
@@ -137,10 +138,11 @@ static weft_status register_own(struct wf_cpu_segment *segment)
 weft_status wf_cpu_segment_create(struct wf_cpu_segment *out)
 {
     struct wf_cpu_segment segment = {.fd = -1};
-    uint64_t wanted = reserve_wanted();
+    uint64_t wanted = 0;
     weft_status status;
     void *base;
 
+    CPU_TRY(reserve_wanted(&wanted));
     CPU_TRY(open_file(&segment));
     for (;; wanted /= 2) {
         base =
@@ -272,7 +274,8 @@ static weft_status map_other(const struct wf_cpu_segment_address *address, uint8
     close(fd);
     if (at == MAP_FAILED)
         return wf_cpu_fail_errno(WEFT_ERR_NO_MEMORY, error,
-                                 "no address space for the shared heap of pid %d (%llu bytes)",
+                                 "no address space for the shared heap of pid %d (%llu bytes; "
+                                 "WEFT_CPU_HEAP sets it)",
                                  (int)address->process.pid, (unsigned long long)address->reserved);
     madvise(at, address->reserved, MADV_HUGEPAGE);
     madvise(at, address->reserved, MADV_DONTDUMP);

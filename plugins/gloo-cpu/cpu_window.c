@@ -104,8 +104,8 @@ static weft_status new_window(struct wf_cpu_comm *comm, uint64_t bytes, uint32_t
 
     CPU_TRY(wf_shm_fault(&comm->group));
     if (comm->hosts > 1)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "window: the ranks are on %d hosts",
-                           (int)comm->hosts);
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "window: the ranks are on %d hosts%s%s",
+                           (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
     window = wf_cpu_alloc(all);
     if (window == NULL) return wf_cpu_fail_memory(all);
     window->comm = comm;

@@ -135,11 +135,16 @@ static void list_ranks(const struct wf_cpu_comm *comm)
 
 static weft_status describe(struct wf_cpu_comm *comm, struct card *card)
 {
+    weft_status status;
+
     CPU_TRY(allocate(comm));
     list_ranks(comm);
-    CPU_TRY(wf_hosts_library(&comm->other_hosts->bridge));
+    status = wf_hosts_library(&comm->other_hosts->bridge);
+    if (status != WEFT_OK && comm->apart[0] != '\0')
+        return wf_cpu_fail(status, "%s, and there is no Gloo to pass data by", comm->apart);
+    if (status != WEFT_OK) return status;
     CPU_TRY(wf_cpu_random(&card->key, sizeof card->key));
-    card->stage_bytes = wf_cpu_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES);
+    CPU_TRY(wf_cpu_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
     if (card->stage_bytes < LEAST_STAGE) card->stage_bytes = LEAST_STAGE;
     return wf_hosts_addresses_find(&card->addresses);
 }

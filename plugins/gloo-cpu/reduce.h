@@ -50,6 +50,8 @@ extern const struct wf_cpu_kernels wf_cpu_kernels_bf16;
 extern const struct wf_cpu_kernels wf_cpu_kernels_avx2, wf_cpu_kernels_avx512;
 #endif
 
+/* WEFT_ERR_INVALID if WEFT_CPU_LEVEL is none that any processor has. */
+weft_status wf_cpu_level_check(void);
 /* The best this processor can do, or what WEFT_CPU_LEVEL asks for if that is less. */
 const struct wf_cpu_kernels *wf_cpu_kernels(void);
 /* For tests: all the levels this processor has, ended by NULL. */

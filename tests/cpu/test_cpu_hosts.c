@@ -300,11 +300,15 @@ static void sum_of_all(struct rank *rank)
                                  .send = &value,
                                  .recv = &sum,
                                  .count = 1};
+    weft_pull_args pull = {.struct_size = sizeof pull};
     struct wf_cpu_comm *comm = rank->comm;
 
     RANK_OK(rank->plugin->comm->collective(rank->comm, &args));
     RANK_CHECK(sum == (float)(rank->size * (rank->size - 1) / 2));
     RANK_CHECK(comm->hosts == 3);
+    RANK_CHECK(rank->plugin->comm->pull(comm, &pull) == WEFT_ERR_UNSUPPORTED);
+    RANK_CHECK(strstr(ranks_error(), "on 3 hosts, as rank ") != NULL);
+    RANK_CHECK(strstr(ranks_error(), " cannot share memory with rank ") != NULL);
     RANK_CHECK(comm->group.size == (rank->number == 1 || rank->number == 4 ? 1 : 3));
     messages(rank);
 }

@@ -199,7 +199,59 @@ START_TEST(private_memory_works_without_cross_memory_attach)
 }
 END_TEST
 
-SUITE(cpu_limits, a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash,
+/* ---- knobs ---- */
+
+static void open_with_bad_knobs(struct rank *rank)
+{
+    static const char *const sizes[] = {"abc", "-1", "99999999T", "8589934592G", "1KB", " 1"};
+    weft_device_options options = {.struct_size = sizeof options, .device = -1};
+    void *device = NULL;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        ranks_knob("WEFT_CPU_HEAP", sizes[i]);
+        RANK_CHECK(rank->plugin->device->open(&options, &device) == WEFT_ERR_INVALID);
+        RANK_CHECK(strstr(ranks_error(), "WEFT_CPU_HEAP is \"") != NULL);
+        RANK_CHECK(strstr(ranks_error(), sizes[i]) != NULL);
+    }
+    ranks_knob("WEFT_CPU_HEAP", "8192k");
+    ranks_knob("WEFT_CPU_LEVEL", "bogus");
+    RANK_CHECK(rank->plugin->device->open(&options, &device) == WEFT_ERR_INVALID);
+    RANK_CHECK(strstr(ranks_error(), "WEFT_CPU_LEVEL is \"bogus\"") != NULL);
+    ranks_knob("WEFT_CPU_LEVEL", "neon");
+    RANK_OK(rank->plugin->device->open(&options, &device));
+    rank->plugin->device->close(device);
+}
+
+START_TEST(knobs_that_cannot_be_meant_are_errors)
+{
+    struct ranks_options options = {
+        .size = 1, .timeout_ns = 20 * SECOND, .body = open_with_bad_knobs};
+
+    ck_assert_int_eq(ranks_run(&options), 0);
+}
+END_TEST
+
+/* Of what is there for all, each rank asks for most. */
+static int with_huge_heaps(void)
+{
+    struct ranks_options options = {.size = 4, .timeout_ns = 20 * SECOND, .body = reduce_private};
+
+    ranks_knob("WEFT_CPU_HEAP", "100000G");
+    return ranks_run(&options) == options.size ? 0 : 1;
+}
+
+START_TEST(heaps_that_cannot_all_be_mapped_are_an_error_on_every_rank)
+{
+    if (RANKS_SANITIZED)
+        printf("skipped: sanitizers do not let so much be mapped\n");
+    else
+        in_child(with_huge_heaps);
+}
+END_TEST
+
+SUITE(cpu_limits, knobs_that_cannot_be_meant_are_errors,
+      heaps_that_cannot_all_be_mapped_are_an_error_on_every_rank,
+      a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash,
       a_tiny_dev_shm_does_not_matter_by_default, a_dozen_files_are_enough_for_any_number_of_ranks,
       no_file_at_all_is_an_error, a_gigabyte_of_address_space_is_enough,
       a_full_heap_is_an_error_on_every_rank, private_memory_works_without_cross_memory_attach)

@@ -86,6 +86,29 @@ START_TEST(seconds_are_decimal_positive_and_bounded)
 }
 END_TEST
 
+START_TEST(bytes_have_a_unit_or_none_and_a_limit)
+{
+    static const char *const bad[] = {
+        "abc", "-1", "99999999T", "8589934592G", "9223372036854775808",
+        "1KB", "K",  "1 K",       "0x10",        "1.5G"};
+    struct wf_config *config;
+
+    for (size_t i = 0; i < WF_COUNT(bad); i++)
+        ck_assert_msg(wf_knob_check(knob_named("WEFT_CPU_HEAP"), bad[i]) == WEFT_ERR_PARSE, "%s",
+                      bad[i]);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "WEFT_CPU_HEAP is \"1.5G\"; wanted is a number "
+                                                    "of bytes"));
+    ck_assert_int_eq(
+        wf_config_parse(ENVIRONMENT("WEFT_GLOO_STAGE=50k", "WEFT_NVSHMEM_HEAP=8589934591G"),
+                        &config),
+        WEFT_OK);
+    ck_assert_int_eq(config->cpu_heap, -1);
+    ck_assert_int_eq(config->gloo_stage, 51200);
+    ck_assert_int_eq(config->nvshmem_heap, INT64_C(8589934591) << 30);
+    wf_config_release(&config);
+}
+END_TEST
+
 START_TEST(every_default_can_be_read)
 {
     for (size_t i = 0; i < wf_knob_count; i++)
@@ -209,8 +232,8 @@ END_TEST
 SUITE(config_config, an_empty_environment_gives_the_defaults, values_come_from_the_environment,
       an_empty_variable_counts_as_not_set,
       a_bad_value_names_the_variable_the_text_and_what_is_wanted,
-      seconds_are_decimal_positive_and_bounded, every_default_can_be_read,
-      a_privileged_program_ignores_path_variables,
+      seconds_are_decimal_positive_and_bounded, bytes_have_a_unit_or_none_and_a_limit,
+      every_default_can_be_read, a_privileged_program_ignores_path_variables,
       unknown_variables_come_with_the_nearest_known_name, plugins_see_knobs_and_nothing_else,
       reading_the_process_sets_the_log_level, the_digest_sees_planning_knobs_alone,
       every_allocation_may_fail)
