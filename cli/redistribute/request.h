@@ -13,7 +13,7 @@
         {"dtype", "T", "its dtype, f32 unless given"},                                             \
         {"from", "P", "placements of the source: S(0),R"},                                         \
         {"to", "P", "placements of the target: R,S(1)"},                                           \
-        {"memory-limit", "B", "most scratch per rank: 65536, 64MiB"},                                  \
+        {"memory-limit", "B", "most scratch per rank: 65536, 64MiB"},                              \
         {"minimize", "X", "time (default), bytes or memory"},                                      \
         {"planner", "X", "search (default), exchange, dtensor-greedy, dtensor-graph"},             \
     {                                                                                              \

@@ -4,7 +4,8 @@ set -euo pipefail
 weft=$1
 source <("$weft" completion bash)
 failed=0
-compopt() { :; } # works at a prompt alone
+# shellcheck disable=SC2317 # the completion calls it; the shell's own works at a prompt alone
+compopt() { :; }
 
 # completes "LINE": what bash would offer at the end of LINE, in COMPREPLY.
 completes()
