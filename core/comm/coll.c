@@ -21,6 +21,7 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
     if (UNLIKELY(status != WEFT_OK))
         return wf_comm_note(comm,
                             wf_comm_fault(comm, status, wf_collective_name(args->collective)));
+    wf_posts_add(comm, args->stream);
     if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
     return WEFT_OK;
 }
@@ -33,6 +34,7 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
     wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
     status = comm->table->pull(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, wf_comm_fault(comm, status, "pull"));
+    wf_posts_add(comm, args->stream);
     if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
     return WEFT_OK;
 }

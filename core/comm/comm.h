@@ -11,6 +11,7 @@
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
+ *     posts.h      what communicators have put on streams, and what became of it
  *     symm.h       symmetric memory */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
@@ -18,6 +19,7 @@
 #include "config/config.h"
 #include "cost/cost.h"
 #include "plugin/plugin.h"
+#include "posts.h"
 #include "rendezvous.h"
 #include "weft/comm.h"
 
@@ -107,7 +109,10 @@ struct weft_context {
     pthread_mutex_t lock; /* of the two lists and of every communicator's stuck_text */
     weft_comm *comms;
     struct weft_symm *windows;
-    _Atomic uint64_t noted_waits;             /* for signals, on streams: 0 if certainly none */
+    _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
+    atomic_bool uses_streams;     /* some communicator has put work on one that is done later */
+    _Atomic uint64_t clock;       /* of posts.h */
+    _Atomic uint64_t told;        /* posts whose failure was told and is not past */
     struct wf_released released[WF_RELEASED]; /* the last ones; under `lock` */
     uint64_t released_count;                  /* of all times */
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
@@ -130,6 +135,8 @@ struct weft_comm {
     uint64_t most[WEFT_DTYPE_COUNT];     /* elements per rank that fit 2^63 - 1 bytes in all */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; premul_sum, which needs more, has none */
     struct wf_ring ring;
+    struct wf_posts_list posts;
+    struct wf_posts_list aside; /* of one-sided operations; under the context's lock */
 
     weft_context *context;
     weft_comm *next;                /* in context->comms */
@@ -148,7 +155,8 @@ struct weft_comm {
 struct weft_work {
     weft_context *context;
     void *event;
-    bool is_wrapped; /* EVENT is the caller's */
+    bool is_wrapped;     /* EVENT is the caller's */
+    struct wf_span span; /* what was recorded */
 };
 
 /* ---- place.c ---- */
@@ -253,6 +261,31 @@ void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
 void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);
 /* To the log: this rank's recent operations on COMM, and every rank's position. */
 void wf_position_log(weft_comm *comm);
+
+/* ---- posts.c: for the rest see posts.h ---- */
+
+static inline void wf_posts_extend(struct wf_posts *posts, uint64_t now)
+{
+    if (atomic_load_explicit(&posts->last, memory_order_relaxed) <
+        atomic_load_explicit(&posts->settled, memory_order_relaxed))
+        atomic_store_explicit(&posts->first, now, memory_order_relaxed);
+    atomic_store_explicit(&posts->last, now, memory_order_relaxed);
+}
+
+/* COMM has put work on STREAM: called after the plugin has it, so that a wait which began before
+ * does not vouch for it. */
+static inline void wf_posts_add(weft_comm *comm, const void *stream)
+{
+    struct wf_posts_list *posts = &comm->posts;
+
+    if (comm->done_on_return && stream == NULL) return;
+    if (__builtin_expect(posts->recent == NULL || posts->recent->stream != stream ||
+                             atomic_load_explicit(&comm->context->told, memory_order_relaxed) != 0,
+                         0))
+        wf_posts_find(comm, stream);
+    wf_posts_extend(posts->recent, atomic_load(&comm->context->clock));
+    if (comm->group_depth > 0) posts->recent->in_group = true;
+}
 
 /* ---- coll.c ---- */
 

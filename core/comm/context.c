@@ -231,6 +231,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     if (context == NULL) return wf_fail_memory(sizeof *context);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->watched, NULL);
+    context->clock = 1;
     context->plugin = plugin;
     status = wf_config_read(&context->config);
     if (status != WEFT_OK) {

@@ -75,6 +75,8 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
     comm->may_post = UINT64_MAX;
+    wf_posts_begin(&comm->posts);
+    wf_posts_begin(&comm->aside);
     wf_check_begin(comm);
     comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
     snprintf(comm->name, sizeof comm->name, "%s", request->name);
@@ -277,6 +279,7 @@ void wf_comm_unmake(weft_comm *comm)
     while (*at != NULL && *at != comm)
         at = &(*at)->next;
     if (*at != NULL) *at = comm->next;
+    wf_posts_end(comm);
     context->released[context->released_count++ % WF_RELEASED] =
         (struct wf_released){comm->number, atomic_load(&comm->collectives)};
     pthread_mutex_unlock(&context->lock);

@@ -39,6 +39,8 @@ weft_status weft_copy(weft_context *context, void *target, const void *source, u
     if (context == NULL) return wf_fail_null("weft_copy", "context");
     if (bytes > 0 && (target == NULL || source == NULL))
         return wf_fail_null("weft_copy", target == NULL ? "target" : "source");
+    if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
+        wf_posts_forgive(context, stream);
     return context->plugin->device->copy(context->device, target, source, bytes, stream);
 }
 
@@ -47,6 +49,8 @@ weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_
 {
     if (context == NULL) return wf_fail_null("weft_fill", "context");
     if (bytes > 0 && target == NULL) return wf_fail_null("weft_fill", "target");
+    if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
+        wf_posts_forgive(context, stream);
     return context->plugin->device->fill(context->device, target, byte, bytes, stream);
 }
 
@@ -76,8 +80,12 @@ weft_status weft_stream_create(weft_context *context, weft_stream **out)
 
 void weft_stream_release(weft_context *context, weft_stream **stream)
 {
+    struct wf_span span;
+
     if (context == NULL || stream == NULL || *stream == NULL) return;
+    span = wf_span_begin(context, *stream);
     context->plugin->device->stream_destroy(context->device, *stream);
+    wf_span_drop(context, &span);
     *stream = NULL;
 }
 
@@ -101,14 +109,25 @@ void *weft_stream_native(weft_context *context, weft_stream *stream)
     return context->plugin->device->stream_native(context->device, stream);
 }
 
+static weft_status judge(weft_context *context, const struct wf_span *span, weft_status status)
+{
+    if (status == WEFT_OK)
+        status = wf_symm_settle(context, span->stream, false);
+    else if (status == WEFT_ERR_TIMEOUT)
+        status = wf_symm_waited(context, status, span->stream);
+    return wf_span_judge(context, span, status);
+}
+
 weft_status weft_stream_test(weft_context *context, weft_stream *stream)
 {
+    struct wf_span span;
     weft_status status;
 
     if (context == NULL) return wf_fail_null("weft_stream_test", "context");
+    span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_query(context->device, stream);
-    if (status == WEFT_OK) return wf_symm_settle(context, stream, false);
-    return status == WEFT_ERR_TIMEOUT ? wf_symm_waited(context, status, stream) : status;
+    if (status == WEFT_IN_PROGRESS) return status;
+    return judge(context, &span, status);
 }
 
 weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns)
@@ -132,13 +151,14 @@ weft_status wf_context_waited(weft_context *context, weft_status status, int64_t
 
 weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)
 {
+    struct wf_span span;
     weft_status status;
 
     if (context == NULL) return wf_fail_null("weft_stream_wait", "context");
+    span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
-    if (status == WEFT_OK) return wf_symm_settle(context, stream, false);
-    if (status == WEFT_ERR_TIMEOUT && /* the stream's own, or that of work on it? */
-        context->plugin->device->stream_query(context->device, stream) == WEFT_ERR_TIMEOUT)
-        return wf_symm_waited(context, status, stream);
-    return wf_context_waited(context, status, timeout_ns);
+    if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of work on the stream? */
+        context->plugin->device->stream_query(context->device, stream) != WEFT_ERR_TIMEOUT)
+        return wf_context_waited(context, status, timeout_ns);
+    return judge(context, &span, status);
 }

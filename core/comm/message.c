@@ -37,6 +37,7 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
                                   : comm->table->receive(comm->handle, message);
     if (status != WEFT_OK) return wf_comm_note(comm, wf_comm_fault(comm, status, what));
+    wf_posts_add(comm, message->stream);
     if (wf_comm_is_inline(comm, message->stream)) wf_ring_finish(&comm->ring);
     return WEFT_OK;
 }
@@ -89,6 +90,7 @@ weft_status weft_group_end(weft_comm *comm)
         return wf_fail(WEFT_ERR_INVALID, "weft_group_end on %s: no group has begun", comm->name);
     status = comm->table->group_end(comm->handle);
     comm->group_depth--;
+    if (comm->group_depth == 0) wf_posts_start_group(comm);
     if (status != WEFT_OK) status = wf_comm_note(comm, wf_comm_fault(comm, status, "group_end"));
     if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
     if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)

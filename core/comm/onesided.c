@@ -93,6 +93,15 @@ static weft_status leave(const weft_symm *symm, const char *what, weft_status st
     return status == WEFT_OK ? WEFT_OK : wf_comm_fault(symm->carrier, status, what);
 }
 
+/* The same where work was put on STREAM. */
+static weft_status posted(const weft_symm *symm, const char *what, const weft_stream *stream,
+                          weft_status status)
+{
+    if (status != WEFT_OK) return wf_comm_fault(symm->carrier, status, what);
+    wf_posts_add_aside(symm->carrier, stream);
+    return WEFT_OK;
+}
+
 /* ---- moving ---- */
 
 weft_status weft_symm_put(weft_symm *symm, uint64_t offset, const void *source, uint64_t bytes,
@@ -104,7 +113,8 @@ weft_status weft_symm_put(weft_symm *symm, uint64_t offset, const void *source, 
     WF_TRY(enter(symm, what));
     WF_TRY(check_move(symm, what, offset, source, bytes, peer));
     WF_TRY(wf_symm_stream(symm, given, &stream));
-    return leave(symm, what, symm->table->put(symm->window, offset, source, bytes, peer, stream));
+    return posted(symm, what, given,
+                  symm->table->put(symm->window, offset, source, bytes, peer, stream));
 }
 
 weft_status weft_symm_get(weft_symm *symm, void *target, uint64_t offset, uint64_t bytes,
@@ -116,7 +126,8 @@ weft_status weft_symm_get(weft_symm *symm, void *target, uint64_t offset, uint64
     WF_TRY(enter(symm, what));
     WF_TRY(check_move(symm, what, offset, target, bytes, peer));
     WF_TRY(wf_symm_stream(symm, given, &stream));
-    return leave(symm, what, symm->table->get(symm->window, target, offset, bytes, peer, stream));
+    return posted(symm, what, given,
+                  symm->table->get(symm->window, target, offset, bytes, peer, stream));
 }
 
 weft_status weft_symm_put_signal(weft_symm *symm, uint64_t offset, const void *source,
@@ -131,10 +142,10 @@ weft_status weft_symm_put_signal(weft_symm *symm, uint64_t offset, const void *s
     WF_TRY(check_channel(symm, what, channel));
     WF_TRY(check_op(symm, what, op));
     WF_TRY(wf_symm_stream(symm, given, &stream));
-    return leave(symm, what,
-                 symm->table->put_signal(symm->window, offset, source, bytes,
-                                         wf_symm_index(symm, channel, symm->comm->rank), value, op,
-                                         peer, stream));
+    return posted(symm, what, given,
+                  symm->table->put_signal(symm->window, offset, source, bytes,
+                                          wf_symm_index(symm, channel, symm->comm->rank), value, op,
+                                          peer, stream));
 }
 
 /* ---- signals ---- */
@@ -150,9 +161,9 @@ weft_status weft_symm_signal(weft_symm *symm, uint32_t channel, uint64_t value, 
     WF_TRY(check_channel(symm, what, channel));
     WF_TRY(check_op(symm, what, op));
     WF_TRY(wf_symm_stream(symm, given, &stream));
-    return leave(symm, what,
-                 symm->table->signal(symm->window, wf_symm_index(symm, channel, symm->comm->rank),
-                                     value, op, peer, stream));
+    return posted(symm, what, given,
+                  symm->table->signal(symm->window, wf_symm_index(symm, channel, symm->comm->rank),
+                                      value, op, peer, stream));
 }
 
 /* A wait that ended badly before the call returned. */
@@ -197,7 +208,9 @@ weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer, uint
     if (given != NULL || !symm->carrier->done_on_return) wf_symm_note_wait(symm, &wait);
     status = symm->table->wait_signal(symm->window, wf_symm_index(symm, channel, peer), compare,
                                       value, timeout_ns, stream);
-    return status == WEFT_OK ? WEFT_OK : wait_failed(symm, &wait, status, timeout_ns);
+    if (status != WEFT_OK) return wait_failed(symm, &wait, status, timeout_ns);
+    wf_posts_add_aside(symm->carrier, given);
+    return WEFT_OK;
 }
 
 /* Through the device's default stream. */
@@ -239,7 +252,7 @@ weft_status weft_symm_fence(weft_symm *symm, weft_stream *given)
 
     WF_TRY(enter(symm, what));
     WF_TRY(wf_symm_stream(symm, given, &stream));
-    return leave(symm, what, symm->table->fence(symm->window, stream));
+    return posted(symm, what, given, symm->table->fence(symm->window, stream));
 }
 
 weft_status weft_symm_quiet(weft_symm *symm, weft_stream *given)
@@ -249,7 +262,7 @@ weft_status weft_symm_quiet(weft_symm *symm, weft_stream *given)
 
     WF_TRY(enter(symm, what));
     WF_TRY(wf_symm_stream(symm, given, &stream));
-    return leave(symm, what, symm->table->quiet(symm->window, stream));
+    return posted(symm, what, given, symm->table->quiet(symm->window, stream));
 }
 
 /* With WEFT_CHECK: do all ranks come to the barrier of the same memory? */
@@ -282,7 +295,7 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
     }
     if (!wf_comm_may_begin(carrier)) return wf_comm_over(carrier);
     wf_ring_add(&carrier->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
-    WF_TRY(leave(symm, what, symm->table->barrier(symm->window, stream)));
+    WF_TRY(posted(symm, what, given, symm->table->barrier(symm->window, stream)));
     if (wf_comm_is_inline(carrier, given)) wf_ring_finish(&carrier->ring);
     return WEFT_OK;
 }

@@ -68,6 +68,7 @@ weft_status weft_work_record(weft_context *context, weft_stream *stream, weft_wo
         return wf_fail_null("weft_work_record", context == NULL ? "context" : "out");
     work = take_spare(context);
     if (work == NULL) WF_TRY(create(context, &work));
+    work->span = wf_span_begin(context, stream);
     status = context->plugin->device->event_record(context->device, work->event, stream);
     if (status != WEFT_OK) {
         weft_work_release(&work);
@@ -113,14 +114,34 @@ void *weft_work_native(weft_work *work)
     return work->context->plugin->device->event_native(work->context->device, work->event);
 }
 
+/* Of what was recorded; who recorded a wrapped one, and where, is not known. */
+static struct wf_span span_of(const weft_work *work)
+{
+    struct wf_span span = work->is_wrapped ? wf_span_begin(work->context, NULL) : work->span;
+
+    span.any = work->is_wrapped;
+    return span;
+}
+
+/* A wait for a signal that ran out may have been on any stream. */
+static weft_status judge(const weft_work *work, weft_status status)
+{
+    struct wf_span span = span_of(work);
+
+    if (status == WEFT_OK)
+        status = wf_symm_settle(work->context, NULL, true);
+    else if (status == WEFT_ERR_TIMEOUT)
+        status = wf_symm_waited(work->context, status, NULL);
+    return wf_span_judge(work->context, &span, status);
+}
+
 weft_status weft_work_test(weft_work *work)
 {
     weft_status status;
 
     if (work == NULL) return wf_fail_null("weft_work_test", "work");
     status = work->context->plugin->device->event_query(work->context->device, work->event);
-    if (status == WEFT_OK) return wf_symm_settle(work->context, NULL, true);
-    return status == WEFT_ERR_TIMEOUT ? wf_symm_waited(work->context, status, NULL) : status;
+    return status == WEFT_IN_PROGRESS ? status : judge(work, status);
 }
 
 weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
@@ -130,12 +151,11 @@ weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
     if (work == NULL) return wf_fail_null("weft_work_wait", "work");
     status =
         work->context->plugin->device->event_wait(work->context->device, work->event, timeout_ns);
-    if (status == WEFT_OK) return wf_symm_settle(work->context, NULL, true);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of the work? */
-        work->context->plugin->device->event_query(work->context->device, work->event) ==
+        work->context->plugin->device->event_query(work->context->device, work->event) !=
             WEFT_ERR_TIMEOUT)
-        return wf_symm_waited(work->context, status, NULL);
-    return wf_context_waited(work->context, status, timeout_ns);
+        return wf_context_waited(work->context, status, timeout_ns);
+    return judge(work, status);
 }
 
 weft_status weft_stream_wait_work(weft_stream *stream, weft_work *work)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { COUNT = 1000 };
 #define LIMIT_NS INT64_C(20000000000)
@@ -209,6 +210,108 @@ static int wrapped_event(void)
     return tell(same, WEFT_OK);
 }
 
+/* ---- work that rank 0 never joins, and how it ends on rank 1 ---- */
+
+static weft_symm *symm;
+
+static weft_status put_reduce(void)
+{
+    return weft_all_reduce(world, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream);
+}
+
+static weft_status put_receive(void)
+{
+    return weft_receive(world, out, COUNT, WEFT_DTYPE_F32, 0, 0, stream);
+}
+
+static weft_status put_barrier(void)
+{
+    return weft_symm_barrier(symm, stream);
+}
+
+/* No wait for it ever says that it was done; after that the stream can be used for other things. */
+static int expect_undone(weft_status (*put)(void), weft_status want)
+{
+    weft_work *before = NULL, *work = NULL;
+    weft_status status;
+    bool holds;
+    int code;
+
+    must(weft_work_record(context, stream, &before), "weft_work_record");
+    must(put(), "what rank 0 does not join");
+    must(weft_work_record(context, stream, &work), "weft_work_record");
+    holds = weft_work_wait(work, LIMIT_NS) == want && weft_work_test(work) == want &&
+            weft_stream_test(context, stream) == want;
+    status = weft_stream_wait(context, stream, LIMIT_NS);
+    code = tell(holds && status == want, status);
+    must(weft_work_wait(before, LIMIT_NS), "what was done before");
+    must(weft_fill(context, out, 0, COUNT, stream), "weft_fill");
+    must(weft_stream_wait(context, stream, LIMIT_NS), "what comes after");
+    if (weft_work_test(work) != want) return 7;
+    weft_work_release(&before);
+    weft_work_release(&work);
+    return code;
+}
+
+static int aborted(weft_status (*put)(void))
+{
+    int code = 0;
+
+    must(reduce(world), "while all are there");
+    if (put == put_barrier) must(weft_symm_create(world, 64, NULL, &symm), "weft_symm_create");
+    if (rank == 0) {
+        pause_ms(300);
+        weft_comm_abort(world);
+        pause_ms(300); /* its end is not what the other gets to know */
+    } else {
+        code = expect_undone(put, WEFT_ERR_ABORTED);
+    }
+    weft_symm_release(&symm);
+    return code;
+}
+
+static int aborted_reduce(void)
+{
+    return aborted(put_reduce);
+}
+
+static int aborted_receive(void)
+{
+    return aborted(put_receive);
+}
+
+static int aborted_barrier(void)
+{
+    return aborted(put_barrier);
+}
+
+static int aborted_on_default(void)
+{
+    weft_stream *own = stream;
+    int code;
+
+    stream = NULL;
+    code = aborted(put_reduce);
+    stream = own;
+    return code;
+}
+
+static int deserted(void)
+{
+    must(reduce(world), "while all are there");
+    if (rank > 0) return expect_undone(put_reduce, WEFT_ERR_PEER);
+    pause_ms(300);
+    _exit(0);
+}
+
+static int too_late(void)
+{
+    must(reduce(world), "while all are there");
+    if (rank > 0) return expect_undone(put_reduce, WEFT_ERR_TIMEOUT);
+    pause_ms(2500);
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -219,7 +322,13 @@ static const struct {
                  {"split", split},
                  {"wrapped_stream", wrapped_stream},
                  {"wrapped_comm", wrapped_comm},
-                 {"wrapped_event", wrapped_event}};
+                 {"wrapped_event", wrapped_event},
+                 {"aborted_reduce", aborted_reduce},
+                 {"aborted_receive", aborted_receive},
+                 {"aborted_barrier", aborted_barrier},
+                 {"aborted_on_default", aborted_on_default},
+                 {"deserted", deserted},
+                 {"too_late", too_late}};
 
 static int run(const char *name)
 {

@@ -73,5 +73,13 @@ ranks 4 4 "OK" split
 ranks 2 2 "OK" wrapped_stream
 ranks 2 2 "OK" wrapped_event
 ranks 3 3 "OK" wrapped_comm
+# Work on a stream that another rank never joins: no wait says that it was done.
+ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_reduce
+ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_receive
+ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_on_default
+ranks 1 2 "ERR_PEER.*rank 0 is gone" deserted
+ranks 1 2 "ERR_TIMEOUT.*rank 0 is at #1" too_late WEFT_TIMEOUT=1
 ranks 2 2 "OK" lazy STANDIN_SLOW_CONTEXT=10000
+amd=("${nvidia[@]}") # which has no symmetric memory
+ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_barrier
 finish

@@ -57,6 +57,12 @@ ranks 2 2 "ERR_INVALID.*plain host memory, which the device cannot use" host_poi
 ranks 1 1 "ERR_NO_MEMORY.*allocating 1125899906842624 bytes of device memory" no_memory
 ranks 4 4 "OK" split
 ranks 2 2 "OK" wrapped_stream
+# Work on a stream that another rank never joins: no wait says that it was done.
+for what in reduce receive barrier on_default; do
+    ranks 2 1 "ERR_ABORTED.*world was aborted by rank 0" "aborted_$what"
+done
+ranks 2 1 "ERR_PEER.*rank 0 is gone" deserted
+ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" too_late WEFT_TIMEOUT=1
 # An arena that is full: memory is the driver's then, and what peers read of it is copied.
 expect 0 "every element" "$weft" redistribute -n 2 --mesh 2 --shape 300x300 --from "S(0)" --to "S(1)"
 expect 0 "every element" env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 500x500 --from "S(0)" --to "S(1)"

@@ -120,6 +120,8 @@ survivors 3 "ERR_PEER.*rank 0 " 4 die 0
 survivors 2 "ERR_PEER.*rank 1 " 3 exit 1
 survivors 2 "ERR_PEER.*rank 1 .*has left" 3 leave 1
 survivors 2 "ERR_ABORTED.*world was aborted by rank 0" 3 abort 0
+survivors 2 "ERR_ABORTED.*world was aborted by rank 0" 3 undone 0
+survivors 2 "ERR_PEER.*rank 0 is gone" 3 undone 1
 survivors 3 "rank 1 " 4 die_in_split 1
 survivors 2 "ERR_TIMEOUT.*rank 1" 3 stop 1
 survivors 0 "" 4 go_on 2

@@ -207,6 +207,34 @@ static int abort_one(int number)
     return reduce_until_error(TIMEOUT);
 }
 
+/* Work on a stream that rank 0 never joins: it aborts (NUMBER 0) or exits (1). */
+static int undone(int number)
+{
+    weft_status want = number == 0 ? WEFT_ERR_ABORTED : WEFT_ERR_PEER, status;
+    weft_stream *stream;
+    weft_work *work;
+    bool holds;
+
+    MUST(reduce(world));
+    if (rank == 0) {
+        pause_ms(300);
+        if (number == 1) _exit(0);
+        weft_comm_abort(world);
+        pause_ms(300); /* its end is not what the others get to know */
+        return 0;
+    }
+    MUST(weft_stream_create(ctx, &stream));
+    MUST(weft_all_reduce(world, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream));
+    MUST(weft_work_record(ctx, stream, &work));
+    holds = weft_work_wait(work, WEFT_FOREVER) == want && weft_work_test(work) == want &&
+            weft_stream_test(ctx, stream) == want;
+    status = weft_stream_wait(ctx, stream, WEFT_FOREVER);
+    printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
+    weft_work_release(&work);
+    weft_stream_release(ctx, &stream);
+    return holds && status == want ? 0 : 16;
+}
+
 /* Different calls on different ranks; NUMBER says in what they differ. */
 static int mismatch(int number)
 {
@@ -254,17 +282,10 @@ static int churn(int number)
 static const struct {
     const char *name;
     int (*run)(int number);
-} scenarios[] = {{"hello", hello},
-                 {"die", die},
-                 {"stop", stop},
-                 {"leave", leave},
-                 {"exit", exit_early},
-                 {"die_in_split", die_in_split},
-                 {"go_on", go_on},
-                 {"abort", abort_one},
-                 {"mismatch", mismatch},
-                 {"churn", churn},
-                 {"private", private_memory}};
+} scenarios[] = {{"hello", hello},       {"die", die},         {"stop", stop},
+                 {"leave", leave},       {"exit", exit_early}, {"die_in_split", die_in_split},
+                 {"go_on", go_on},       {"abort", abort_one}, {"undone", undone},
+                 {"mismatch", mismatch}, {"churn", churn},     {"private", private_memory}};
 
 static int run(const char *name, int number)
 {

@@ -10,7 +10,8 @@
  * at a time per communicator.
  *
  * An error is sticky: after WEFT_ERR_PEER, _TIMEOUT, _ABORTED or a device's failure the
- * communicator answers every call with it, and can only be aborted and released. */
+ * communicator answers every call with it, and can only be aborted and released.  Waits for
+ * streams and works say it too where its work was among what they wait for (context.h). */
 #ifndef WEFT_COMM_H
 #define WEFT_COMM_H
 
@@ -80,7 +81,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm, uin
 WEFT_API WEFT_NODISCARD weft_status weft_comm_async_error(weft_comm *comm);
 
 /* End all pending and later work with WEFT_ERR_ABORTED, here and, as soon as word reaches them, on
- * the other ranks of COMM.  Does not block; may be called again. [any thread] */
+ * the other ranks of COMM.  Pending is what no wait or test has found done.  Does not block; may be
+ * called again. [any thread] */
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
 /* The recent operations of this rank and, as far as they answer, the position of every other: one

@@ -134,8 +134,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void
 /* The vendor's stream behind STREAM, or NULL. */
 WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
 
-/* OK when all is done, IN_PROGRESS when not, else its error.  A time limit that passes is
- * WEFT_ERR_TIMEOUT, and logs every rank's position. [any thread] */
+/* OK when all is done, IN_PROGRESS when not, else its error.  Work whose communicator failed before
+ * a wait or test had found it done was not done: its error is the communicator's, again and again
+ * until something new is put on the stream.  A stream wrapped twice is two streams here.  A time
+ * limit that passes is WEFT_ERR_TIMEOUT, and logs every rank's position. [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft_stream *stream,
                                                      int64_t timeout_ns);
@@ -145,7 +147,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft
  * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_work_record(weft_context *context, weft_stream *stream,
                                                      weft_work **out);
-/* As weft_stream_test and weft_stream_wait. */
+/* As weft_stream_test and weft_stream_wait, of what was recorded; an error stays. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_test(weft_work *work);
 WEFT_API WEFT_NODISCARD weft_status weft_work_wait(weft_work *work, int64_t timeout_ns);
 /* Later work on STREAM starts only after WORK; the host does not wait. */

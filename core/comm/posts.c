@@ -1,0 +1,277 @@
+/* posts.c - what communicators have put on streams, and what became of it. */
+#include "comm.h"
+
+#include "weft/status.h"
+
+static uint64_t load(_Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t tick(weft_context *context)
+{
+    return atomic_fetch_add(&context->clock, 1) + 1;
+}
+
+/* ---- by the poster ---- */
+
+static bool is_settled(struct wf_posts *posts)
+{
+    return load(&posts->last) < load(&posts->settled);
+}
+
+static struct wf_posts *find_kept(struct wf_posts_list *list, const void *stream)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->kept[i].stream == stream) return &list->kept[i];
+    return NULL;
+}
+
+/* A place for STREAM that is free, or of no more use to another.  The context's lock is held. */
+static struct wf_posts *make_room(struct wf_posts_list *list, const void *stream)
+{
+    struct wf_posts *room = NULL;
+
+    if (list->count < WF_POST_STREAMS) room = &list->kept[list->count++];
+    for (uint32_t i = 0; i < WF_POST_STREAMS && room == NULL; i++)
+        if (is_settled(&list->kept[i]) && list->kept[i].lost_until == 0) room = &list->kept[i];
+    if (room == NULL) return &list->crowd;
+    *room = (struct wf_posts){.stream = stream, .settled = 1};
+    return room;
+}
+
+void wf_posts_begin(struct wf_posts_list *list)
+{
+    list->crowd = (struct wf_posts){.settled = 1, .is_crowd = true};
+}
+
+void wf_posts_find(weft_comm *comm, const void *stream)
+{
+    weft_context *context = comm->context;
+    struct wf_posts *found = find_kept(&comm->posts, stream);
+
+    if (load(&context->told) != 0) wf_posts_forgive(context, stream);
+    if (found == NULL) {
+        pthread_mutex_lock(&context->lock);
+        found = make_room(&comm->posts, stream);
+        atomic_store(&context->uses_streams, true);
+        pthread_mutex_unlock(&context->lock);
+    }
+    comm->posts.recent = found;
+}
+
+void wf_posts_add_aside(weft_comm *comm, const void *stream)
+{
+    weft_context *context = comm->context;
+    struct wf_posts *found;
+
+    if (comm->done_on_return && stream == NULL) return;
+    if (load(&context->told) != 0) wf_posts_forgive(context, stream);
+    pthread_mutex_lock(&context->lock);
+    found = find_kept(&comm->aside, stream);
+    if (found == NULL) found = make_room(&comm->aside, stream);
+    wf_posts_extend(found, atomic_load(&context->clock));
+    atomic_store(&context->uses_streams, true);
+    pthread_mutex_unlock(&context->lock);
+}
+
+void wf_posts_start_group(weft_comm *comm)
+{
+    uint64_t now = atomic_load(&comm->context->clock);
+
+    for (uint32_t i = 0; i < comm->posts.count; i++) {
+        struct wf_posts *posts = &comm->posts.kept[i];
+
+        if (!posts->in_group) continue;
+        posts->in_group = false;
+        wf_posts_extend(posts, now);
+    }
+}
+
+/* ---- by who waits: the context's lock is held ---- */
+
+static bool is_on(const struct wf_posts *posts, const struct wf_span *span)
+{
+    return span->any || posts->is_crowd || posts->stream == span->stream;
+}
+
+/* Is there work before SPAN's end among POSTS that is not settled?  With FAILED, the stream has a
+ * failure that it keeps, and what was lost on it counts again. */
+static bool is_covered(struct wf_posts *posts, const struct wf_span *span, bool failed)
+{
+    if (!is_on(posts, span)) return false;
+    if (posts->lost_until > 0 && posts->lost_from < span->until &&
+        (failed || span->until <= posts->lost_until))
+        return true;
+    return !is_settled(posts) && later(load(&posts->first), load(&posts->settled)) < span->until;
+}
+
+static struct wf_posts *list_at(struct wf_posts_list *list, uint32_t i)
+{
+    return i < list->count ? &list->kept[i] : &list->crowd;
+}
+
+/* The I-th of COMM's, NULL after the last. */
+static struct wf_posts *posts_at(weft_comm *comm, uint32_t i)
+{
+    if (i <= comm->posts.count) return list_at(&comm->posts, i);
+    i -= comm->posts.count + 1;
+    return i <= comm->aside.count ? list_at(&comm->aside, i) : NULL;
+}
+
+static bool has_part(weft_comm *comm, const struct wf_span *span, bool failed)
+{
+    struct wf_posts *posts;
+
+    for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
+        if (is_covered(posts, span, failed)) return true;
+    return false;
+}
+
+/* Has COMM failed?  *CAUSE is the plugin's word where nobody else has heard of it. */
+static bool is_broken(weft_comm *comm, weft_status *cause)
+{
+    *cause = WEFT_OK;
+    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) return true;
+    *cause = comm->table->async_error(comm->handle);
+    return *cause != WEFT_OK;
+}
+
+static weft_comm *find_broken(weft_context *context, const struct wf_span *span, bool failed,
+                              weft_status *cause)
+{
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        if (has_part(comm, span, failed) && is_broken(comm, cause)) return comm;
+    return NULL;
+}
+
+static void settle(weft_context *context, const struct wf_span *span)
+{
+    struct wf_posts *posts;
+
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
+            if (!posts->is_crowd && posts->stream == span->stream &&
+                load(&posts->settled) < span->until)
+                atomic_store(&posts->settled, span->until);
+}
+
+/* Works recorded so far on POSTS' stream have failed for ever; what comes later is not touched. */
+static void lose(struct wf_posts *posts, uint64_t until)
+{
+    if (posts->lost_until == 0)
+        posts->lost_from = later(load(&posts->first), load(&posts->settled));
+    posts->lost_until = later(posts->lost_until, until);
+    posts->told = 0;
+    atomic_store(&posts->settled, later(load(&posts->settled), until));
+}
+
+/* The caller is told of all that is lost in SPAN. */
+static void note_told(weft_context *context, const struct wf_span *span)
+{
+    uint64_t now = tick(context);
+    struct wf_posts *posts;
+
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
+        if (atomic_load(&comm->stuck) == WEFT_OK) continue;
+        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
+            if (posts->told == 0 && is_covered(posts, span, false) && !is_settled(posts)) {
+                posts->told = now;
+                atomic_fetch_add(&context->told, 1);
+            }
+    }
+}
+
+/* ---- the calls ---- */
+
+struct wf_span wf_span_begin(weft_context *context, const void *stream)
+{
+    if (!atomic_load_explicit(&context->uses_streams, memory_order_acquire))
+        return (struct wf_span){.stream = stream};
+    return (struct wf_span){.stream = stream, .until = tick(context)};
+}
+
+/* Say why COMM failed.  Not released meanwhile: `watched` is held. */
+static weft_status explain(weft_comm *comm, weft_status cause)
+{
+    if (cause == WEFT_OK) return wf_comm_stuck(comm);
+    return wf_comm_fault(comm, cause, "work on a stream");
+}
+
+static weft_status blame(weft_context *context, const struct wf_span *span, weft_status status)
+{
+    weft_status cause = WEFT_OK;
+    weft_comm *broken;
+
+    pthread_mutex_lock(&context->watched);
+    pthread_mutex_lock(&context->lock);
+    broken = find_broken(context, span, status != WEFT_OK, &cause);
+    pthread_mutex_unlock(&context->lock);
+    if (broken != NULL) {
+        status = explain(broken, cause);
+        pthread_mutex_lock(&context->lock);
+        note_told(context, span);
+        pthread_mutex_unlock(&context->lock);
+    }
+    pthread_mutex_unlock(&context->watched);
+    return status;
+}
+
+weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
+{
+    weft_comm *broken;
+    weft_status cause;
+
+    if (span->until == 0) return status;
+    pthread_mutex_lock(&context->lock);
+    broken = find_broken(context, span, status != WEFT_OK, &cause);
+    if (broken == NULL && status == WEFT_OK && !span->any) settle(context, span);
+    pthread_mutex_unlock(&context->lock);
+    return broken == NULL ? status : blame(context, span, status);
+}
+
+void wf_span_drop(weft_context *context, const struct wf_span *span)
+{
+    struct wf_posts *posts;
+    weft_status cause;
+
+    if (span->until == 0) return;
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
+        if (!has_part(comm, span, false) || !is_broken(comm, &cause)) continue;
+        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++) {
+            if (posts->is_crowd || posts->stream != span->stream || is_settled(posts)) continue;
+            if (posts->told > 0) atomic_fetch_sub(&context->told, 1);
+            lose(posts, span->until);
+        }
+    }
+    settle(context, span);
+    pthread_mutex_unlock(&context->lock);
+}
+
+void wf_posts_end(weft_comm *comm)
+{
+    struct wf_posts *posts;
+
+    for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
+        if (posts->told > 0) atomic_fetch_sub(&comm->context->told, 1);
+}
+
+void wf_posts_forgive(weft_context *context, const void *stream)
+{
+    struct wf_posts *posts;
+
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++) {
+            if (posts->told == 0 || (!posts->is_crowd && posts->stream != stream)) continue;
+            atomic_fetch_sub(&context->told, 1);
+            lose(posts, posts->told);
+        }
+    pthread_mutex_unlock(&context->lock);
+}
