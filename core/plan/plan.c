@@ -232,13 +232,15 @@ bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out)
 
 bool weft_plan_tensor(const weft_plan *plan, uint32_t index, weft_tensor_info *out)
 {
-    bool batch = plan->members != NULL;
-    const struct wf_member *member = &plan->members[index];
+    const struct wf_member *member;
 
-    if (index >= (batch ? plan->member_count : 1)) return false;
-    *out = (weft_tensor_info){.struct_size = sizeof *out,
-                              .from = batch ? member->from : plan->from,
-                              .to = batch ? member->to : plan->to,
-                              .alone = batch ? member->alone : plan};
+    if (index >= (plan->members != NULL ? plan->member_count : 1)) return false;
+    *out = (weft_tensor_info){
+        .struct_size = sizeof *out, .from = plan->from, .to = plan->to, .alone = plan};
+    if (plan->members == NULL) return true;
+    member = &plan->members[index];
+    out->from = member->from;
+    out->to = member->to;
+    out->alone = member->alone;
     return true;
 }
