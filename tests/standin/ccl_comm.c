@@ -20,7 +20,7 @@
     __attribute__((visibility("default"))) type name(__VA_ARGS__)
 /* clang-format on */
 
-static char last_error[256];
+static _Thread_local char last_error[256];
 
 long sc_setting(const char *name, long otherwise)
 {
