@@ -162,7 +162,7 @@ else
 fi
 
 # Growth.
-expect 0 "as expected" "$weft" run -n 3 --timeout 100 "$program" churn "${WEFT_TEST_CHURN:-300}"
+expect 0 "as expected" "$weft" run -n 3 --timeout 100 "$program" churn "${WEFT_TEST_CHURN:-2000}"
 
 # Nothing is left, and the next run works.
 is "$before" traces
