@@ -70,6 +70,7 @@ struct row {
     uint64_t count;
     int length;
     weft_status status;
+    char error[512]; /* what its thread failed with */
 };
 
 static bool row_make(struct kit *kit, int dtype, struct row *row)
@@ -108,6 +109,7 @@ static void *row_run(void *argument)
         row->status = kit->plugin->comm->collective(row->comm, &args);
     if (row->status == WEFT_OK)
         row->status = kit_finish(kit, row->comm, row->stream, 2 * kit->options->timeout_ns);
+    if (row->status != WEFT_OK) snprintf(row->error, sizeof row->error, "%s", weft_last_error());
     return NULL;
 }
 
@@ -123,7 +125,8 @@ static void row_check(struct row *row)
     for (uint64_t i = 0; i < row->count; i++)
         wf_number_store(row->dtype, (struct wf_number){.integer = (i + 1) * factor},
                         image->want + image->start + i * wf_dtype_bytes(row->dtype));
-    if (kit_ok(kit, "100 all_reduces in a row", row->status))
+    if (kit_check(kit, row->status == WEFT_OK, "100 all_reduces in a row: WEFT_%s (%s)",
+                  weft_status_name(row->status), row->error))
         kit_image_check(kit, image, "the buffer in place",
                         &(struct kit_compare){.dtype = row->dtype});
 }

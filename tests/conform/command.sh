@@ -30,6 +30,8 @@ expect 1 'hangs: after .* rank 0, 1, 2 had not come back' "$wrong/libweft_plugin
     --only errors/timeout/collective --timeout 1
 expect 1 'run one alone: weft conform .* --only' "$wrong/libweft_plugin_wrong-sum.so" \
     --only collectives/all_reduce/f32
+expect 1 'rank 0: 100 all_reduces in a row: WEFT_ERR_INVALID .this thread opened no device' \
+    "$wrong/libweft_plugin_wrong-one-thread.so" --only stress/threads
 expect 2 'give one plugin'
 expect 2 'there is no level "memry"; did you mean "memory"\?' "$example" --level memry
 expect 2 'there is no level "colectives"; did you mean' "$example" --only colectives/all_reduce
