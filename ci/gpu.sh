@@ -118,24 +118,23 @@ scenarios()
 
 # Symmetric memory that is registered with NCCL, too; everywhere else it is not.
 with_windows() { WEFT_NCCL_WINDOWS=1 symm "$1" --rounds 50; }
-
-# Under MPS a process has two queues unless it asks for more, and a wait for a signal may stand in the way of that
-# signal on another stream.
-symm() { CUDA_DEVICE_MAX_CONNECTIONS=8 ranks "$1" symm_suite "${@:2}"; }
+symm() { ranks "$1" symm_suite "${@:2}"; }
 
 check_all()
 {
     export WEFT_NCCL_WINDOWS=0
     start_mps
+    export CUDA_DEVICE_MAX_CONNECTIONS=4 # MPS has about a hundred, and these are fifteen processes
     also random_2 100 "${self[@]}" ranks 2 redistribute_check "$(board)"
     also random_4 150 "${self[@]}" ranks 4 redistribute_check "$(board)"
     also stream_order 60 "${self[@]}" ranks 2 stream_order
     also capture 60 "${self[@]}" ranks 2 capture_check
     also batch 60 "${self[@]}" ranks 2 batch_check
-    also symm_2 100 "${self[@]}" symm 2 --rounds 200
+    also symm_2 100 env CUDA_DEVICE_MAX_CONNECTIONS=8 "${self[@]}" symm 2 --rounds 200
     also conform_1 150 "$weft" conform nccl --ranks 1 --json --timeout 20
     all_done
-    start_mps # whose connections are few: not all at once
+    unset CUDA_DEVICE_MAX_CONNECTIONS
+    start_mps
     also conform_2 200 "$weft" conform nccl --ranks 2 --json --timeout 20 --patience 2
     also conform_4 240 "$weft" conform nccl --ranks 4 --json --timeout 20 --patience 3
     all_done

@@ -46,11 +46,10 @@ against_nccl()
     done
 }
 
-# Collectives from nccl, symmetric memory from nvshmem.  The driver is started by nccl then, which does not ask for as
-# many queues under MPS as kernels that wait for each other want.
+# Collectives from nccl, symmetric memory from nvshmem.
 symm_beside_nccl()
 {
-    CUDA_DEVICE_MAX_CONNECTIONS=8 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / $1)) WEFT_BACKEND=nccl,nvshmem ranks "$1" symm_suite --rounds 200
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / $1)) WEFT_BACKEND=nccl,nvshmem ranks "$1" symm_suite --rounds 200
 }
 
 nvshmem_parts()

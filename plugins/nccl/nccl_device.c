@@ -3,6 +3,7 @@
 #include "gpu.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* The first with every function that gpu_api.def requires, and with uuids of parts of devices. */
 #define LEAST_VERSION 11040
@@ -19,6 +20,14 @@ const char *wf_vendor_error_text(gpu_result result)
     const char *text = NULL;
 
     return wf_gpu.error_text(result, &text) == GPU_SUCCESS ? text : "unknown error";
+}
+
+/* Streams of a process share queues, and what waits for another rank at the head of one keeps all
+ * behind it waiting, of other communicators too.  Eight is the driver's own number, but under MPS
+ * it is two; MPS has about a hundred for all processes on a device. */
+void wf_vendor_prepare(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 0);
 }
 
 weft_status wf_vendor_check_version(void)

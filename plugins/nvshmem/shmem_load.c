@@ -57,13 +57,12 @@ static weft_status open_library(void)
 }
 
 /* Kernels that wait for other ranks must not keep others of this rank from running, which these
- * might be waiting for: code that is loaded late waits for all kernels, and under MPS streams share
- * two queues unless told otherwise; it has no more than about a hundred for all processes on a
- * device.  Read by the driver when it starts. */
+ * might be waiting for: code that is loaded late waits for all kernels.  Read by the driver when it
+ * starts, as what wf_vendor_prepare sets, which NVSHMEM might do first. */
 static void prepare_driver(void)
 {
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 0);
+    wf_vendor_prepare();
 }
 
 weft_status wf_shmem_load(void)

@@ -26,6 +26,11 @@ const char *wf_vendor_error_text(gpu_result result)
     return text_from("hipGetErrorString", result, "unknown error");
 }
 
+/* HIP's four queues are not raised: more take speed from all. */
+void wf_vendor_prepare(void)
+{
+}
+
 weft_status wf_vendor_check_version(void)
 {
     if (wf_gpu_version >= LEAST_VERSION) return WEFT_OK;

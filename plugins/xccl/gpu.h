@@ -149,6 +149,8 @@ weft_status wf_gpu_bind_thread(void *device);
 
 const char *wf_vendor_error_name(gpu_result result);
 const char *wf_vendor_error_text(gpu_result result);
+/* Set what the library reads from the environment when it starts; what the user set stays. */
+void wf_vendor_prepare(void);
 /* Is the loaded library new enough?  WEFT_ERR_OLD_LIBRARY with both numbers. */
 weft_status wf_vendor_check_version(void);
 void wf_vendor_version_text(char *out, size_t size); /* "CUDA driver 13.0" */

@@ -133,7 +133,10 @@ weft_status wf_gpu_load(int *device_count)
     int count = 0;
 
     pthread_mutex_lock(&lock);
-    if (!loaded) status = open_and_check();
+    if (!loaded) {
+        wf_vendor_prepare();
+        status = open_and_check();
+    }
     loaded = status == WEFT_OK;
     pthread_mutex_unlock(&lock);
     if (status != WEFT_OK) return status;

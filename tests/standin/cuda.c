@@ -23,9 +23,12 @@ static void *pointer(address a)
 #define API(name, ...) STANDIN_API int name(__VA_ARGS__); STANDIN_API int name(__VA_ARGS__)
 /* clang-format on */
 
+/* STANDIN_QUEUES is how many queues the caller is to have asked for by now. */
 API(cuInit, unsigned flags)
 {
-    if (flags != 0) return SG_INVALID_VALUE;
+    long queues = sg_setting("CUDA_DEVICE_MAX_CONNECTIONS", 2);
+
+    if (flags != 0 || sg_setting("STANDIN_QUEUES", queues) != queues) return SG_INVALID_VALUE;
     return sg_device_count() > 0 ? SG_OK : SG_NO_DEVICE;
 }
 

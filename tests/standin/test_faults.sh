@@ -29,6 +29,11 @@ if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
         env WEFT_BACKEND=nccl "$program" split
 fi
 
+# As many queues as communicators on streams of their own need, unless the user has another number.
+nccl 0 "as expected" STANDIN_QUEUES=8
+nccl 0 "as expected" STANDIN_QUEUES=3 CUDA_DEVICE_MAX_CONNECTIONS=3
+nccl 11 "starting CUDA: some error (STANDIN_ERROR_1, 1)" STANDIN_QUEUES=3
+
 # No library for communication, or one too old.
 nccl 11 "WEFT_NCCL_LIB=/nowhere/libnccl.so.2 cannot be opened" WEFT_NCCL_LIB=/nowhere/libnccl.so.2
 nccl 11 "libnccl.so.2 not found in the folder /dev, which WEFT_NCCL_LIB names" WEFT_NCCL_LIB=/dev
