@@ -22,6 +22,9 @@
 #define VENDOR_F8_LEAST      22400 /* the oldest library that adds up f8 */
 #define VENDOR_F8_CAPABILITY 90    /* and the oldest device on which it does */
 
+/* The header with struct wf_comm, against which the files of gpu_comm.h are compiled. */
+#define VENDOR_COMM "ccl_window.h"
+
 #define VENDOR_SYMM &wf_symm_table
 
 #define VENDOR_SYMBOL(cuda, hip) #cuda

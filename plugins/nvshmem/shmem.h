@@ -7,7 +7,7 @@
 #ifndef WEFT_NVSHMEM_SHMEM_H
 #define WEFT_NVSHMEM_SHMEM_H
 
-#include "gpu.h"
+#include "gpu_comm.h"
 #include "onesided_args.h"
 #include "shmem_api.h"
 
@@ -189,15 +189,9 @@ weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, uint64_t bytes, v
 void wf_comm_destroy(void *comm);
 void wf_comm_abort(void *comm);
 weft_status wf_comm_async_error(void *comm);
-/* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
-weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text);
-/* WEFT_OK, or the error the communicator is stuck with, described. */
-weft_status wf_comm_stuck(struct wf_comm *comm);
 /* Pinned memory in which kernels report; kept for the next when given back. */
 weft_status wf_report_take(struct wf_comm *comm);
 void wf_report_give(struct wf_comm *comm);
-/* Committed and not stuck? */
-weft_status wf_comm_usable(struct wf_comm *comm);
 
 /* ---- shmem_run.c: putting operations on streams ---- */
 

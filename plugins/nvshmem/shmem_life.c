@@ -1,4 +1,4 @@
-/* shmem_life.c - errors that stay, aborting, and the end.
+/* shmem_life.c - what kernels report, aborting, and the end.
  *
  * Kernels that wait give up by themselves after the time limit, or when the host sets the abort
  * flag, and write why into pinned memory.  A communicator that failed leaves its arena memory
@@ -7,19 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text)
-{
-    weft_status none = WEFT_OK;
-
-    pthread_mutex_lock(&comm->lock);
-    if (atomic_load(&comm->error) == WEFT_OK)
-        snprintf(comm->error_text, sizeof comm->error_text, "%s",
-                 text != NULL ? text : wf_last_text());
-    atomic_compare_exchange_strong(&comm->error, &none, status);
-    pthread_mutex_unlock(&comm->lock);
-    return status;
-}
 
 /* What a kernel reported, in words. */
 static weft_status explain(const struct wf_comm *comm, const struct wk_report *report, char *out,
@@ -63,8 +50,7 @@ static weft_status explain(const struct wf_comm *comm, const struct wk_report *r
     }
 }
 
-/* Take over what a kernel has found. */
-static void look_at_report(struct wf_comm *comm)
+void wf_comm_look(struct wf_comm *comm)
 {
     struct wk_report copy;
     char text[256];
@@ -76,27 +62,6 @@ static void look_at_report(struct wf_comm *comm)
     copy.have = comm->report->have;
     copy.want = comm->report->want;
     wf_comm_stick(comm, explain(comm, &copy, text, sizeof text), text);
-}
-
-weft_status wf_comm_stuck(struct wf_comm *comm)
-{
-    char text[sizeof comm->error_text];
-    weft_status status;
-
-    look_at_report(comm);
-    status = atomic_load_explicit(&comm->error, memory_order_acquire);
-    if (status == WEFT_OK) return WEFT_OK;
-    pthread_mutex_lock(&comm->lock);
-    memcpy(text, comm->error_text, sizeof text);
-    pthread_mutex_unlock(&comm->lock);
-    return wf_fail(status, "the communicator %s can do no more: %s", comm->name, text);
-}
-
-weft_status wf_comm_usable(struct wf_comm *comm)
-{
-    if (!comm->is_ready)
-        return wf_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", comm->name);
-    return wf_comm_stuck(comm);
 }
 
 weft_status wf_comm_async_error(void *made)
@@ -114,7 +79,7 @@ void wf_comm_abort(void *made)
     struct wf_comm *comm = made;
 
     if (comm == NULL) return;
-    look_at_report(comm);
+    wf_comm_look(comm);
     wf_comm_stick(comm, WEFT_ERR_ABORTED, "it was aborted");
     set_abort(comm);
 }
@@ -184,7 +149,7 @@ void wf_comm_destroy(void *made)
     bool cleanly;
 
     if (comm == NULL) return;
-    look_at_report(comm);
+    wf_comm_look(comm);
     cleanly = atomic_load(&comm->error) == WEFT_OK;
     set_abort(comm);
     await_last(comm);

@@ -8,9 +8,11 @@
 #undef VENDOR_PLUGIN
 #undef VENDOR_DESCRIPTION
 #undef VENDOR_KERNELS_KNOB
+#undef VENDOR_COMM
 #define VENDOR_PLUGIN        "nvshmem"
 #define VENDOR_DESCRIPTION   "NVIDIA GPUs through CUDA and NVSHMEM's symmetric memory"
 #define VENDOR_KERNELS_KNOB  "WEFT_NVSHMEM_KERNELS"
+#define VENDOR_COMM          "shmem.h"
 #define VENDOR_SHMEM         "NVSHMEM"
 #define VENDOR_SHMEM_KNOB    "WEFT_NVSHMEM_LIB"
 #define VENDOR_SHMEM_LIBRARY "libnvshmem_host.so.3"

@@ -25,6 +25,9 @@
 #define VENDOR_F8_LEAST      0x7fffffff
 #define VENDOR_F8_CAPABILITY 0
 
+/* The header with struct wf_comm, against which the files of gpu_comm.h are compiled. */
+#define VENDOR_COMM "ccl.h"
+
 #define VENDOR_SYMM NULL /* none yet */
 
 #define VENDOR_SYMBOL(cuda, hip) #hip

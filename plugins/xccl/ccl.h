@@ -8,7 +8,7 @@
 #define WEFT_XCCL_CCL_H
 
 #include "ccl_api.h"
-#include "gpu.h"
+#include "gpu_comm.h"
 
 extern struct wf_ccl_api wf_ccl; /* filled by wf_ccl_load */
 extern struct wf_library wf_ccl_library;
@@ -143,15 +143,11 @@ void *wf_comm_native(void *comm);
 
 weft_status wf_comm_split(void *parent, const weft_comm_options *options, void **comm);
 
-/* ---- ccl_life.c: errors that stay, aborting, the end ---- */
+/* ---- ccl_life.c: errors of the library, aborting, the end ---- */
 
 void wf_comm_destroy(void *comm);
 void wf_comm_abort(void *comm);
 weft_status wf_comm_async_error(void *comm);
-/* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
-weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text);
-/* WEFT_OK, or the error the communicator is stuck with, described. */
-weft_status wf_comm_stuck(struct wf_comm *comm);
 /* Wait until NATIVE, after a call that gave RESULT, has done what it was asked, at most LIMIT; a
  * failure stays.  WHAT names the call. */
 weft_status wf_settle(struct wf_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,

@@ -168,19 +168,12 @@ static weft_status take(struct wf_comm *comm, struct wf_op *op, weft_status stat
     return status;
 }
 
-static weft_status check_ready(struct wf_comm *comm)
-{
-    if (!comm->is_ready)
-        return wf_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", comm->name);
-    return wf_comm_stuck(comm);
-}
-
 weft_status wf_comm_collective(void *made, const weft_collective_args *args)
 {
     struct wf_comm *comm = made;
     struct wf_op op;
 
-    WF_TRY(check_ready(comm));
+    WF_TRY(wf_comm_usable(comm));
     return take(comm, &op, wf_op_read(comm, args, &op));
 }
 
@@ -189,7 +182,7 @@ weft_status wf_comm_send(void *made, const weft_message *message)
     struct wf_comm *comm = made;
     struct wf_op op;
 
-    WF_TRY(check_ready(comm));
+    WF_TRY(wf_comm_usable(comm));
     return take(comm, &op, wf_op_read_message(comm, message, WF_OP_SEND, &op));
 }
 
@@ -198,7 +191,7 @@ weft_status wf_comm_receive(void *made, const weft_message *message)
     struct wf_comm *comm = made;
     struct wf_op op;
 
-    WF_TRY(check_ready(comm));
+    WF_TRY(wf_comm_usable(comm));
     return take(comm, &op, wf_op_read_message(comm, message, WF_OP_RECEIVE, &op));
 }
 

@@ -1,4 +1,4 @@
-/* ccl_life.c - errors that stay, aborting, and the end.
+/* ccl_life.c - errors of the library, aborting, and the end.
  *
  * Aborting may take the library a while, and abort() may not block: a thread of its own, the
  * reaper, does it.  Where the library cannot split, `work` is `control`, and the reaper first
@@ -6,38 +6,14 @@
 #include "ccl.h"
 
 #include <stdio.h>
-#include <string.h>
 
-/* ---- errors that stay ---- */
+/* ---- errors ---- */
 
-weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text)
-{
-    weft_status none = WEFT_OK;
-
-    pthread_mutex_lock(&comm->lock);
-    if (atomic_load(&comm->error) == WEFT_OK)
-        snprintf(comm->error_text, sizeof comm->error_text, "%s",
-                 text != NULL ? text : wf_last_text());
-    atomic_compare_exchange_strong(&comm->error, &none, status);
-    pthread_mutex_unlock(&comm->lock);
-    return status;
-}
-
-weft_status wf_comm_stuck(struct wf_comm *comm)
+void wf_comm_look(struct wf_comm *comm)
 {
     const struct wf_window_calls *windows = comm->window_calls;
-    weft_status status = atomic_load_explicit(&comm->error, memory_order_acquire);
-    char text[sizeof comm->error_text];
 
-    if (status == WEFT_OK && windows != NULL) {
-        windows->look(comm);
-        status = atomic_load_explicit(&comm->error, memory_order_acquire);
-    }
-    if (status == WEFT_OK) return WEFT_OK;
-    pthread_mutex_lock(&comm->lock);
-    memcpy(text, comm->error_text, sizeof text);
-    pthread_mutex_unlock(&comm->lock);
-    return wf_fail(status, "the communicator %s can do no more: %s", comm->name, text);
+    if (windows != NULL) windows->look(comm);
 }
 
 /* A communicator that does not block may be asked by one thread at a time, so not while another
