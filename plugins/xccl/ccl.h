@@ -88,8 +88,9 @@ struct wf_comm {
     struct wf_facts facts;
     struct wf_means means;
     ccl_comm control, work;
-    bool is_wrapped; /* WORK is the caller's */
-    bool is_lost;    /* a call on WORK never came back: it cannot be freed */
+    bool is_wrapped;           /* WORK is the caller's */
+    bool is_lost;              /* a call on WORK never came back: it cannot be freed */
+    atomic_bool is_handed_out; /* others may call WORK too, unseen */
     atomic_bool is_ready;
     void *token;                   /* a little device memory, for barriers */
     void *talk_device, *talk_host; /* of ccl_talk.c */

@@ -266,5 +266,8 @@ weft_status wf_comm_wrap(void *device, void *native, const weft_comm_options *gi
 
 void *wf_comm_native(void *made)
 {
-    return ((struct wf_comm *)made)->work;
+    struct wf_comm *comm = made;
+
+    comm->is_handed_out = true;
+    return comm->work;
 }

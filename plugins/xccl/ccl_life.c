@@ -17,7 +17,7 @@ void wf_comm_look(struct wf_comm *comm)
 }
 
 /* A communicator that does not block may be asked by one thread at a time, so not while another
- * is inside, which will see the error itself. */
+ * is inside, which will see the error itself, nor where that cannot be known. */
 weft_status wf_comm_async_error(void *made)
 {
     struct wf_comm *comm = made;
@@ -26,7 +26,8 @@ weft_status wf_comm_async_error(void *made)
     weft_status status;
 
     WF_TRY(wf_comm_stuck(comm));
-    if (!comm->is_ready || (alone && pthread_mutex_trylock(&comm->gate) != 0)) return WEFT_OK;
+    if (!comm->is_ready || (alone && comm->is_handed_out)) return WEFT_OK;
+    if (alone && pthread_mutex_trylock(&comm->gate) != 0) return WEFT_OK;
     if (!comm->is_reaped || !alone) asked = wf_ccl.ncclCommGetAsyncError(comm->work, &result);
     if (alone) pthread_mutex_unlock(&comm->gate);
     status = wf_ccl_check(wf_first(asked, result), "work on a communicator");

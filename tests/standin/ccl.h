@@ -7,7 +7,8 @@
  *
  * The environment: STANDIN_CCL_VERSION; STANDIN_CCL_FAIL_ASYNC=N (the N-th operation of a rank
  * ends in an error that only asking shows), STANDIN_CCL_FAIL_CALL=N (the N-th fails at once),
- * STANDIN_CCL_FAIL_INIT=rank. */
+ * STANDIN_CCL_FAIL_INIT=rank; STANDIN_CCL_SLOW=N (microseconds of a call on a communicator that
+ * does not block). */
 #ifndef WEFT_STANDIN_CCL_H
 #define WEFT_STANDIN_CCL_H
 
@@ -84,6 +85,7 @@ struct sc_comm {
     int made_dtype[SC_MADE_OPS];    /* -1: free */
     pthread_t helper;               /* the thread of a call that does not block */
     bool has_helper;
+    atomic_bool is_used; /* by a thread inside a call, where calls do not block */
 };
 
 /* One call of the API. */

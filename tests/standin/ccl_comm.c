@@ -135,6 +135,24 @@ int sc_gather_now(struct sc_comm *comm, const void *mine, void *all, size_t byte
 
 /* ---- calls that do not block ---- */
 
+/* Such a communicator is one thread's at a time.  The real libraries crash or hang later. */
+static void enter(struct sc_comm *comm)
+{
+    long slow = sc_setting("STANDIN_CCL_SLOW", 0);
+
+    if (comm->blocking) return;
+    if (atomic_exchange(&comm->is_used, true)) {
+        fprintf(stderr, "stand-in: two threads at once use a communicator that does not block\n");
+        abort();
+    }
+    if (slow > 0) nanosleep(&(struct timespec){.tv_nsec = slow * 1000}, NULL);
+}
+
+static void leave(struct sc_comm *comm)
+{
+    if (!comm->blocking) atomic_store(&comm->is_used, false);
+}
+
 struct errand {
     struct sc_comm *comm;
     int device;
@@ -159,9 +177,11 @@ int sc_do(struct sc_comm *comm, int (*fn)(struct sc_comm *comm, void *argument),
     if (comm->blocking) return fn(comm, argument);
     errand = malloc(sizeof *errand);
     if (errand == NULL) return SC_SYSTEM;
+    enter(comm);
     *errand = (struct errand){comm, current_device(), fn, argument};
     atomic_store(&comm->result, SC_IN_PROGRESS);
     comm->has_helper = pthread_create(&comm->helper, NULL, run_errand, errand) == 0;
+    leave(comm);
     return SC_IN_PROGRESS;
 }
 
@@ -364,8 +384,10 @@ API(int, ncclCommSplit, struct sc_comm *comm, int color, int key, struct sc_comm
 API(int, ncclCommGetAsyncError, struct sc_comm *comm, int *result)
 {
     if (comm == NULL) return sc_fail(SC_ARGUMENT, "the communicator is NULL");
+    enter(comm);
     *result = atomic_load(&comm->result);
     if (*result != SC_IN_PROGRESS) sc_join_helper(comm);
+    leave(comm);
     return SC_OK;
 }
 
