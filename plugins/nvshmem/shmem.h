@@ -72,7 +72,6 @@ struct wf_job {
 };
 extern struct wf_job wf_job;
 
-struct wf_comm;
 /* Say who this rank is; its first rank adds an id if NVSHMEM is yet to be begun. */
 weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine);
 /* Begin NVSHMEM with the ranks of COMM, or find that all of them are in one job already. */
@@ -136,7 +135,6 @@ struct wf_stage {
     uint64_t bytes;
 };
 
-struct wf_op;
 struct wf_window;
 
 struct wf_comm {
@@ -171,10 +169,7 @@ struct wf_comm {
     char error_text[512];
     _Atomic weft_status error; /* what it is stuck with */
 
-    uint32_t depth; /* of open groups */
-    weft_status group_status;
-    struct wf_op *ops;
-    size_t op_count, op_room;
+    struct wf_group group;
     struct wf_window *windows;
     void *match_memory; /* in the arena, and a stream: of shmem_match.c */
     gpu_stream side;
@@ -227,36 +222,13 @@ void wf_meet_close(struct wf_meet *meet, uint64_t blocks);
 /* By a kernel that does nothing else. */
 weft_status wf_meet_close_alone(struct wf_comm *comm, struct wf_meet *meet);
 
-/* ---- shmem_op.c: calls, checked ---- */
+/* ---- shmem_support.c ---- */
 
-enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE };
-
-/* One call, with all it needs.  For messages `root` is the peer and the buffer is `send` or
- * `recv`. */
-struct wf_op {
-    uint32_t kind; /* enum weft_collective, or WF_OP_ */
-    uint32_t dtype, reduction;
-    int32_t root;
-    uint64_t bytes; /* of one element */
-    const void *send;
-    void *recv;
-    uint64_t count;
-    const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
-    uint64_t *arrays; /* owned copies of these, in a group */
-    uint64_t scale[2];
-    gpu_stream stream;
-};
-
-const char *wf_collective_name(uint32_t collective);
-bool wf_collective_reduces(uint32_t collective);
 weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
 weft_status wf_comm_cost(void *device, const weft_support_query *query, uint64_t bytes,
                          weft_cost *out);
-weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
-weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,
-                               struct wf_op *op);
 
-/* ---- shmem_collective.c, shmem_mail.c, shmem_group.c, shmem_match.c, shmem_pull.c ---- */
+/* ---- shmem_collective.c, shmem_mail.c, shmem_batch.c, shmem_match.c, shmem_pull.c ---- */
 
 /* Within a scope and a turn of their own. */
 weft_status wf_collective_run(struct wf_comm *comm, const struct wf_op *op);
@@ -267,11 +239,6 @@ weft_status wf_match(struct wf_comm *comm, const struct wf_op *op);
 enum { WF_GATHER_MOST = 64 };
 weft_status wf_gather_small(struct wf_comm *comm, const void *mine, void *all, uint64_t bytes);
 
-weft_status wf_comm_collective(void *comm, const weft_collective_args *args);
-weft_status wf_comm_send(void *comm, const weft_message *message);
-weft_status wf_comm_receive(void *comm, const weft_message *message);
-weft_status wf_comm_group_begin(void *comm);
-weft_status wf_comm_group_end(void *comm);
 weft_status wf_comm_pull(void *comm, const weft_pull_args *args);
 
 /* ---- shmem_window.c, shmem_symm.c: the symm table ---- */

@@ -165,9 +165,7 @@ void wf_comm_destroy(void *made)
     free_memory(comm, comm->device_peers);
     free_memory(comm, comm->table);
     wf_report_give(comm);
-    for (size_t i = 0; i < comm->op_count; i++)
-        wf_delete(comm->ops[i].arrays);
-    wf_delete(comm->ops);
+    wf_group_free(&comm->group);
     wf_delete(comm->retired);
     wf_delete(comm->peers);
     wf_delete(comm->host_ids);

@@ -34,7 +34,7 @@ static weft_status check_kinds(const struct wf_comm *comm, const struct pull *pu
                        args->dtype, element);
     if (pull->holders > (uint32_t)comm->size)
         return wf_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders, comm->size);
-    if (comm->depth > 0) return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+    if (comm->group.depth > 0) return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
     return WEFT_OK;
 }
 

@@ -52,8 +52,7 @@ struct wf_way {
 struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uint32_t dtype,
                           uint32_t reduction);
 weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
-bool wf_collective_reduces(uint32_t collective);
-const char *wf_collective_name(uint32_t collective);
+struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op);
 
 /* ---- ccl_comm.c: making and ending communicators ---- */
 
@@ -67,8 +66,6 @@ struct wf_facts {
     char uuid[64];
 };
 
-struct wf_op;
-struct wf_comm;
 struct wf_window;
 
 /* What symmetric memory, where the plugin has some, does as its communicator lives and ends. */
@@ -118,10 +115,7 @@ struct wf_comm {
     struct wf_window *windows;                          /* under the lock */
     const struct wf_window_calls *_Atomic window_calls; /* NULL: there have been none */
 
-    uint32_t depth; /* of open groups */
-    weft_status group_status;
-    struct wf_op *ops;
-    size_t op_count, op_room;
+    struct wf_group group;
 };
 
 weft_status wf_comm_prepare(void *device, const weft_comm_options *options, void **comm,
@@ -187,51 +181,23 @@ weft_status wf_talk(struct wf_comm *comm, gpu_stream stream, const void *mine, s
                     const void **all);
 void wf_talk_end(struct wf_comm *comm);
 
-/* ---- ccl_group.c: calls, one by one or together ---- */
+/* ---- ccl_batch.c, ccl_native.c, ccl_reduce.c: calls as they run ---- */
 
-enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE };
-
-/* One call, checked, with all it needs.  For messages `root` is the peer and the buffer is both
- * `send` and `recv`. */
-struct wf_op {
-    uint32_t kind; /* enum weft_collective, or WF_OP_ */
-    uint32_t dtype, reduction;
-    int32_t root;
-    uint64_t bytes; /* of one element */
-    const void *send;
-    void *recv;
-    uint64_t count;
-    const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
-    uint64_t *arrays; /* owned copies of these, in a group */
-    uint64_t scale[2];
-    gpu_stream stream;
+struct wf_task {
+    struct wf_op op;
     struct wf_way way;
-    ccl_op op; /* the one made for the call, if way.premultiplied */
-    void *scratch;
+    bool is_first; /* in the first batch of a group */
+    void *scratch; /* borrowed until all of the group is on its way */
 };
-
-weft_status wf_comm_collective(void *comm, const weft_collective_args *args);
-weft_status wf_comm_send(void *comm, const weft_message *message);
-weft_status wf_comm_receive(void *comm, const weft_message *message);
-weft_status wf_comm_group_begin(void *comm);
-weft_status wf_comm_group_end(void *comm);
-
-/* ---- ccl_check.c: arguments ---- */
-
-/* Turn ARGS into *OP, or say what is wrong with them. */
-weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
-weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,
-                               struct wf_op *op);
-
-/* ---- ccl_native.c, ccl_reduce.c: the ways ---- */
 
 /* Put the library calls (and kernels) of stage 0 or 1 on the stream, inside a group of the
  * library where there is more than one call. */
-ccl_result wf_issue_native(struct wf_comm *comm, struct wf_op *op);
-ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_op *op);
-weft_status wf_issue_messages(struct wf_comm *comm, struct wf_op *op, ccl_result *result);
-weft_status wf_issue_keys(struct wf_comm *comm, struct wf_op *op, int stage, ccl_result *result);
-weft_status wf_issue_exchange(struct wf_comm *comm, struct wf_op *op, int stage,
+ccl_result wf_issue_native(struct wf_comm *comm, struct wf_task *task);
+ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_task *task);
+weft_status wf_issue_messages(struct wf_comm *comm, struct wf_task *task, ccl_result *result);
+weft_status wf_issue_keys(struct wf_comm *comm, struct wf_task *task, int stage,
+                          ccl_result *result);
+weft_status wf_issue_exchange(struct wf_comm *comm, struct wf_task *task, int stage,
                               ccl_result *result);
 /* The first of two results that is not success. */
 static inline ccl_result wf_first(ccl_result a, ccl_result b)

@@ -116,9 +116,7 @@ void wf_comm_destroy(void *made)
         wf_leave(&scope);
     }
     wf_talk_end(comm);
-    for (size_t i = 0; i < comm->op_count; i++)
-        wf_delete(comm->ops[i].arrays);
-    wf_delete(comm->ops);
+    wf_group_free(&comm->group);
     wf_delete(comm->host_ids);
     pthread_mutex_destroy(&comm->gate);
     pthread_mutex_destroy(&comm->lock);

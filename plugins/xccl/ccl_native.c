@@ -13,117 +13,122 @@ static char *into(void *buffer, uint64_t k, uint64_t bytes)
 }
 
 /* The op to use, made for this call where it carries a factor; give it back with end_op. */
-static ccl_result begin_op(const struct wf_comm *comm, const struct wf_op *op, ccl_op *out)
+static ccl_result begin_op(const struct wf_comm *comm, const struct wf_task *task, ccl_op *out)
 {
-    *out = op->way.op;
-    if (!op->way.premultiplied) return CCL_SUCCESS;
-    return wf_ccl.ncclRedOpCreatePreMulSum(out, (void *)(uintptr_t)op->scale, op->way.dtype,
+    *out = task->way.op;
+    if (!task->way.premultiplied) return CCL_SUCCESS;
+    return wf_ccl.ncclRedOpCreatePreMulSum(out, (void *)(uintptr_t)task->op.scale, task->way.dtype,
                                            CCL_SCALAR_HOST, comm->work);
 }
 
-static void end_op(const struct wf_comm *comm, const struct wf_op *op, ccl_op made)
+static void end_op(const struct wf_comm *comm, const struct wf_task *task, ccl_op made)
 {
-    if (op->way.premultiplied) wf_ccl.ncclRedOpDestroy(made, comm->work);
+    if (task->way.premultiplied) wf_ccl.ncclRedOpDestroy(made, comm->work);
 }
 
-static ccl_result reduce_something(const struct wf_comm *comm, const struct wf_op *op)
+static ccl_result reduce_something(const struct wf_comm *comm, const struct wf_task *task)
 {
-    uint64_t count = op->count * op->way.factor;
+    const struct wf_op *op = &task->op;
+    uint64_t count = op->count * task->way.factor;
     ccl_result result;
     ccl_op reduction;
 
-    result = begin_op(comm, op, &reduction);
+    result = begin_op(comm, task, &reduction);
     if (result != CCL_SUCCESS) return result;
     if (op->kind == WEFT_COLL_ALL_REDUCE)
-        result = wf_ccl.ncclAllReduce(op->send, op->recv, count, op->way.dtype, reduction,
+        result = wf_ccl.ncclAllReduce(op->send, op->recv, count, task->way.dtype, reduction,
                                       comm->work, op->stream);
     else if (op->kind == WEFT_COLL_REDUCE)
-        result = wf_ccl.ncclReduce(op->send, op->recv, count, op->way.dtype, reduction, op->root,
+        result = wf_ccl.ncclReduce(op->send, op->recv, count, task->way.dtype, reduction, op->root,
                                    comm->work, op->stream);
     else
-        result = wf_ccl.ncclReduceScatter(op->send, op->recv, count, op->way.dtype, reduction,
+        result = wf_ccl.ncclReduceScatter(op->send, op->recv, count, task->way.dtype, reduction,
                                           comm->work, op->stream);
-    end_op(comm, op, reduction);
+    end_op(comm, task, reduction);
     return result;
 }
 
-ccl_result wf_issue_native(struct wf_comm *comm, struct wf_op *op)
+ccl_result wf_issue_native(struct wf_comm *comm, struct wf_task *task)
 {
-    uint64_t count = op->count * op->way.factor;
+    const struct wf_op *op = &task->op;
+    uint64_t count = op->count * task->way.factor;
 
     switch (op->kind) {
     case WEFT_COLL_BARRIER:
         return wf_ccl.ncclAllReduce(comm->token, comm->token, 1, CCL_U8, CCL_MAX, comm->work,
                                     op->stream);
     case WF_OP_SEND:
-        return wf_ccl.ncclSend(op->send, count, op->way.dtype, op->root, comm->work, op->stream);
+        return wf_ccl.ncclSend(op->send, count, task->way.dtype, op->root, comm->work, op->stream);
     case WF_OP_RECEIVE:
-        return wf_ccl.ncclRecv(op->recv, count, op->way.dtype, op->root, comm->work, op->stream);
+        return wf_ccl.ncclRecv(op->recv, count, task->way.dtype, op->root, comm->work, op->stream);
     default:
         break;
     }
     if (op->count == 0) return CCL_SUCCESS;
     switch (op->kind) {
     case WEFT_COLL_ALL_GATHER:
-        return wf_ccl.ncclAllGather(op->send, op->recv, count, op->way.dtype, comm->work,
+        return wf_ccl.ncclAllGather(op->send, op->recv, count, task->way.dtype, comm->work,
                                     op->stream);
     case WEFT_COLL_BROADCAST:
         return wf_ccl.ncclBroadcast(op->root == comm->rank ? op->send : op->recv, op->recv, count,
-                                    op->way.dtype, op->root, comm->work, op->stream);
+                                    task->way.dtype, op->root, comm->work, op->stream);
     default:
-        return reduce_something(comm, op);
+        return reduce_something(comm, task);
     }
 }
 
-static ccl_result gather_pieces(const struct wf_comm *comm, const struct wf_op *op)
+static ccl_result gather_pieces(const struct wf_comm *comm, const struct wf_task *task)
 {
+    const struct wf_op *op = &task->op;
     ccl_result result = CCL_SUCCESS;
 
     for (int32_t r = 0; r < comm->size && result == CCL_SUCCESS; r++) {
         char *share = into(op->recv, op->recv_offsets[r], op->bytes);
         if (op->recv_counts[r] == 0) continue;
         result = wf_ccl.ncclBroadcast(r == comm->rank ? op->send : share, share,
-                                      op->recv_counts[r] * op->way.factor, op->way.dtype, r,
+                                      op->recv_counts[r] * task->way.factor, task->way.dtype, r,
                                       comm->work, op->stream);
     }
     return result;
 }
 
-ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_op *op)
+ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_task *task)
 {
+    const struct wf_op *op = &task->op;
     ccl_result result;
     ccl_op reduction;
 
-    if (op->kind == WEFT_COLL_ALL_GATHER_V) return gather_pieces(comm, op);
-    result = begin_op(comm, op, &reduction);
+    if (op->kind == WEFT_COLL_ALL_GATHER_V) return gather_pieces(comm, task);
+    result = begin_op(comm, task, &reduction);
     if (result != CCL_SUCCESS) return result;
     for (int32_t r = 0; r < comm->size && result == CCL_SUCCESS; r++) {
         const char *share = at(op->send, op->send_offsets[r], op->bytes);
         if (op->send_counts[r] == 0) continue;
         result = wf_ccl.ncclReduce(share, r == comm->rank ? op->recv : NULL,
-                                   op->send_counts[r] * op->way.factor, op->way.dtype, reduction, r,
-                                   comm->work, op->stream);
+                                   op->send_counts[r] * task->way.factor, task->way.dtype,
+                                   reduction, r, comm->work, op->stream);
     }
-    end_op(comm, op, reduction);
+    end_op(comm, task, reduction);
     return result;
 }
 
 /* ---- messages ---- */
 
 /* COUNT elements to, and as many from, each peer; own ones are copied. */
-static ccl_result send(const struct wf_comm *comm, const struct wf_op *op, const void *from,
+static ccl_result send(const struct wf_comm *comm, const struct wf_task *task, const void *from,
                        uint64_t count, int32_t peer)
 {
     if (count == 0 || peer == comm->rank) return CCL_SUCCESS;
-    return wf_ccl.ncclSend(from, count * op->way.factor, op->way.dtype, peer, comm->work,
-                           op->stream);
+    return wf_ccl.ncclSend(from, count * task->way.factor, task->way.dtype, peer, comm->work,
+                           task->op.stream);
 }
 
-static ccl_result receive(const struct wf_comm *comm, const struct wf_op *op, void *to,
+static ccl_result receive(const struct wf_comm *comm, const struct wf_task *task, void *to,
                           uint64_t count, int32_t peer)
 {
     if (count == 0 || peer == comm->rank) return CCL_SUCCESS;
-    return wf_ccl.ncclRecv(to, count * op->way.factor, op->way.dtype, peer, comm->work, op->stream);
+    return wf_ccl.ncclRecv(to, count * task->way.factor, task->way.dtype, peer, comm->work,
+                           task->op.stream);
 }
 
 static weft_status copy_own(const struct wf_op *op, void *to, const void *from, uint64_t count)
@@ -134,50 +139,54 @@ static weft_status copy_own(const struct wf_op *op, void *to, const void *from, 
 }
 
 /* Receives would overwrite what is still to be sent: send from a copy. */
-static weft_status move_aside(struct wf_comm *comm, struct wf_op *op, uint64_t count)
+static weft_status move_aside(struct wf_comm *comm, struct wf_task *task, uint64_t count)
 {
+    struct wf_op *op = &task->op;
+
     if (op->send != op->recv || count == 0) return WEFT_OK;
-    WF_TRY(wf_gpu_borrow(comm->device, count * op->bytes, op->stream, &op->scratch));
-    WF_TRY(wf_gpu_check(wf_vendor_copy(op->scratch, op->send, count * op->bytes, op->stream),
+    WF_TRY(wf_gpu_borrow(comm->device, count * op->bytes, op->stream, &task->scratch));
+    WF_TRY(wf_gpu_check(wf_vendor_copy(task->scratch, op->send, count * op->bytes, op->stream),
                         "copying what is sent in place"));
-    op->send = op->scratch;
+    op->send = task->scratch;
     return WEFT_OK;
 }
 
-static weft_status all_to_all(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+static weft_status all_to_all(struct wf_comm *comm, struct wf_task *task, ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
     uint64_t n = op->count;
 
-    WF_TRY(move_aside(comm, op, n * (uint64_t)comm->size));
+    WF_TRY(move_aside(comm, task, n * (uint64_t)comm->size));
     if (n == 0) return WEFT_OK;
     if (wf_ccl.ncclAlltoAll != NULL) {
-        *result = wf_ccl.ncclAlltoAll(op->send, op->recv, n * op->way.factor, op->way.dtype,
+        *result = wf_ccl.ncclAlltoAll(op->send, op->recv, n * task->way.factor, task->way.dtype,
                                       comm->work, op->stream);
         return WEFT_OK;
     }
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         uint64_t first = (uint64_t)r * n;
-        *result = send(comm, op, at(op->send, first, op->bytes), n, r);
-        *result = wf_first(*result, receive(comm, op, into(op->recv, first, op->bytes), n, r));
+        *result = send(comm, task, at(op->send, first, op->bytes), n, r);
+        *result = wf_first(*result, receive(comm, task, into(op->recv, first, op->bytes), n, r));
     }
     return copy_own(op, into(op->recv, (uint64_t)comm->rank * n, op->bytes),
                     at(op->send, (uint64_t)comm->rank * n, op->bytes), n);
 }
 
-static weft_status all_to_all_v(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+static weft_status all_to_all_v(struct wf_comm *comm, struct wf_task *task, ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
     int32_t me = comm->rank;
     uint64_t end = 0;
 
     for (int32_t r = 0; r < comm->size; r++)
         if (op->send_counts[r] > 0 && op->send_offsets[r] + op->send_counts[r] > end)
             end = op->send_offsets[r] + op->send_counts[r];
-    WF_TRY(move_aside(comm, op, end));
+    WF_TRY(move_aside(comm, task, end));
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         *result =
-            send(comm, op, at(op->send, op->send_offsets[r], op->bytes), op->send_counts[r], r);
+            send(comm, task, at(op->send, op->send_offsets[r], op->bytes), op->send_counts[r], r);
         *result =
-            wf_first(*result, receive(comm, op, into(op->recv, op->recv_offsets[r], op->bytes),
+            wf_first(*result, receive(comm, task, into(op->recv, op->recv_offsets[r], op->bytes),
                                       op->recv_counts[r], r));
     }
     return copy_own(op, into(op->recv, op->recv_offsets[me], op->bytes),
@@ -194,50 +203,54 @@ static void share_of(const struct wf_op *op, const uint64_t *counts, const uint6
     *offset = uneven ? offsets[r] : (uint64_t)r * op->count;
 }
 
-static weft_status gather(const struct wf_comm *comm, const struct wf_op *op, ccl_result *result)
+static weft_status gather(const struct wf_comm *comm, const struct wf_task *task,
+                          ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
     uint64_t count, offset;
 
     if (comm->rank != op->root) {
-        *result = send(comm, op, op->send, op->count, op->root);
+        *result = send(comm, task, op->send, op->count, op->root);
         return WEFT_OK;
     }
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         share_of(op, op->recv_counts, op->recv_offsets, r, &count, &offset);
-        *result = receive(comm, op, into(op->recv, offset, op->bytes), count, r);
+        *result = receive(comm, task, into(op->recv, offset, op->bytes), count, r);
     }
     share_of(op, op->recv_counts, op->recv_offsets, comm->rank, &count, &offset);
     return copy_own(op, into(op->recv, offset, op->bytes), op->send, count);
 }
 
-static weft_status scatter(const struct wf_comm *comm, const struct wf_op *op, ccl_result *result)
+static weft_status scatter(const struct wf_comm *comm, const struct wf_task *task,
+                           ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
     uint64_t count, offset;
 
     if (comm->rank != op->root) {
-        *result = receive(comm, op, op->recv, op->count, op->root);
+        *result = receive(comm, task, op->recv, op->count, op->root);
         return WEFT_OK;
     }
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         share_of(op, op->send_counts, op->send_offsets, r, &count, &offset);
-        *result = send(comm, op, at(op->send, offset, op->bytes), count, r);
+        *result = send(comm, task, at(op->send, offset, op->bytes), count, r);
     }
     share_of(op, op->send_counts, op->send_offsets, comm->rank, &count, &offset);
     return copy_own(op, op->recv, at(op->send, offset, op->bytes), count);
 }
 
-weft_status wf_issue_messages(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+weft_status wf_issue_messages(struct wf_comm *comm, struct wf_task *task, ccl_result *result)
 {
     *result = CCL_SUCCESS;
-    switch (op->kind) {
+    switch (task->op.kind) {
     case WEFT_COLL_ALL_TO_ALL:
-        return all_to_all(comm, op, result);
+        return all_to_all(comm, task, result);
     case WEFT_COLL_ALL_TO_ALL_V:
-        return all_to_all_v(comm, op, result);
+        return all_to_all_v(comm, task, result);
     case WEFT_COLL_GATHER:
     case WEFT_COLL_GATHER_V:
-        return gather(comm, op, result);
+        return gather(comm, task, result);
     default:
-        return scatter(comm, op, result);
+        return scatter(comm, task, result);
     }
 }

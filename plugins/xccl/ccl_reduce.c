@@ -29,28 +29,30 @@ static weft_status from_keys(struct wf_comm *comm, const struct wf_op *op, uint6
 }
 
 /* The shares of reduce_scatter_v, as keys, one after the other. */
-static weft_status scatter_keys(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+static weft_status scatter_keys(struct wf_comm *comm, struct wf_task *task, ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
     uint64_t total = 0, first = 0;
 
     for (int32_t r = 0; r < comm->size; r++)
         total += op->send_counts[r];
     if (total == 0) return WEFT_OK;
-    WF_TRY(wf_gpu_borrow(comm->device, total * op->bytes, op->stream, &op->scratch));
+    WF_TRY(wf_gpu_borrow(comm->device, total * op->bytes, op->stream, &task->scratch));
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
-        char *keys = plus(op->scratch, first * op->bytes);
+        char *keys = plus(task->scratch, first * op->bytes);
         if (op->send_counts[r] == 0) continue;
         WF_TRY(to_keys(comm, op, op->send_counts[r],
                        plus(op->send, op->send_offsets[r] * op->bytes), keys));
         *result = wf_ccl.ncclReduce(keys, r == comm->rank ? op->recv : NULL, op->send_counts[r],
-                                    op->way.dtype, op->way.op, r, comm->work, op->stream);
+                                    task->way.dtype, task->way.op, r, comm->work, op->stream);
         first += op->send_counts[r];
     }
     return WEFT_OK;
 }
 
-static weft_status reduce_keys(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+static weft_status reduce_keys(struct wf_comm *comm, struct wf_task *task, ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
     bool in_recv = op->kind == WEFT_COLL_ALL_REDUCE ||
                    (op->kind == WEFT_COLL_REDUCE && op->root == comm->rank);
     uint64_t count = op->count;
@@ -59,27 +61,29 @@ static weft_status reduce_keys(struct wf_comm *comm, struct wf_op *op, ccl_resul
     if (op->count == 0) return WEFT_OK;
     if (op->kind == WEFT_COLL_REDUCE_SCATTER) count *= (uint64_t)comm->size;
     if (!in_recv) {
-        WF_TRY(wf_gpu_borrow(comm->device, count * op->bytes, op->stream, &op->scratch));
-        keys = op->scratch;
+        WF_TRY(wf_gpu_borrow(comm->device, count * op->bytes, op->stream, &task->scratch));
+        keys = task->scratch;
     }
     WF_TRY(to_keys(comm, op, count, op->send, keys));
     if (op->kind == WEFT_COLL_ALL_REDUCE)
-        *result = wf_ccl.ncclAllReduce(keys, op->recv, count, op->way.dtype, op->way.op, comm->work,
-                                       op->stream);
+        *result = wf_ccl.ncclAllReduce(keys, op->recv, count, task->way.dtype, task->way.op,
+                                       comm->work, op->stream);
     else if (op->kind == WEFT_COLL_REDUCE)
-        *result = wf_ccl.ncclReduce(keys, op->recv, count, op->way.dtype, op->way.op, op->root,
+        *result = wf_ccl.ncclReduce(keys, op->recv, count, task->way.dtype, task->way.op, op->root,
                                     comm->work, op->stream);
     else
-        *result = wf_ccl.ncclReduceScatter(keys, op->recv, op->count, op->way.dtype, op->way.op,
+        *result = wf_ccl.ncclReduceScatter(keys, op->recv, op->count, task->way.dtype, task->way.op,
                                            comm->work, op->stream);
     return WEFT_OK;
 }
 
-weft_status wf_issue_keys(struct wf_comm *comm, struct wf_op *op, int stage, ccl_result *result)
+weft_status wf_issue_keys(struct wf_comm *comm, struct wf_task *task, int stage, ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
+
     if (stage == 0) {
-        if (op->kind == WEFT_COLL_REDUCE_SCATTER_V) return scatter_keys(comm, op, result);
-        return reduce_keys(comm, op, result);
+        if (op->kind == WEFT_COLL_REDUCE_SCATTER_V) return scatter_keys(comm, task, result);
+        return reduce_keys(comm, task, result);
     }
     if (op->kind == WEFT_COLL_REDUCE && op->root != comm->rank) return WEFT_OK;
     if (op->kind == WEFT_COLL_REDUCE_SCATTER_V)
@@ -130,23 +134,25 @@ static uint64_t slot_bytes(const struct wf_op *op, uint64_t count)
     return (count * op->bytes + 15) / 16 * 16;
 }
 
-static void *result_at(const struct wf_comm *comm, const struct wf_op *op)
+static void *result_at(const struct wf_comm *comm, const struct wf_task *task)
 {
+    const struct wf_op *op = &task->op;
     struct part mine = part_of(comm, op, comm->rank);
 
     if (op->kind != WEFT_COLL_REDUCE || op->root == comm->rank) return op->recv;
-    return plus(op->scratch, (uint64_t)comm->size * slot_bytes(op, mine.count));
+    return plus(task->scratch, (uint64_t)comm->size * slot_bytes(op, mine.count));
 }
 
-static weft_status exchange_parts(struct wf_comm *comm, struct wf_op *op, ccl_result *result)
+static weft_status exchange_parts(struct wf_comm *comm, struct wf_task *task, ccl_result *result)
 {
+    const struct wf_op *op = &task->op;
     struct part mine = part_of(comm, op, comm->rank);
     uint64_t slot = slot_bytes(op, mine.count), total = slot * (uint64_t)comm->size;
 
     if (op->kind == WEFT_COLL_REDUCE && op->root != comm->rank) total += op->count * op->bytes;
-    if (total > 0) WF_TRY(wf_gpu_borrow(comm->device, total, op->stream, &op->scratch));
+    if (total > 0) WF_TRY(wf_gpu_borrow(comm->device, total, op->stream, &task->scratch));
     if (mine.count > 0)
-        WF_TRY(wf_gpu_check(wf_vendor_copy(plus(op->scratch, slot * (uint64_t)comm->rank),
+        WF_TRY(wf_gpu_check(wf_vendor_copy(plus(task->scratch, slot * (uint64_t)comm->rank),
                                            plus(op->send, mine.first * op->bytes),
                                            mine.count * op->bytes, op->stream),
                             "copying a rank's own part"));
@@ -157,22 +163,23 @@ static weft_status exchange_parts(struct wf_comm *comm, struct wf_op *op, ccl_re
             *result = wf_ccl.ncclSend(plus(op->send, part.first * op->bytes),
                                       part.count * op->bytes, CCL_U8, r, comm->work, op->stream);
         if (mine.count > 0 && *result == CCL_SUCCESS)
-            *result = wf_ccl.ncclRecv(plus(op->scratch, slot * (uint64_t)r), mine.count * op->bytes,
-                                      CCL_U8, r, comm->work, op->stream);
+            *result = wf_ccl.ncclRecv(plus(task->scratch, slot * (uint64_t)r),
+                                      mine.count * op->bytes, CCL_U8, r, comm->work, op->stream);
     }
     return WEFT_OK;
 }
 
-static weft_status reduce_part(struct wf_comm *comm, struct wf_op *op)
+static weft_status reduce_part(struct wf_comm *comm, struct wf_task *task)
 {
+    const struct wf_op *op = &task->op;
     struct part mine = part_of(comm, op, comm->rank);
-    char *whole = result_at(comm, op);
+    char *whole = result_at(comm, task);
     struct wf_strided job = {.dtype = op->dtype,
                              .reduction = op->reduction,
                              .size = (uint32_t)comm->size,
                              .count = mine.count,
                              .stride = slot_bytes(op, mine.count),
-                             .base = op->scratch,
+                             .base = task->scratch,
                              .scale = op->scale,
                              .target = whole};
 
@@ -180,9 +187,10 @@ static weft_status reduce_part(struct wf_comm *comm, struct wf_op *op)
     return wf_reduce_strided(comm->device, &job, op->stream);
 }
 
-static ccl_result broadcast_parts(struct wf_comm *comm, const struct wf_op *op)
+static ccl_result broadcast_parts(struct wf_comm *comm, const struct wf_task *task)
 {
-    char *whole = result_at(comm, op);
+    const struct wf_op *op = &task->op;
+    char *whole = result_at(comm, task);
     ccl_result result = CCL_SUCCESS;
 
     for (int32_t r = 0; r < comm->size && result == CCL_SUCCESS; r++) {
@@ -195,10 +203,11 @@ static ccl_result broadcast_parts(struct wf_comm *comm, const struct wf_op *op)
     return result;
 }
 
-weft_status wf_issue_exchange(struct wf_comm *comm, struct wf_op *op, int stage, ccl_result *result)
+weft_status wf_issue_exchange(struct wf_comm *comm, struct wf_task *task, int stage,
+                              ccl_result *result)
 {
-    if (stage == 0) return exchange_parts(comm, op, result);
-    WF_TRY(reduce_part(comm, op));
-    if (has_whole_result(op)) *result = broadcast_parts(comm, op);
+    if (stage == 0) return exchange_parts(comm, task, result);
+    WF_TRY(reduce_part(comm, task));
+    if (has_whole_result(&task->op)) *result = broadcast_parts(comm, task);
     return WEFT_OK;
 }

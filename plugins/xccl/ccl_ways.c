@@ -5,25 +5,6 @@
  * numbers, and its minimum and maximum lose NaN. */
 #include "ccl.h"
 
-static const char *const names[] = {
-#define NAME(name, value, text) [value] = text,
-    WEFT_COLLECTIVE_LIST(NAME)
-#undef NAME
-};
-
-const char *wf_collective_name(uint32_t collective)
-{
-    if (collective == WF_OP_SEND) return "send";
-    if (collective == WF_OP_RECEIVE) return "receive";
-    return names[collective];
-}
-
-bool wf_collective_reduces(uint32_t collective)
-{
-    return collective == WEFT_COLL_ALL_REDUCE || collective == WEFT_COLL_REDUCE ||
-           collective == WEFT_COLL_REDUCE_SCATTER || collective == WEFT_COLL_REDUCE_SCATTER_V;
-}
-
 static struct wf_way move(uint32_t collective, uint32_t dtype)
 {
     struct wf_way way = {
@@ -156,6 +137,20 @@ struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uin
     if (!wf_collective_reduces(collective)) return move(collective, dtype);
     if (reduction >= WEFT_REDUCE_COUNT) return none;
     return reduce(means, collective, dtype, reduction);
+}
+
+struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op)
+{
+    if (op->kind < WF_OP_SEND) return wf_way_find(&comm->means, op->kind, op->dtype, op->reduction);
+    return (struct wf_way){.kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)op->bytes};
+}
+
+weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
+{
+    if (wf_way_of(comm, op).kind != WF_WAY_NONE) return WEFT_OK;
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do reduction %u on dtype %u%s",
+                   wf_collective_name(op->kind), op->reduction, op->dtype,
+                   comm->means.kernels ? "" : ", as there are no kernels");
 }
 
 /* Sends and receives that newer libraries have a call of their own for. */

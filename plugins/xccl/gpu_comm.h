@@ -3,9 +3,10 @@
  * Each plugin has a struct wf_comm of its own, in the header that VENDOR_COMM names, and the files
  * below are compiled against it.  What they need of it:
  *
- *     name                      what it was made with
- *     is_ready                  committed
- *     lock, error, error_text   of gpu_stuck.c
+ *     device, rank, size, name   what it was made with
+ *     is_ready                   committed
+ *     lock, error, error_text    of gpu_stuck.c
+ *     group                      of gpu_group.c
  *
  * Functions that differ between plugins are declared as "of the plugin". */
 #ifndef WEFT_XCCL_GPU_COMM_H
@@ -25,5 +26,52 @@ weft_status wf_comm_stuck(struct wf_comm *comm);
 weft_status wf_comm_usable(struct wf_comm *comm);
 /* Of the plugin: has work on the device failed meanwhile?  Then the communicator sticks to it. */
 void wf_comm_look(struct wf_comm *comm);
+
+/* ---- gpu_op.c: calls, read and checked ---- */
+
+enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE };
+
+/* One call, checked, with all it needs.  For messages `root` is the peer and the buffer is both
+ * `send` and `recv`.  Arrays that this rank need not give are NULL. */
+struct wf_op {
+    uint32_t kind; /* enum weft_collective, or WF_OP_ */
+    uint32_t dtype, reduction;
+    int32_t root;
+    uint64_t bytes; /* of one element */
+    const void *send;
+    void *recv;
+    uint64_t count;
+    const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
+    uint64_t *arrays; /* owned copies of these, in a group */
+    uint64_t scale[2];
+    gpu_stream stream;
+};
+
+const char *wf_collective_name(uint32_t collective); /* or of WF_OP_ */
+bool wf_collective_reduces(uint32_t collective);
+/* Turn ARGS into *OP, or say what is wrong with them. */
+weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
+weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,
+                               struct wf_op *op);
+/* Of the plugin: WEFT_ERR_UNSUPPORTED says what of a collective other than a barrier cannot be. */
+weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op);
+
+/* ---- gpu_group.c: calls, one by one or together ---- */
+
+struct wf_group {
+    uint32_t depth; /* of open groups */
+    weft_status status;
+    struct wf_op *ops;
+    size_t count, room;
+};
+void wf_group_free(struct wf_group *group);
+
+weft_status wf_comm_collective(void *comm, const weft_collective_args *args);
+weft_status wf_comm_send(void *comm, const weft_message *message);
+weft_status wf_comm_receive(void *comm, const weft_message *message);
+weft_status wf_comm_group_begin(void *comm);
+weft_status wf_comm_group_end(void *comm);
+/* Of the plugin: do COUNT calls, more than none, which were made in this order.  Within a scope. */
+weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count);
 
 #endif

@@ -1,0 +1,50 @@
+/* shmem_support.c - what is supported, and what it costs. */
+#include "shmem.h"
+
+/* Every collective is one of the plugin's own kernels; NVSHMEM's are not used. */
+weft_status wf_comm_support(void *device, const weft_support_query *given, uint32_t *level)
+{
+    weft_support_query query;
+    bool known;
+
+    (void)device;
+    wf_read(&query, given, sizeof query);
+    known = query.collective == WEFT_COLL_BARRIER ||
+            (query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT &&
+             (!wf_collective_reduces(query.collective) ||
+              (query.reduction < WEFT_REDUCE_COUNT &&
+               wf_reduction_defined(query.reduction, query.dtype))));
+    *level = known ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
+    return WEFT_OK;
+}
+
+/* Guesses between devices that NVLink connects; ranks that share one come out about as fast. */
+#define CALL_NS     UINT64_C(8000)
+#define PEER_NS     UINT64_C(1000)
+#define FS_PER_BYTE UINT64_C(2500)
+
+weft_status wf_comm_cost(void *device, const weft_support_query *given, uint64_t bytes,
+                         weft_cost *out)
+{
+    weft_cost cost = {.struct_size = sizeof cost, .femtoseconds_per_byte = FS_PER_BYTE};
+    weft_support_query query;
+
+    (void)device;
+    (void)bytes;
+    wf_read(&query, given, sizeof query);
+    if (query.collective >= WEFT_COLL_COUNT)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query.collective);
+    cost.latency_ns = CALL_NS + PEER_NS * (query.size > 1 ? (uint64_t)query.size - 1 : 0);
+    wf_answer(out, &cost, sizeof cost);
+    return WEFT_OK;
+}
+
+weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
+{
+    (void)comm;
+    if (!wf_collective_reduces(op->kind) ||
+        (op->reduction < WEFT_REDUCE_COUNT && wf_reduction_defined(op->reduction, op->dtype)))
+        return WEFT_OK;
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s: reduction %u is not defined on dtype %u",
+                   wf_collective_name(op->kind), op->reduction, op->dtype);
+}
