@@ -80,6 +80,7 @@ struct wf_comm {
     int32_t rank, size;
     uint32_t flags;
     int64_t timeout_ns;
+    int32_t *world_ranks;
     uint64_t *host_ids;
     char name[96];
     struct wf_facts facts;

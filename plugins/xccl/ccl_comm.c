@@ -5,18 +5,32 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Who the ranks are; of the caller's own communicators that may be unknown. */
+static bool copy_ranks(struct wf_comm *comm, const weft_comm_options *options)
+{
+    size_t size = (size_t)options->size;
+
+    comm->world_ranks = wf_new(size * sizeof *comm->world_ranks);
+    comm->host_ids = wf_new(size * sizeof *comm->host_ids);
+    if (comm->world_ranks == NULL || comm->host_ids == NULL) return false;
+    for (int32_t r = 0; r < options->size; r++)
+        comm->world_ranks[r] = options->world_ranks != NULL ? options->world_ranks[r] : r;
+    if (options->host_ids != NULL)
+        memcpy(comm->host_ids, options->host_ids, size * sizeof *comm->host_ids);
+    return true;
+}
+
 static struct wf_comm *allocate(struct wf_gpu_device *device, const weft_comm_options *options)
 {
-    size_t hosts = (size_t)options->size * sizeof(uint64_t);
     struct wf_comm *comm = wf_new(sizeof *comm);
 
     if (comm == NULL) return NULL;
-    comm->host_ids = wf_new(hosts);
-    if (comm->host_ids == NULL) {
+    if (!copy_ranks(comm, options)) {
+        wf_delete(comm->world_ranks);
+        wf_delete(comm->host_ids);
         wf_delete(comm);
         return NULL;
     }
-    if (options->host_ids != NULL) memcpy(comm->host_ids, options->host_ids, hosts);
     comm->device = device;
     comm->rank = options->rank;
     comm->size = options->size;

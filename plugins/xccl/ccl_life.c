@@ -118,6 +118,7 @@ void wf_comm_destroy(void *made)
     wf_talk_end(comm);
     wf_group_free(&comm->group);
     wf_delete(comm->host_ids);
+    wf_delete(comm->world_ranks);
     pthread_mutex_destroy(&comm->gate);
     pthread_mutex_destroy(&comm->lock);
     wf_delete(comm);

@@ -4,6 +4,7 @@
  * below are compiled against it.  What they need of it:
  *
  *     device, rank, size, name   what it was made with
+ *     world_ranks                by which messages name them
  *     is_ready                   committed
  *     lock, error, error_text    of gpu_stuck.c
  *     group                      of gpu_group.c
@@ -73,5 +74,18 @@ weft_status wf_comm_group_begin(void *comm);
 weft_status wf_comm_group_end(void *comm);
 /* Of the plugin: do COUNT calls, more than none, which were made in this order.  Within a scope. */
 weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count);
+
+/* ---- gpu_match.c: WEFT_COMM_CHECK ---- */
+
+/* What must be the same on all ranks; the rest is zero. */
+struct wf_call {
+    uint32_t kind, dtype, reduction;
+    int32_t root;
+    uint64_t count, counts_hash;
+};
+struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op);
+/* One call of each rank; WEFT_ERR_MISMATCH, to which the communicator sticks, names two ranks that
+ * differ. */
+weft_status wf_calls_match(struct wf_comm *comm, const struct wf_call *calls);
 
 #endif
