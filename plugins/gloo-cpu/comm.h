@@ -2,6 +2,7 @@
 #ifndef WEFT_CPU_COMM_H
 #define WEFT_CPU_COMM_H
 
+#include "bell.h"
 #include "mail.h"
 
 struct wf_cpu_device {
@@ -46,9 +47,7 @@ struct wf_cpu_comm {
     /* Collectives are numbered when they are called and run in that order, on whatever stream. */
     uint64_t issued;
     _Atomic(uint64_t) finished;
-    _Atomic(uint32_t) turn_waiters;
-    pthread_mutex_t turn_lock;
-    pthread_cond_t turn_changed;
+    struct wf_cpu_bell turn_came;
     struct wf_cpu_window *windows; /* that have not been destroyed */
     int group_depth;
     struct wf_cpu_batch batch;

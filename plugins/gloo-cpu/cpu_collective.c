@@ -161,31 +161,30 @@ static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *
     if (args->collective == WEFT_COLL_BARRIER) op->count = 0;
 }
 
-static bool is_turn(const struct wf_cpu_comm *comm, uint64_t turn)
+struct turn {
+    const struct wf_cpu_comm *comm;
+    uint64_t number;
+};
+
+static bool has_come(const void *argument)
 {
-    return atomic_load(&comm->finished) == turn || wf_shm_broken(&comm->group);
+    const struct turn *turn = argument;
+
+    return atomic_load(&turn->comm->finished) == turn->number || wf_shm_broken(&turn->comm->group);
 }
 
 /* Wait for the collectives called earlier.  Fails only with the communicator. */
-static weft_status take_turn(struct wf_cpu_comm *comm, uint64_t turn)
+static weft_status take_turn(struct wf_cpu_comm *comm, uint64_t number)
 {
-    if (!is_turn(comm, turn)) {
-        atomic_fetch_add(&comm->turn_waiters, 1);
-        pthread_mutex_lock(&comm->turn_lock);
-        while (!is_turn(comm, turn))
-            pthread_cond_wait(&comm->turn_changed, &comm->turn_lock);
-        pthread_mutex_unlock(&comm->turn_lock);
-        atomic_fetch_sub(&comm->turn_waiters, 1);
-    }
+    struct turn turn = {comm, number};
+
+    if (!has_come(&turn)) wf_cpu_bell_wait(&comm->turn_came, has_come, &turn, UINT64_MAX);
     return wf_shm_fault(&comm->group);
 }
 
 void wf_cpu_turns_end(struct wf_cpu_comm *comm)
 {
-    if (atomic_load(&comm->turn_waiters) == 0) return;
-    pthread_mutex_lock(&comm->turn_lock);
-    pthread_cond_broadcast(&comm->turn_changed);
-    pthread_mutex_unlock(&comm->turn_lock);
+    wf_cpu_bell_ring(&comm->turn_came);
 }
 
 weft_status wf_cpu_run_in_turn(struct wf_cpu_comm *comm, uint64_t turn,
@@ -217,7 +216,6 @@ static void run_task(void *argument, struct wf_cpu_error *error)
     if (task->call.op.scale != NULL) task->call.op.scale = task->call.scale;
     error->status = wf_cpu_call_run(task->comm, task->call.turn, &task->call.op);
     if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
-    wf_cpu_free(task->call.counts);
 }
 
 static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_t size)
@@ -230,14 +228,13 @@ static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_
     return copy;
 }
 
-/* The caller's arrays and scale are only lent for the call. */
-static weft_status keep_arguments(const struct wf_cpu_comm *comm, struct wf_cpu_call *call)
+/* The caller's arrays are only lent for the call, and a group takes longer. */
+static weft_status keep_arrays(const struct wf_cpu_comm *comm, struct wf_cpu_call *call)
 {
     struct wf_shm_op *op = &call->op;
     size_t bytes = 4 * (size_t)comm->size * sizeof *call->counts;
     uint64_t *room;
 
-    if (op->scale != NULL) memcpy(call->scale, op->scale, op->element);
     if (op->send_counts == NULL && op->recv_counts == NULL) return WEFT_OK;
     call->counts = wf_cpu_alloc(bytes);
     if (call->counts == NULL) return wf_cpu_fail_memory(bytes);
@@ -249,19 +246,33 @@ static weft_status keep_arguments(const struct wf_cpu_comm *comm, struct wf_cpu_
     return WEFT_OK;
 }
 
+static weft_status put_on_stream(const struct wf_cpu_comm *comm, struct task *task, void *stream)
+{
+    const struct wf_shm_op *op = &task->call.op;
+    size_t bytes = (size_t)comm->size * sizeof(uint64_t);
+    size_t send = op->send_counts != NULL ? bytes : 0, recv = op->recv_counts != NULL ? bytes : 0;
+    struct wf_cpu_lent lent[] = {{offsetof(struct task, call.op.send_counts), send},
+                                 {offsetof(struct task, call.op.send_offsets), send},
+                                 {offsetof(struct task, call.op.recv_counts), recv},
+                                 {offsetof(struct task, call.op.recv_offsets), recv}};
+
+    return wf_cpu_stream_run_lent(stream, run_task, task, sizeof *task, lent, 4);
+}
+
 /* On its stream, or into the open group. */
 static weft_status enqueue(struct wf_cpu_comm *comm, struct task *task, void *stream)
 {
+    const struct wf_shm_op *op = &task->call.op;
     weft_status status;
 
-    CPU_TRY(keep_arguments(comm, &task->call));
-    if (comm->group_depth > 0) return wf_cpu_group_add_call(comm, &task->call, stream);
-    task->call.turn = comm->issued++;
-    status = wf_cpu_stream_run(stream, run_task, task, sizeof *task);
-    if (status != WEFT_OK) {
-        comm->issued--;
-        wf_cpu_free(task->call.counts);
+    if (op->scale != NULL) memcpy(task->call.scale, op->scale, op->element);
+    if (comm->group_depth > 0) {
+        CPU_TRY(keep_arrays(comm, &task->call));
+        return wf_cpu_group_add_call(comm, &task->call, stream);
     }
+    task->call.turn = comm->issued++;
+    status = put_on_stream(comm, task, stream);
+    if (status != WEFT_OK) comm->issued--;
     return status;
 }
 

@@ -115,8 +115,6 @@ weft_status wf_cpu_comm_prepare(void *device, const weft_comm_options *given, vo
     comm = wf_cpu_alloc(sizeof *comm);
     if (comm == NULL) return wf_cpu_fail_memory(sizeof *comm);
     comm->device = device;
-    pthread_mutex_init(&comm->turn_lock, NULL);
-    wf_cpu_condition_create(&comm->turn_changed);
     status = prepare(comm, &options);
     if (status != WEFT_OK) {
         wf_cpu_comm_destroy(comm);
@@ -285,8 +283,6 @@ void wf_cpu_comm_destroy(void *handle)
     wf_cpu_windows_drop(comm);
     wf_hosts_close(comm);
     wf_shm_group_close(&comm->group);
-    pthread_cond_destroy(&comm->turn_changed);
-    pthread_mutex_destroy(&comm->turn_lock);
     wf_cpu_free(comm->address);
     wf_cpu_free(comm->host_ids);
     wf_cpu_free(comm->name);

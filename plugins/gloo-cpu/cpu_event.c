@@ -1,54 +1,84 @@
 /* cpu_event.c - marks in streams.
  *
- * Each record gives the event a new number; it is done when that number has been reached.  Queued
- * marks and waits hold a reference, so an event may be destroyed while they are pending. */
+ * A mark is under way from when it is put into its stream until the stream comes to it.  An event
+ * is the newest of its marks; one recorded again while a mark is still under way takes another, so
+ * each mark is written by one stream at a time and nobody needs a lock.  Marks stay with the event
+ * until it ends, and it ends when it was destroyed and nothing queued refers to it. */
 #include "stream.h"
 
-#include <string.h>
+#include "bell.h"
 
-struct wf_cpu_event {
-    pthread_mutex_t lock;
-    pthread_cond_t reached;
-    uint64_t recorded, done; /* numbers of records; done <= recorded */
-    uint64_t time_ns;        /* when DONE was reached */
-    uint64_t users;
-    struct wf_cpu_error error; /* of the stream, up to the mark */
-};
+#include <pthread.h>
 
 struct mark {
+    struct mark *next;
+    _Atomic(uint64_t) begun, ended; /* times; under way while they differ */
+    _Atomic(uint64_t) time_ns;      /* when it ended */
+    _Atomic(bool) failed;           /* the stream had, before it came to the mark; ERROR says how */
+    struct wf_cpu_error error;      /* under the event's lock */
+};
+
+struct wf_cpu_event {
+    _Atomic(struct mark *) marks, newest;
+    _Atomic(uint64_t) users;
+    struct wf_cpu_bell reached;
+    pthread_mutex_t lock; /* of errors only */
+};
+
+/* A mark's TURN-th time. */
+struct passage {
     struct wf_cpu_event *event;
-    uint64_t number;
+    struct mark *mark;
+    uint64_t turn;
 };
 
 static void hold(struct wf_cpu_event *event)
 {
-    pthread_mutex_lock(&event->lock);
-    event->users++;
-    pthread_mutex_unlock(&event->lock);
+    atomic_fetch_add(&event->users, 1);
 }
 
 static void drop(struct wf_cpu_event *event)
 {
-    uint64_t users;
+    struct mark *next;
 
-    pthread_mutex_lock(&event->lock);
-    users = --event->users;
-    pthread_mutex_unlock(&event->lock);
-    if (users > 0) return;
-    pthread_cond_destroy(&event->reached);
+    if (atomic_fetch_sub(&event->users, 1) > 1) return;
+    for (struct mark *mark = atomic_load(&event->marks); mark != NULL; mark = next) {
+        next = mark->next;
+        wf_cpu_free(mark);
+    }
     pthread_mutex_destroy(&event->lock);
     wf_cpu_free(event);
+}
+
+static weft_status add_mark(struct wf_cpu_event *event, uint64_t begun, struct mark **out)
+{
+    struct mark *mark = wf_cpu_alloc(sizeof *mark);
+
+    if (mark == NULL) return wf_cpu_fail_memory(sizeof *mark);
+    atomic_store(&mark->begun, begun);
+    mark->next = atomic_load(&event->marks);
+    while (!atomic_compare_exchange_weak(&event->marks, &mark->next, mark))
+        continue;
+    *out = mark;
+    return WEFT_OK;
 }
 
 weft_status wf_cpu_event_create(void *device, void **out)
 {
     struct wf_cpu_event *event = wf_cpu_alloc(sizeof *event);
+    struct mark *mark;
+    weft_status status;
 
     (void)device;
     if (event == NULL) return wf_cpu_fail_memory(sizeof *event);
+    status = add_mark(event, 0, &mark);
+    if (status != WEFT_OK) {
+        wf_cpu_free(event);
+        return status;
+    }
     pthread_mutex_init(&event->lock, NULL);
-    wf_cpu_condition_create(&event->reached);
-    event->users = 1;
+    atomic_store(&event->newest, mark);
+    atomic_store(&event->users, 1);
     *out = event;
     return WEFT_OK;
 }
@@ -59,124 +89,145 @@ void wf_cpu_event_destroy(void *device, void *event)
     if (event != NULL) drop(event);
 }
 
-static void reach(void *argument, struct wf_cpu_error *error)
+static bool begin(struct mark *mark, uint64_t *turn)
 {
-    struct mark *mark = argument;
-    struct wf_cpu_event *event = mark->event;
-    struct wf_cpu_stream *stream = wf_cpu_stream_current();
+    uint64_t begun = atomic_load(&mark->begun);
+
+    if (atomic_load(&mark->ended) != begun) return false;
+    *turn = begun + 1;
+    return atomic_compare_exchange_strong(&mark->begun, &begun, *turn);
+}
+
+/* A mark that is not under way, begun. */
+static weft_status begin_any(struct wf_cpu_event *event, struct passage *passage)
+{
+    for (struct mark *mark = atomic_load(&event->marks); mark != NULL; mark = mark->next)
+        if (begin(mark, &passage->turn)) {
+            passage->mark = mark;
+            return WEFT_OK;
+        }
+    passage->turn = 1;
+    return add_mark(event, 1, &passage->mark);
+}
+
+static void note_error(struct passage *passage, const struct wf_cpu_error *error)
+{
+    if (error != NULL) {
+        pthread_mutex_lock(&passage->event->lock);
+        passage->mark->error = *error;
+        pthread_mutex_unlock(&passage->event->lock);
+    }
+    atomic_store(&passage->mark->failed, error != NULL);
+}
+
+static void pass(void *argument, struct wf_cpu_error *error)
+{
+    struct passage *passage = argument;
 
     (void)error;
-    pthread_mutex_lock(&event->lock);
-    if (mark->number > event->done) {
-        event->done = mark->number;
-        event->time_ns = wf_cpu_now();
-        if (stream != NULL)
-            event->error = *wf_cpu_stream_error(stream);
-        else
-            event->error.status = WEFT_OK;
-    }
-    pthread_cond_broadcast(&event->reached);
-    pthread_mutex_unlock(&event->lock);
-    drop(event);
+    note_error(passage, wf_cpu_stream_error());
+    atomic_store(&passage->mark->time_ns, wf_cpu_now());
+    atomic_store(&passage->mark->ended, passage->turn);
+    wf_cpu_bell_ring(&passage->event->reached);
+    drop(passage->event);
 }
 
 weft_status wf_cpu_event_record(void *device, void *handle, void *stream)
 {
     struct wf_cpu_event *event = handle;
-    struct mark mark = {.event = event};
+    struct passage passage = {.event = event};
     weft_status status;
 
     (void)device;
-    pthread_mutex_lock(&event->lock);
-    event->users++;
-    mark.number = ++event->recorded;
-    pthread_mutex_unlock(&event->lock);
-    status = wf_cpu_stream_run(stream, reach, &mark, sizeof mark);
-    if (status != WEFT_OK) reach(&mark, NULL);
+    CPU_TRY(begin_any(event, &passage));
+    hold(event);
+    atomic_store(&event->newest, passage.mark);
+    status = wf_cpu_stream_run(stream, pass, &passage, sizeof passage);
+    if (status != WEFT_OK) pass(&passage, NULL);
     return status;
 }
 
-static weft_status wait_for(struct wf_cpu_event *event, uint64_t number, int64_t timeout_ns)
+static bool has_passed(const void *argument)
 {
-    uint64_t deadline = timeout_ns == 0 ? 0 : wf_cpu_deadline(timeout_ns);
-    struct wf_cpu_error error;
-    bool done;
+    const struct passage *passage = argument;
 
-    pthread_mutex_lock(&event->lock);
-    if (number == 0) number = event->recorded;
-    while (event->done < number && deadline > 0)
-        if (!wf_cpu_condition_wait(&event->reached, &event->lock, deadline)) break;
-    done = event->done >= number;
-    error = event->error;
-    pthread_mutex_unlock(&event->lock);
-    if (!done) return WEFT_IN_PROGRESS;
+    return atomic_load(&passage->mark->ended) >= passage->turn;
+}
+
+/* The newest mark, as it stands now. */
+static struct passage newest_of(struct wf_cpu_event *event)
+{
+    struct passage passage = {.event = event, .mark = atomic_load(&event->newest)};
+
+    passage.turn = atomic_load(&passage.mark->begun);
+    return passage;
+}
+
+static weft_status report(const struct passage *passage)
+{
+    struct wf_cpu_error error;
+
+    if (!atomic_load(&passage->mark->failed)) return WEFT_OK;
+    pthread_mutex_lock(&passage->event->lock);
+    error = passage->mark->error;
+    pthread_mutex_unlock(&passage->event->lock);
     return wf_cpu_error_report(&error);
 }
 
 weft_status wf_cpu_event_query(void *device, void *event)
 {
+    struct passage passage = newest_of(event);
+
     (void)device;
-    return wait_for(event, 0, 0);
+    return has_passed(&passage) ? report(&passage) : WEFT_IN_PROGRESS;
 }
 
-weft_status wf_cpu_event_wait(void *device, void *event, int64_t timeout_ns)
+weft_status wf_cpu_event_wait(void *device, void *handle, int64_t timeout_ns)
 {
-    weft_status status = wait_for(event, 0, timeout_ns);
+    struct wf_cpu_event *event = handle;
+    struct passage passage = newest_of(event);
 
     (void)device;
-    if (status != WEFT_IN_PROGRESS) return status;
-    return wf_cpu_fail(WEFT_ERR_TIMEOUT, "event: not reached after %.3f s",
-                       (double)timeout_ns * 1e-9);
+    if (!has_passed(&passage) &&
+        !wf_cpu_bell_wait(&event->reached, has_passed, &passage, wf_cpu_deadline(timeout_ns)))
+        return wf_cpu_fail(WEFT_ERR_TIMEOUT, "event: not reached after %.3f s",
+                           (double)timeout_ns * 1e-9);
+    return report(&passage);
 }
 
 /* The failure of the other stream stays there: this one only waits. */
-static void wait_mark(void *argument, struct wf_cpu_error *error)
+static void wait_until_passed(void *argument, struct wf_cpu_error *error)
 {
-    struct mark *mark = argument;
+    struct passage *passage = argument;
 
     (void)error;
-    pthread_mutex_lock(&mark->event->lock);
-    while (mark->event->done < mark->number)
-        pthread_cond_wait(&mark->event->reached, &mark->event->lock);
-    pthread_mutex_unlock(&mark->event->lock);
-    drop(mark->event);
+    wf_cpu_bell_wait(&passage->event->reached, has_passed, passage, UINT64_MAX);
+    drop(passage->event);
 }
 
 weft_status wf_cpu_stream_wait_event(void *device, void *stream, void *handle)
 {
     struct wf_cpu_event *event = handle;
-    struct mark mark = {.event = event};
+    struct passage passage = newest_of(event);
     weft_status status;
 
     (void)device;
     hold(event);
-    pthread_mutex_lock(&event->lock);
-    mark.number = event->recorded;
-    pthread_mutex_unlock(&event->lock);
-    status = wf_cpu_stream_run(stream, wait_mark, &mark, sizeof mark);
+    status = wf_cpu_stream_run(stream, wait_until_passed, &passage, sizeof passage);
     if (status != WEFT_OK) drop(event);
     return status;
 }
 
-static void read_event(struct wf_cpu_event *event, bool *done, uint64_t *time_ns)
-{
-    pthread_mutex_lock(&event->lock);
-    *done = event->recorded > 0 && event->done == event->recorded;
-    *time_ns = event->time_ns;
-    pthread_mutex_unlock(&event->lock);
-}
-
 weft_status wf_cpu_event_elapsed(void *device, void *from, void *to, int64_t *nanoseconds)
 {
-    bool from_done, to_done;
-    uint64_t begin, end;
+    struct passage ends[] = {newest_of(from), newest_of(to)};
 
     (void)device;
-    read_event(from, &from_done, &begin);
-    read_event(to, &to_done, &end);
-    if (!from_done || !to_done)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "event_elapsed: the %s event is not reached",
-                           from_done ? "second" : "first");
-    *nanoseconds = (int64_t)end - (int64_t)begin;
+    for (int i = 0; i < 2; i++)
+        if (ends[i].turn == 0 || !has_passed(&ends[i]))
+            return wf_cpu_fail(WEFT_ERR_INVALID, "event_elapsed: the %s event is not reached",
+                               i == 0 ? "first" : "second");
+    *nanoseconds =
+        (int64_t)atomic_load(&ends[1].mark->time_ns) - (int64_t)atomic_load(&ends[0].mark->time_ns);
     return WEFT_OK;
 }

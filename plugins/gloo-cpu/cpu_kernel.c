@@ -11,7 +11,6 @@ struct reduce_work {
     const void *const *sources;
     void *target;
     uint64_t count;
-    void *kept; /* a copy of SOURCES, to be freed */
 };
 
 static void run_reduce(void *argument, struct wf_cpu_error *error)
@@ -20,7 +19,6 @@ static void run_reduce(void *argument, struct wf_cpu_error *error)
 
     (void)error;
     wf_cpu_reduce(wf_cpu_kernels(), &work->reducer, work->sources, work->target, work->count);
-    wf_cpu_free(work->kept);
 }
 
 weft_status wf_cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reduction, uint64_t count,
@@ -31,8 +29,7 @@ weft_status wf_cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reductio
                                .sources = sources,
                                .target = target,
                                .count = count};
-    size_t bytes = size * sizeof *sources;
-    weft_status status;
+    struct wf_cpu_lent lent = {offsetof(struct reduce_work, sources), size * sizeof *sources};
 
     (void)device;
     if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_cpu_reduction_defined(reduction, dtype))
@@ -43,15 +40,7 @@ weft_status wf_cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reductio
         return wf_cpu_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
                            sources == NULL ? "sources" : "target");
     if (count == 0) return WEFT_OK;
-    if (stream != NULL) {
-        work.kept = wf_cpu_alloc(bytes);
-        if (work.kept == NULL) return wf_cpu_fail_memory(bytes);
-        memcpy(work.kept, sources, bytes);
-        work.sources = work.kept;
-    }
-    status = wf_cpu_stream_run(stream, run_reduce, &work, sizeof work);
-    if (status != WEFT_OK) wf_cpu_free(work.kept);
-    return status;
+    return wf_cpu_stream_run_lent(stream, run_reduce, &work, sizeof work, &lent, 1);
 }
 
 /* One element, and what to do with it. */

@@ -7,7 +7,6 @@ struct task {
     struct wf_cpu_comm *comm;
     struct wf_shm_pull pull;
     uint64_t turn;
-    int32_t *kept; /* a copy of the sources, to be freed */
 };
 
 static weft_status run_pull(struct wf_cpu_comm *comm, const void *argument)
@@ -21,7 +20,6 @@ static void run_task(void *argument, struct wf_cpu_error *error)
 
     error->status = wf_cpu_run_in_turn(task->comm, task->turn, run_pull, &task->pull);
     if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
-    wf_cpu_free(task->kept);
 }
 
 /* How many of the sources the regions use. */
@@ -88,15 +86,11 @@ weft_status wf_cpu_comm_pull(void *handle, const weft_pull_args *given)
     CPU_TRY(check(comm, &args, &task.pull, &sources));
     if (comm->group_depth > 0) return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
     if (args.stream == NULL) return wf_cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
-    task.kept = wf_cpu_alloc(sources * sizeof *task.kept);
-    if (task.kept == NULL) return wf_cpu_fail_memory(sources * sizeof *task.kept);
-    if (sources > 0) memcpy(task.kept, args.sources, sources * sizeof *task.kept);
-    task.pull.sources = task.kept;
     task.turn = comm->issued++;
-    status = wf_cpu_stream_run(args.stream, run_task, &task, sizeof task);
-    if (status != WEFT_OK) {
-        comm->issued--;
-        wf_cpu_free(task.kept);
-    }
+    status = wf_cpu_stream_run_lent(
+        args.stream, run_task, &task, sizeof task,
+        &(struct wf_cpu_lent){offsetof(struct task, pull.sources), sources * sizeof *args.sources},
+        1);
+    if (status != WEFT_OK) comm->issued--;
     return status;
 }

@@ -39,13 +39,12 @@ void wf_cpu_regions_destroy(void *list)
     wf_cpu_free(list);
 }
 
-/* A run of a list.  The pointer arrays are the caller's, so queued work keeps copies. */
+/* A run of a list. */
 struct work {
     const struct wf_cpu_regions *list;
     const void *const *sources;
     void *const *targets;
     struct wf_cpu_reducer reducer; /* SIZE 0: copy */
-    void *kept;                    /* copies of both arrays, to be freed */
 };
 
 static weft_status run_now(const struct work *work)
@@ -71,7 +70,6 @@ static void run_work(void *argument, struct wf_cpu_error *error)
 
     error->status = run_now(work);
     if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
-    wf_cpu_free(work->kept);
 }
 
 /* How far the list reaches into the two arrays. */
@@ -86,24 +84,16 @@ static void count_buffers(const struct wf_cpu_regions *list, size_t *sources, si
 
 static weft_status start(struct work *work, void *stream)
 {
-    size_t sources, targets, bytes;
-    const void **kept;
-    weft_status status;
+    size_t sources, targets;
 
     if (stream == NULL) return run_now(work);
     count_buffers(work->list, &sources, &targets);
     if (sources > 0 && work->reducer.size > 1) sources += work->reducer.size - 1;
-    bytes = (sources + targets) * sizeof(void *);
-    kept = wf_cpu_alloc(bytes);
-    if (kept == NULL) return wf_cpu_fail_memory(bytes);
-    memcpy(kept, work->sources, sources * sizeof(void *));
-    memcpy(kept + sources, work->targets, targets * sizeof(void *));
-    work->kept = (void *)kept;
-    work->sources = kept;
-    work->targets = (void *const *)(kept + sources);
-    status = wf_cpu_stream_run(stream, run_work, work, sizeof *work);
-    if (status != WEFT_OK) wf_cpu_free(work->kept);
-    return status;
+    return wf_cpu_stream_run_lent(
+        stream, run_work, work, sizeof *work,
+        (struct wf_cpu_lent[]){{offsetof(struct work, sources), sources * sizeof(void *)},
+                               {offsetof(struct work, targets), targets * sizeof(void *)}},
+        2);
 }
 
 weft_status wf_cpu_regions_copy(void *list, const void *const *sources, void *const *targets,

@@ -1,54 +1,23 @@
 /* cpu_stream.c - a thread that works through a queue. */
 #include "stream.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
+#include "bell.h"
+#include "queue.h"
 
-struct task {
-    struct task *next;
-    wf_cpu_work work;
-    _Alignas(16) unsigned char argument[];
-};
+#include <pthread.h>
+#include <string.h>
 
 struct wf_cpu_stream {
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* work came, or all is done */
-    struct task *first, *last;
-    uint64_t pending; /* queued and running */
-    bool closing;
-    struct wf_cpu_error error;
+    struct wf_cpu_queue queue;
+    struct wf_cpu_bell work_came, work_ended;
+    _Atomic(uint64_t) given, ended; /* tasks */
+    _Atomic(bool) closing;
+    _Atomic(bool) failed;      /* then ERROR is set, and stays */
+    struct wf_cpu_error error; /* the first */
 };
 
 static _Thread_local struct wf_cpu_stream *current;
-
-void wf_cpu_condition_create(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-uint64_t wf_cpu_deadline(int64_t timeout_ns)
-{
-    uint64_t now = wf_cpu_now();
-
-    if (timeout_ns < 0 || (uint64_t)timeout_ns > UINT64_MAX - now) return UINT64_MAX;
-    return now + (uint64_t)timeout_ns;
-}
-
-bool wf_cpu_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t deadline)
-{
-    struct timespec limit = {.tv_sec = (time_t)(deadline / 1000000000u),
-                             .tv_nsec = (long)(deadline % 1000000000u)};
-
-    if (deadline == UINT64_MAX) return pthread_cond_wait(condition, lock) == 0;
-    return pthread_cond_timedwait(condition, lock, &limit) == 0;
-}
 
 weft_status wf_cpu_error_report(const struct wf_cpu_error *error)
 {
@@ -56,62 +25,68 @@ weft_status wf_cpu_error_report(const struct wf_cpu_error *error)
     return wf_cpu_fail(error->status, "%s", error->text);
 }
 
-struct wf_cpu_stream *wf_cpu_stream_current(void)
+static weft_status report(const struct wf_cpu_stream *stream)
 {
-    return current;
+    return atomic_load(&stream->failed) ? wf_cpu_error_report(&stream->error) : WEFT_OK;
 }
 
-const struct wf_cpu_error *wf_cpu_stream_error(const struct wf_cpu_stream *stream)
+const struct wf_cpu_error *wf_cpu_stream_error(void)
 {
-    return &stream->error;
+    return current != NULL && atomic_load(&current->failed) ? &current->error : NULL;
 }
 
-static void work_off(struct wf_cpu_stream *stream, struct task *task)
+static void work_off(struct wf_cpu_stream *stream, struct wf_cpu_task *task)
 {
-    struct wf_cpu_error error = {.status = WEFT_OK};
+    struct wf_cpu_error error;
 
+    error.status = WEFT_OK;
     task->work(task->argument, &error);
-    pthread_mutex_lock(&stream->lock);
-    if (error.status != WEFT_OK && stream->error.status == WEFT_OK) stream->error = error;
-    if (--stream->pending == 0) pthread_cond_broadcast(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
-    wf_cpu_free(task);
+    if (error.status != WEFT_OK && !atomic_load(&stream->failed)) {
+        stream->error = error;
+        atomic_store(&stream->failed, true);
+    }
+    wf_cpu_queue_done(&stream->queue, task);
+    atomic_fetch_add(&stream->ended, 1);
+    wf_cpu_bell_ring(&stream->work_ended);
+}
+
+static bool has_work(const void *argument)
+{
+    const struct wf_cpu_stream *stream = argument;
+
+    return !wf_cpu_queue_is_empty(&stream->queue) || atomic_load(&stream->closing);
 }
 
 static void *serve(void *argument)
 {
     struct wf_cpu_stream *stream = argument;
-    struct task *task;
+    struct wf_cpu_task *task;
 
     current = stream;
-    for (;;) {
-        pthread_mutex_lock(&stream->lock);
-        while (stream->first == NULL && !stream->closing)
-            pthread_cond_wait(&stream->changed, &stream->lock);
-        task = stream->first;
-        if (task != NULL) {
-            stream->first = task->next;
-            if (stream->first == NULL) stream->last = NULL;
-        }
-        pthread_mutex_unlock(&stream->lock);
-        if (task == NULL) return NULL;
-        work_off(stream, task);
-    }
+    do {
+        wf_cpu_bell_wait(&stream->work_came, has_work, stream, UINT64_MAX);
+        task = wf_cpu_queue_take(&stream->queue);
+        if (task != NULL) work_off(stream, task);
+    } while (task != NULL);
+    return NULL;
 }
 
 weft_status wf_cpu_stream_create(void *device, void **out)
 {
     struct wf_cpu_stream *stream = wf_cpu_alloc(sizeof *stream);
+    weft_status status;
     int error;
 
     (void)device;
     if (stream == NULL) return wf_cpu_fail_memory(sizeof *stream);
-    pthread_mutex_init(&stream->lock, NULL);
-    wf_cpu_condition_create(&stream->changed);
+    status = wf_cpu_queue_begin(&stream->queue);
+    if (status != WEFT_OK) {
+        wf_cpu_free(stream);
+        return status;
+    }
     error = pthread_create(&stream->thread, NULL, serve, stream);
     if (error != 0) {
-        pthread_cond_destroy(&stream->changed);
-        pthread_mutex_destroy(&stream->lock);
+        wf_cpu_queue_free(&stream->queue);
         wf_cpu_free(stream);
         return wf_cpu_fail_errno(WEFT_ERR_SYSTEM, error, "no thread for a stream");
     }
@@ -126,77 +101,105 @@ void wf_cpu_stream_destroy(void *device, void *handle)
 
     (void)device;
     if (stream == NULL) return;
-    pthread_mutex_lock(&stream->lock);
-    stream->closing = true;
-    pthread_cond_broadcast(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
+    atomic_store(&stream->closing, true);
+    wf_cpu_bell_ring(&stream->work_came);
     pthread_join(stream->thread, NULL);
-    pthread_cond_destroy(&stream->changed);
-    pthread_mutex_destroy(&stream->lock);
+    wf_cpu_queue_free(&stream->queue);
     wf_cpu_free(stream);
 }
 
 weft_status wf_cpu_stream_query(void *device, void *handle)
 {
     struct wf_cpu_stream *stream = handle;
-    struct wf_cpu_error error;
     bool pending;
 
     (void)device;
     if (stream == NULL) return WEFT_OK;
-    pthread_mutex_lock(&stream->lock);
-    error = stream->error;
-    pending = stream->pending > 0;
-    pthread_mutex_unlock(&stream->lock);
-    if (error.status != WEFT_OK) return wf_cpu_error_report(&error);
+    pending = atomic_load(&stream->ended) < atomic_load(&stream->given);
+    CPU_TRY(report(stream));
     return pending ? WEFT_IN_PROGRESS : WEFT_OK;
+}
+
+/* The first COUNT tasks of a stream. */
+struct beginning {
+    const struct wf_cpu_stream *stream;
+    uint64_t count;
+};
+
+static bool has_ended(const void *argument)
+{
+    const struct beginning *beginning = argument;
+
+    return atomic_load(&beginning->stream->ended) >= beginning->count;
 }
 
 weft_status wf_cpu_stream_wait(void *device, void *handle, int64_t timeout_ns)
 {
     struct wf_cpu_stream *stream = handle;
-    uint64_t deadline = wf_cpu_deadline(timeout_ns), pending;
-    struct wf_cpu_error error;
+    struct beginning all = {.stream = stream};
 
     (void)device;
     if (stream == NULL) return WEFT_OK;
-    pthread_mutex_lock(&stream->lock);
-    while (stream->pending > 0)
-        if (!wf_cpu_condition_wait(&stream->changed, &stream->lock, deadline)) break;
-    pending = stream->pending;
-    error = stream->error;
-    pthread_mutex_unlock(&stream->lock);
-    if (pending > 0)
+    all.count = atomic_load(&stream->given);
+    if (!wf_cpu_bell_wait(&stream->work_ended, has_ended, &all, wf_cpu_deadline(timeout_ns)))
         return wf_cpu_fail(WEFT_ERR_TIMEOUT, "stream: %llu tasks not done after %.3f s",
-                           (unsigned long long)pending, (double)timeout_ns * 1e-9);
-    return wf_cpu_error_report(&error);
+                           (unsigned long long)(all.count - atomic_load(&stream->ended)),
+                           (double)timeout_ns * 1e-9);
+    return report(stream);
 }
 
-weft_status wf_cpu_stream_run(void *handle, wf_cpu_work work, void *argument, size_t bytes)
+static size_t padded(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+/* ARGUMENT and what is lent with it into TASK, where the copy of ARGUMENT points to the copies. */
+static void fill_task(struct wf_cpu_task *task, const void *argument, size_t bytes,
+                      const struct wf_cpu_lent *lent, size_t lent_count)
+{
+    size_t at = padded(bytes);
+
+    memcpy(task->argument, argument, bytes);
+    for (size_t i = 0; i < lent_count; i++) {
+        void *array, *copy = task->argument + at;
+
+        if (lent[i].bytes == 0) continue;
+        memcpy(&array, (const char *)argument + lent[i].pointer, sizeof array);
+        memcpy(copy, array, lent[i].bytes);
+        memcpy(task->argument + lent[i].pointer, &copy, sizeof copy);
+        at += padded(lent[i].bytes);
+    }
+}
+
+weft_status wf_cpu_stream_run_lent(void *handle, wf_cpu_work work, void *argument, size_t bytes,
+                                   const struct wf_cpu_lent *lent, size_t lent_count)
 {
     struct wf_cpu_stream *stream = handle;
-    struct task *task;
+    size_t room = padded(bytes);
+    struct wf_cpu_task *task;
 
     if (stream == NULL) {
-        struct wf_cpu_error error = {.status = WEFT_OK};
+        struct wf_cpu_error error;
 
+        error.status = WEFT_OK;
         work(argument, &error);
         return wf_cpu_error_report(&error);
     }
-    task = wf_cpu_alloc(sizeof *task + bytes);
-    if (task == NULL) return wf_cpu_fail_memory(sizeof *task + bytes);
+    for (size_t i = 0; i < lent_count; i++)
+        room += padded(lent[i].bytes);
+    task = wf_cpu_queue_task(&stream->queue, room);
+    if (task == NULL) return wf_cpu_fail_memory(sizeof *task + room);
     task->work = work;
-    memcpy(task->argument, argument, bytes);
-    pthread_mutex_lock(&stream->lock);
-    if (stream->last != NULL)
-        stream->last->next = task;
-    else
-        stream->first = task;
-    stream->last = task;
-    stream->pending++;
-    pthread_cond_broadcast(&stream->changed);
-    pthread_mutex_unlock(&stream->lock);
+    fill_task(task, argument, bytes, lent, lent_count);
+    atomic_fetch_add(&stream->given, 1);
+    wf_cpu_queue_give(&stream->queue, task);
+    wf_cpu_bell_ring(&stream->work_came);
     return WEFT_OK;
+}
+
+weft_status wf_cpu_stream_run(void *stream, wf_cpu_work work, void *argument, size_t bytes)
+{
+    return wf_cpu_stream_run_lent(stream, work, argument, bytes, NULL, 0);
 }
 
 struct call {

@@ -165,7 +165,78 @@ START_TEST(one_stream_waits_for_another)
 }
 END_TEST
 
+struct sum {
+    const int *numbers;
+    const long *more;
+    int count, expected;
+};
+
+static void check_sum(void *argument, struct wf_cpu_error *error)
+{
+    const struct sum *sum = argument;
+    long total = sum->more != NULL ? sum->more[0] : 0;
+
+    for (int i = 0; i < sum->count; i++)
+        total += sum->numbers[i];
+    if (total == sum->expected) return;
+    error->status = WEFT_ERR_INTERNAL;
+    snprintf(error->text, sizeof error->text, "%ld is not %d", total, sum->expected);
+}
+
+START_TEST(arrays_are_copied_along)
+{
+    void *stream = open_stream();
+    long time_ns = 20000000, more;
+    int numbers[300];
+
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    for (int count = 0; count <= 300; count += 50) {
+        struct sum sum = {numbers, &more, count, 2 * count + 7};
+        struct wf_cpu_lent lent[] = {
+            {offsetof(struct sum, numbers), (size_t)count * sizeof *numbers},
+            {offsetof(struct sum, more), sizeof more}};
+
+        for (int i = 0; i < count; i++)
+            numbers[i] = 2;
+        more = 7;
+        ck_assert_int_eq(wf_cpu_stream_run_lent(stream, check_sum, &sum, sizeof sum, lent, 2),
+                         WEFT_OK);
+        memset(numbers, 1, sizeof numbers);
+        more = 0;
+    }
+    ck_assert_msg(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER) == WEFT_OK, "%s",
+                  wf_cpu_last_words());
+    wf_cpu_stream_destroy(NULL, stream);
+}
+END_TEST
+
+START_TEST(an_event_recorded_again_is_its_newest_mark)
+{
+    void *slow = open_stream(), *failed = open_stream(), *event = NULL;
+    long time_ns = 30000000;
+    int number = 1;
+
+    ck_assert_int_eq(wf_cpu_event_create(NULL, &event), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_run(failed, fail_work, &number, sizeof number), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_wait(NULL, failed, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, event, failed), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_int_eq(wf_cpu_stream_query(NULL, slow), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_query(NULL, event), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_record(NULL, event, NULL), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_event_query(NULL, event), WEFT_OK);
+    wf_cpu_event_destroy(NULL, event);
+    wf_cpu_stream_destroy(NULL, slow);
+    wf_cpu_stream_destroy(NULL, failed);
+}
+END_TEST
+
 SUITE(cpu_stream, work_on_no_stream_is_done_at_once, work_on_a_stream_is_done_in_order,
       a_stream_says_when_it_is_not_done, destroying_a_stream_finishes_its_work,
       the_first_failure_stays_and_later_work_still_runs,
-      an_event_is_reached_when_the_work_before_it_is_done, one_stream_waits_for_another)
+      an_event_is_reached_when_the_work_before_it_is_done, one_stream_waits_for_another,
+      arrays_are_copied_along, an_event_recorded_again_is_its_newest_mark)

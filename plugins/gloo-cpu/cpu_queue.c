@@ -1,0 +1,113 @@
+/* cpu_queue.c - two stacks: of what was given, which the taker empties at once and turns over, and
+ * of what was done, which a giver empties at once.  Nobody ever pops one entry off a stack that
+ * others use, so an entry that comes back meanwhile does no harm. */
+#include "queue.h"
+
+#include <string.h>
+
+#define FIRST_TASKS 64
+#define LEAST_ROOM  512 /* a collective of eight ranks with all its counts */
+
+static void push(_Atomic(struct wf_cpu_task *) *stack, struct wf_cpu_task *task)
+{
+    struct wf_cpu_task *top = atomic_load_explicit(stack, memory_order_relaxed);
+
+    do {
+        task->next = top;
+    } while (!atomic_compare_exchange_weak(stack, &top, task));
+}
+
+static struct wf_cpu_task *pick_done(struct wf_cpu_queue *queue)
+{
+    struct wf_cpu_task *task;
+
+    if (atomic_exchange_explicit(&queue->picking, true, memory_order_acquire)) return NULL;
+    if (queue->picked == NULL)
+        queue->picked = atomic_exchange_explicit(&queue->done, NULL, memory_order_acquire);
+    task = queue->picked;
+    if (task != NULL) queue->picked = task->next;
+    atomic_store_explicit(&queue->picking, false, memory_order_release);
+    return task;
+}
+
+static struct wf_cpu_task *make(size_t bytes)
+{
+    size_t room = LEAST_ROOM;
+    struct wf_cpu_task *task;
+
+    while (room < bytes)
+        room *= 2;
+    task = wf_cpu_alloc(sizeof *task + room);
+    if (task != NULL) task->room = room;
+    return task;
+}
+
+weft_status wf_cpu_queue_begin(struct wf_cpu_queue *queue)
+{
+    memset(queue, 0, sizeof *queue);
+    for (int i = 0; i < FIRST_TASKS; i++) {
+        struct wf_cpu_task *task = make(0);
+
+        if (task == NULL) {
+            wf_cpu_queue_free(queue);
+            return wf_cpu_fail_memory(sizeof *task + LEAST_ROOM);
+        }
+        push(&queue->done, task);
+    }
+    return WEFT_OK;
+}
+
+struct wf_cpu_task *wf_cpu_queue_task(struct wf_cpu_queue *queue, size_t bytes)
+{
+    struct wf_cpu_task *task = pick_done(queue);
+
+    if (task != NULL && task->room >= bytes) return task;
+    wf_cpu_free(task);
+    return make(bytes);
+}
+
+void wf_cpu_queue_give(struct wf_cpu_queue *queue, struct wf_cpu_task *task)
+{
+    push(&queue->given, task);
+}
+
+bool wf_cpu_queue_is_empty(const struct wf_cpu_queue *queue)
+{
+    return queue->taken == NULL && atomic_load(&queue->given) == NULL;
+}
+
+struct wf_cpu_task *wf_cpu_queue_take(struct wf_cpu_queue *queue)
+{
+    struct wf_cpu_task *task, *next;
+
+    if (queue->taken == NULL)
+        for (task = atomic_exchange(&queue->given, NULL); task != NULL; task = next) {
+            next = task->next;
+            task->next = queue->taken;
+            queue->taken = task;
+        }
+    task = queue->taken;
+    if (task != NULL) queue->taken = task->next;
+    return task;
+}
+
+void wf_cpu_queue_done(struct wf_cpu_queue *queue, struct wf_cpu_task *task)
+{
+    push(&queue->done, task);
+}
+
+static void free_all(struct wf_cpu_task *task)
+{
+    while (task != NULL) {
+        struct wf_cpu_task *next = task->next;
+
+        wf_cpu_free(task);
+        task = next;
+    }
+}
+
+void wf_cpu_queue_free(struct wf_cpu_queue *queue)
+{
+    free_all(atomic_load(&queue->done));
+    free_all(queue->picked);
+}

@@ -1,0 +1,42 @@
+/* queue.h - tasks that any thread gives and one thread takes, in order and without a lock.
+ *
+ * Tasks that were done serve again, so a queue allocates only when it holds more of them, or
+ * larger ones, than ever before and than it was begun with. */
+#ifndef WEFT_CPU_QUEUE_H
+#define WEFT_CPU_QUEUE_H
+
+#include "cpu.h"
+
+struct wf_cpu_error;
+
+/* Work for a stream.  It describes its own failure into ERROR. */
+typedef void (*wf_cpu_work)(void *argument, struct wf_cpu_error *error);
+
+struct wf_cpu_task {
+    struct wf_cpu_task *next;
+    wf_cpu_work work;
+    size_t room; /* bytes of ARGUMENT */
+    _Alignas(16) unsigned char argument[];
+};
+
+struct wf_cpu_queue {
+    _Atomic(struct wf_cpu_task *) given; /* the newest first */
+    struct wf_cpu_task *taken;           /* of who takes; the oldest first */
+    _Atomic(struct wf_cpu_task *) done;
+    _Atomic(bool) picking;      /* somebody is at PICKED, the others do without it */
+    struct wf_cpu_task *picked; /* that were done */
+};
+
+/* Begin with some tasks, none of them given. */
+weft_status wf_cpu_queue_begin(struct wf_cpu_queue *queue);
+/* A task with room for BYTES, or NULL when there is no memory. */
+struct wf_cpu_task *wf_cpu_queue_task(struct wf_cpu_queue *queue, size_t bytes);
+void wf_cpu_queue_give(struct wf_cpu_queue *queue, struct wf_cpu_task *task);
+bool wf_cpu_queue_is_empty(const struct wf_cpu_queue *queue);
+/* The oldest task, or NULL.  It goes back with wf_cpu_queue_done. */
+struct wf_cpu_task *wf_cpu_queue_take(struct wf_cpu_queue *queue);
+void wf_cpu_queue_done(struct wf_cpu_queue *queue, struct wf_cpu_task *task);
+/* Free the tasks of an empty queue that nobody uses any more. */
+void wf_cpu_queue_free(struct wf_cpu_queue *queue);
+
+#endif

@@ -1,0 +1,99 @@
+/* Threads that wait for one another. */
+#include "bell.h"
+
+#include "support/suite.h"
+
+#include <pthread.h>
+
+struct door {
+    struct wf_cpu_bell bell;
+    _Atomic(uint64_t) opened, passed;
+};
+
+struct visit {
+    struct door *door;
+    uint64_t number;
+};
+
+static bool is_open(const void *argument)
+{
+    const struct visit *visit = argument;
+
+    return atomic_load(&visit->door->opened) >= visit->number;
+}
+
+START_TEST(what_is_ready_is_not_waited_for)
+{
+    struct door door = {.opened = 1};
+    struct visit visit = {&door, 1};
+
+    ck_assert(wf_cpu_bell_wait(&door.bell, is_open, &visit, 0));
+    ck_assert(wf_cpu_bell_wait(&door.bell, is_open, &visit, UINT64_MAX));
+}
+END_TEST
+
+START_TEST(a_deadline_ends_a_wait)
+{
+    struct door door = {.opened = 0};
+    struct visit visit = {&door, 1};
+    uint64_t begin = wf_cpu_now();
+
+    ck_assert(!wf_cpu_bell_wait(&door.bell, is_open, &visit, wf_cpu_deadline(20000000)));
+    ck_assert_uint_ge(wf_cpu_now() - begin, 20000000);
+    ck_assert(!wf_cpu_bell_wait(&door.bell, is_open, &visit, wf_cpu_deadline(0)));
+    ck_assert_uint_eq(atomic_load(&door.bell.sleepers), 0);
+}
+END_TEST
+
+START_TEST(deadlines_beyond_the_clock_are_for_ever)
+{
+    ck_assert_uint_eq(wf_cpu_deadline(-1), UINT64_MAX);
+    ck_assert_uint_lt(wf_cpu_deadline(INT64_MAX), UINT64_MAX);
+    ck_assert_uint_ge(wf_cpu_deadline(INT64_MAX), (uint64_t)INT64_MAX);
+}
+END_TEST
+
+static void *go_through_all(void *argument)
+{
+    struct door *door = argument;
+
+    for (uint64_t i = 1; i <= 20000; i++) {
+        struct visit visit = {door, i};
+
+        if (!wf_cpu_bell_wait(&door->bell, is_open, &visit, wf_cpu_deadline(60000000000)))
+            return (void *)"a stroke was lost";
+        if (atomic_fetch_add(&door->passed, 1) % 3 == 2) wf_cpu_bell_ring(&door->bell);
+    }
+    return NULL;
+}
+
+/* Has everybody gone through the doors opened so far? */
+static bool is_empty(const void *argument)
+{
+    const struct door *door = argument;
+
+    return atomic_load(&door->passed) >= 3 * atomic_load(&door->opened);
+}
+
+START_TEST(no_stroke_is_lost)
+{
+    struct door door = {.opened = 0};
+    pthread_t threads[3];
+    void *fault = NULL;
+
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, go_through_all, &door), 0);
+    for (int i = 0; i < 20000; i++) {
+        atomic_fetch_add(&door.opened, 1);
+        wf_cpu_bell_ring(&door.bell);
+        ck_assert(wf_cpu_bell_wait(&door.bell, is_empty, &door, wf_cpu_deadline(60000000000)));
+    }
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(pthread_join(threads[i], &fault), 0);
+        ck_assert_ptr_null(fault);
+    }
+}
+END_TEST
+
+SUITE(cpu_bell, what_is_ready_is_not_waited_for, a_deadline_ends_a_wait,
+      deadlines_beyond_the_clock_are_for_ever, no_stroke_is_lost)

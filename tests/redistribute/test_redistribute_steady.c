@@ -1,0 +1,270 @@
+/* The steady state of a bound plan: all threads of the process together allocate nothing and take
+ * no lock, whatever the stream.  This program puts its own malloc and locks in front of the C
+ * library's to count them, so it is built without sanitizers, which do the same. */
+#include "comm/comm.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/exec.h"
+#include "weft/weft.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { RANKS = 4, RUNS = 15 };
+
+/* ---- counting ---- */
+
+static _Atomic(int) counting; /* ranks in the steady state; counted only while all are */
+static _Atomic(uint64_t) allocations, locks;
+
+static void count(_Atomic(uint64_t) *what)
+{
+    if (atomic_load_explicit(&counting, memory_order_relaxed) == RANKS) atomic_fetch_add(what, 1);
+}
+
+static void *next_of(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+
+    if (found == NULL) abort();
+    return found;
+}
+
+/* dlsym itself may want memory before malloc is known. */
+static _Alignas(16) unsigned char early[4096];
+static size_t early_used;
+
+static void *take(size_t bytes)
+{
+    static void *(*next)(size_t);
+    static bool asking;
+
+    count(&allocations);
+    if (next == NULL && asking) {
+        void *piece = early + early_used;
+
+        early_used += (bytes + 15) / 16 * 16;
+        if (early_used > sizeof early) abort();
+        return piece;
+    }
+    if (next == NULL) {
+        asking = true;
+        *(void **)(void *)&next = next_of("malloc");
+    }
+    return next(bytes);
+}
+
+void *malloc(size_t bytes)
+{
+    return take(bytes);
+}
+
+void *calloc(size_t number, size_t bytes)
+{
+    void *piece;
+
+    if (bytes != 0 && number > SIZE_MAX / bytes) return NULL;
+    piece = take(number * bytes);
+    return piece == NULL ? NULL : memset(piece, 0, number * bytes);
+}
+
+void *realloc(void *pointer, size_t bytes)
+{
+    static void *(*next)(void *, size_t);
+
+    count(&allocations);
+    if (next == NULL) *(void **)(void *)&next = next_of("realloc");
+    return next(pointer, bytes);
+}
+
+void free(void *pointer)
+{
+    static void (*next)(void *);
+
+    if ((unsigned char *)pointer >= early && (unsigned char *)pointer < early + sizeof early)
+        return;
+    if (next == NULL) *(void **)(void *)&next = next_of("free");
+    next(pointer);
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    static int (*next)(pthread_mutex_t *);
+
+    count(&locks);
+    if (next == NULL) *(void **)(void *)&next = next_of("pthread_mutex_lock");
+    return next(mutex);
+}
+
+/* ---- running ---- */
+
+/* Check's assertions are for the main thread; a rank returns what failed. */
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return wf_fail(WEFT_ERR_INTERNAL, "line %d: %s: %s", __LINE__, #condition,             \
+                           weft_last_error());                                                     \
+    } while (0)
+
+struct run {
+    const char *mesh, *from, *to;
+    bool packed, streams, works;
+};
+
+/* What a rank runs with. */
+struct place {
+    weft_context *context;
+    weft_bound *bound;
+    weft_stream *stream;
+    uint32_t *source, *target, *flag; /* FLAG[1] becomes FLAG[0] */
+};
+
+/* Without waiting in the library, which may lock. */
+static weft_status wait_for_flag(const struct place *place, uint32_t value)
+{
+    place->flag[0] = value;
+    WF_TRY(weft_copy(place->context, &place->flag[1], &place->flag[0], 4, place->stream));
+    while (atomic_load((_Atomic(uint32_t) *)&place->flag[1]) != value)
+        sched_yield();
+    return WEFT_OK;
+}
+
+static weft_status run_often(const struct run *run, const struct place *place, uint32_t flag)
+{
+    weft_work *works[RUNS] = {NULL};
+
+    for (int i = 0; i < RUNS; i++)
+        WF_TRY(weft_redistribute(place->bound, place->source, place->target, place->stream,
+                                 run->works ? &works[i] : NULL));
+    WF_TRY(wait_for_flag(place, flag));
+    for (int i = 0; i < RUNS; i++)
+        weft_work_release(&works[i]);
+    return WEFT_OK;
+}
+
+static void meet(_Atomic(int) *arrived, int ranks)
+{
+    atomic_fetch_add(arrived, 1);
+    while (atomic_load(arrived) < ranks)
+        sched_yield();
+}
+
+static weft_status run_counted(const struct run *run, const struct place *place)
+{
+    static _Atomic(int) ended;
+
+    WF_TRY(run_often(run, place, 1));
+    WF_TRY(run_often(run, place, 2));
+    WF_TRY(weft_barrier(weft_world(place->context), place->stream));
+    WF_TRY(wait_for_flag(place, 3));
+    atomic_store(&ended, 0);
+    meet(&counting, RANKS);
+    WF_TRY(run_often(run, place, 4));
+    meet(&ended, RANKS);
+    atomic_store(&counting, 0);
+    return WEFT_OK;
+}
+
+static weft_status open_place(const struct run *run, struct place *place)
+{
+    weft_bind_options options = {.struct_size = sizeof options, .packed = run->packed};
+    weft_spec *from = spec_of(run->mesh, run->from), *to = spec_of(run->mesh, run->to);
+    weft_plan *plan = NULL;
+    void *memory[3];
+
+    WF_TRY(weft_init(NULL, &place->context));
+    WF_TRY(weft_plan_create(from, to, NULL, &plan));
+    WF_TRY(weft_plan_bind(plan, weft_world(place->context), &options, &place->bound));
+    for (int i = 0; i < 3; i++) {
+        WF_TRY(weft_alloc(place->context, 64 * 64 * 4, WEFT_MEMORY_DEVICE, &memory[i]));
+        memset(memory[i], 0, 64 * 64 * 4);
+    }
+    if (run->streams) WF_TRY(weft_stream_create(place->context, &place->stream));
+    place->source = memory[0];
+    place->target = memory[1];
+    place->flag = memory[2];
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_plan_release(&plan);
+    return WEFT_OK;
+}
+
+static weft_status run_rank(void *argument)
+{
+    struct place place = {0};
+
+    WF_TRY(open_place(argument, &place));
+    WF_TRY(run_counted(argument, &place));
+    EXPECT(atomic_load(&allocations) == 0);
+    EXPECT(atomic_load(&locks) == 0);
+    WF_TRY(weft_barrier(weft_world(place.context), NULL));
+    weft_bound_release(&place.bound);
+    weft_stream_release(place.context, &place.stream);
+    WF_TRY(weft_free(place.context, place.source));
+    WF_TRY(weft_free(place.context, place.target));
+    WF_TRY(weft_free(place.context, place.flag));
+    weft_context_release(&place.context);
+    return WEFT_OK;
+}
+
+static void check(struct run run)
+{
+    static const char *const layouts[][3] = {
+        {"2x2", "f32[64,64] S(0),P", "f32[64,64] S(1),R"},
+        {"4", "f32[64,64] S(0)", "f32[64,64] S(1)"},
+        {"4", "f32[64,64] P", "f32[64,64] R"},
+        {"4", "f32[63,61] S(0)", "f32[63,61] R"},
+        {"4", "f32[64,64] R", "f32[64,64] S(1)"},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(layouts); i++)
+        for (int packed = 0; packed < 2; packed++) {
+            run.mesh = layouts[i][0];
+            run.from = layouts[i][1];
+            run.to = layouts[i][2];
+            run.packed = packed == 1;
+            ck_assert_msg(weft_threads_run(RANKS, run_rank, &run) == WEFT_OK,
+                          "%s on %s to %s, %s: %s", run.from, run.mesh, run.to,
+                          packed ? "packed" : "pulled", weft_last_error());
+        }
+}
+
+START_TEST(the_counters_count)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    void *volatile memory;
+
+    atomic_store(&counting, RANKS);
+    memory = malloc(1);
+    free(memory);
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    atomic_store(&counting, 0);
+    ck_assert_uint_eq(atomic_exchange(&allocations, 0), 1);
+    ck_assert_uint_eq(atomic_exchange(&locks, 0), 1);
+}
+END_TEST
+
+START_TEST(on_the_default_stream)
+{
+    check((struct run){.works = false});
+}
+END_TEST
+
+START_TEST(on_a_stream_of_its_own)
+{
+    check((struct run){.streams = true});
+}
+END_TEST
+
+START_TEST(with_a_handle_on_each_run)
+{
+    check((struct run){.works = true});
+    check((struct run){.streams = true, .works = true});
+}
+END_TEST
+
+SUITE(redistribute_steady, the_counters_count, on_the_default_stream, on_a_stream_of_its_own,
+      with_a_handle_on_each_run)
