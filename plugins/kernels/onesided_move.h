@@ -6,7 +6,6 @@
 #include "elements.h"
 #include "onesided.h"
 #include "regions.h"
-#include "signals.h"
 
 /* Nothing between beginning and end: an operation opened or closed for others, or a barrier. */
 struct wk_meet_args {

@@ -101,6 +101,7 @@ static weft_status take(struct making *m)
     void *report = NULL;
 
     WF_TRY(wf_pieces_work(comm->device));
+    WF_TRY(wf_signals_load(comm->device));
     WF_TRY(wf_courier_open(&m->courier));
     if (window->bytes > (uint64_t)INT64_MAX / 2)
         return wf_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
@@ -348,22 +349,6 @@ weft_status wf_window_create(void *made, uint64_t bytes, uint32_t signals, void 
     add(window);
     *out = window;
     *local = window->buffers[comm->rank];
-    return WEFT_OK;
-}
-
-weft_status wf_window_handle(void *given, weft_symm_handle *out)
-{
-    const struct wf_window *window = given;
-    weft_symm_handle handle = {.struct_size = sizeof handle,
-                               .rank = window->comm->rank,
-                               .size = window->comm->size,
-                               .signal_count = window->signals,
-                               .bytes = window->bytes,
-                               .buffers = window->buffers,
-                               .signals = window->pads,
-                               .device_copy = window->device_copy};
-
-    wf_answer(out, &handle, sizeof handle);
     return WEFT_OK;
 }
 

@@ -9,7 +9,6 @@
 #define WEFT_NCCL_CCL_WINDOW_H
 
 #include "ccl.h"
-#include "onesided_args.h"
 
 /* ---- ccl_piece.c: physical memory and where it is seen ---- */
 
@@ -69,12 +68,7 @@ struct wf_window {
     void *registered;         /* with NCCL; NULL: not */
 };
 
-weft_status wf_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
-                             void **local);
-weft_status wf_window_destroy(void *window);
-weft_status wf_window_handle(void *window, weft_symm_handle *out);
-
-/* ---- ccl_symm.c ---- */
+/* ---- ccl_symm.c: windows as their communicator lives and ends ---- */
 
 extern const struct wf_window_calls wf_window_calls;
 

@@ -25,7 +25,8 @@
 /* The header with struct wf_comm, against which the files of gpu_comm.h are compiled. */
 #define VENDOR_COMM "ccl_window.h"
 
-#define VENDOR_SYMM &wf_symm_table
+#define VENDOR_SYMM            &wf_symm_table
+#define VENDOR_WINDOW_REGISTER NULL /* not of the caller's memory */
 
 #define VENDOR_SYMBOL(cuda, hip) #cuda
 

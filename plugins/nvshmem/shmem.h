@@ -8,7 +8,6 @@
 #define WEFT_NVSHMEM_SHMEM_H
 
 #include "gpu_comm.h"
-#include "onesided_args.h"
 #include "shmem_api.h"
 
 /* ---- shmem_load.c: the library ---- */
@@ -104,8 +103,6 @@ enum wf_onesided {
     WF_MOVE,
     WF_POST,
     WF_FETCH,
-    WF_SIGNAL,
-    WF_AWAIT_SIGNAL,
     WF_ONESIDED_FAMILIES
 };
 
@@ -134,8 +131,6 @@ struct wf_stage {
     void *memory;
     uint64_t bytes;
 };
-
-struct wf_window;
 
 struct wf_comm {
     struct wf_gpu_device *device;
@@ -241,7 +236,7 @@ weft_status wf_gather_small(struct wf_comm *comm, const void *mine, void *all, u
 
 weft_status wf_comm_pull(void *comm, const weft_pull_args *args);
 
-/* ---- shmem_window.c, shmem_symm.c: the symm table ---- */
+/* ---- shmem_window.c: making and ending windows ---- */
 
 struct wf_window {
     struct wf_comm *comm;
@@ -257,12 +252,7 @@ struct wf_window {
 };
 /* Forget the windows of a communicator that is ended. */
 void wf_windows_drop(struct wf_comm *comm, bool cleanly);
-extern const weft_symm_table wf_symm_table;
-weft_status wf_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
-                             void **local);
-weft_status wf_window_destroy(void *window);
 weft_status wf_window_register(void *comm, void *memory, uint64_t bytes, uint32_t signals,
                                void **window);
-weft_status wf_window_handle(void *window, weft_symm_handle *out);
 
 #endif

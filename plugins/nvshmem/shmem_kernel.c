@@ -16,9 +16,8 @@ static const char *const dtype_names[] = {
     WEFT_DTYPE_LIST(NAME)
 #undef NAME
 };
-static const char *const family_names[] = {
-    "meet", "pull", "pull_turned", "pull_reduce", "gather_reduce",
-    "move", "post", "fetch",       "signal",      "await_signal"};
+static const char *const family_names[] = {"meet",          "pull", "pull_turned", "pull_reduce",
+                                           "gather_reduce", "move", "post",        "fetch"};
 
 /* Those built in; where the knob names other kernels, the image is in that file too. */
 static gpu_result load(gpu_module *module)
@@ -82,7 +81,7 @@ static weft_status find_all(struct wf_onesided_kernels *kernels)
         WF_TRY(find(kernels, WF_GATHER_REDUCE, dtype, &function));
     }
     WF_TRY(find(kernels, WF_MEET, 1, &function));
-    for (int family = WF_MOVE; family <= WF_AWAIT_SIGNAL; family++)
+    for (int family = WF_MOVE; family <= WF_FETCH; family++)
         WF_TRY(find(kernels, (enum wf_onesided)family, 1, &function));
     return WEFT_OK;
 }
@@ -103,7 +102,8 @@ weft_status wf_onesided_open(struct wf_gpu_device *device)
                        device->name, wf_vendor_error_text(result));
     }
     device->plugin_data = kernels;
-    return find_all(kernels);
+    WF_TRY(find_all(kernels));
+    return wf_signals_load(device);
 }
 
 void wf_onesided_close(struct wf_gpu_device *device)

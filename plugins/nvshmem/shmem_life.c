@@ -39,10 +39,7 @@ static weft_status explain(const struct wf_comm *comm, const struct wk_report *r
                  have, me, want);
         return WEFT_ERR_MISMATCH;
     case WK_NO_SIGNAL:
-        snprintf(out, size,
-                 "signal %llu of rank %d stayed at %llu, compared with %llu, until the "
-                 "time limit",
-                 (unsigned long long)report->peer, me, have, want);
+        wf_explain_no_signal(comm, report, out, size);
         return WEFT_ERR_TIMEOUT;
     default:
         snprintf(out, size, "it was aborted");

@@ -148,20 +148,9 @@ weft_status wf_window_register(void *comm, void *memory, uint64_t bytes, uint32_
     return WEFT_OK;
 }
 
-weft_status wf_window_handle(void *given, weft_symm_handle *out)
+struct wk_channel wf_window_channel(const struct wf_window *window)
 {
-    const struct wf_window *window = given;
-    weft_symm_handle handle = {.struct_size = sizeof handle,
-                               .rank = window->comm->rank,
-                               .size = window->comm->size,
-                               .signal_count = window->signals,
-                               .bytes = window->bytes,
-                               .buffers = window->buffers,
-                               .signals = window->pads,
-                               .device_copy = window->device_copy};
-
-    wf_answer(out, &handle, sizeof handle);
-    return WEFT_OK;
+    return wf_channel(window->comm);
 }
 
 /* ---- the end ---- */

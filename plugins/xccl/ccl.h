@@ -66,8 +66,6 @@ struct wf_facts {
     char uuid[64];
 };
 
-struct wf_window;
-
 /* What symmetric memory, where the plugin has some, does as its communicator lives and ends. */
 struct wf_window_calls {
     void (*look)(struct wf_comm *comm); /* has any of its work failed?  Then the communicator has */
@@ -205,8 +203,5 @@ static inline ccl_result wf_first(ccl_result a, ccl_result b)
 {
     return a != CCL_SUCCESS && a != CCL_IN_PROGRESS ? a : b;
 }
-
-/* Symmetric memory, where the vendor's part of the plugin has some (VENDOR_SYMM). */
-extern const weft_symm_table wf_symm_table;
 
 #endif

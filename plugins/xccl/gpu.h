@@ -252,6 +252,9 @@ enum wf_kernel { /* the kernels of plugins/kernels, by family */
 /* Launch the member of FAMILY for VARIANT, a word size or a dtype, with ARGS.  Within a scope. */
 weft_status wf_launch(struct wf_gpu_device *device, enum wf_kernel family, uint32_t variant,
                       uint64_t blocks, const void *args, gpu_stream stream);
+/* Code that is loaded when it is first launched waits for kernels that run, and one of these may
+ * wait for a signal: so the kernels of signals are loaded before any runs.  Within a scope. */
+weft_status wf_signals_load(struct wf_gpu_device *device);
 /* Blocks for COUNT elements where each thread takes several. */
 uint32_t wf_blocks(uint64_t count, uint32_t per_thread);
 

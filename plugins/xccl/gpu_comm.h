@@ -14,6 +14,7 @@
 #define WEFT_XCCL_GPU_COMM_H
 
 #include "gpu.h"
+#include "onesided_args.h"
 
 struct wf_comm;
 
@@ -87,5 +88,28 @@ struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op);
 /* One call of each rank; WEFT_ERR_MISMATCH, to which the communicator sticks, names two ranks that
  * differ. */
 weft_status wf_calls_match(struct wf_comm *comm, const struct wf_call *calls);
+
+/* ---- gpu_symm.c: one-sided work on windows, for plugins that have them ---- */
+
+/* Each plugin has a struct wf_window of its own too, of which this is needed:
+ *
+ *     comm, bytes, signals   what it was made with
+ *     buffers, pads          each rank's memory and signals as seen here; NULL out of reach
+ *     device_copy            of these two arrays */
+struct wf_window;
+
+extern const weft_symm_table wf_symm_table;
+/* What a kernel reported that waited for a signal until the time limit. */
+void wf_explain_no_signal(const struct wf_comm *comm, const struct wk_report *report, char *out,
+                          size_t size);
+
+/* Of the plugin: making and ending windows.  VENDOR_WINDOW_REGISTER, which may be NULL, makes them
+ * of the caller's memory. */
+weft_status wf_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
+                             void **local);
+weft_status wf_window_destroy(void *window);
+/* Of the plugin: by which kernels that wait learn that they shall not, and say that they did not.
+ * The time limit is the caller's to set. */
+struct wk_channel wf_window_channel(const struct wf_window *window);
 
 #endif

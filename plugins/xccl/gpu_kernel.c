@@ -178,6 +178,14 @@ weft_status wf_launch(struct wf_gpu_device *device, enum wf_kernel family, uint3
                         "launching a kernel");
 }
 
+weft_status wf_signals_load(struct wf_gpu_device *device)
+{
+    gpu_function function;
+
+    WF_TRY(find(device, WF_KERNEL_SIGNAL, 1, &function));
+    return find(device, WF_KERNEL_AWAIT_SIGNAL, 1, &function);
+}
+
 uint32_t wf_blocks(uint64_t count, uint32_t per_thread)
 {
     uint64_t each = (uint64_t)per_thread * WK_THREADS;

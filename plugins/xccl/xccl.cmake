@@ -1,8 +1,10 @@
 # weft_add_xccl(NAME IMAGES SOURCES...): a plugin from the source that NCCL and RCCL share, with
 # the kernels' images inside.  The folder that calls it holds vendor.h and gpu_vendor.def.
 # weft_add_gpu(NAME IMAGES SOURCES...): the same without the part for NCCL.
+# A plugin with symmetric memory names ${WEFT_GPU_SYMM} among its SOURCES.
 
 set(WEFT_XCCL_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
+set(WEFT_GPU_SYMM ${WEFT_XCCL_DIRECTORY}/gpu_symm.c)
 
 # A C file that carries IMAGES as they are; FUNCTION(i) is number i, and NULL past the last.
 function(weft_embed_images file images function)
@@ -27,6 +29,7 @@ function(weft_add_gpu name images)
   set(embedded ${CMAKE_CURRENT_BINARY_DIR}/images.c)
   weft_embed_images(${embedded} "${images}" wf_vendor_image)
   file(GLOB device CONFIGURE_DEPENDS ${WEFT_XCCL_DIRECTORY}/gpu_*.c)
+  list(FILTER device EXCLUDE REGEX gpu_symm)
   file(GLOB hashed CONFIGURE_DEPENDS ${WEFT_XCCL_DIRECTORY}/*.[ch] ${WEFT_XCCL_DIRECTORY}/*.def
        ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch] ${CMAKE_CURRENT_SOURCE_DIR}/*.def
        ${WEFT_XCCL_DIRECTORY}/../kernels/*.h ${WEFT_XCCL_DIRECTORY}/../kernels/*.cu)
