@@ -170,15 +170,9 @@ struct wf_comm {
     gpu_stream side;
 };
 
-weft_status wf_comm_prepare(void *device, const weft_comm_options *options, void **comm,
-                            weft_blob *address);
-weft_status wf_comm_commit(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
 /* Zeroed arena memory. */
 weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, uint64_t bytes, void **pointer);
 
-void wf_comm_destroy(void *comm);
-void wf_comm_abort(void *comm);
-weft_status wf_comm_async_error(void *comm);
 /* Pinned memory in which kernels report; kept for the next when given back. */
 weft_status wf_report_take(struct wf_comm *comm);
 void wf_report_give(struct wf_comm *comm);
@@ -219,7 +213,6 @@ weft_status wf_meet_close_alone(struct wf_comm *comm, struct wf_meet *meet);
 
 /* ---- shmem_support.c ---- */
 
-weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
 weft_status wf_comm_cost(void *device, const weft_support_query *query, uint64_t bytes,
                          weft_cost *out);
 

@@ -51,7 +51,6 @@ struct wf_way {
 
 struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uint32_t dtype,
                           uint32_t reduction);
-weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
 struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op);
 
 /* ---- ccl_comm.c: making and ending communicators ---- */
@@ -117,9 +116,6 @@ struct wf_comm {
     struct wf_group group;
 };
 
-weft_status wf_comm_prepare(void *device, const weft_comm_options *options, void **comm,
-                            weft_blob *address);
-weft_status wf_comm_commit(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
 /* The parts of making that splitting shares.  _NEW has its memory but no communicator; _JOIN makes
  * that with the ranks that have ID, _MAKE_WORK only what comes after `control`, which has settled;
  * _READY lets it be used and watched.  All but _NEW within a scope. */
@@ -139,9 +135,6 @@ weft_status wf_comm_split(void *parent, const weft_comm_options *options, void *
 
 /* ---- ccl_life.c: errors of the library, aborting, the end ---- */
 
-void wf_comm_destroy(void *comm);
-void wf_comm_abort(void *comm);
-weft_status wf_comm_async_error(void *comm);
 /* Wait until NATIVE, after a call that gave RESULT, has done what it was asked, at most LIMIT; a
  * failure stays.  WHAT names the call. */
 weft_status wf_settle(struct wf_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,

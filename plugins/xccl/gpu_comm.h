@@ -18,6 +18,21 @@
 
 struct wf_comm;
 
+/* ---- gpu_plugin.c: what the host is given ---- */
+
+/* Of the plugin. */
+extern const weft_device_table wf_device_table;
+extern const weft_comm_table wf_comm_table;
+
+/* Of the plugin: entries of the comm table that all have. */
+weft_status wf_comm_prepare(void *device, const weft_comm_options *options, void **comm,
+                            weft_blob *address);
+weft_status wf_comm_commit(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
+void wf_comm_destroy(void *comm);
+void wf_comm_abort(void *comm);
+weft_status wf_comm_async_error(void *comm);
+weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
+
 /* ---- gpu_stuck.c: errors that stay ---- */
 
 /* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
