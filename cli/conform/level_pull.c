@@ -171,6 +171,15 @@ static void special(struct kit *kit, const char *name, uint32_t which, bool late
     kit_end(kit);
 }
 
+/* Asked without regions, which is no pull. */
+static bool is_possible(struct kit *kit)
+{
+    weft_pull_args question = {.struct_size = sizeof question};
+    void *comm = kit_comm(kit, &kit->groups[0]);
+
+    return comm != NULL && kit->plugin->comm->pull(comm, &question) != WEFT_ERR_UNSUPPORTED;
+}
+
 void kit_level_pull(struct kit *kit)
 {
     static const uint32_t dtypes[] = {WEFT_DTYPE_U8, WEFT_DTYPE_BF16, WEFT_DTYPE_F32,
@@ -180,12 +189,12 @@ void kit_level_pull(struct kit *kit)
         kit_skip(kit, "the plugin has no pull");
         return;
     }
-    if (kit->options->hosts > 1) {
-        kit_skip(kit, "a plugin need not pull from several hosts");
-        return;
-    }
     if (kit->plugin->kernel == NULL) {
         kit_skip(kit, "pull needs the regions of a kernel table, and there is none");
+        return;
+    }
+    if (!is_possible(kit)) {
+        kit_skip(kit, "the plugin says that these ranks cannot read each other's memory");
         return;
     }
     for (size_t i = 0; i < WF_COUNT(dtypes); i++)

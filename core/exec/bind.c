@@ -288,13 +288,13 @@ weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status s
     return status;
 }
 
-/* Memory of another host is out of a pull's reach. */
+/* Memory of another host, or of a process that keeps it to itself, is out of a pull's reach. */
 static bool can_pull(const weft_comm *comm)
 {
-    if (!WF_HAS(comm->table, pull)) return false;
-    for (int32_t rank = 1; rank < comm->size; rank++)
-        if (!weft_comm_same_host(comm, 0, rank)) return false;
-    return true;
+    weft_pull_args question = {.struct_size = sizeof question};
+
+    return WF_HAS(comm->table, pull) &&
+           comm->table->pull(comm->handle, &question) != WEFT_ERR_UNSUPPORTED;
 }
 
 static weft_status check_strides(const struct binding *b, const weft_plan *plan, int32_t rank)

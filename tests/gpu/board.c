@@ -47,7 +47,7 @@ void *board_open(const char *prefix, int32_t rank, int32_t size, size_t bytes)
     int file;
 
     snprintf(path, sizeof path, "%s.%d", prefix, (int)getppid());
-    file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 
     if (size > BOARD_MOST_RANKS || file < 0 ||
         ftruncate(file, (off_t)(sizeof *board + bytes)) != 0) {
