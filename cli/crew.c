@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 struct crew {
+    bool is_first; /* later ones of a command choose the same backend: no need to tell it again */
     int32_t size;
     pid_t pids[CREW_MOST_RANKS];
     const char *backend;
@@ -26,6 +28,7 @@ static _Noreturn void child_main(const struct crew *crew, int32_t rank, const ch
                             .size = crew->size,
                             .rendezvous = rendezvous};
 
+    if (!crew->is_first) setenv("WEFT_LOG", "warning", 0);
     _exit(crew->rank(crew->self, &options, fd) == WEFT_OK ? CLI_OK : CLI_NO);
 }
 
@@ -87,10 +90,13 @@ weft_status crew_fail(weft_status status, int32_t rank, const char *text, size_t
 weft_status crew_run(int32_t size, const char *backend, crew_rank *rank, crew_listener *listen,
                      void *self)
 {
-    struct crew crew = {.size = size, .backend = backend, .rank = rank, .self = self};
+    static bool had_one;
+    struct crew crew = {
+        .is_first = !had_one, .size = size, .backend = backend, .rank = rank, .self = self};
     weft_status status;
     int fds[2];
 
+    had_one = true;
     if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
     status = start(&crew, fds);
     close(fds[1]);

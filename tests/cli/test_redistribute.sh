@@ -47,6 +47,9 @@ json "$weft" bench batch --tensors 20 --size 8 --budget-ms 1 --json -- \
     '[r["together"] for r in it["rows"]] == [20, 20, 20, 20, 0]'
 expect 0 "as one plan" "$weft" bench batch --tensors 3 --ranks 3 --budget-ms 1
 expect 0 "P -> S(0)" "$weft" bench redistribute --sizes 16,17 --budget-ms 1 --ranks 3
+check=$((check + 1)) # a name that is nothing is told of by the first job of several
+((1 == $(WEFT_BACKEND=nothing,gloo-cpu "$weft" bench redistribute --sizes 16 --budget-ms 1 2>&1 >/dev/null |
+    grep -c "gloo-cpu serves"))) || not_so "the choice of the backend is told once"
 
 # Files as NumPy reads them: a header that ends on a multiple of 64, then the elements.
 for how in sim redistribute; do
