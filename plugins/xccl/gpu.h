@@ -222,9 +222,18 @@ weft_status wf_gpu_event_elapsed(void *device, void *from, void *to, int64_t *na
 
 /* Is what is put on STREAM now recorded into a graph, not run? */
 bool wf_is_capturing(gpu_stream stream);
+
+/* ---- gpu_wait.c ---- */
+
 uint64_t wf_now_ns(void);
 /* One step of waiting since BEGAN: spin at first, then yield, then sleep a little. */
 void wf_pause(uint64_t began_ns);
+/* Is the WORK done that ASK, a query of the library, tells of?  WEFT_IN_PROGRESS if not. */
+weft_status wf_gpu_ask(const struct wf_gpu_device *device, gpu_result (*ask)(void *), void *of,
+                       const char *work);
+/* Wait until it is. */
+weft_status wf_gpu_await(const struct wf_gpu_device *device, gpu_result (*ask)(void *), void *of,
+                         int64_t timeout_ns, const char *work);
 
 /* ---- gpu_kernel.c, gpu_regions.c, gpu_shape.c: the kernel table ---- */
 

@@ -80,36 +80,15 @@ weft_status wf_gpu_event_record(void *opened, void *event, void *stream)
     return wf_gpu_check(result, "recording an event");
 }
 
-weft_status wf_gpu_event_query(void *opened, void *event)
+weft_status wf_gpu_event_query(void *device, void *event)
 {
-    const struct wf_gpu_device *device = opened;
-    struct wf_scope scope;
-    gpu_result result;
-
-    WF_TRY(wf_enter(device, &scope));
-    result = wf_gpu.event_query(native_of(event));
-    wf_leave(&scope);
-    return wf_gpu_check(result, "work before an event");
+    return wf_gpu_ask(device, wf_gpu.event_query, native_of(event), "work before an event");
 }
 
-weft_status wf_gpu_event_wait(void *opened, void *event, int64_t timeout_ns)
+weft_status wf_gpu_event_wait(void *device, void *event, int64_t timeout_ns)
 {
-    const struct wf_gpu_device *device = opened;
-    uint64_t began = wf_now_ns();
-    struct wf_scope scope;
-    gpu_result result;
-    bool late = false;
-
-    WF_TRY(wf_enter(device, &scope));
-    while ((result = wf_gpu.event_query(native_of(event))) == GPU_NOT_READY && !late) {
-        late = timeout_ns >= 0 && wf_now_ns() - began >= (uint64_t)timeout_ns;
-        if (!late) wf_pause(began);
-    }
-    wf_leave(&scope);
-    if (result == GPU_NOT_READY)
-        return wf_fail(WEFT_ERR_TIMEOUT, "work before an event was not done within %.3f s",
-                       (double)timeout_ns / 1e9);
-    return wf_gpu_check(result, "work before an event");
+    return wf_gpu_await(device, wf_gpu.event_query, native_of(event), timeout_ns,
+                        "work before an event");
 }
 
 weft_status wf_gpu_stream_wait_event(void *opened, void *stream, void *event)

@@ -1,27 +1,5 @@
-/* gpu_stream.c - streams, and waiting with a time limit. */
+/* gpu_stream.c - streams: the library's own, and whether they are ours to end. */
 #include "gpu.h"
-
-#include <sched.h>
-#include <time.h>
-
-uint64_t wf_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-void wf_pause(uint64_t began_ns)
-{
-    uint64_t waited = wf_now_ns() - began_ns;
-
-    if (waited < 50000) return;
-    if (waited < 1000000)
-        sched_yield();
-    else
-        nanosleep(&(struct timespec){.tv_nsec = waited < 20000000 ? 50000 : 500000}, NULL);
-}
 
 bool wf_is_capturing(gpu_stream stream)
 {
@@ -93,37 +71,15 @@ void wf_gpu_stream_destroy(void *opened, void *given)
     wf_delete(stream);
 }
 
-weft_status wf_gpu_stream_query(void *opened, void *stream)
+weft_status wf_gpu_stream_query(void *device, void *stream)
 {
-    const struct wf_gpu_device *device = opened;
-    struct wf_scope scope;
-    gpu_result result;
-
-    WF_TRY(wf_enter(device, &scope));
-    result = wf_gpu.stream_query(wf_native(stream));
-    wf_leave(&scope);
-    return wf_gpu_check(result, "work on a stream");
+    return wf_gpu_ask(device, wf_gpu.stream_query, wf_native(stream), "work on a stream");
 }
 
-weft_status wf_gpu_stream_wait(void *opened, void *stream, int64_t timeout_ns)
+weft_status wf_gpu_stream_wait(void *device, void *stream, int64_t timeout_ns)
 {
-    const struct wf_gpu_device *device = opened;
-    uint64_t began = wf_now_ns();
-    gpu_stream native = wf_native(stream);
-    struct wf_scope scope;
-    gpu_result result;
-    bool late = false;
-
-    WF_TRY(wf_enter(device, &scope));
-    while ((result = wf_gpu.stream_query(native)) == GPU_NOT_READY && !late) {
-        late = timeout_ns >= 0 && wf_now_ns() - began >= (uint64_t)timeout_ns;
-        if (!late) wf_pause(began);
-    }
-    wf_leave(&scope);
-    if (result == GPU_NOT_READY)
-        return wf_fail(WEFT_ERR_TIMEOUT, "work on a stream was not done within %.3f s",
-                       (double)timeout_ns / 1e9);
-    return wf_gpu_check(result, "work on a stream");
+    return wf_gpu_await(device, wf_gpu.stream_query, wf_native(stream), timeout_ns,
+                        "work on a stream");
 }
 
 weft_status wf_gpu_stream_call(void *opened, void *stream, void (*fn)(void *), void *argument)
