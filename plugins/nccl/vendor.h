@@ -56,20 +56,8 @@ typedef CUmemAccessDesc gpu_piece_access;
 typedef CUmemAllocationGranularity_flags gpu_granularity;
 typedef CUmemAllocationHandleType gpu_piece_kind;
 #else
-typedef int gpu_result;
-typedef int gpu_device;
+#include "gpu_types.h"
 typedef unsigned long long gpu_address;
-typedef void *gpu_stream;
-typedef void *gpu_event;
-typedef void *gpu_module;
-typedef void *gpu_function;
-typedef void *gpu_pool;
-typedef struct gpu_pool_options gpu_pool_options;
-typedef int gpu_pool_attribute;
-typedef struct gpu_uuid gpu_uuid;
-typedef int gpu_capture;
-typedef int gpu_capture_mode;
-typedef void (*gpu_host_call)(void *argument);
 typedef void *gpu_context;
 typedef int gpu_attribute;
 typedef int gpu_pointer_attribute;

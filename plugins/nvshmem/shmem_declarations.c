@@ -9,14 +9,8 @@
 #include "device_host/nvshmem_types.h"
 #include "device_host_transport/nvshmem_constants.h"
 
+#include "gpu_declarations.h"
 #include "shmem_api.h"
-
-#include <stddef.h>
-
-#define SAME_SIZE(a, b) _Static_assert(sizeof(struct a) == sizeof(b), #b)
-#define SAME_PLACE(a, field, b, their_field)                                                       \
-    _Static_assert(offsetof(struct a, field) == offsetof(b, their_field), #b "." #their_field)
-#define SAME_VALUE(a, b) _Static_assert((long long)(a) == (long long)(b), #b)
 
 SAME_SIZE(shmem_id, nvshmemx_uniqueid_v1);
 SAME_SIZE(shmem_id_arguments, nvshmemx_uniqueid_args_v1);

@@ -3,12 +3,7 @@
 #define __HIP_PLATFORM_AMD__      1
 #define VENDOR_CHECK_DECLARATIONS 1
 #include "gpu.h"
-
-#define SAME_TYPE(a, b)  __builtin_types_compatible_p(__typeof__(a), __typeof__(b))
-#define SAME_VALUE(a, b) _Static_assert((long long)(a) == (long long)(b), #b)
-#define SAME_SIZE(a, b)  _Static_assert(sizeof(struct a) == sizeof(b), #b)
-#define SAME_PLACE(a, field, b, their_field)                                                       \
-    _Static_assert(offsetof(struct a, field) == offsetof(b, their_field), #b "." #their_field)
+#include "gpu_declarations.h"
 
 extern const struct wf_gpu_api *const gpu; /* for its type alone */
 

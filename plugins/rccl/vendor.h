@@ -52,20 +52,8 @@ typedef hipStreamCallback_t gpu_callback;
 typedef hipPointerAttribute_t gpu_pointer_facts;
 typedef hipMemcpyKind gpu_copy_kind;
 #else
-typedef int gpu_result;
-typedef int gpu_device;
+#include "gpu_types.h"
 typedef void *gpu_address;
-typedef void *gpu_stream;
-typedef void *gpu_event;
-typedef void *gpu_module;
-typedef void *gpu_function;
-typedef void *gpu_pool;
-typedef struct gpu_pool_options gpu_pool_options;
-typedef int gpu_pool_attribute;
-typedef struct gpu_uuid gpu_uuid;
-typedef int gpu_capture;
-typedef int gpu_capture_mode;
-typedef void (*gpu_host_call)(void *argument);
 typedef void (*gpu_callback)(gpu_stream stream, gpu_result result, void *argument);
 typedef struct gpu_pointer_facts gpu_pointer_facts;
 typedef int gpu_copy_kind;
