@@ -102,8 +102,7 @@ enum wf_onesided {
     WF_GATHER_REDUCE,
     WF_MOVE,
     WF_POST,
-    WF_FETCH,
-    WF_ONESIDED_FAMILIES
+    WF_FETCH
 };
 
 weft_status wf_onesided_open(struct wf_gpu_device *device);

@@ -148,8 +148,8 @@ struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op)
 weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
 {
     if (wf_way_of(comm, op).kind != WF_WAY_NONE) return WEFT_OK;
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do reduction %u on dtype %u%s",
-                   wf_collective_name(op->kind), op->reduction, op->dtype,
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do %s on %s%s", wf_collective_name(op->kind),
+                   wf_reduction_name(op->reduction), wf_dtype_name(op->dtype),
                    comm->means.kernels ? "" : ", as there are no kernels");
 }
 

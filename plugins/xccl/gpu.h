@@ -114,7 +114,7 @@ extern int wf_gpu_version;
 
 /* ---- gpu_device.c ---- */
 
-struct wf_kernels;
+struct wf_module;
 
 struct wf_gpu_device {
     int32_t ordinal;
@@ -125,9 +125,9 @@ struct wf_gpu_device {
     gpu_pool pool;    /* scratch in stream order; NULL where the library has none */
     gpu_stream setup; /* for copies that are waited for */
     pthread_mutex_t setup_lock;
-    bool is_shared;             /* with other ranks, as WEFT_SHARE_GPU allows */
-    struct wf_kernels *kernels; /* NULL: none for this device */
-    void *plugin_data;          /* of a plugin that adds to the device */
+    bool is_shared;            /* with other ranks, as WEFT_SHARE_GPU allows */
+    struct wf_module *kernels; /* NULL: none for this device */
+    void *plugin_data;         /* of a plugin that adds to the device */
     char name[128], uuid[64];
 };
 
@@ -235,13 +235,48 @@ weft_status wf_gpu_ask(const struct wf_gpu_device *device, gpu_result (*ask)(voi
 weft_status wf_gpu_await(const struct wf_gpu_device *device, gpu_result (*ask)(void *), void *of,
                          int64_t timeout_ns, const char *work);
 
+/* ---- gpu_name.c: the ABI's vocabulary ---- */
+
+enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE }; /* beside the collectives */
+
+size_t wf_dtype_bytes(uint32_t dtype); /* 0 if unknown */
+const char *wf_dtype_name(uint32_t dtype);
+const char *wf_reduction_name(uint32_t reduction);
+const char *wf_collective_name(uint32_t collective);
+bool wf_collective_reduces(uint32_t collective);
+bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
+
+/* ---- gpu_module.c: device code ---- */
+
+enum wf_variants { WF_ALONE, WF_BY_WORD, WF_BY_DTYPE };
+
+/* Kernels weft_NAME, or weft_NAME_4 for words of 4 bytes, or weft_NAME_f32. */
+struct wf_family {
+    const char *name;
+    enum wf_variants variants;
+};
+
+struct wf_module {
+    gpu_module native;
+    const struct wf_family *families;
+    size_t count;
+    _Atomic(gpu_function) functions[][WEFT_DTYPE_COUNT]; /* found so far */
+};
+
+/* Without code, which wf_module_load brings: the first image that the device takes.  NULL after
+ * wf_fail_memory.  Within a scope, as all that follow. */
+struct wf_module *wf_module_new(const struct wf_family *families, size_t count);
+gpu_result wf_module_load(struct wf_module *module, const void *(*image)(size_t index));
+void wf_module_close(struct wf_module *module);
+/* Find all kernels of FAMILY, which loads them where that was put off. */
+weft_status wf_module_find(struct wf_module *module, uint32_t family);
+weft_status wf_module_launch(struct wf_module *module, uint32_t family, uint32_t variant,
+                             uint64_t blocks, const void *args, gpu_stream stream);
+
 /* ---- gpu_kernel.c, gpu_regions.c, gpu_shape.c: the kernel table ---- */
 
 weft_status wf_kernels_open(struct wf_gpu_device *device);
 void wf_kernels_close(struct wf_gpu_device *device);
-
-size_t wf_dtype_bytes(uint32_t dtype); /* 0 if unknown */
-bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
 
 enum wf_kernel { /* the kernels of plugins/kernels, by family */
                  WF_KERNEL_COPY,

@@ -46,8 +46,6 @@ void wf_comm_look(struct wf_comm *comm);
 
 /* ---- gpu_op.c: calls, read and checked ---- */
 
-enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE };
-
 /* One call, checked, with all it needs.  For messages `root` is the peer and the buffer is both
  * `send` and `recv`.  Arrays that this rank need not give are NULL. */
 struct wf_op {
@@ -64,8 +62,6 @@ struct wf_op {
     gpu_stream stream;
 };
 
-const char *wf_collective_name(uint32_t collective); /* or of WF_OP_ */
-bool wf_collective_reduces(uint32_t collective);
 /* Turn ARGS into *OP, or say what is wrong with them. */
 weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
 weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,

@@ -14,9 +14,9 @@ static weft_status check_reduction(uint32_t dtype, uint32_t reduction)
 {
     if (wf_dtype_bytes(dtype) == 0)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
-    if (reduction >= WEFT_REDUCE_COUNT || !wf_reduction_defined(reduction, dtype))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "reduction %u is not defined on dtype %u", reduction,
-                       dtype);
+    if (!wf_reduction_defined(reduction, dtype))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s is not defined on %s",
+                       wf_reduction_name(reduction), wf_dtype_name(dtype));
     return WEFT_OK;
 }
 
@@ -95,7 +95,8 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
     weft_status status;
 
     if (from_bytes == 0 || to_bytes == 0 || is_complex(from) != is_complex(to))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "there is no cast from dtype %u to %u", from, to);
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "there is no cast from %s to %s", wf_dtype_name(from),
+                       wf_dtype_name(to));
     if (count == 0) return WEFT_OK;
     if (source == NULL || target == NULL) return wf_fail(WEFT_ERR_INVALID, "a cast of NULL");
     pack = 16 / (from_bytes > to_bytes ? from_bytes : to_bytes);
@@ -117,7 +118,7 @@ static weft_status gpu_scale(void *opened, uint32_t dtype, uint64_t count, const
     weft_status status;
 
     if (wf_dtype_bytes(dtype) == 0 || dtype == WEFT_DTYPE_BOOL)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "dtype %u cannot be scaled", dtype);
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", wf_dtype_name(dtype));
     if (count == 0) return WEFT_OK;
     if (data == NULL || scale == NULL)
         return wf_fail(WEFT_ERR_INVALID, "data or factor to scale is NULL");

@@ -3,53 +3,23 @@
 #include "kernel_args.h"
 
 #include <stdio.h>
-#include <string.h>
 
-enum { VARIANTS = 17 }; /* dtypes; word sizes are fewer */
-
-struct wf_kernels {
-    gpu_module module;
-    _Atomic(gpu_function) functions[WF_KERNEL_FAMILIES][VARIANTS];
-};
-
-static const char *const dtype_names[] = {
-#define NAME(name, value, text, bytes) [value] = text,
-    WEFT_DTYPE_LIST(NAME)
-#undef NAME
-};
-static const uint8_t dtype_sizes[] = {
-#define SIZE(name, value, text, bytes) [value] = bytes,
-    WEFT_DTYPE_LIST(SIZE)
-#undef SIZE
-};
-_Static_assert(WF_COUNT(dtype_names) == VARIANTS, "one kernel for each dtype");
 _Static_assert(WEFT_REDUCE_SUM == 0 && WEFT_REDUCE_AVG == 4 && WEFT_REDUCE_PREMUL_SUM == 8,
                "plugins/kernels/reductions.h numbers the reductions as the ABI does");
 
-size_t wf_dtype_bytes(uint32_t dtype)
-{
-    return dtype < VARIANTS ? dtype_sizes[dtype] : 0;
-}
-
-bool wf_reduction_defined(uint32_t reduction, uint32_t dtype)
-{
-    bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
-    bool is_float = dtype >= WEFT_DTYPE_F16 && !is_complex;
-
-    switch (reduction) {
-    case WEFT_REDUCE_SUM:
-    case WEFT_REDUCE_PROD:
-        return true;
-    case WEFT_REDUCE_MIN:
-    case WEFT_REDUCE_MAX:
-        return !is_complex;
-    case WEFT_REDUCE_AVG:
-    case WEFT_REDUCE_PREMUL_SUM:
-        return dtype != WEFT_DTYPE_BOOL;
-    default:
-        return reduction < WEFT_REDUCE_COUNT && !is_complex && !is_float;
-    }
-}
+static const struct wf_family families[] = {
+    [WF_KERNEL_COPY] = {"copy", WF_BY_WORD},
+    [WF_KERNEL_TRANSPOSE] = {"transpose", WF_BY_WORD},
+    [WF_KERNEL_FILL] = {"fill", WF_BY_WORD},
+    [WF_KERNEL_TABLE] = {"table", WF_ALONE},
+    [WF_KERNEL_KEY] = {"key", WF_BY_DTYPE},
+    [WF_KERNEL_REDUCE] = {"reduce", WF_BY_DTYPE},
+    [WF_KERNEL_REGIONS_REDUCE] = {"regions_reduce", WF_BY_DTYPE},
+    [WF_KERNEL_CAST] = {"cast", WF_BY_DTYPE},
+    [WF_KERNEL_SCALE] = {"scale", WF_BY_DTYPE},
+    [WF_KERNEL_SIGNAL] = {"signal", WF_ALONE},
+    [WF_KERNEL_AWAIT_SIGNAL] = {"await_signal", WF_ALONE},
+};
 
 /* ---- loading ---- */
 
@@ -74,33 +44,32 @@ static void *read_image(const char *path)
 }
 
 /* Those that the knob names and no others, or those built in that fit the device. */
-static gpu_result load_module(gpu_module *module)
+static gpu_result load(struct wf_module *module)
 {
     const char *path = wf_host->knob(VENDOR_KERNELS_KNOB);
-    void *image = path != NULL ? read_image(path) : NULL;
     gpu_result result = GPU_INVALID_VALUE;
+    void *image;
 
-    if (image != NULL) result = wf_gpu.module_load(module, image);
+    if (path == NULL) return wf_module_load(module, wf_vendor_image);
+    image = read_image(path);
+    if (image != NULL) result = wf_gpu.module_load(&module->native, image);
     wf_delete(image);
-    if (path != NULL) return result;
-    for (size_t i = 0; wf_vendor_image(i) != NULL && result != GPU_SUCCESS; i++)
-        result = wf_gpu.module_load(module, wf_vendor_image(i));
     return result;
 }
 
 weft_status wf_kernels_open(struct wf_gpu_device *device)
 {
     bool any = wf_vendor_image(0) != NULL || wf_host->knob(VENDOR_KERNELS_KNOB) != NULL;
-    struct wf_kernels *kernels;
+    struct wf_module *kernels;
     gpu_result result;
 
     if (!any) {
         wf_log(3, "%s: built without kernels; strided copies take their place", VENDOR_PLUGIN);
         return WEFT_OK;
     }
-    kernels = wf_new(sizeof *kernels);
+    kernels = wf_module_new(families, WF_COUNT(families));
     if (kernels == NULL) return WEFT_ERR_NO_MEMORY;
-    result = load_module(&kernels->module);
+    result = load(kernels);
     if (result != GPU_SUCCESS) {
         wf_log(1, "%s: no kernels for %s (%s); strided copies take their place", VENDOR_PLUGIN,
                device->name, wf_vendor_error_text(result));
@@ -114,76 +83,30 @@ weft_status wf_kernels_open(struct wf_gpu_device *device)
 void wf_kernels_close(struct wf_gpu_device *device)
 {
     if (device->kernels == NULL) return;
-    wf_gpu.module_unload(device->kernels->module);
-    wf_delete(device->kernels);
+    wf_module_close(device->kernels);
     device->kernels = NULL;
 }
 
 /* ---- launching ---- */
 
-static uint32_t variant_index(enum wf_kernel family, uint32_t variant)
+static weft_status check_kernels(const struct wf_gpu_device *device)
 {
-    uint32_t index = 0;
-
-    if (family > WF_KERNEL_TABLE) return variant; /* a dtype */
-    while (variant >> index > 1)
-        index++;
-    return index;
-}
-
-static void kernel_name(enum wf_kernel family, uint32_t variant, char *out, size_t size)
-{
-    static const char *const families[] = {"copy",  "transpose", "fill",           "table",
-                                           "key",   "reduce",    "regions_reduce", "cast",
-                                           "scale", "signal",    "await_signal"};
-
-    if (family == WF_KERNEL_TABLE || family >= WF_KERNEL_SIGNAL)
-        snprintf(out, size, "weft_%s", families[family]);
-    else if (family < WF_KERNEL_TABLE)
-        snprintf(out, size, "weft_%s_%u", families[family], variant);
-    else
-        snprintf(out, size, "weft_%s_%s", families[family], dtype_names[variant]);
-}
-
-static weft_status find(struct wf_gpu_device *device, enum wf_kernel family, uint32_t variant,
-                        gpu_function *out)
-{
-    _Atomic(gpu_function) *slot;
-    char name[64], what[128];
-
-    if (device->kernels == NULL)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
-    slot = &device->kernels->functions[family][variant_index(family, variant)];
-    *out = atomic_load_explicit(slot, memory_order_acquire);
-    if (*out != NULL) return WEFT_OK;
-    kernel_name(family, variant, name, sizeof name);
-    snprintf(what, sizeof what, "finding the kernel %s", name);
-    WF_TRY(wf_gpu_check(wf_gpu.module_function(out, device->kernels->module, name), what));
-    atomic_store_explicit(slot, *out, memory_order_release);
-    return WEFT_OK;
+    if (device->kernels != NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
 }
 
 weft_status wf_launch(struct wf_gpu_device *device, enum wf_kernel family, uint32_t variant,
                       uint64_t blocks, const void *args, gpu_stream stream)
 {
-    void *arguments[] = {(void *)(uintptr_t)args};
-    gpu_function function;
-
-    if (blocks > INT32_MAX)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "a launch of %llu blocks is too large",
-                       (unsigned long long)blocks);
-    WF_TRY(find(device, family, variant, &function));
-    return wf_gpu_check(wf_gpu.launch(function, (unsigned)blocks, 1, 1, WK_THREADS, 1, 1, 0, stream,
-                                      arguments, NULL),
-                        "launching a kernel");
+    WF_TRY(check_kernels(device));
+    return wf_module_launch(device->kernels, family, variant, blocks, args, stream);
 }
 
 weft_status wf_signals_load(struct wf_gpu_device *device)
 {
-    gpu_function function;
-
-    WF_TRY(find(device, WF_KERNEL_SIGNAL, 1, &function));
-    return find(device, WF_KERNEL_AWAIT_SIGNAL, 1, &function);
+    WF_TRY(check_kernels(device));
+    WF_TRY(wf_module_find(device->kernels, WF_KERNEL_SIGNAL));
+    return wf_module_find(device->kernels, WF_KERNEL_AWAIT_SIGNAL);
 }
 
 uint32_t wf_blocks(uint64_t count, uint32_t per_thread)

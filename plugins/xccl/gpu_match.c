@@ -14,6 +14,12 @@ static uint64_t hash(const uint64_t *values, int32_t count)
     return h;
 }
 
+static bool has_a_root(uint32_t collective)
+{
+    return (collective >= WEFT_COLL_BROADCAST && collective <= WEFT_COLL_SCATTER) ||
+           collective >= WEFT_COLL_GATHER_V;
+}
+
 struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op)
 {
     struct wf_call call = {.kind = op->kind};
@@ -25,17 +31,28 @@ struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op)
     if (op->kind == WEFT_COLL_ALL_GATHER_V) call.counts_hash = hash(op->recv_counts, comm->size);
     if (op->kind == WEFT_COLL_REDUCE_SCATTER_V)
         call.counts_hash = hash(op->send_counts, comm->size);
-    if ((op->kind >= WEFT_COLL_BROADCAST && op->kind <= WEFT_COLL_SCATTER) ||
-        op->kind >= WEFT_COLL_GATHER_V)
-        call.root = op->root;
+    if (has_a_root(op->kind)) call.root = op->root;
     return call;
 }
 
+/* As "all_reduce(f32, count 8, sum)". */
 static void print(const struct wf_call *call, char *out, size_t size)
 {
-    snprintf(out, size, "%s of %llu elements of dtype %u, reduction %u, root %d",
-             call->kind < WEFT_COLL_COUNT ? wf_collective_name(call->kind) : "?",
-             (unsigned long long)call->count, call->dtype, call->reduction, call->root);
+    const char *name = wf_collective_name(call->kind), *dtype = wf_dtype_name(call->dtype);
+    char count[40] = "", reduction[32] = "", root[24] = "";
+
+    if (call->kind < WEFT_COLL_BARRIER)
+        snprintf(count, sizeof count, ", count %llu", (unsigned long long)call->count);
+    if (call->counts_hash != 0)
+        snprintf(count, sizeof count, ", counts #%08llx",
+                 (unsigned long long)(call->counts_hash & 0xffffffffu));
+    if (wf_collective_reduces(call->kind))
+        snprintf(reduction, sizeof reduction, ", %s", wf_reduction_name(call->reduction));
+    if (has_a_root(call->kind)) snprintf(root, sizeof root, ", root %d", call->root);
+    if (call->kind == WEFT_COLL_BARRIER)
+        snprintf(out, size, "%s", name);
+    else
+        snprintf(out, size, "%s(%s%s%s%s)", name, dtype, count, reduction, root);
 }
 
 weft_status wf_calls_match(struct wf_comm *comm, const struct wf_call *calls)

@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[] = {
-#define NAME(name, value, text) [value] = text,
-    WEFT_COLLECTIVE_LIST(NAME)
-#undef NAME
-};
-
 /* What each collective needs of every rank, or of the root alone. */
 enum need {
     SEND = 1,
@@ -19,36 +13,23 @@ enum need {
     ROOT_RECV = 8,
     SEND_ARRAYS = 16, /* of the root alone where there is one */
     RECV_ARRAYS = 32,
-    ROOTED = 64,
-    REDUCES = 128
+    ROOTED = 64
 };
 static const uint32_t needs[WEFT_COLL_COUNT] = {
-    [WEFT_COLL_ALL_REDUCE] = SEND | RECV | REDUCES,
+    [WEFT_COLL_ALL_REDUCE] = SEND | RECV,
     [WEFT_COLL_ALL_GATHER] = SEND | RECV,
-    [WEFT_COLL_REDUCE_SCATTER] = SEND | RECV | REDUCES,
+    [WEFT_COLL_REDUCE_SCATTER] = SEND | RECV,
     [WEFT_COLL_ALL_TO_ALL] = SEND | RECV,
     [WEFT_COLL_BROADCAST] = ROOTED | ROOT_SEND | RECV,
-    [WEFT_COLL_REDUCE] = ROOTED | SEND | ROOT_RECV | REDUCES,
+    [WEFT_COLL_REDUCE] = ROOTED | SEND | ROOT_RECV,
     [WEFT_COLL_GATHER] = ROOTED | SEND | ROOT_RECV,
     [WEFT_COLL_SCATTER] = ROOTED | ROOT_SEND | RECV,
     [WEFT_COLL_ALL_GATHER_V] = SEND | RECV | RECV_ARRAYS,
-    [WEFT_COLL_REDUCE_SCATTER_V] = SEND | RECV | SEND_ARRAYS | REDUCES,
+    [WEFT_COLL_REDUCE_SCATTER_V] = SEND | RECV | SEND_ARRAYS,
     [WEFT_COLL_ALL_TO_ALL_V] = SEND | RECV | SEND_ARRAYS | RECV_ARRAYS,
     [WEFT_COLL_GATHER_V] = ROOTED | SEND | ROOT_RECV | RECV_ARRAYS,
     [WEFT_COLL_SCATTER_V] = ROOTED | ROOT_SEND | RECV | SEND_ARRAYS,
 };
-
-const char *wf_collective_name(uint32_t collective)
-{
-    if (collective == WF_OP_SEND) return "send";
-    if (collective == WF_OP_RECEIVE) return "receive";
-    return names[collective];
-}
-
-bool wf_collective_reduces(uint32_t collective)
-{
-    return (needs[collective] & REDUCES) != 0;
-}
 
 static weft_status check_kind(const struct wf_comm *comm, const struct wf_op *op)
 {

@@ -1,0 +1,65 @@
+/* gpu_name.c - names, sizes and meanings of the ABI's vocabulary. */
+#include "gpu.h"
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[] = {
+#define ROW(name, value, text, bytes) [value] = {text, bytes},
+    WEFT_DTYPE_LIST(ROW)
+#undef ROW
+};
+
+#define ROW(name, value, text) [value] = text,
+static const char *const reductions[] = {WEFT_REDUCTION_LIST(ROW)};
+static const char *const collectives[] = {WEFT_COLLECTIVE_LIST(ROW)};
+#undef ROW
+
+const char *wf_dtype_name(uint32_t dtype)
+{
+    return dtype < WF_COUNT(dtypes) ? dtypes[dtype].name : "an unknown dtype";
+}
+
+size_t wf_dtype_bytes(uint32_t dtype)
+{
+    return dtype < WF_COUNT(dtypes) ? dtypes[dtype].bytes : 0;
+}
+
+const char *wf_reduction_name(uint32_t reduction)
+{
+    return reduction < WF_COUNT(reductions) ? reductions[reduction] : "an unknown reduction";
+}
+
+const char *wf_collective_name(uint32_t collective)
+{
+    if (collective == WF_OP_SEND) return "send";
+    if (collective == WF_OP_RECEIVE) return "receive";
+    return collective < WF_COUNT(collectives) ? collectives[collective] : "an unknown collective";
+}
+
+bool wf_collective_reduces(uint32_t collective)
+{
+    return collective == WEFT_COLL_ALL_REDUCE || collective == WEFT_COLL_REDUCE ||
+           collective == WEFT_COLL_REDUCE_SCATTER || collective == WEFT_COLL_REDUCE_SCATTER_V;
+}
+
+bool wf_reduction_defined(uint32_t reduction, uint32_t dtype)
+{
+    bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
+    bool is_float = dtype >= WEFT_DTYPE_F16 && !is_complex;
+
+    if (dtype >= WEFT_DTYPE_COUNT) return false;
+    switch (reduction) {
+    case WEFT_REDUCE_SUM:
+    case WEFT_REDUCE_PROD:
+        return true;
+    case WEFT_REDUCE_MIN:
+    case WEFT_REDUCE_MAX:
+        return !is_complex;
+    case WEFT_REDUCE_AVG:
+    case WEFT_REDUCE_PREMUL_SUM:
+        return dtype != WEFT_DTYPE_BOOL;
+    default:
+        return reduction < WEFT_REDUCE_COUNT && !is_complex && !is_float;
+    }
+}
