@@ -17,20 +17,19 @@ static void push(_Atomic(struct wf_cpu_task *) *stack, struct wf_cpu_task *task)
     } while (!atomic_compare_exchange_weak(stack, &top, task));
 }
 
-static struct wf_cpu_task *pick_done(struct wf_cpu_queue *queue)
+/* False: somebody else is picking.  *OUT is NULL where no task is left. */
+static bool pick_done(struct wf_cpu_queue *queue, struct wf_cpu_task **out)
 {
-    struct wf_cpu_task *task;
-
-    if (atomic_exchange_explicit(&queue->picking, true, memory_order_acquire)) return NULL;
+    if (atomic_exchange_explicit(&queue->picking, true, memory_order_acquire)) return false;
     if (queue->picked == NULL)
         queue->picked = atomic_exchange_explicit(&queue->done, NULL, memory_order_acquire);
-    task = queue->picked;
-    if (task != NULL) queue->picked = task->next;
+    *out = queue->picked;
+    if (*out != NULL) queue->picked = (*out)->next;
     atomic_store_explicit(&queue->picking, false, memory_order_release);
-    return task;
+    return true;
 }
 
-static struct wf_cpu_task *make(size_t bytes)
+static struct wf_cpu_task *make(size_t bytes, bool stays)
 {
     size_t room = LEAST_ROOM;
     struct wf_cpu_task *task;
@@ -38,7 +37,9 @@ static struct wf_cpu_task *make(size_t bytes)
     while (room < bytes)
         room *= 2;
     task = wf_cpu_alloc(sizeof *task + room);
-    if (task != NULL) task->room = room;
+    if (task == NULL) return NULL;
+    task->room = room;
+    task->stays = stays;
     return task;
 }
 
@@ -46,7 +47,7 @@ weft_status wf_cpu_queue_begin(struct wf_cpu_queue *queue)
 {
     memset(queue, 0, sizeof *queue);
     for (int i = 0; i < FIRST_TASKS; i++) {
-        struct wf_cpu_task *task = make(0);
+        struct wf_cpu_task *task = make(0, true);
 
         if (task == NULL) {
             wf_cpu_queue_free(queue);
@@ -59,11 +60,12 @@ weft_status wf_cpu_queue_begin(struct wf_cpu_queue *queue)
 
 struct wf_cpu_task *wf_cpu_queue_task(struct wf_cpu_queue *queue, size_t bytes)
 {
-    struct wf_cpu_task *task = pick_done(queue);
+    struct wf_cpu_task *task = NULL;
 
+    if (!pick_done(queue, &task)) return make(bytes, false);
     if (task != NULL && task->room >= bytes) return task;
     wf_cpu_free(task);
-    return make(bytes);
+    return make(bytes, true);
 }
 
 void wf_cpu_queue_give(struct wf_cpu_queue *queue, struct wf_cpu_task *task)
@@ -93,7 +95,10 @@ struct wf_cpu_task *wf_cpu_queue_take(struct wf_cpu_queue *queue)
 
 void wf_cpu_queue_done(struct wf_cpu_queue *queue, struct wf_cpu_task *task)
 {
-    push(&queue->done, task);
+    if (task->stays)
+        push(&queue->done, task);
+    else
+        wf_cpu_free(task);
 }
 
 static void free_all(struct wf_cpu_task *task)

@@ -1,7 +1,8 @@
 /* queue.h - tasks that any thread gives and one thread takes, in order and without a lock.
  *
  * Tasks that were done serve again, so a queue allocates only when it holds more of them, or
- * larger ones, than ever before and than it was begun with. */
+ * larger ones, than ever before and than it was begun with; and, for the time of a task, when
+ * several threads give at the same moment. */
 #ifndef WEFT_CPU_QUEUE_H
 #define WEFT_CPU_QUEUE_H
 
@@ -16,6 +17,8 @@ struct wf_cpu_task {
     struct wf_cpu_task *next;
     wf_cpu_work work;
     size_t room; /* bytes of ARGUMENT */
+    bool stays;  /* with the queue when it is done; else it is freed, so that the queue does not
+                    grow by every meeting of two givers */
     _Alignas(16) unsigned char argument[];
 };
 

@@ -2,7 +2,8 @@
  *
  * Stream NULL runs work at once in the calling thread.  A created stream is a thread with a queue.
  * Its first failure stays with it and is what stream_query and later events report.  Threads that
- * give work, and the one that does it, take no lock, and in the steady state no memory. */
+ * give work, and the one that does it, take no lock, and in the steady state no memory, unless
+ * several give at the same moment. */
 #ifndef WEFT_CPU_STREAM_H
 #define WEFT_CPU_STREAM_H
 

@@ -83,6 +83,35 @@ START_TEST(what_was_done_serves_again)
 }
 END_TEST
 
+static int count_kept(const struct wf_cpu_queue *queue)
+{
+    int count = 0;
+
+    for (const struct wf_cpu_task *task = atomic_load(&queue->done); task != NULL;
+         task = task->next)
+        count++;
+    for (const struct wf_cpu_task *task = queue->picked; task != NULL; task = task->next)
+        count++;
+    return count;
+}
+
+START_TEST(givers_that_meet_leave_nothing_behind)
+{
+    struct wf_cpu_queue queue;
+    int kept;
+
+    ck_assert_int_eq(wf_cpu_queue_begin(&queue), WEFT_OK);
+    kept = count_kept(&queue);
+    for (int i = 0; i < 1000; i++) {
+        atomic_store(&queue.picking, i % 2 == 0); /* as if another thread were */
+        give(&queue, (struct note){0, 0});
+        wf_cpu_queue_done(&queue, wf_cpu_queue_take(&queue));
+    }
+    ck_assert_int_eq(count_kept(&queue), kept);
+    wf_cpu_queue_free(&queue);
+}
+END_TEST
+
 struct giver {
     struct wf_cpu_queue *queue;
     uint32_t number;
@@ -131,4 +160,5 @@ START_TEST(several_threads_give_and_each_keeps_its_order)
 END_TEST
 
 SUITE(cpu_queue, tasks_come_in_the_order_given, a_task_has_the_room_asked_for,
-      what_was_done_serves_again, several_threads_give_and_each_keeps_its_order)
+      what_was_done_serves_again, givers_that_meet_leave_nothing_behind,
+      several_threads_give_and_each_keeps_its_order)
