@@ -118,6 +118,7 @@ struct weft_context {
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
                                 under it but answers of other ranks */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
+    _Atomic uint64_t live_memory, live_streams, live_bound; /* given out and not yet given back */
 };
 
 struct weft_comm {

@@ -295,6 +295,15 @@ static void unmake_all(weft_context *context)
     }
 }
 
+static void warn_of(_Atomic uint64_t *live, const char *what)
+{
+    uint64_t count = atomic_load(live);
+
+    if (count > 0)
+        wf_log(WF_WARNING, "weft_context_release: %s not given back: %llu", what,
+               (unsigned long long)count);
+}
+
 void weft_context_release(weft_context **held)
 {
     weft_context *context;
@@ -308,6 +317,9 @@ void weft_context_release(weft_context **held)
     wf_client_release(&context->client, farewell.failed ? NULL : &farewell);
     wf_text_free(&farewell);
     wf_server_release(&context->server);
+    warn_of(&context->live_bound, "bound plans");
+    warn_of(&context->live_streams, "streams");
+    warn_of(&context->live_memory, "pieces of memory");
     unmake_all(context);
     wf_symm_end(context);
     if (context->device != NULL) {

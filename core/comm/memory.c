@@ -16,13 +16,17 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, voi
     if (bytes > INT64_MAX)
         return wf_fail(WEFT_ERR_INVALID, "weft_alloc: %llu bytes are more than 2^63 - 1",
                        (unsigned long long)bytes);
-    return context->plugin->device->allocate(context->device, bytes, kind, out);
+    WF_TRY(context->plugin->device->allocate(context->device, bytes, kind, out));
+    if (*out != NULL) atomic_fetch_add(&context->live_memory, 1);
+    return WEFT_OK;
 }
 
 weft_status weft_free(weft_context *context, void *pointer)
 {
     if (context == NULL) return wf_fail_null("weft_free", "context");
-    return context->plugin->device->free(context->device, pointer);
+    WF_TRY(context->plugin->device->free(context->device, pointer));
+    if (pointer != NULL) atomic_fetch_sub(&context->live_memory, 1);
+    return WEFT_OK;
 }
 
 weft_status weft_query_pointer(weft_context *context, const void *pointer, weft_pointer_info *out)
@@ -74,6 +78,7 @@ weft_status weft_stream_create(weft_context *context, weft_stream **out)
     if (context == NULL || out == NULL)
         return wf_fail_null("weft_stream_create", context == NULL ? "context" : "out");
     WF_TRY(context->plugin->device->stream_create(context->device, &stream));
+    atomic_fetch_add(&context->live_streams, 1);
     *out = stream;
     return WEFT_OK;
 }
@@ -86,6 +91,7 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
     span = wf_span_begin(context, *stream);
     context->plugin->device->stream_destroy(context->device, *stream);
     wf_span_drop(context, &span);
+    atomic_fetch_sub(&context->live_streams, 1);
     *stream = NULL;
 }
 
@@ -99,6 +105,7 @@ weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **
         return wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no streams of a vendor to wrap",
                        context->plugin->name);
     WF_TRY(context->plugin->device->stream_wrap(context->device, native, &stream));
+    atomic_fetch_add(&context->live_streams, 1);
     *out = stream;
     return WEFT_OK;
 }

@@ -53,6 +53,7 @@ static weft_status make_bound(const weft_plan *plan, weft_comm *comm, weft_bound
     bound->slabs = &bound->own;
     bound->parent = comm;
     bound->context = comm->context;
+    atomic_fetch_add(&bound->context->live_bound, 1);
     bound->device = comm->context->device;
     bound->device_table = comm->context->plugin->device;
     bound->kernel = comm->context->plugin->kernel;

@@ -314,6 +314,7 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_com
     bound->slabs = slabs != NULL ? slabs : &bound->own;
     bound->parent = comm;
     bound->context = comm->context;
+    atomic_fetch_add(&bound->context->live_bound, 1);
     bound->device = comm->context->device;
     bound->device_table = comm->context->plugin->device;
     bound->kernel = comm->context->plugin->kernel;
@@ -372,6 +373,7 @@ void weft_bound_release(weft_bound **bound)
     wf_batch_clear(mine);
     wf_slabs_free(&mine->own, mine->context);
     weft_plan_release(&mine->plan);
+    atomic_fetch_sub(&mine->context->live_bound, 1);
     wf_free(mine);
 }
 

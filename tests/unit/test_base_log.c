@@ -1,37 +1,7 @@
 #include "base/base.h"
+#include "support/caught.h"
 #include "support/suite.h"
 #include "weft/status.h"
-
-#include <stdio.h>
-#include <unistd.h>
-
-static char caught[8192];
-static int real_stderr;
-static FILE *file;
-
-static void catch_begin(void)
-{
-    fflush(stderr);
-    real_stderr = dup(STDERR_FILENO);
-    file = tmpfile();
-    ck_assert_ptr_nonnull(file);
-    dup2(fileno(file), STDERR_FILENO);
-}
-
-/* What went to standard error since catch_begin. */
-static const char *catch_end(void)
-{
-    size_t length;
-
-    fflush(stderr);
-    dup2(real_stderr, STDERR_FILENO);
-    close(real_stderr);
-    rewind(file);
-    length = fread(caught, 1, sizeof caught - 1, file);
-    caught[length] = '\0';
-    fclose(file);
-    return caught;
-}
 
 START_TEST(lines_above_the_level_are_dropped)
 {

@@ -1,4 +1,5 @@
 #include "support/allocfail.h"
+#include "support/caught.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
 
@@ -21,6 +22,30 @@ START_TEST(memory_comes_from_the_plugin)
     ck_assert_int_eq(weft_free(context, pointer), WEFT_OK);
     ck_assert_int_eq(weft_free(context, NULL), WEFT_OK);
     weft_context_release(&context);
+}
+END_TEST
+
+START_TEST(what_is_not_given_back_is_told)
+{
+    void *pieces[3];
+    weft_stream *stream;
+
+    fake_reset();
+    context = world_alone();
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(weft_alloc(context, 16, WEFT_MEMORY_DEVICE, &pieces[i]), WEFT_OK);
+    ck_assert_int_eq(weft_free(context, pieces[1]), WEFT_OK);
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_str_eq(catch_end(),
+                     "weft: warning: weft_context_release: streams not given back: 1\n"
+                     "weft: warning: weft_context_release: pieces of memory not given back: 2\n");
+    context = world_alone();
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_str_eq(catch_end(), "");
+    fake_reset();
 }
 END_TEST
 
@@ -96,5 +121,6 @@ START_TEST(no_allocation_that_fails_leaves_anything)
 }
 END_TEST
 
-SUITE(comm_memory, memory_comes_from_the_plugin, arguments_are_checked,
-      a_stream_is_waited_for_with_a_limit, no_allocation_that_fails_leaves_anything)
+SUITE(comm_memory, memory_comes_from_the_plugin, what_is_not_given_back_is_told,
+      arguments_are_checked, a_stream_is_waited_for_with_a_limit,
+      no_allocation_that_fails_leaves_anything)

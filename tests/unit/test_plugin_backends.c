@@ -1,5 +1,6 @@
 #include "plugin/plugin.h"
 #include "support/allocfail.h"
+#include "support/caught.h"
 #include "support/suite.h"
 
 #include <stdio.h>
@@ -38,22 +39,9 @@ static const char *serving(const char *backend, enum weft_role role)
 /* What choosing BACKEND writes to standard error. */
 static const char *told(const char *backend)
 {
-    static char text[4096];
-    FILE *file = tmpfile();
-    int saved = dup(STDERR_FILENO);
-    size_t length;
-
-    fflush(stderr);
-    dup2(fileno(file), STDERR_FILENO);
+    catch_begin();
     serving(backend, WEFT_ROLE_COMM);
-    fflush(stderr);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    rewind(file);
-    length = fread(text, 1, sizeof text - 1, file);
-    text[length] = '\0';
-    fclose(file);
-    return text;
+    return catch_end();
 }
 
 START_TEST(auto_takes_the_highest_score)

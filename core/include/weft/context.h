@@ -59,7 +59,8 @@ typedef struct weft_options {
  * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_options *options, weft_context **out);
 
-/* Leave the job.  Communicators, streams, works and memory of the context must be gone already.
+/* Leave the job.  Communicators, bound plans, streams, works and memory of the context must be gone
+ * already; a warning tells of those that are not.
  * The other ranks are told, so that they do not take it for a failure; it does not wait for
  * them. */
 WEFT_API void weft_context_release(weft_context **context);
