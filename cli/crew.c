@@ -71,6 +71,27 @@ static weft_status end(struct crew *crew, weft_status status)
     return status;
 }
 
+/* ---- what is said ---- */
+
+weft_status crew_tell(int fd, const void *message, size_t bytes)
+{
+    if (write(fd, message, bytes) == (ssize_t)bytes) return WEFT_OK;
+    return wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
+}
+
+bool crew_hear(int fd, void *message, size_t bytes, weft_status *status)
+{
+    ssize_t got;
+
+    do
+        got = read(fd, message, bytes);
+    while (got < 0 && errno == EINTR);
+    *status = got == 0 || got == (ssize_t)bytes
+                  ? WEFT_OK
+                  : wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+    return got == (ssize_t)bytes;
+}
+
 /* Does TEXT begin with "rank 3: "? */
 static bool names_a_rank(const char *text)
 {
@@ -85,6 +106,22 @@ weft_status crew_fail(weft_status status, int32_t rank, const char *text, size_t
 {
     if (names_a_rank(text)) return wf_fail(status, "%.*s", (int)length, text);
     return wf_fail(status, "rank %d: %.*s", (int)rank, (int)length, text);
+}
+
+/* ---- running ---- */
+
+weft_status crew_join(const weft_options *options, crew_rank *rank, crew_listener *listen,
+                      void *self)
+{
+    weft_status status, ended;
+    int fds[2];
+
+    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
+    ended = rank(self, options, fds[1]);
+    close(fds[1]);
+    status = listen(self, fds[0]);
+    close(fds[0]);
+    return status != WEFT_OK ? status : ended;
 }
 
 weft_status crew_run(int32_t size, const char *backend, crew_rank *rank, crew_listener *listen,

@@ -4,6 +4,9 @@
 
 #include "weft/weft.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+
 enum { CREW_MOST_RANKS = 256 };
 
 /* One rank: join the job by OPTIONS; everything there is to say goes to FD. */
@@ -16,6 +19,17 @@ typedef weft_status crew_listener(void *self, int fd);
  * caller's matter. */
 weft_status crew_run(int32_t size, const char *backend, crew_rank *rank, crew_listener *listen,
                      void *self);
+
+/* The same where a launcher started this process as one rank of its job, by OPTIONS; what it says
+ * must fit into a pipe. */
+weft_status crew_join(const weft_options *options, crew_rank *rank, crew_listener *listen,
+                      void *self);
+
+/* Of a rank: say MESSAGE, in one piece if it is no longer than PIPE_BUF. */
+weft_status crew_tell(int fd, const void *message, size_t bytes);
+/* Of a listener: the next message of BYTES.  False at the end, and after a failure, which *STATUS
+ * is then. */
+bool crew_hear(int fd, void *message, size_t bytes, weft_status *status);
 
 /* The failure that RANK told of in TEXT, which need not end within LENGTH.  It may name the rank
  * that failed first, another. */

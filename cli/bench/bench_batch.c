@@ -5,9 +5,7 @@
 #include "bench/meeting.h"
 #include "crew.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_TENSORS = 1024 };
 
@@ -164,8 +162,8 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || options->rank == 0) &&
-        write(fd, &message, sizeof message) != sizeof message)
-        return wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
+        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&rank.context);
     return status;
 }
@@ -176,17 +174,14 @@ static weft_status collect(void *self, int fd)
 {
     struct bench *bench = self;
     struct message message;
-    ssize_t got;
+    weft_status status;
 
-    while ((got = read(fd, &message, sizeof message)) != 0) {
-        if (got < 0 && errno == EINTR) continue;
-        if (got != (ssize_t)sizeof message)
-            return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+    while (crew_hear(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
             return crew_fail(message.status, message.rank, message.text, sizeof message.text);
         memcpy(bench->rows, message.rows, sizeof bench->rows);
     }
-    return WEFT_OK;
+    return status;
 }
 
 static void add_json(struct wf_text *text, const struct bench *bench)

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What rank 0 writes to the command's pipe, in one piece: less than PIPE_BUF. */
 struct message {
@@ -73,8 +72,8 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || message.rank == 0) &&
-        write(fd, &message, sizeof message) != sizeof message)
-        return wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
+        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&context);
     return status;
 }
@@ -85,32 +84,14 @@ static weft_status collect(void *self, int fd)
 {
     struct request *request = self;
     struct message message;
-    ssize_t got;
+    weft_status status;
 
-    while ((got = read(fd, &message, sizeof message)) != 0) {
-        if (got < 0 && errno == EINTR) continue;
-        if (got != (ssize_t)sizeof message)
-            return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+    while (crew_hear(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
             return crew_fail(message.status, message.rank, message.text, sizeof message.text);
         memcpy(request->text, message.text, sizeof request->text);
     }
-    return WEFT_OK;
-}
-
-/* A launcher started this process as one rank of its job. */
-static weft_status run_as_rank(struct request *request)
-{
-    weft_options options = {.struct_size = sizeof options, .backend = request->backend};
-    weft_status status, ended;
-    int fds[2];
-
-    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
-    ended = rank_main(request, &options, fds[1]);
-    close(fds[1]);
-    status = collect(request, fds[0]);
-    close(fds[0]);
-    return status != WEFT_OK ? status : ended;
+    return status;
 }
 
 static int deliver(const struct cli_command *command, const struct request *request)
@@ -132,6 +113,7 @@ static int deliver(const struct cli_command *command, const struct request *requ
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct request request = {0};
+    weft_options options = {.struct_size = sizeof options};
     struct wf_launch launch;
     struct cli_args args;
     int64_t ranks, hosts, budget_ms;
@@ -143,14 +125,14 @@ static int run(const struct cli_command *command, int argc, char **argv)
         !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 100, &budget_ms))
         return CLI_USAGE;
-    request.backend = cli_value(command, &args, "backend");
+    options.backend = request.backend = cli_value(command, &args, "backend");
     request.path = cli_value(command, &args, "output");
     request.ranks = (int32_t)ranks;
     request.hosts = (int32_t)hosts;
     request.budget_ns = (uint64_t)budget_ms * 1000000;
     if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
     status = launch.size > 1
-                 ? run_as_rank(&request)
+                 ? crew_join(&options, rank_main, collect, &request)
                  : crew_run(request.ranks, request.backend, rank_main, collect, &request);
     if (status != WEFT_OK) return cli_fail(command);
     return request.text[0] != '\0' ? deliver(command, &request) : CLI_OK;

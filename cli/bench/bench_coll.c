@@ -9,9 +9,7 @@
 #include "comm/launch.h"
 #include "crew.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- the request ---- */
 
@@ -142,18 +140,15 @@ static weft_status collect(void *self, int fd)
     struct findings *found = self;
     struct coll_message message;
     int wanted = coll_row_count(found->request);
-    ssize_t got;
+    weft_status status;
 
-    while ((got = read(fd, &message, sizeof message)) != 0) {
-        if (got < 0 && errno == EINTR) continue;
-        if (got != (ssize_t)sizeof message)
-            return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+    while (crew_hear(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
             return crew_fail(message.status, message.rank, message.text, sizeof message.text);
         if (found->count < wanted) found->rows[found->count++] = message.row;
         coll_print_progress(found->count, wanted);
     }
-    return WEFT_OK;
+    return status;
 }
 
 static weft_status rank_main(void *self, const weft_options *options, int fd)
@@ -169,20 +164,6 @@ static weft_status run_crew(struct findings *found, int32_t ranks)
     status = crew_run(ranks, NULL, rank_main, collect, found);
     coll_print_progress(-1, 0);
     return status;
-}
-
-/* A launcher started this process as one rank of its job; the pipe is large enough for all rows. */
-static weft_status run_as_rank(struct findings *found)
-{
-    weft_status status, ended;
-    int fds[2];
-
-    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
-    ended = coll_rank(found->request, NULL, fds[1]);
-    close(fds[1]);
-    status = collect(found, fds[0]);
-    close(fds[0]);
-    return status != WEFT_OK ? status : ended;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -201,7 +182,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
     found.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *found.rows);
     if (found.rows == NULL) return cli_fail(command);
-    status = launch.size > 1 ? run_as_rank(&found) : run_crew(&found, ranks);
+    status =
+        launch.size > 1 ? crew_join(NULL, rank_main, collect, &found) : run_crew(&found, ranks);
     if (status != WEFT_OK)
         code = cli_fail(command);
     else if (found.count > 0)

@@ -7,10 +7,6 @@
 #include "bench/meeting.h"
 #include "crew.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 enum op { PUT, GET, HAND_ON, SIGNAL, BARRIER, OPS };
 
 static const char *const names[] = {[PUT] = "put, quiet",
@@ -83,11 +79,6 @@ static bool moves(enum op op)
     return op == PUT || op == GET || op == HAND_ON;
 }
 
-static void tell(int fd, const struct row *row)
-{
-    if (write(fd, row, sizeof *row) != (ssize_t)sizeof *row) _exit(1);
-}
-
 static weft_status measure(struct rank *self, const struct bench *bench, int fd)
 {
     struct bench_ranks ranks = meeting_ranks(&self->meeting);
@@ -100,7 +91,7 @@ static weft_status measure(struct rank *self, const struct bench *bench, int fd)
             self->bytes = bytes;
             row.status = bench_time(&ranks, operate, self, bench->budget_ns, &row.times);
             if (row.status != WEFT_OK) return row.status;
-            if (ranks.rank == 0) tell(fd, &row);
+            if (ranks.rank == 0) WF_TRY(crew_tell(fd, &row, sizeof row));
             if (!moves((enum op)op)) break;
         }
     return WEFT_OK;
@@ -137,7 +128,7 @@ static weft_status rank_main(void *argument, const weft_options *options, int fd
     }
     if (failure.status != WEFT_OK) {
         snprintf(failure.text, sizeof failure.text, "%s", weft_last_error());
-        tell(fd, &failure);
+        WF_TRY(crew_tell(fd, &failure, sizeof failure));
         return failure.status; /* the process ends now, and all it has with it */
     }
     weft_context_release(&context);
@@ -150,17 +141,14 @@ static weft_status collect(void *argument, int fd)
 {
     struct bench *bench = argument;
     struct row row;
-    ssize_t got;
+    weft_status status;
 
-    while ((got = read(fd, &row, sizeof row)) != 0) {
-        if (got < 0 && errno == EINTR) continue;
-        if (got != (ssize_t)sizeof row)
-            return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+    while (crew_hear(fd, &row, sizeof row, &status)) {
         if (row.status != WEFT_OK)
             return wf_fail(row.status, "%.*s", (int)sizeof row.text, row.text);
         if (bench->count < MOST_ROWS) bench->rows[bench->count++] = row;
     }
-    return WEFT_OK;
+    return status;
 }
 
 static double gbps(const struct row *row)

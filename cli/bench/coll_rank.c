@@ -3,11 +3,10 @@
 
 #include "base/base.h"
 #include "bench/meeting.h"
+#include "crew.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct rank {
     const struct coll_request *request;
@@ -143,12 +142,6 @@ static weft_status measure_cell(struct rank *rank, struct coll_row *row)
     return status;
 }
 
-static weft_status tell(const struct coll_message *message, int fd)
-{
-    if (write(fd, message, sizeof *message) == sizeof *message) return WEFT_OK;
-    return wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
-}
-
 static weft_status measure_size(struct rank *rank, size_t bytes, int fd)
 {
     struct bench_ranks ranks = meeting_ranks(&rank->meeting);
@@ -162,7 +155,7 @@ static weft_status measure_size(struct rank *rank, size_t bytes, int fd)
 
         if (!rank->request->wanted[op]) continue;
         status = measure_cell(rank, &message.row);
-        if (status == WEFT_OK && ranks.rank == 0) status = tell(&message, fd);
+        if (status == WEFT_OK && ranks.rank == 0) status = crew_tell(fd, &message, sizeof message);
     }
     return status;
 }
@@ -202,6 +195,7 @@ weft_status coll_rank(const struct coll_request *request, const weft_options *op
     }
     message.status = status;
     snprintf(message.text, sizeof message.text, "%s", weft_last_error());
-    (void)tell(&message, fd); /* the process ends now: nothing need be undone */
+    /* The process ends now: nothing need be undone. */
+    (void)crew_tell(fd, &message, sizeof message);
     return status;
 }

@@ -7,10 +7,6 @@
 #include "redistribute/values.h"
 #include "weft/exec.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { ROUNDS = 5 };
 
 /* What ranks write to the command's pipe, in one piece: less than PIPE_BUF. */
@@ -204,8 +200,8 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || options->rank == 0) &&
-        write(fd, &message, sizeof message) != sizeof message)
-        status = wf_fail(WEFT_ERR_SYSTEM, "the command that started this rank is gone");
+        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&rank.context);
     return status;
 }
@@ -226,17 +222,14 @@ static weft_status collect(void *self, int fd)
 {
     struct listening *listening = self;
     struct message message;
-    ssize_t got;
+    weft_status status;
 
-    while ((got = read(fd, &message, sizeof message)) != 0) {
-        if (got < 0 && errno == EINTR) continue;
-        if (got != (ssize_t)sizeof message)
-            return wf_fail(WEFT_ERR_SYSTEM, "the pipe to the ranks broke");
+    while (crew_hear(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
             return crew_fail(message.status, message.rank, message.text, sizeof message.text);
         *listening->out = message.outcome;
     }
-    return WEFT_OK;
+    return status;
 }
 
 weft_status job_run(struct job *job, struct job_outcome *out)
