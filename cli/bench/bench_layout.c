@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include "bench/alone.h"
+#include "bench/rows.h"
 
 #include "shard/shard.h"
 
@@ -116,8 +117,9 @@ static weft_status prepare(const struct row *row, struct subject *out)
     return weft_spec_parse(out->mesh, moved, &out->other);
 }
 
-static weft_status measure(const struct row *row, uint64_t budget_ns, struct bench_times *times)
+static weft_status measure(size_t index, uint64_t budget_ns, struct bench_times *times)
 {
+    const struct row *row = &rows[index];
     struct subject subject;
     weft_status status = prepare(row, &subject);
 
@@ -128,8 +130,10 @@ static weft_status measure(const struct row *row, uint64_t budget_ns, struct ben
     return status;
 }
 
-static void add_row(struct wf_text *text, const struct row *row, const struct bench_times *times)
+static void add_text(struct wf_text *text, size_t index, const struct bench_times *times)
 {
+    const struct row *row = &rows[index];
+
     wf_text_add(text, "%-42s %6llu ns", row->name, (unsigned long long)times->median_ns);
     if (row->limit_ns > 0)
         wf_text_add(text, "   %s %llu ns", times->median_ns < row->limit_ns ? "under" : "NOT under",
@@ -137,56 +141,28 @@ static void add_row(struct wf_text *text, const struct row *row, const struct be
     wf_text_char(text, '\n');
 }
 
-static void add_json_row(struct wf_json *json, const struct row *row,
-                         const struct bench_times *times)
+static void add_json(struct wf_json *json, size_t index)
 {
-    wf_json_begin(json, NULL, '{');
-    wf_json_string(json, "name", row->name);
-    wf_json_string(json, "mesh", row->mesh);
-    wf_json_string(json, "spec", row->spec);
-    wf_json_uint(json, "median_ns", times->median_ns);
-    wf_json_uint(json, "min_ns", times->min_ns);
-    if (row->limit_ns > 0)
-        wf_json_uint(json, "limit_ns", row->limit_ns);
-    else
-        wf_json_null(json, "limit_ns");
-    wf_json_end(json, '}');
+    wf_json_string(json, "name", rows[index].name);
+    wf_json_string(json, "mesh", rows[index].mesh);
+    wf_json_string(json, "spec", rows[index].spec);
+}
+
+static uint64_t limit_ns(size_t index)
+{
+    return rows[index].limit_ns;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct wf_text text = {0};
-    struct wf_json json = {.out = &text};
-    struct cli_args args;
-    int64_t milliseconds;
-    int exit_code;
-    bool as_json;
+    static const struct bench_rows layout = {.name = "layout",
+                                             .count = WF_COUNT(rows),
+                                             .measure = measure,
+                                             .add_text = add_text,
+                                             .add_json = add_json,
+                                             .limit_ns = limit_ns};
 
-    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (!cli_int(command, &args, "ms", 1, 60000, 200, &milliseconds)) return CLI_USAGE;
-    as_json = cli_has(command, &args, "json");
-    if (as_json) {
-        wf_json_begin(&json, NULL, '{');
-        wf_json_string(&json, "bench", "layout");
-        wf_json_begin(&json, "rows", '[');
-    }
-    for (size_t i = 0; i < WF_COUNT(rows); i++) {
-        struct bench_times times;
-        if (measure(&rows[i], (uint64_t)milliseconds * 1000000, &times) != WEFT_OK) {
-            wf_text_free(&text);
-            return cli_fail(command);
-        }
-        if (as_json)
-            add_json_row(&json, &rows[i], &times);
-        else
-            add_row(&text, &rows[i], &times);
-    }
-    if (as_json) {
-        wf_json_end(&json, ']');
-        wf_json_end(&json, '}');
-        wf_text_char(&text, '\n');
-    }
-    return cli_print(command, stdout, &text);
+    return bench_rows_run(command, argc, argv, &layout);
 }
 
 const struct cli_command bench_layout = {
@@ -194,8 +170,6 @@ const struct cli_command bench_layout = {
     .summary = "shapes, offsets and runs of a rank; parsing and interning",
     .arguments = "[--ms N] [--json]",
     .example = "weft bench layout",
-    .options = (const struct cli_option[]){{"ms", "N", "milliseconds for each row (200)"},
-                                           {"json", NULL, "as JSON"},
-                                           {0}},
+    .options = bench_rows_options,
     .run = run,
 };

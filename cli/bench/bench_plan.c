@@ -1,5 +1,6 @@
 /* bench_plan.c - `weft bench plan`: how long planning takes.  One process, one thread. */
 #include "bench/alone.h"
+#include "bench/rows.h"
 
 #include <string.h>
 
@@ -62,8 +63,9 @@ static weft_status prepare(const struct row *row, struct subject *out)
     return row->operation == plan_again ? weft_plan_cache_create(0, &out->cache) : WEFT_OK;
 }
 
-static weft_status measure(const struct row *row, uint64_t budget_ns, struct bench_times *times)
+static weft_status measure(size_t index, uint64_t budget_ns, struct bench_times *times)
 {
+    const struct row *row = &rows[index];
     struct subject subject;
     weft_status status = prepare(row, &subject);
 
@@ -75,8 +77,9 @@ static weft_status measure(const struct row *row, uint64_t budget_ns, struct ben
     return status;
 }
 
-static void add_row(struct wf_text *text, const struct row *row, const struct bench_times *times)
+static void add_text(struct wf_text *text, size_t index, const struct bench_times *times)
 {
+    const struct row *row = &rows[index];
     struct wf_text time = {0};
 
     wf_text_time(&time, times->median_ns);
@@ -99,65 +102,33 @@ static int32_t row_ranks(const struct row *row)
     return ranks;
 }
 
-static void add_json_row(struct wf_json *json, const struct row *row,
-                         const struct bench_times *times)
+static void add_json(struct wf_json *json, size_t index)
 {
-    wf_json_begin(json, NULL, '{');
+    const struct row *row = &rows[index];
+
     wf_json_string(json, "from", row->from);
     wf_json_string(json, "to", row->to);
     wf_json_string(json, "mesh", row->mesh);
     wf_json_string(json, "shape", row->shape);
     wf_json_int(json, "ranks", row_ranks(row));
     wf_json_string(json, "planner", row->planner);
-    wf_json_uint(json, "median_ns", times->median_ns);
-    wf_json_uint(json, "min_ns", times->min_ns);
-    if (row->limit_ns > 0)
-        wf_json_uint(json, "limit_ns", row->limit_ns);
-    else
-        wf_json_null(json, "limit_ns");
-    wf_json_end(json, '}');
 }
 
-static weft_status add_rows(struct wf_text *text, bool as_json, uint64_t budget_ns)
+static uint64_t limit_ns(size_t index)
 {
-    struct wf_json json = {.out = text};
-    struct bench_times times;
-
-    if (as_json) {
-        wf_json_begin(&json, NULL, '{');
-        wf_json_string(&json, "bench", "plan");
-        wf_json_begin(&json, "rows", '[');
-    }
-    for (size_t i = 0; i < WF_COUNT(rows); i++) {
-        WF_TRY(measure(&rows[i], budget_ns, &times));
-        if (as_json)
-            add_json_row(&json, &rows[i], &times);
-        else
-            add_row(text, &rows[i], &times);
-    }
-    if (as_json) {
-        wf_json_end(&json, ']');
-        wf_json_end(&json, '}');
-        wf_text_char(text, '\n');
-    }
-    return WEFT_OK;
+    return rows[index].limit_ns;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct wf_text text = {0};
-    struct cli_args args;
-    int64_t milliseconds;
-    int exit_code;
+    static const struct bench_rows plan = {.name = "plan",
+                                           .count = WF_COUNT(rows),
+                                           .measure = measure,
+                                           .add_text = add_text,
+                                           .add_json = add_json,
+                                           .limit_ns = limit_ns};
 
-    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (!cli_int(command, &args, "ms", 1, 60000, 200, &milliseconds)) return CLI_USAGE;
-    if (add_rows(&text, cli_has(command, &args, "json"), (uint64_t)milliseconds * 1000000) !=
-        WEFT_OK) {
-        wf_text_free(&text);
-        return cli_fail(command);
-    }
-    return cli_print(command, stdout, &text);
+    return bench_rows_run(command, argc, argv, &plan);
 }
 
 const struct cli_command bench_plan = {
@@ -165,8 +136,6 @@ const struct cli_command bench_plan = {
     .summary = "planning redistributions, anew and from a cache",
     .arguments = "[--ms N] [--json]",
     .example = "weft bench plan",
-    .options = (const struct cli_option[]){{"ms", "N", "milliseconds for each row (200)"},
-                                           {"json", NULL, "as JSON"},
-                                           {0}},
+    .options = bench_rows_options,
     .run = run,
 };

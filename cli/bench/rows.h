@@ -1,0 +1,22 @@
+/* rows.h - commands that one process measures by itself, row by row. */
+#ifndef WEFT_CLI_BENCH_ROWS_H
+#define WEFT_CLI_BENCH_ROWS_H
+
+#include "bench/loop.h"
+#include "cli.h"
+
+struct bench_rows {
+    const char *name;
+    size_t count;
+    weft_status (*measure)(size_t row, uint64_t budget_ns, struct bench_times *out);
+    void (*add_text)(struct wf_text *text, size_t row, const struct bench_times *times);
+    void (*add_json)(struct wf_json *json, size_t row); /* what the row is */
+    uint64_t (*limit_ns)(size_t row);                   /* promised; 0: nothing is */
+};
+
+extern const struct cli_option bench_rows_options[];
+/* Read the arguments, measure all rows and print them as a table, or as JSON. */
+int bench_rows_run(const struct cli_command *command, int argc, char **argv,
+                   const struct bench_rows *rows);
+
+#endif
