@@ -1,0 +1,168 @@
+/* fake.c - see fake.h. */
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake fake;
+struct wf_gpu_api wf_gpu;
+
+static char memory[4096];
+
+void *fake_memory(size_t offset)
+{
+    return memory + offset;
+}
+
+/* ---- the host ---- */
+
+static void set_error(weft_status status, const char *vendor, int64_t code, const char *text)
+{
+    (void)status, (void)vendor, (void)code;
+    snprintf(fake.said, sizeof fake.said, "%s", text);
+}
+
+static void log_nothing(int32_t level, const char *text)
+{
+    (void)level, (void)text;
+}
+
+static void *allocate(size_t bytes)
+{
+    if (fake.allocations_left == 0) return NULL;
+    if (fake.allocations_left > 0) fake.allocations_left--;
+    return malloc(bytes);
+}
+
+static const weft_host host = {.struct_size = sizeof host,
+                               .log = log_nothing,
+                               .set_error = set_error,
+                               .allocate = allocate,
+                               .release = free};
+
+struct wf_comm *fake_begin(void)
+{
+    static struct wf_gpu_device device;
+    static int32_t world_ranks[FAKE_RANKS] = {10, 11, 12, 13};
+    static struct wf_comm comm;
+
+    wf_host = &host;
+    fake = (struct fake){.allocations_left = -1};
+    comm = (struct wf_comm){.device = &device,
+                            .rank = 1,
+                            .size = FAKE_RANKS,
+                            .world_ranks = world_ranks,
+                            .name = "four",
+                            .is_ready = true};
+    pthread_mutex_init(&comm.lock, NULL);
+    return &comm;
+}
+
+void fake_end(struct wf_comm *comm)
+{
+    wf_group_free(&comm->group);
+    pthread_mutex_destroy(&comm->lock);
+}
+
+/* ---- the device ---- */
+
+weft_status wf_enter(const struct wf_gpu_device *device, struct wf_scope *scope)
+{
+    (void)device, (void)scope;
+    fake.scopes++;
+    return WEFT_OK;
+}
+
+void wf_leave(const struct wf_scope *scope)
+{
+    (void)scope;
+    fake.scopes--;
+}
+
+gpu_result wf_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *device)
+{
+    const char *at = pointer;
+
+    *kind = at >= memory && at < memory + sizeof memory ? WEFT_MEMORY_DEVICE : WEFT_MEMORY_HOST;
+    *device = 0;
+    return GPU_SUCCESS;
+}
+
+gpu_result wf_vendor_copy(void *target, const void *source, uint64_t bytes, gpu_stream stream)
+{
+    (void)stream;
+    fake.copied_to = target;
+    fake.copied_from = source;
+    fake.copied_bytes = bytes;
+    return GPU_SUCCESS;
+}
+
+const char *wf_vendor_error_name(gpu_result result)
+{
+    (void)result;
+    return "";
+}
+
+const char *wf_vendor_error_text(gpu_result result)
+{
+    (void)result;
+    return "";
+}
+
+weft_status wf_launch(struct wf_gpu_device *device, enum wf_kernel family, uint32_t variant,
+                      uint64_t blocks, const void *args, gpu_stream stream)
+{
+    (void)device, (void)variant, (void)blocks, (void)stream;
+    fake.kernel = family;
+    memcpy(&fake.signal, args, sizeof fake.signal);
+    return WEFT_OK;
+}
+
+/* ---- the plugin's own ---- */
+
+void wf_comm_look(struct wf_comm *comm)
+{
+    (void)comm;
+    fake.looks++;
+}
+
+weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
+{
+    (void)comm, (void)op;
+    return fake.supports_nothing ? wf_fail(WEFT_ERR_UNSUPPORTED, "nothing works") : WEFT_OK;
+}
+
+weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count)
+{
+    fake.runs++;
+    if (fake.scopes != 1) abort(); /* it is called within a scope */
+    for (size_t i = 0; i < count && fake.ran_count < FAKE_MOST; i++, fake.ran_count++) {
+        const uint64_t *counts =
+            ops[i].send_counts != NULL ? ops[i].send_counts : ops[i].recv_counts;
+
+        fake.ran[fake.ran_count] = ops[i];
+        if (counts != NULL)
+            memcpy(fake.ran_counts[fake.ran_count], counts, (size_t)comm->size * sizeof *counts);
+    }
+    return fake.run_gives;
+}
+
+weft_status wf_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
+                             void **local)
+{
+    (void)comm, (void)bytes, (void)signals, (void)window, (void)local;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+weft_status wf_window_destroy(void *window)
+{
+    (void)window;
+    return WEFT_ERR_UNSUPPORTED;
+}
+
+struct wk_channel wf_window_channel(const struct wf_window *window)
+{
+    return (struct wk_channel){.rank = (uint32_t)window->comm->rank,
+                               .size = (uint32_t)window->comm->size};
+}

@@ -1,0 +1,71 @@
+/* WEFT_COMM_CHECK: which calls count as different, and how they are told apart. */
+#include "fake.h"
+
+#include "support/suite.h"
+
+static const uint64_t ours[FAKE_RANKS] = {1, 2, 3, 4}, theirs[FAKE_RANKS] = {1, 2, 3, 5};
+
+/* What comes out where rank 2 of the communicator calls OTHER, and all others OP. */
+static weft_status compare(const struct wf_op *op, const struct wf_op *other)
+{
+    struct wf_comm *comm = fake_begin();
+    struct wf_call calls[FAKE_RANKS];
+    weft_status status;
+
+    for (int r = 0; r < FAKE_RANKS; r++)
+        calls[r] = wf_call_of(comm, r == 2 ? other : op);
+    status = wf_calls_match(comm, calls);
+    ck_assert_int_eq(comm->error, status); /* it sticks */
+    fake_end(comm);
+    return status;
+}
+
+START_TEST(what_may_differ_between_ranks_is_not_compared)
+{
+    struct wf_op op = {.kind = WEFT_COLL_ALL_REDUCE, .dtype = WEFT_DTYPE_F32, .count = 8};
+    struct wf_op other = op;
+
+    other.send = fake_memory(8);
+    other.root = 3;
+    ck_assert_int_eq(compare(&op, &other), WEFT_OK);
+    op = (struct wf_op){.kind = WEFT_COLL_ALL_TO_ALL_V, .send_counts = ours, .recv_counts = ours};
+    other = op;
+    other.send_counts = theirs;
+    ck_assert_int_eq(compare(&op, &other), WEFT_OK);
+}
+END_TEST
+
+START_TEST(calls_that_differ_are_told_apart_in_words)
+{
+    struct wf_op op = {.kind = WEFT_COLL_ALL_REDUCE, .dtype = WEFT_DTYPE_F32, .count = 8};
+    struct wf_op other = op;
+
+    other.count = 9;
+    other.reduction = WEFT_REDUCE_MAX;
+    ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
+    ck_assert_str_eq(fake.said, "on four rank 10 calls all_reduce(f32, count 8, sum), but rank 12 "
+                                "calls all_reduce(f32, count 9, max)");
+    op = (struct wf_op){.kind = WEFT_COLL_SCATTER, .dtype = WEFT_DTYPE_I8, .count = 1, .root = 2};
+    other = (struct wf_op){.kind = WEFT_COLL_BARRIER};
+    ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
+    ck_assert_str_eq(fake.said, "on four rank 10 calls scatter(i8, count 1, root 2), but rank 12 "
+                                "calls barrier");
+}
+END_TEST
+
+START_TEST(counts_that_all_ranks_give_are_compared)
+{
+    struct wf_op op = {.kind = WEFT_COLL_ALL_GATHER_V, .recv_counts = ours}, other = op;
+
+    ck_assert_int_eq(compare(&op, &other), WEFT_OK);
+    other.recv_counts = theirs;
+    ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
+    op = (struct wf_op){.kind = WEFT_COLL_REDUCE_SCATTER_V, .send_counts = ours};
+    other = op;
+    other.send_counts = theirs;
+    ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
+}
+END_TEST
+
+SUITE(gpu_match, what_may_differ_between_ranks_is_not_compared,
+      calls_that_differ_are_told_apart_in_words, counts_that_all_ranks_give_are_compared)
