@@ -219,6 +219,86 @@ START_TEST(two_communicators_redistribute_at_the_same_time)
 }
 END_TEST
 
+/* One of two communicators that every rank is in, with a stream of its own. */
+struct lane {
+    weft_comm *comm;
+    weft_stream *stream;
+    weft_bound *bound;
+    int32_t *source, *target;
+};
+
+static weft_status open_lane(weft_context *context, const weft_plan *plan, bool packed,
+                             struct lane *lane)
+{
+    weft_bind_options options = {.struct_size = sizeof options, .packed = packed};
+    void *memory[2];
+    weft_plan_info info;
+    struct values values;
+
+    weft_plan_get(plan, &info);
+    values = values_between(info.from, info.to);
+    WF_TRY(weft_comm_split(weft_world(context), 0, weft_rank(context), NULL, &lane->comm));
+    WF_TRY(weft_stream_create(context, &lane->stream));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(weft_alloc(context, 64 * 4, WEFT_MEMORY_DEVICE, &memory[i]));
+    lane->source = memory[0];
+    lane->target = memory[1];
+    values_fill(&values, info.from, weft_comm_rank(lane->comm), NULL, lane->source);
+    return weft_plan_bind(plan, lane->comm, &options, &lane->bound);
+}
+
+static weft_status close_lane(weft_context *context, struct lane *lane)
+{
+    for (int32_t i = 0; i < 64; i++)
+        EXPECT(lane->target[i] == i);
+    weft_bound_release(&lane->bound);
+    weft_stream_release(context, &lane->stream);
+    weft_comm_release(&lane->comm);
+    WF_TRY(weft_free(context, lane->source));
+    return weft_free(context, lane->target);
+}
+
+/* Half of the ranks begin with the first lane, the others with the second, so each waits for the
+ * other to have both in flight. */
+static weft_status run_two_at_a_time(void *argument)
+{
+    weft_plan *plan = plan_of("4", "i32[8,8] S(0)", "i32[8,8] R");
+    weft_context *context = NULL;
+    struct lane lanes[2];
+
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(open_lane(context, plan, *(bool *)argument, &lanes[i]));
+    for (int run = 0; run < 50; run++) {
+        weft_work *works[2];
+        for (int i = 0; i < 2; i++) {
+            struct lane *lane = &lanes[i ^ (weft_rank(context) & 1)];
+            WF_TRY(weft_redistribute(lane->bound, lane->source, lane->target, lane->stream,
+                                     &works[i]));
+        }
+        for (int i = 0; i < 2; i++) {
+            WF_TRY(weft_work_wait(works[i], WEFT_FOREVER));
+            weft_work_release(&works[i]);
+        }
+    }
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(close_lane(context, &lanes[i]));
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_rank_has_two_redistributions_in_flight)
+{
+    for (int packed = 0; packed < 2; packed++) {
+        bool argument = packed != 0;
+        ck_assert_msg(weft_threads_run(RANKS, run_two_at_a_time, &argument) == WEFT_OK, "%s",
+                      weft_last_error());
+    }
+}
+END_TEST
+
 /* Staging is counted in blocks of 256 bytes, for each side that needs any. */
 static const struct {
     const char *from, *to;
@@ -358,6 +438,6 @@ END_TEST
 SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
       ranks_with_different_plans_are_told_so, nobody_waits_for_a_rank_without_memory,
       a_mesh_beyond_the_communicator_is_refused, running_a_bound_plan_allocates_nothing,
-      two_communicators_redistribute_at_the_same_time,
+      two_communicators_redistribute_at_the_same_time, a_rank_has_two_redistributions_in_flight,
       messages_that_lie_in_the_tensor_are_not_staged, memory_that_cannot_be_meant_is_refused,
       strides_that_cannot_be_meant_are_refused_on_every_rank, a_source_may_repeat_what_it_has)
