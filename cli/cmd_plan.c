@@ -87,6 +87,10 @@ static void add_reason(struct wf_text *text, const weft_plan_options *asked,
         wf_text_add(text, "takes ");
         wf_text_time(text, other->cost_ns - best->cost_ns);
         wf_text_add(text, " longer");
+    } else if (other->bytes_received_max > best->bytes_received_max) {
+        wf_text_add(text, "takes as long and receives ");
+        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
+        wf_text_add(text, " more");
     } else {
         wf_text_add(text, "is no better");
     }

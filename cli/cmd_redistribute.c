@@ -9,9 +9,15 @@
 static bool read_job(const struct cli_command *command, const struct cli_args *args,
                      const struct request *request, struct job *out)
 {
-    int32_t needed = job_ranks_needed(request);
-    int64_t ranks, iters;
+    int64_t needed = job_ranks_needed(request), ranks, iters;
 
+    if (needed > CREW_MOST_RANKS) {
+        fprintf(stderr,
+                "weft %s: the meshes number %lld ranks, and %d are the most that are started; "
+                "`weft sim` does without ranks\n",
+                command->name, (long long)needed, CREW_MOST_RANKS);
+        return false;
+    }
     if (!cli_int(command, args, "n", 1, CREW_MOST_RANKS, needed, &ranks) ||
         !cli_int(command, args, "iters", 1, 1000000, 0, &iters))
         return false;

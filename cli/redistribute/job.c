@@ -29,9 +29,9 @@ static int32_t most_rank(const weft_mesh *mesh)
     return most;
 }
 
-int32_t job_ranks_needed(const struct request *request)
+int64_t job_ranks_needed(const struct request *request)
 {
-    int32_t from = most_rank(request->mesh), to = most_rank(request->to_mesh);
+    int64_t from = most_rank(request->mesh), to = most_rank(request->to_mesh);
 
     return (from > to ? from : to) + 1;
 }

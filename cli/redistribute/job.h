@@ -26,7 +26,7 @@ struct job_outcome {
 };
 
 /* The most ranks that either mesh has a number for. */
-int32_t job_ranks_needed(const struct request *request);
+int64_t job_ranks_needed(const struct request *request);
 /* Bytes that a rank must read and write for its shard of TO, as a memcpy that does both:
  * contributions that several ranks want reduced count once. */
 uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to);

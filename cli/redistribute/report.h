@@ -6,7 +6,7 @@
 
 struct report {
     const struct request *request;
-    int32_t ranks;
+    int64_t ranks;
     bool simulated;
     struct job_outcome outcome;
 };

@@ -12,6 +12,8 @@ expect 0 "2. all-gather over dp: each rank receives 8.0 MiB" plan "${rows[@]}"
 expect 0 "at most 8.0 MiB received by a rank, 8.0 MiB of scratch, " plan "${rows[@]}"
 expect 0 "runner-up: exchange: " plan "${rows[@]}"
 expect 0 "it lost because it takes " plan "${rows[@]}"
+expect 0 "it lost because it takes as long and receives 4 B more" "$weft" plan --mesh 2 --shape 5 \
+    --from "S(0)" --to "P(max)"
 expect 0 "planned in " plan "${rows[@]}"
 expect 0 "nothing to do" plan --from "R,R" --to "R,R"
 expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15

@@ -68,6 +68,8 @@ END
 done
 
 expect 2 "-n 2 is too few" "$weft" redistribute -n 2 --mesh 2x2 --shape 4 --from "R,R" --to "R,R"
+expect 2 "the meshes number 2147483648 ranks, and 256 are the most" "$weft" redistribute --mesh 2 \
+    --to-mesh 2@2147483646-2147483647 --shape 4 --from "S(0)" --to R
 RANK=1 WORLD_SIZE=4 expect 2 "rank 1 of 4 of a job that torchrun started, but the command starts" \
     "$weft" redistribute -n 2 --mesh 2 --shape 4 --from R --to R
 RANK=1 WORLD_SIZE=4 WEFT_LAUNCHER=none expect 0 "nothing to do" \
