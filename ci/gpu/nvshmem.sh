@@ -52,6 +52,18 @@ symm_beside_nccl()
     CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$((100 / $1)) WEFT_BACKEND=nccl,nvshmem ranks "$1" symm_suite --rounds 200
 }
 
+# A command with NVSHMEM's own collectives, or with the plugin's.
+with_collectives() { WEFT_NVSHMEM_COLLECTIVES=$1 "${@:2}"; }
+
+# Both ways by the same ranks, in turn.
+collectives_both_ways()
+{
+    local way
+    for way in weft nvshmem; do
+        WEFT_NVSHMEM_COLLECTIVES=$way "$weft" bench coll --ranks "$1" --sizes 1KiB,1MiB,64MiB --budget-ms 100 --json
+    done
+}
+
 nvshmem_parts()
 {
     local n
@@ -68,11 +80,18 @@ nvshmem_parts()
     gpu_part nvshmem_beside_nccl 40 "${self[@]}" symm_beside_nccl 2
     start_mps # what was cut off may leave the daemon unwell
     gpu_part nvshmem_against_nccl 100 "${self[@]}" against_nccl 4
+    gpu_part nvshmem_capture 40 "${self[@]}" shared 2 ranks 2 capture_check
+    gpu_part nvshmem_collectives 40 "${self[@]}" shared 4 collectives_both_ways 4
     for n in 1 2 4; do
         gpu_part "nvshmem_random_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_check "$(board)"
         gpu_part "nvshmem_symm_$n" 60 "${self[@]}" shared "$n" ranks "$n" symm_suite
         gpu_part "nvshmem_conform_$n" 120 "${self[@]}" shared "$n" "$weft" conform nvshmem --ranks "$n" --json --timeout 20
         start_mps # so may a rank that was killed
+    done
+    for n in 2 4; do
+        gpu_part "nvshmem_library_conform_$n" 120 "${self[@]}" shared "$n" with_collectives nvshmem \
+            "$weft" conform nvshmem --ranks "$n" --json --timeout 20
+        start_mps
     done
     end_mps
 }

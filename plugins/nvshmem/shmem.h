@@ -54,6 +54,9 @@ struct wf_entry {
     uint64_t heap;  /* bytes wished for, or that there are */
     uint64_t control;
     struct shmem_id id; /* the first rank's */
+    uint64_t library;   /* which of NVSHMEM's collectives can be used; 0: none */
+    uint64_t team_id;   /* the first rank's */
+    int32_t team;       /* made, or 0 */
 };
 
 /* The job that all processes which began NVSHMEM together are in.  Written once. */
@@ -68,6 +71,8 @@ struct wf_job {
     uint64_t bytes; /* of each */
     int32_t ordinal;
     struct wf_heap heap;
+    uint64_t slot_bytes; /* of the arena, behind the heap, for each team; 0: no teams */
+    atomic_bool is_lost; /* a kernel of NVSHMEM's never ends: making a team would wait for it */
 };
 extern struct wf_job wf_job;
 
@@ -90,6 +95,10 @@ void wf_pe_close(void *device);
 weft_status wf_pe_describe(void *device, weft_device_info *out);
 weft_status wf_pe_allocate(void *device, uint64_t bytes, uint32_t kind, void **pointer);
 weft_status wf_pe_free(void *device, void *pointer);
+/* These do not wait for a collective of NVSHMEM's that never ends. */
+weft_status wf_pe_stream_query(void *device, void *stream);
+weft_status wf_pe_stream_wait(void *device, void *stream, int64_t timeout_ns);
+void wf_pe_stream_destroy(void *device, void *stream);
 weft_status wf_pe_query_pointer(void *device, const void *pointer, weft_pointer_info *out);
 
 /* ---- shmem_kernel.c: launching ---- */
@@ -167,6 +176,9 @@ struct wf_comm {
     struct wf_window *windows;
     void *match_memory; /* in the arena, and a stream: of shmem_match.c */
     gpu_stream side;
+    int32_t team;              /* of NVSHMEM; 0: none, so its collectives are not used */
+    uint64_t failed_ns;        /* when that was noticed, where there is a team */
+    struct wf_comm *next_team; /* of those that have one */
 };
 
 /* Zeroed arena memory. */
@@ -217,8 +229,12 @@ weft_status wf_comm_cost(void *device, const weft_support_query *query, uint64_t
 
 /* ---- shmem_collective.c, shmem_mail.c, shmem_batch.c, shmem_match.c, shmem_pull.c ---- */
 
-/* Within a scope and a turn of their own. */
+/* Within a scope and a turn of their own.  By NVSHMEM where the communicator has a team and NVSHMEM
+ * has the collective, else, or ALONE, by this plugin's kernels. */
 weft_status wf_collective_run(struct wf_comm *comm, const struct wf_op *op);
+weft_status wf_collective_run_alone(struct wf_comm *comm, const struct wf_op *op);
+/* A kernel that ends when all ranks have come to it. */
+weft_status wf_meet_all(struct wf_comm *comm, gpu_stream stream);
 weft_status wf_mail_run(struct wf_comm *comm, const struct wf_op *ops, size_t count);
 /* WEFT_COMM_CHECK: do all ranks call the same?  WEFT_ERR_MISMATCH names two that differ. */
 weft_status wf_match(struct wf_comm *comm, const struct wf_op *op);
@@ -227,6 +243,39 @@ enum { WF_GATHER_MOST = 64 };
 weft_status wf_gather_small(struct wf_comm *comm, const void *mine, void *all, uint64_t bytes);
 
 weft_status wf_comm_pull(void *comm, const weft_pull_args *args);
+
+/* ---- shmem_team.c, shmem_library.c: NVSHMEM's own collectives ---- */
+
+/* How long a kernel of NVSHMEM's gets to end after an abort. */
+#define WF_LIBRARY_PATIENCE_NS UINT64_C(2000000000)
+
+enum { WF_TEAM_SLOTS = 32 }; /* more teams than NVSHMEM has by default */
+
+/* Does the user want them, and which does the library have?  *FOUND is 0 for none, and equal on two
+ * ranks iff they have the same. */
+weft_status wf_team_wish(uint64_t *found);
+/* How much of an arena of BYTES each team gets, given what all ranks of the job say. */
+uint64_t wf_team_slot(uint64_t bytes, const struct wf_entry *all, int32_t size);
+/* Can the ranks of COMM have a team?  The same on all of them. */
+bool wf_team_is_wanted(const struct wf_comm *comm, const struct wf_entry *all);
+/* Make it, together: its number, or 0.  Within a scope; waits for the device. */
+int32_t wf_team_make(const struct wf_comm *comm, const struct wf_entry *all);
+/* Use it if all ranks made it. */
+void wf_team_settle(struct wf_comm *comm, const struct wf_entry *mine, const struct wf_entry *all);
+void wf_team_release(struct wf_comm *comm);
+/* The error of a communicator whose collective keeps STREAM waiting for ever, or WEFT_OK.  Within a
+ * scope. */
+weft_status wf_team_hangs(gpu_stream stream);
+/* A communicator with a team is ended: look at it no more. */
+void wf_team_forget(struct wf_comm *comm);
+
+/* Look up what the library has. */
+void wf_library_find(void);
+uint64_t wf_library_found(void);
+/* The same on all ranks. */
+bool wf_library_takes(const struct wf_comm *comm, const struct wf_op *op);
+/* Within a scope and a turn. */
+weft_status wf_library_run(struct wf_comm *comm, const struct wf_op *op);
 
 /* ---- shmem_window.c: making and ending windows ---- */
 

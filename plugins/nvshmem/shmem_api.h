@@ -4,9 +4,11 @@
 #define WEFT_NVSHMEM_API_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct shmem_id shmem_id;
 typedef struct shmem_attributes shmem_attributes;
+typedef struct shmem_team_options shmem_team_options;
 
 #define SHMEM_VERSION_OF(type) ((1 << 16) + (int)sizeof(type))
 
@@ -36,6 +38,19 @@ struct shmem_attributes {
     struct shmem_arguments arguments;
 };
 
+enum { SHMEM_TEAM_WORLD = 0, SHMEM_TEAM_OPTIONS_VERSION = (2 << 16) + 64, SHMEM_TEAM_HAS_ID = 2 };
+
+/* By the id that one of them got, the members of a team find each other. */
+struct shmem_team_options {
+    int version, contexts;
+    uint64_t id;
+    char reserved[48];
+};
+
+/* nvshmemx_TYPE_OP_reduce_on_stream, and _reducescatter_on_stream. */
+typedef int (*shmem_reduce)(int team, void *target, const void *source, size_t count, void *stream);
+
+_Static_assert(sizeof(struct shmem_team_options) == 64, "as the library has it");
 _Static_assert(sizeof(struct shmem_id) == 128, "as the library has it");
 _Static_assert(sizeof(struct shmem_id_arguments) == 24, "as the library has it");
 _Static_assert(sizeof(struct shmem_arguments) == 128, "as the library has it");

@@ -315,7 +315,25 @@ static weft_status barrier(struct wf_comm *comm, struct wf_meet *meet)
     return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
 }
 
+weft_status wf_meet_all(struct wf_comm *comm, gpu_stream stream)
+{
+    struct wf_meet meet = wf_meet_make(comm, stream);
+
+    return barrier(comm, &meet);
+}
+
 weft_status wf_collective_run(struct wf_comm *comm, const struct wf_op *op)
+{
+    weft_status status;
+
+    if (!wf_library_takes(comm, op)) return wf_collective_run_alone(comm, op);
+    WF_TRY(wf_turn_begin(comm, op->stream));
+    status = wf_library_run(comm, op);
+    wf_turn_end(comm, op->stream);
+    return status == WEFT_OK ? status : wf_comm_stick(comm, status, NULL);
+}
+
+weft_status wf_collective_run_alone(struct wf_comm *comm, const struct wf_op *op)
 {
     struct job job = {.meet = wf_meet_make(comm, op->stream)};
     weft_status status;

@@ -165,6 +165,8 @@ static weft_status make_control(struct wf_comm *comm, struct wf_entry *mine)
     mine->pe = wf_job.pe;
     mine->job = wf_job.number;
     mine->control = (uint64_t)((char *)control - wf_job.arena);
+    if (comm->rank == 0 && mine->library != 0 && wf_shmem.nvshmemx_team_get_uniqueid != NULL)
+        wf_shmem.nvshmemx_team_get_uniqueid(&mine->team_id);
     return WEFT_OK;
 }
 
@@ -191,6 +193,19 @@ static weft_status finish(struct wf_comm *comm, const struct wf_entry *all)
     return wf_gpu_check(wf_gpu.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event");
 }
 
+/* Making a team is collective and without a time limit, so all ranks are asked first whether they
+ * come; that also ends what a rank did for an earlier team.  Within a scope. */
+static weft_status join_team(struct wf_comm *comm, const weft_exchange *exchange,
+                             weft_status status, struct wf_entry *mine, struct wf_entry *all)
+{
+    if (!wf_team_is_wanted(comm, all)) return status;
+    WF_TRY(gather(comm, exchange, status, mine, all));
+    mine->team = wf_team_make(comm, all);
+    WF_TRY(gather(comm, exchange, WEFT_OK, mine, all));
+    wf_team_settle(comm, mine, all);
+    return WEFT_OK;
+}
+
 static weft_status join(struct wf_comm *comm, const weft_blob *addresses,
                         const weft_exchange *exchange, struct wf_entry *all)
 {
@@ -205,7 +220,7 @@ static weft_status join(struct wf_comm *comm, const weft_blob *addresses,
     if (status == WEFT_OK) status = make_control(comm, &mine);
     WF_TRY(gather(comm, exchange, status, &mine, all));
     WF_TRY(wf_enter(comm->device, &scope));
-    status = finish(comm, all);
+    status = join_team(comm, exchange, finish(comm, all), &mine, all);
     wf_leave(&scope);
     return status;
 }

@@ -31,7 +31,7 @@ weft_status wf_pe_open(const weft_device_options *options, void **out)
 
 void wf_pe_close(void *opened)
 {
-    if (opened == NULL) return;
+    if (opened == NULL || wf_job.is_lost) return; /* ending it would wait for the device */
     wf_onesided_close(opened);
     wf_gpu_close(opened);
 }
@@ -62,6 +62,7 @@ weft_status wf_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **p
 weft_status wf_pe_free(void *opened, void *pointer)
 {
     if (wf_arena_give(pointer)) return WEFT_OK;
+    if (wf_job.is_lost) return WEFT_OK; /* the driver would wait for the device, so it stays */
     return wf_gpu_free(opened, pointer);
 }
 
@@ -75,4 +76,46 @@ weft_status wf_pe_query_pointer(void *opened, const void *pointer, weft_pointer_
         return wf_gpu_query_pointer(opened, pointer, out);
     wf_answer(out, &info, sizeof info);
     return WEFT_OK;
+}
+
+/* ---- streams on which a collective of NVSHMEM's may wait for ever ---- */
+
+weft_status wf_pe_stream_query(void *opened, void *stream)
+{
+    weft_status status = wf_gpu_stream_query(opened, stream), hangs;
+    struct wf_scope scope;
+
+    if (status != WEFT_IN_PROGRESS || wf_job.slot_bytes == 0) return status;
+    WF_TRY(wf_enter(opened, &scope));
+    hangs = wf_team_hangs(wf_native(stream));
+    wf_leave(&scope);
+    return hangs != WEFT_OK ? hangs : status;
+}
+
+/* In short waits, so that what hangs is noticed in between. */
+weft_status wf_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
+{
+    const int64_t step_ns = INT64_C(50000000);
+    int64_t left_ns = timeout_ns;
+    weft_status status;
+
+    if (wf_job.slot_bytes == 0) return wf_gpu_stream_wait(opened, stream, timeout_ns);
+    do {
+        int64_t part_ns = timeout_ns >= 0 && left_ns < step_ns ? left_ns : step_ns;
+        status = wf_gpu_stream_wait(opened, stream, part_ns);
+        left_ns -= part_ns;
+        if (status != WEFT_ERR_TIMEOUT) return status;
+        status = wf_pe_stream_query(opened, stream);
+    } while (status == WEFT_IN_PROGRESS && (timeout_ns < 0 || left_ns > 0));
+    if (status != WEFT_IN_PROGRESS) return status;
+    return wf_fail(WEFT_ERR_TIMEOUT, "work on a stream was not done within %.3f s",
+                   (double)timeout_ns / 1e9);
+}
+
+void wf_pe_stream_destroy(void *opened, void *stream)
+{
+    if (stream != NULL && wf_pe_stream_wait(opened, stream, -1) != WEFT_OK)
+        wf_log(2, "a stream is left behind: %s", wf_last_text());
+    else
+        wf_gpu_stream_destroy(opened, stream);
 }

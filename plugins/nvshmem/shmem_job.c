@@ -69,7 +69,9 @@ static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo", 0);
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY", "AF_INET", 0);
     }
-    setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* none of its collectives are used */
+    setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* under several ranks on a device it would refuse */
+    setenv("NVSHMEM_DISABLE_NVLS", "1",
+           0); /* takes many teams for each, and exits when out of them */
     snprintf(text, sizeof text, "%llu", most);
     setenv("NVSHMEM_SYMMETRIC_SIZE", text, 0);
 }
@@ -83,6 +85,7 @@ weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine)
     if (wf_job.is_begun)
         *mine = (struct wf_entry){.pe = wf_job.pe, .job = wf_job.number, .heap = wf_job.bytes};
     pthread_mutex_unlock(&lock);
+    WF_TRY(wf_team_wish(&mine->library));
     if (mine->pe >= 0) return WEFT_OK;
     WF_TRY(wish(comm, &mine->heap));
     set_defaults(comm, mine->heap);
@@ -133,7 +136,7 @@ static weft_status take_arena(struct wf_comm *comm, uint64_t bytes)
     if (wf_job.arenas == NULL) return WEFT_ERR_NO_MEMORY;
     for (int32_t p = 0; p < wf_job.pes; p++)
         wf_job.arenas[p] = p == wf_job.pe ? wf_job.arena : wf_shmem.nvshmem_ptr(wf_job.arena, p);
-    return wf_heap_open(&wf_job.heap, bytes);
+    return wf_heap_open(&wf_job.heap, bytes - WF_TEAM_SLOTS * wf_job.slot_bytes);
 }
 
 /* Within a scope.  A context that the device's close does not end keeps the arena alive. */
@@ -159,6 +162,7 @@ static weft_status begin(struct wf_comm *comm, const struct wf_entry *all, uint6
     wf_job.pe = wf_shmem.nvshmem_my_pe();
     wf_job.pes = wf_shmem.nvshmem_n_pes();
     wf_job.number = all[0].job;
+    wf_job.slot_bytes = wf_team_slot(bytes, all, comm->size);
     WF_TRY(check_mode(comm));
     return take_arena(comm, bytes);
 }

@@ -120,18 +120,26 @@ void wf_report_give(struct wf_comm *comm)
 
 /* ---- the end ---- */
 
-/* Kernels see the abort flag, so this does not last. */
-static void await_last(struct wf_comm *comm)
+/* Kernels see the abort flag, so this does not last; but those of NVSHMEM do not.  False: they wait
+ * for ever. */
+static bool await_last(struct wf_comm *comm)
 {
     uint64_t began = wf_now_ns();
     struct wf_scope scope;
+    gpu_result result;
 
-    if (comm->last == NULL || wf_enter(comm->device, &scope) != WEFT_OK) return;
-    while (wf_gpu.event_query(comm->last) == GPU_NOT_READY)
+    if (comm->last == NULL || wf_enter(comm->device, &scope) != WEFT_OK) return true;
+    while ((result = wf_gpu.event_query(comm->last)) == GPU_NOT_READY) {
+        if (comm->team != 0 && wf_now_ns() - began > WF_LIBRARY_PATIENCE_NS) break;
         wf_pause(began);
-    wf_gpu.event_destroy(comm->last);
-    if (comm->side != NULL) wf_gpu.stream_destroy(comm->side);
+    }
+    if (result != GPU_NOT_READY) {
+        wf_team_forget(comm);
+        wf_gpu.event_destroy(comm->last);
+        if (comm->side != NULL) wf_gpu.stream_destroy(comm->side);
+    }
     wf_leave(&scope);
+    return result != GPU_NOT_READY;
 }
 
 static void free_memory(struct wf_comm *comm, void *memory)
@@ -149,9 +157,17 @@ void wf_comm_destroy(void *made)
     wf_comm_look(comm);
     cleanly = atomic_load(&comm->error) == WEFT_OK;
     set_abort(comm);
-    await_last(comm);
+    if (!await_last(comm)) {
+        wf_job.is_lost = true;
+        wf_log(1,
+               "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
+               "does not come, and cannot be ended",
+               comm->name);
+        return;
+    }
     wf_windows_drop(comm, cleanly);
     if (cleanly) {
+        wf_team_release(comm);
         free_memory(comm, comm->control);
         free_memory(comm, comm->send_stage.memory);
         free_memory(comm, comm->recv_stage.memory);

@@ -53,6 +53,7 @@ static weft_status open_library(void)
     if (missing != NULL)
         return wf_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s; NVSHMEM 3 is needed",
                        wf_shmem_library.path, missing);
+    wf_library_find();
     return find_bootstrap();
 }
 

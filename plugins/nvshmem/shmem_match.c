@@ -27,7 +27,7 @@ static weft_status gather(struct wf_comm *comm, const void *mine, void *all, uin
 
     WF_TRY(wf_turn_begin(comm, stream));
     WF_TRY(wf_gpu_check(wf_vendor_copy(own, mine, bytes, stream), "telling all ranks something"));
-    WF_TRY(wf_collective_run(comm, &op));
+    WF_TRY(wf_collective_run_alone(comm, &op));
     WF_TRY(wf_turn_await(comm, stream));
     WF_TRY(wf_gpu_check(wf_vendor_copy(all, memory, bytes * (uint64_t)comm->size, stream),
                         "hearing what all ranks say"));

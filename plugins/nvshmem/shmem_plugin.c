@@ -11,6 +11,9 @@ const weft_device_table wf_device_table = {
     .allocate = wf_pe_allocate,
     .free = wf_pe_free,
     .query_pointer = wf_pe_query_pointer,
+    .stream_destroy = wf_pe_stream_destroy,
+    .stream_query = wf_pe_stream_query,
+    .stream_wait = wf_pe_stream_wait,
 #include "gpu_device.def"
 };
 

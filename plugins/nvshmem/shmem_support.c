@@ -1,7 +1,7 @@
 /* shmem_support.c - what is supported, and what it costs. */
 #include "shmem.h"
 
-/* Every collective is one of the plugin's own kernels; NVSHMEM's are not used. */
+/* Every collective is one of the plugin's own kernels, or of NVSHMEM's if the user wants these. */
 weft_status wf_comm_support(void *device, const weft_support_query *given, uint32_t *level)
 {
     weft_support_query query;

@@ -20,6 +20,7 @@
 #define VENDOR_SHMEM_LIBRARY   "libnvshmem_host.so.3"
 #define VENDOR_SHMEM_WHEEL     "nvidia/nvshmem/lib" /* within a Python site-packages folder */
 #define VENDOR_BOOTSTRAP       "nvshmem_bootstrap_uid.so.3"
+#define VENDOR_COLLECTIVES     "WEFT_NVSHMEM_COLLECTIVES"
 #define VENDOR_HEAP_KNOB       "WEFT_NVSHMEM_HEAP"
 
 #endif

@@ -17,6 +17,9 @@ const weft_device_table wf_device_table = {
     .allocate = wf_gpu_allocate,
     .free = wf_gpu_free,
     .query_pointer = wf_gpu_query_pointer,
+    .stream_destroy = wf_gpu_stream_destroy,
+    .stream_query = wf_gpu_stream_query,
+    .stream_wait = wf_gpu_stream_wait,
 #include "gpu_device.def"
 };
 

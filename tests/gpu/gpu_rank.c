@@ -312,6 +312,23 @@ static int too_late(void)
     return 0;
 }
 
+/* For work that cannot be ended, so that nothing can follow it on the stream. */
+static int left_behind(void)
+{
+    weft_status status;
+
+    must(reduce(world), "while all are there");
+    if (rank == 0) {
+        pause_ms(4500);
+        return 0;
+    }
+    must(put_reduce(), "what rank 0 does not join");
+    status = weft_stream_wait(context, stream, LIMIT_NS);
+    return tell(status == WEFT_ERR_TIMEOUT && weft_stream_test(context, stream) == status &&
+                    weft_comm_async_error(world) == status,
+                status);
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -328,7 +345,8 @@ static const struct {
                  {"aborted_barrier", aborted_barrier},
                  {"aborted_on_default", aborted_on_default},
                  {"deserted", deserted},
-                 {"too_late", too_late}};
+                 {"too_late", too_late},
+                 {"left_behind", left_behind}};
 
 static int run(const char *name)
 {

@@ -4,27 +4,18 @@
  * The environment can make it fail: STANDIN_LIMITED=1 (several processes on a device without MPS),
  * STANDIN_BEGIN=CODE (beginning fails), STANDIN_HEAP=BYTES (all the symmetric memory there is),
  * STANDIN_FAR=1 (no process reaches another's memory). */
+#include "nvshmem.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-/* clang-format off */
-#define API(type, name, ...)                                                                       \
-    __attribute__((visibility("default"))) type name(__VA_ARGS__);                                 \
-    __attribute__((visibility("default"))) type name(__VA_ARGS__)
-/* clang-format on */
-
-enum { MOST_PES = 64, NOT_BEGUN = 0, BEGUN = 2, LIMITED = 3 };
 
 struct id {
     int version;
@@ -41,21 +32,10 @@ struct attributes {
 };
 _Static_assert(sizeof(struct attributes) == 144, "as the library has it");
 
-/* Shared by all processes of a job. */
-struct board {
-    _Atomic uint32_t arrived, rounds;
-    _Atomic uint64_t sizes[MOST_PES];
-};
+struct standin_job standin_job;
+#define job standin_job
 
-static struct {
-    int state, pe, pes, pieces;
-    char name[124];
-    struct board *board;
-    char *heap[MOST_PES]; /* the one piece that weft takes */
-    size_t bytes;
-} job;
-
-static long setting(const char *name, long otherwise)
+long standin_setting(const char *name, long otherwise)
 {
     const char *text = getenv(name);
 
@@ -83,16 +63,21 @@ static void *map_file(const char *name, size_t bytes)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
+void standin_meet(struct standin_meeting *meeting, int count)
+{
+    uint32_t round = atomic_load(&meeting->rounds);
+
+    if (atomic_fetch_add(&meeting->arrived, 1) + 1 == (uint32_t)count) {
+        atomic_store(&meeting->arrived, 0);
+        atomic_fetch_add(&meeting->rounds, 1);
+    }
+    while (atomic_load(&meeting->rounds) == round)
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
 static void meet(void)
 {
-    uint32_t round = atomic_load(&job.board->rounds);
-
-    if (atomic_fetch_add(&job.board->arrived, 1) + 1 == (uint32_t)job.pes) {
-        atomic_store(&job.board->arrived, 0);
-        atomic_fetch_add(&job.board->rounds, 1);
-    }
-    while (atomic_load(&job.board->rounds) == round)
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    standin_meet(&job.board->all, job.pes);
 }
 
 /* ---- beginning ---- */
@@ -120,16 +105,17 @@ API(int, nvshmemx_set_attr_uniqueid_args, int rank, int ranks, struct id *id,
 
 API(int, nvshmemx_hostlib_init_attr, unsigned flags, struct attributes *attributes)
 {
-    if (setting("STANDIN_BEGIN", 0) != 0) return (int)setting("STANDIN_BEGIN", 0);
+    if (standin_setting("STANDIN_BEGIN", 0) != 0) return (int)standin_setting("STANDIN_BEGIN", 0);
     if (flags != 8 || job.state != NOT_BEGUN || attributes->ranks > MOST_PES) return 7;
     snprintf(job.name, sizeof job.name, "%s", attributes->id->name);
     job.pe = attributes->rank;
     job.pes = attributes->ranks;
     job.board = map_file(job.name, sizeof *job.board);
     if (job.board == NULL) return 2;
+    atomic_store(&job.board->free_teams[job.pe], ~UINT32_C(0) << FIRST_FREE_TEAM);
     meet();
     if (job.pe == 0) shm_unlink(job.name);
-    job.state = setting("STANDIN_LIMITED", 0) != 0 && job.pes > 1 ? LIMITED : BEGUN;
+    job.state = standin_setting("STANDIN_LIMITED", 0) != 0 && job.pes > 1 ? LIMITED : BEGUN;
     return 0;
 }
 
@@ -177,7 +163,7 @@ API(void *, nvshmem_malloc, size_t bytes)
     char name[160];
 
     if (job.state == NOT_BEGUN || job.pieces > 0 || !sizes_agree(bytes) ||
-        bytes > (size_t)setting("STANDIN_HEAP", 1L << 30))
+        bytes > (size_t)standin_setting("STANDIN_HEAP", 1L << 30))
         return NULL;
     piece_name(job.pe, name, sizeof name);
     job.heap[job.pe] = map_file(name, bytes);
@@ -201,6 +187,6 @@ API(void *, nvshmem_ptr, const void *address, int pe)
     const char *at = address, *own = job.heap[job.pe];
 
     if (pe < 0 || pe >= job.pes || own == NULL || at < own || at >= own + job.bytes) return NULL;
-    if (pe != job.pe && setting("STANDIN_FAR", 0) != 0) return NULL;
+    if (pe != job.pe && standin_setting("STANDIN_FAR", 0) != 0) return NULL;
     return job.heap[pe] + (at - own);
 }

@@ -63,6 +63,10 @@ for what in reduce receive barrier on_default; do
 done
 ranks 2 1 "ERR_PEER.*rank 0 is gone" deserted
 ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" too_late WEFT_TIMEOUT=1
+# With NVSHMEM's own collectives what is on the stream behind cannot be ended, but nobody waits for it.
+ranks 4 4 "OK" split WEFT_NVSHMEM_COLLECTIVES=nvshmem
+ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" left_behind WEFT_TIMEOUT=1 WEFT_NVSHMEM_COLLECTIVES=nvshmem
+cannot_begin 2 "WEFT_NVSHMEM_COLLECTIVES=nccl: wanted is weft or nvshmem" WEFT_NVSHMEM_COLLECTIVES=nccl
 # An arena that is full: memory is the driver's then, and what peers read of it is copied.
 expect 0 "every element" "$weft" redistribute -n 2 --mesh 2 --shape 300x300 --from "S(0)" --to "S(1)"
 expect 0 "every element" env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 500x500 --from "S(0)" --to "S(1)"

@@ -1,0 +1,186 @@
+/* shmem_team.c - teams of NVSHMEM, which its own collectives need.
+ *
+ * nvshmem_team_split_strided wants every member of the parent, so it makes the teams of all ranks
+ * in their order; nvshmemx_team_init wants the members alone, and makes the others.  What neither
+ * can express has no team, and its collectives are this plugin's kernels.  Both wait for the device
+ * and have no time limit. */
+#include "shmem.h"
+
+#include <string.h>
+
+enum {
+    MOST_TEAMS = 24,      /* NVSHMEM has 32, and uses some itself */
+    MOST_SLOT = 64 << 20, /* bytes */
+    LEAST_SLOT = 4096,    /* below, operations would go in too many rounds */
+    ARENA_SHARE = 4       /* one in so many bytes of the arena is the teams' */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* NVSHMEM makes one team at a time */
+static atomic_int made;
+static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wf_comm *watched; /* communicators with teams */
+
+weft_status wf_team_wish(uint64_t *found)
+{
+    const char *asked = wf_host->knob(VENDOR_COLLECTIVES);
+
+    *found = 0;
+    if (asked == NULL || strcmp(asked, "weft") == 0) return WEFT_OK;
+    if (strcmp(asked, "nvshmem") != 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s=%s: wanted is weft or nvshmem", VENDOR_COLLECTIVES,
+                       asked);
+    if (!wf_job.is_lost && atomic_load(&made) < MOST_TEAMS) *found = wf_library_found();
+    return WEFT_OK;
+}
+
+static bool is_common(const struct wf_entry *all, int32_t size)
+{
+    for (int32_t r = 0; r < size; r++)
+        if (all[r].library == 0 || all[r].library != all[0].library) return false;
+    return true;
+}
+
+uint64_t wf_team_slot(uint64_t bytes, const struct wf_entry *all, int32_t size)
+{
+    uint64_t slot = bytes / ARENA_SHARE / WF_TEAM_SLOTS / LEAST_SLOT * LEAST_SLOT;
+
+    if (size == 1 || !is_common(all, size)) return 0;
+    return slot < MOST_SLOT ? slot : MOST_SLOT;
+}
+
+/* ---- which lists of ranks there can be teams of ---- */
+
+static bool is_everybody(const struct wf_comm *comm, const struct wf_entry *all)
+{
+    for (int32_t r = 0; r < comm->size; r++)
+        if (all[r].pe != r) return false;
+    return comm->size == wf_job.pes;
+}
+
+static bool has_steps(const struct wf_comm *comm, const struct wf_entry *all)
+{
+    int32_t step = all[1].pe - all[0].pe;
+
+    for (int32_t r = 2; r < comm->size; r++)
+        if (all[r].pe - all[r - 1].pe != step) return false;
+    return step > 0;
+}
+
+/* NVSHMEM 3.4 does not note the first member of a team that nvshmemx_team_init made, which it then
+ * misses when the others follow in equal steps, unless there are as many as a power of two. */
+static bool can_be_listed(const struct wf_comm *comm, const struct wf_entry *all)
+{
+    bool is_power = (comm->size & (comm->size - 1)) == 0 && comm->size <= 32;
+
+    return is_power || !has_steps(comm, all);
+}
+
+bool wf_team_is_wanted(const struct wf_comm *comm, const struct wf_entry *all)
+{
+    if (comm->size == 1 || wf_job.slot_bytes == 0 || !is_common(all, comm->size)) return false;
+    if (is_everybody(comm, all)) return wf_shmem.nvshmem_team_split_strided != NULL;
+    return wf_shmem.nvshmemx_team_init != NULL && wf_shmem.nvshmemx_team_get_uniqueid != NULL &&
+           can_be_listed(comm, all);
+}
+
+/* ---- making ---- */
+
+int32_t wf_team_make(const struct wf_comm *comm, const struct wf_entry *all)
+{
+    struct shmem_team_options options = {
+        .version = SHMEM_TEAM_OPTIONS_VERSION, .contexts = -1, .id = all[0].team_id};
+    int team = -1, code;
+
+    pthread_mutex_lock(&lock);
+    if (is_everybody(comm, all))
+        code =
+            wf_shmem.nvshmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, comm->size, NULL, 0, &team);
+    else
+        code =
+            wf_shmem.nvshmemx_team_init(&team, &options, SHMEM_TEAM_HAS_ID, comm->size, comm->rank);
+    pthread_mutex_unlock(&lock);
+    if (code != 0 || team <= SHMEM_TEAM_WORLD) return 0;
+    atomic_fetch_add(&made, 1);
+    return team;
+}
+
+static void destroy(int32_t team)
+{
+    if (wf_shmem.nvshmem_team_destroy == NULL) return;
+    pthread_mutex_lock(&lock);
+    wf_shmem.nvshmem_team_destroy(team);
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_sub(&made, 1);
+}
+
+static void watch(struct wf_comm *comm)
+{
+    pthread_mutex_lock(&watched_lock);
+    comm->next_team = watched;
+    watched = comm;
+    pthread_mutex_unlock(&watched_lock);
+}
+
+void wf_team_settle(struct wf_comm *comm, const struct wf_entry *mine, const struct wf_entry *all)
+{
+    bool usable = mine->team > 0 && mine->team < WF_TEAM_SLOTS;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (all[r].team != mine->team) usable = false;
+    if (usable) {
+        comm->team = mine->team;
+        watch(comm);
+        wf_log(4, "the communicator %s is NVSHMEM's team %d", comm->name, comm->team);
+        return;
+    }
+    wf_log(2, "NVSHMEM made no team for the communicator %s, so its collectives are not used there",
+           comm->name);
+    if (mine->team > 0) destroy(mine->team);
+}
+
+void wf_team_release(struct wf_comm *comm)
+{
+    struct wf_scope scope;
+
+    if (comm->team == 0 || wf_enter(comm->device, &scope) != WEFT_OK) return;
+    destroy(comm->team);
+    comm->team = 0;
+    wf_leave(&scope);
+}
+
+/* ---- collectives that never end ---- */
+
+void wf_team_forget(struct wf_comm *comm)
+{
+    pthread_mutex_lock(&watched_lock);
+    for (struct wf_comm **at = &watched; *at != NULL; at = &(*at)->next_team)
+        if (*at == comm) {
+            *at = comm->next_team;
+            break;
+        }
+    pthread_mutex_unlock(&watched_lock);
+}
+
+/* NVSHMEM's kernels follow one of this plugin's, which gives up when a rank does not come; they get
+ * a while to end by themselves. */
+static bool hangs(struct wf_comm *comm, gpu_stream stream)
+{
+    wf_comm_look(comm);
+    if (atomic_load(&comm->error) == WEFT_OK) return false;
+    if (comm->failed_ns == 0) comm->failed_ns = wf_now_ns();
+    return comm->has_last && comm->last_stream == stream &&
+           wf_now_ns() - comm->failed_ns > WF_LIBRARY_PATIENCE_NS &&
+           wf_gpu.event_query(comm->last) == GPU_NOT_READY;
+}
+
+weft_status wf_team_hangs(gpu_stream stream)
+{
+    weft_status status = WEFT_OK;
+
+    pthread_mutex_lock(&watched_lock);
+    for (struct wf_comm *comm = watched; comm != NULL && status == WEFT_OK; comm = comm->next_team)
+        if (hangs(comm, stream)) status = wf_comm_stuck(comm);
+    pthread_mutex_unlock(&watched_lock);
+    if (status != WEFT_OK) wf_job.is_lost = true;
+    return status;
+}

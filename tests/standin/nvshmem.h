@@ -1,0 +1,45 @@
+/* nvshmem.h - between the parts of the stand-in for libnvshmem_host. */
+#ifndef WEFT_STANDIN_NVSHMEM_H
+#define WEFT_STANDIN_NVSHMEM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* clang-format off */
+#define API(type, name, ...)                                                                       \
+    __attribute__((visibility("default"))) type name(__VA_ARGS__);                                 \
+    __attribute__((visibility("default"))) type name(__VA_ARGS__)
+/* clang-format on */
+
+enum { MOST_PES = 64, MOST_TEAMS = 32, FIRST_FREE_TEAM = 6, NOT_BEGUN = 0, BEGUN = 2, LIMITED = 3 };
+
+struct standin_meeting {
+    _Atomic uint32_t arrived, rounds;
+};
+
+/* Shared by all processes of a job. */
+struct standin_board {
+    struct standin_meeting all;
+    _Atomic uint64_t sizes[MOST_PES];
+    struct standin_meeting teams[MOST_TEAMS][MOST_PES]; /* by number and first member */
+    _Atomic uint64_t team_ids[MOST_PES];                /* of the team that a process is making */
+    _Atomic int places[MOST_PES];
+    _Atomic uint32_t free_teams[MOST_PES]; /* a bit for each number */
+};
+
+struct standin_job {
+    int state, pe, pes, pieces;
+    char name[124];
+    struct standin_board *board;
+    char *heap[MOST_PES]; /* the one piece that weft takes */
+    size_t bytes;
+};
+
+__attribute__((visibility("hidden"))) extern struct standin_job standin_job;
+__attribute__((visibility("hidden"))) long standin_setting(const char *name, long otherwise);
+/* Until COUNT processes have come. */
+__attribute__((visibility("hidden"))) void standin_meet(struct standin_meeting *meeting, int count);
+
+#endif
