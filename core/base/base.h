@@ -12,7 +12,9 @@
 
 #define WF_NODISCARD               __attribute__((warn_unused_result))
 #define WF_PRINTF(position, first) __attribute__((format(printf, position, first)))
-#define WF_COUNT(array)            (sizeof(array) / sizeof((array)[0]))
+/* On the way of every operation: such functions lie together, for calls that find cold caches. */
+#define WF_HOT          __attribute__((hot))
+#define WF_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Does a size-first TABLE, which may be shorter than ours, reach as far as FIELD? */
 #define WF_HAS(table, field)                                                                       \

@@ -39,7 +39,7 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
     return WEFT_OK;
 }
 
-weft_status weft_collective(weft_comm *comm, const weft_collective_args *args)
+WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *args)
 {
     if (args == NULL) return wf_fail_null("weft_collective", "args");
     if (args->struct_size < sizeof *args)

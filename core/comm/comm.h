@@ -135,11 +135,11 @@ struct weft_comm {
     weft_status group_status;            /* first error inside the group */
     uint64_t most[WEFT_DTYPE_COUNT];     /* elements per rank that fit 2^63 - 1 bytes in all */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; premul_sum, which needs more, has none */
+    weft_context *context;
     struct wf_ring ring;
     struct wf_posts_list posts;
     struct wf_posts_list aside; /* of one-sided operations; under the context's lock */
 
-    weft_context *context;
     weft_comm *next;                /* in context->comms */
     weft_comm *groups, *next_group; /* made of it by wf_comm_group, and kept with it */
     weft_comm *twin;   /* the same ranks on the plugin for symmetric memory, if that is a second */

@@ -29,10 +29,10 @@ struct wf_posts {
 };
 
 struct wf_posts_list {
+    struct wf_posts *recent; /* of the last post; NULL: none yet */
+    uint32_t count;
     struct wf_posts kept[WF_POST_STREAMS];
     struct wf_posts crowd; /* those for whose streams there was no room */
-    uint32_t count;
-    struct wf_posts *recent; /* of the last post; NULL: none yet */
 };
 
 /* What a wait covers: all that was put on STREAM before UNTIL.  UNTIL 0 is nothing. */

@@ -17,8 +17,8 @@ static weft_status run_pull(const struct wf_action *action, const void *in, void
     return wf_comm_pull(action->comm, &args, action->elements);
 }
 
-static weft_status run_collective(const struct wf_action *action, const void *in, void *out,
-                                  weft_stream *stream)
+static WF_HOT weft_status run_collective(const struct wf_action *action, const void *in, void *out,
+                                         weft_stream *stream)
 {
     weft_collective_args args = action->collective;
 
@@ -28,8 +28,8 @@ static weft_status run_collective(const struct wf_action *action, const void *in
     return weft_collective(action->comm, &args);
 }
 
-static weft_status run_action(const struct weft_bound *bound, const struct wf_action *action,
-                              const void *in, void *out, weft_stream *stream)
+static WF_HOT weft_status run_action(const struct weft_bound *bound, const struct wf_action *action,
+                                     const void *in, void *out, weft_stream *stream)
 {
     if (action->filled && action->elements > 0)
         WF_TRY(bound->kernel->fill(bound->device, action->dtype, action->elements, action->identity,
@@ -65,8 +65,8 @@ static weft_status refuse(const weft_bound *bound, const void *source, const voi
                    "bound with in_place");
 }
 
-weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
-                              weft_stream *stream, weft_work **work)
+WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
+                                     weft_stream *stream, weft_work **work)
 {
     void *places[] = {(void *)(uintptr_t)source, target, NULL, NULL};
 
