@@ -24,7 +24,7 @@ const char *wf_vendor_error_text(gpu_result result)
 
 /* Streams of a process share queues, and what waits for another rank at the head of one keeps all
  * behind it waiting, of other communicators too.  Eight is the driver's own number, but under MPS
- * it is two; MPS has about a hundred for all processes on a device. */
+ * it is two. */
 void wf_vendor_prepare(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 0);

@@ -50,8 +50,8 @@ struct wf_way {
 };
 
 struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uint32_t dtype,
-                          uint32_t reduction);
-struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op);
+                          uint32_t reduction) WF_HOT;
+struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op) WF_HOT;
 
 /* ---- ccl_comm.c: making and ending communicators ---- */
 
@@ -73,47 +73,46 @@ struct wf_window_calls {
 };
 
 struct wf_comm {
+    /* What every call touches. */
     struct wf_gpu_device *device;
+    ccl_comm control, work;
     int32_t rank, size;
     uint32_t flags;
-    int64_t timeout_ns;
-    int32_t *world_ranks;
-    uint64_t *host_ids;
-    char name[96];
-    struct wf_facts facts;
-    struct wf_means means;
-    ccl_comm control, work;
-    bool is_wrapped;           /* WORK is the caller's */
-    bool is_lost;              /* a call on WORK never came back: it cannot be freed */
-    atomic_bool is_handed_out; /* others may call WORK too, unseen */
     atomic_bool is_ready;
-    void *token;                   /* a little device memory, for barriers */
-    void *talk_device, *talk_host; /* of ccl_talk.c */
+    bool is_wrapped;                                    /* WORK is the caller's */
+    _Atomic weft_status error;                          /* what it is stuck with */
+    const struct wf_window_calls *_Atomic window_calls; /* NULL: there have been none */
+    struct wf_means means;
+    struct wf_group group;
+    int64_t timeout_ns;
 
-    pthread_mutex_t gate; /* held while inside the library, where `work` is `control` */
-    pthread_mutex_t lock; /* of what follows */
+    /* So is this, of the watch.  MARKS stand for work on streams: the fixed one until it is done,
+     * the other for all that came after. */
+    _Atomic uint64_t ticket; /* odd while a thread is inside the library */
+    pthread_mutex_t lock;    /* of what follows */
+    gpu_event marks[2];
+    int fixed;
+    bool fixed_waits, other_waits;
+    bool is_captured;     /* in a graph, whose replays leave no marks */
+    uint64_t fixed_since; /* as the watch saw it first; 0: not yet */
     bool is_reaping;
     bool is_quiet; /* aborted with nothing under way, so that it can end as if it were not */
     atomic_bool is_reaped;
     pthread_t reaper;
+    struct wf_window *windows;
     char error_text[768];
-    _Atomic weft_status error; /* what it is stuck with */
 
-    /* Of the watch.  MARKS stand for work on streams: the fixed one until it is done, the other for
-     * all that came after. */
-    _Atomic uint64_t ticket;          /* odd while a thread is inside the library */
+    pthread_mutex_t gate;             /* held while inside the library, where `work` is `control` */
     uint64_t seen_ticket, seen_since; /* by the watch alone */
     struct wf_comm *next;
-    gpu_event marks[2];
-    int fixed;
-    bool fixed_waits, other_waits;
-    bool is_captured; /* in a graph, whose replays leave no marks */
-    uint64_t fixed_since;
-
-    struct wf_window *windows;                          /* under the lock */
-    const struct wf_window_calls *_Atomic window_calls; /* NULL: there have been none */
-
-    struct wf_group group;
+    bool is_lost;              /* a call on WORK never came back: it cannot be freed */
+    atomic_bool is_handed_out; /* others may call WORK too, unseen */
+    int32_t *world_ranks;
+    uint64_t *host_ids;
+    char name[96];
+    struct wf_facts facts;
+    void *token;                   /* a little device memory, for barriers */
+    void *talk_device, *talk_host; /* of ccl_talk.c */
 };
 
 /* The parts of making that splitting shares.  _NEW has its memory but no communicator; _JOIN makes
@@ -138,7 +137,7 @@ weft_status wf_comm_split(void *parent, const weft_comm_options *options, void *
 /* Wait until NATIVE, after a call that gave RESULT, has done what it was asked, at most LIMIT; a
  * failure stays.  WHAT names the call. */
 weft_status wf_settle(struct wf_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,
-                      const char *what);
+                      const char *what) WF_HOT;
 /* End what runs on a communicator that is stuck already. */
 void wf_comm_kill(struct wf_comm *comm);
 
@@ -152,10 +151,10 @@ void wf_comm_kill(struct wf_comm *comm);
 weft_status wf_watch(struct wf_comm *comm);
 void wf_unwatch(struct wf_comm *comm);
 /* Around calls into the library that may wait for other ranks.  Refused when stuck. */
-weft_status wf_inside(struct wf_comm *comm);
-void wf_outside(struct wf_comm *comm);
+weft_status wf_inside(struct wf_comm *comm) WF_HOT;
+void wf_outside(struct wf_comm *comm) WF_HOT;
 /* Work was put on STREAM that other ranks may keep from ending.  Within a scope. */
-void wf_mark(struct wf_comm *comm, gpu_stream stream);
+void wf_mark(struct wf_comm *comm, gpu_stream stream) WF_HOT;
 /* Is nothing under way, neither in a call nor on a stream? */
 bool wf_is_idle(struct wf_comm *comm);
 
@@ -184,7 +183,7 @@ struct wf_task {
 
 /* Put the library calls (and kernels) of stage 0 or 1 on the stream, inside a group of the
  * library where there is more than one call. */
-ccl_result wf_issue_native(struct wf_comm *comm, struct wf_task *task);
+ccl_result wf_issue_native(struct wf_comm *comm, struct wf_task *task) WF_HOT;
 ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_task *task);
 weft_status wf_issue_messages(struct wf_comm *comm, struct wf_task *task, ccl_result *result);
 weft_status wf_issue_keys(struct wf_comm *comm, struct wf_task *task, int stage,

@@ -42,15 +42,14 @@ static void look_at_calls(struct wf_comm *comm)
     }
 }
 
-/* The other mark takes the place of a fixed one that is done.  The clock is read under the lock: a
- * mark set between an earlier reading and the lock would lie in the future, and so be late. */
+/* The other mark takes the place of a fixed one that is done. */
 static gpu_result look_at_marks(struct wf_comm *comm, bool *late)
 {
     gpu_result result = GPU_SUCCESS;
-    uint64_t now;
+    uint64_t now = wf_now_ns();
 
     pthread_mutex_lock(&comm->lock);
-    now = wf_now_ns();
+    if (comm->fixed_since == 0) comm->fixed_since = now;
     if (comm->fixed_waits) result = wf_gpu.event_query(comm->marks[comm->fixed]);
     if (comm->fixed_waits && result != GPU_NOT_READY) {
         comm->fixed_waits = comm->other_waits;
@@ -189,7 +188,7 @@ void wf_mark(struct wf_comm *comm, gpu_stream stream)
             comm->other_waits = true;
         } else {
             comm->fixed_waits = true;
-            comm->fixed_since = wf_now_ns();
+            comm->fixed_since = 0;
         }
     }
     pthread_mutex_unlock(&comm->lock);

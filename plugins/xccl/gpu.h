@@ -18,6 +18,9 @@
         weft_status wf_try_status = (expression);                                                  \
         if (wf_try_status != WEFT_OK) return wf_try_status;                                        \
     } while (0)
+/* On the way of every collective.  These functions lie together: a call after a pause finds nothing
+ * in the caches any more, and waits for each page of code that it comes to. */
+#define WF_HOT          __attribute__((hot))
 #define WF_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Numbers that CUDA and HIP share. */
@@ -73,15 +76,15 @@ const char *wf_last_text(void); /* of this thread's last failure */
 void wf_log(int32_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What RESULT of the device library means; WHAT names the call.  Describes it unless it is OK or
  * "not ready", which is WEFT_IN_PROGRESS. */
-weft_status wf_gpu_check(gpu_result result, const char *what);
-weft_status wf_gpu_status(gpu_result result);
+weft_status wf_gpu_check(gpu_result result, const char *what) WF_HOT;
+weft_status wf_gpu_status(gpu_result result) WF_HOT;
 
 /* Zeroed; NULL after wf_fail_memory. */
 void *wf_new(size_t bytes);
 void wf_delete(void *pointer);
 
 /* A size-first struct from the caller, as long as ours; what it lacks is zero. */
-void wf_read(void *ours, const void *theirs, size_t bytes);
+void wf_read(void *ours, const void *theirs, size_t bytes) WF_HOT;
 /* Our answer into a size-first struct of the caller, as far as it goes. */
 void wf_answer(void *theirs, const void *ours, size_t bytes);
 
@@ -137,8 +140,8 @@ struct wf_scope {
     int before_ordinal;
     bool changed;
 };
-weft_status wf_enter(const struct wf_gpu_device *device, struct wf_scope *scope);
-void wf_leave(const struct wf_scope *scope);
+weft_status wf_enter(const struct wf_gpu_device *device, struct wf_scope *scope) WF_HOT;
+void wf_leave(const struct wf_scope *scope) WF_HOT;
 
 weft_status wf_gpu_open(const weft_device_options *options, void **device);
 void wf_gpu_close(void *device);
@@ -157,8 +160,8 @@ void wf_vendor_version_text(char *out, size_t size); /* "CUDA driver 13.0" */
 /* Take the device's context into use, and learn its uuid and capability. */
 weft_status wf_vendor_open(struct wf_gpu_device *device);
 void wf_vendor_close(struct wf_gpu_device *device);
-gpu_result wf_vendor_enter(const struct wf_gpu_device *device, struct wf_scope *scope);
-void wf_vendor_leave(const struct wf_scope *scope);
+gpu_result wf_vendor_enter(const struct wf_gpu_device *device, struct wf_scope *scope) WF_HOT;
+void wf_vendor_leave(const struct wf_scope *scope) WF_HOT;
 gpu_result wf_vendor_bind(const struct wf_gpu_device *device);
 gpu_result wf_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *device);
 gpu_result wf_vendor_copy(void *target, const void *source, uint64_t bytes, gpu_stream stream);
@@ -182,10 +185,12 @@ weft_status wf_gpu_copy(void *device, void *target, const void *source, uint64_t
 weft_status wf_gpu_fill(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream);
 /* WEFT_ERR_INVALID unless kernels of the device may use POINTER; WHAT names it. */
 weft_status wf_gpu_usable(const void *pointer, const char *what);
+/* Was it found usable before, as far as remembered? */
+bool wf_gpu_is_known(const void *pointer) WF_HOT;
 /* Scratch in stream order, within a scope. */
 weft_status wf_gpu_borrow(struct wf_gpu_device *device, uint64_t bytes, gpu_stream stream,
                           void **pointer);
-void wf_gpu_give_back(struct wf_gpu_device *device, void *pointer, gpu_stream stream);
+void wf_gpu_give_back(struct wf_gpu_device *device, void *pointer, gpu_stream stream) WF_HOT;
 /* Host memory into device memory, and wait. */
 weft_status wf_gpu_upload(struct wf_gpu_device *device, void *target, const void *source,
                           uint64_t bytes);
@@ -221,7 +226,7 @@ weft_status wf_gpu_event_wait(void *device, void *event, int64_t timeout_ns);
 weft_status wf_gpu_event_elapsed(void *device, void *from, void *to, int64_t *nanoseconds);
 
 /* Is what is put on STREAM now recorded into a graph, not run? */
-bool wf_is_capturing(gpu_stream stream);
+bool wf_is_capturing(gpu_stream stream) WF_HOT;
 
 /* ---- gpu_wait.c ---- */
 
@@ -239,12 +244,12 @@ weft_status wf_gpu_await(const struct wf_gpu_device *device, gpu_result (*ask)(v
 
 enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE }; /* beside the collectives */
 
-size_t wf_dtype_bytes(uint32_t dtype); /* 0 if unknown */
+size_t wf_dtype_bytes(uint32_t dtype) WF_HOT; /* 0 if unknown */
 const char *wf_dtype_name(uint32_t dtype);
 const char *wf_reduction_name(uint32_t reduction);
-const char *wf_collective_name(uint32_t collective);
-bool wf_collective_reduces(uint32_t collective);
-bool wf_reduction_defined(uint32_t reduction, uint32_t dtype);
+const char *wf_collective_name(uint32_t collective) WF_HOT;
+bool wf_collective_reduces(uint32_t collective) WF_HOT;
+bool wf_reduction_defined(uint32_t reduction, uint32_t dtype) WF_HOT;
 
 /* ---- gpu_module.c: device code ---- */
 

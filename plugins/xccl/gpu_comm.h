@@ -38,11 +38,11 @@ weft_status wf_comm_support(void *device, const weft_support_query *query, uint3
 /* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
 weft_status wf_comm_stick(struct wf_comm *comm, weft_status status, const char *text);
 /* WEFT_OK, or the error the communicator is stuck with, described. */
-weft_status wf_comm_stuck(struct wf_comm *comm);
+weft_status wf_comm_stuck(struct wf_comm *comm) WF_HOT;
 /* Committed and not stuck? */
-weft_status wf_comm_usable(struct wf_comm *comm);
+weft_status wf_comm_usable(struct wf_comm *comm) WF_HOT;
 /* Of the plugin: has work on the device failed meanwhile?  Then the communicator sticks to it. */
-void wf_comm_look(struct wf_comm *comm);
+void wf_comm_look(struct wf_comm *comm) WF_HOT;
 
 /* ---- gpu_op.c: calls, read and checked ---- */
 
@@ -63,11 +63,12 @@ struct wf_op {
 };
 
 /* Turn ARGS into *OP, or say what is wrong with them. */
-weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args, struct wf_op *op);
+weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args,
+                       struct wf_op *op) WF_HOT;
 weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *message, uint32_t kind,
                                struct wf_op *op);
 /* Of the plugin: WEFT_ERR_UNSUPPORTED says what of a collective other than a barrier cannot be. */
-weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op);
+weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op) WF_HOT;
 
 /* ---- gpu_group.c: calls, one by one or together ---- */
 
@@ -79,13 +80,13 @@ struct wf_group {
 };
 void wf_group_free(struct wf_group *group);
 
-weft_status wf_comm_collective(void *comm, const weft_collective_args *args);
+weft_status wf_comm_collective(void *comm, const weft_collective_args *args) WF_HOT;
 weft_status wf_comm_send(void *comm, const weft_message *message);
 weft_status wf_comm_receive(void *comm, const weft_message *message);
 weft_status wf_comm_group_begin(void *comm);
 weft_status wf_comm_group_end(void *comm);
 /* Of the plugin: do COUNT calls, more than none, which were made in this order.  Within a scope. */
-weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count);
+weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count) WF_HOT;
 
 /* ---- gpu_match.c: WEFT_COMM_CHECK ---- */
 

@@ -60,7 +60,7 @@ void wf_group_free(struct wf_group *group)
 }
 
 /* Do OP, or put it aside for the group's end; STATUS is what reading it gave. */
-static weft_status take(struct wf_comm *comm, const struct wf_op *op, weft_status status)
+static WF_HOT weft_status take(struct wf_comm *comm, const struct wf_op *op, weft_status status)
 {
     struct wf_group *group = &comm->group;
 

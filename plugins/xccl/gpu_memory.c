@@ -92,14 +92,19 @@ weft_status wf_gpu_query_pointer(void *opened, const void *pointer, weft_pointer
     return WEFT_OK;
 }
 
+bool wf_gpu_is_known(const void *pointer)
+{
+    return pointer != NULL &&
+           atomic_load_explicit(place_of(pointer), memory_order_relaxed) == (uintptr_t)pointer;
+}
+
 weft_status wf_gpu_usable(const void *pointer, const char *what)
 {
     uint32_t kind = WEFT_MEMORY_HOST;
     int32_t ordinal;
 
     if (pointer == NULL) return wf_fail(WEFT_ERR_INVALID, "%s is NULL", what);
-    if (atomic_load_explicit(place_of(pointer), memory_order_relaxed) == (uintptr_t)pointer)
-        return WEFT_OK;
+    if (wf_gpu_is_known(pointer)) return WEFT_OK;
     WF_TRY(
         wf_gpu_check(wf_vendor_pointer_kind(pointer, &kind, &ordinal), "asking what a pointer is"));
     if (kind == WEFT_MEMORY_HOST)

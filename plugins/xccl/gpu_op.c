@@ -89,21 +89,23 @@ static bool receives(const struct wf_comm *comm, const struct wf_op *op)
     return op->recv_counts != NULL ? any_of(op->recv_counts, comm->size) : op->count > 0;
 }
 
-static weft_status check_memory(const struct wf_comm *comm, const struct wf_op *op)
+/* Texts are put together for those alone that may need them. */
+static weft_status check_buffer(const void *buffer, const char *which, const struct wf_op *op)
 {
     char what[64];
 
+    if (wf_gpu_is_known(buffer)) return WEFT_OK;
+    snprintf(what, sizeof what, "the %s buffer of %s", which, wf_collective_name(op->kind));
+    return wf_gpu_usable(buffer, what);
+}
+
+static weft_status check_memory(const struct wf_comm *comm, const struct wf_op *op)
+{
     if (op->count > INT64_MAX / op->bytes / (uint64_t)comm->size)
         return wf_fail(WEFT_ERR_INVALID, "a count of %llu elements on %d ranks is too large",
                        (unsigned long long)op->count, comm->size);
-    if (sends(comm, op)) {
-        snprintf(what, sizeof what, "the send buffer of %s", wf_collective_name(op->kind));
-        WF_TRY(wf_gpu_usable(op->send, what));
-    }
-    if (receives(comm, op)) {
-        snprintf(what, sizeof what, "the receive buffer of %s", wf_collective_name(op->kind));
-        WF_TRY(wf_gpu_usable(op->recv, what));
-    }
+    if (sends(comm, op)) WF_TRY(check_buffer(op->send, "send", op));
+    if (receives(comm, op)) WF_TRY(check_buffer(op->recv, "receive", op));
     return WEFT_OK;
 }
 
