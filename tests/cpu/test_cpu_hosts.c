@@ -3,10 +3,10 @@
 #include "ranks.h"
 
 #include "hosts.h"
+#include "support/open_files.h"
 #include "support/suite.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -320,17 +320,6 @@ START_TEST(ranks_that_cannot_map_each_other_are_on_different_hosts)
     ck_assert_int_eq(run(options, false, sum_of_all), 0);
 }
 END_TEST
-
-static int open_files(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
 
 static void make_many(struct rank *rank)
 {

@@ -1,22 +1,11 @@
+#include "support/open_files.h"
 #include "support/rendezvous.h"
 #include "support/suite.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <sys/resource.h>
 
 static struct rv_rank ranks[64];
-
-static int open_files(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
-}
 
 /* Everything the other side says until it closes; -1 if it does not within five seconds. */
 static ssize_t read_to_end(int fd)

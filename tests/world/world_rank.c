@@ -1,9 +1,9 @@
 /* world_rank.c - one rank of the tests here: `world_rank SCENARIO [NUMBER]`.
  *
  * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+#include "support/open_files.h"
 #include "weft/weft.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -67,17 +67,6 @@ static int reduce_until_error(double limit)
     printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
     if (reduce(world) != status) return 6; /* it sticks */
     return 0;
-}
-
-static int open_files(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (readdir(folder) != NULL)
-        count++;
-    closedir(folder);
-    return count;
 }
 
 static int mappings(void)
