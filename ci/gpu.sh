@@ -124,7 +124,7 @@ check_all()
 {
     export WEFT_NCCL_WINDOWS=0
     start_mps
-    export CUDA_DEVICE_MAX_CONNECTIONS=4 # MPS has about a hundred, and these are fifteen processes
+    export CUDA_DEVICE_MAX_CONNECTIONS=4 # these are fifteen processes
     also random_2 100 "${self[@]}" ranks 2 redistribute_check "$(board)"
     also random_4 150 "${self[@]}" ranks 4 redistribute_check "$(board)"
     also stream_order 60 "${self[@]}" ranks 2 stream_order

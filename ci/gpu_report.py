@@ -64,14 +64,19 @@ def kernel_goal(result):
                 shares, min(shares.values()) >= 0.8)
 
 
-def cost_goal(result):
-    rows = result["rows"]
-    cpu = max(row["cpu_us"] - row["raw_cpu_us"] for row in rows)
-    share = {f"{row['from']} -> {row['to']}, {row['bytes']} B": round(row["us"] / row["raw_us"], 3)
-             for row in rows}
-    return goal("a redistribution of one collective: 3 us of CPU time and 3 % more than NCCL's call",
-                {"most_cpu_us_more": round(cpu, 2), "times_of_raw": share},
-                cpu <= 3 and max(share.values()) <= 1.03)
+def cost_goals(result):
+    """In a row, and alone after a pause; there the driver's part of what is more is known, too."""
+    found = []
+    for kind, text in (("in_a_row", "in a row"), ("alone", "alone after a pause")):
+        costs = {f"{row['from']} -> {row['to']}, {row['bytes']} B": row[kind] for row in result["rows"]}
+        share = {name: round(cost["us"] / cost["raw_us"], 3) for name, cost in costs.items()}
+        cpu = {name: cost["more_cpu_us"] for name, cost in costs.items()}
+        measured = {"cpu_us_more": cpu, "times_of_raw": share}
+        if kind == "alone":
+            measured["cpu_us_more_by_driver"] = {name: cost["questions_cpu_us"] for name, cost in costs.items()}
+        found.append(goal(f"a redistribution of one collective, {text}: 3 us of CPU time and 3 % more than NCCL's call",
+                          measured, max(cpu.values()) <= 3 and max(share.values()) <= 1.03))
+    return found
 
 
 def dtensor_goal(result):
@@ -105,14 +110,15 @@ def against_nccl_goal(results):
 
 
 GOALS = {"nvshmem_rate_4": rate_goal, "nvshmem_against_nccl": against_nccl_goal,
-         "kernels": kernel_goal, "cost_2": cost_goal, "dtensor": dtensor_goal}
+         "kernels": kernel_goal, "cost_2": cost_goals, "dtensor": dtensor_goal}
 
 
 def goals(parts):
     found = []
     for entry in parts:
         if entry["name"] in GOALS and entry["code"] == 0 and "result" in entry:
-            found.append(GOALS[entry["name"]](entry["result"]))
+            one = GOALS[entry["name"]](entry["result"])
+            found.extend(one if isinstance(one, list) else [one])
     return found
 
 

@@ -5,8 +5,7 @@
  *
  * MODE is CUDA's, 0 if not given: the strictest, which any thread can spoil.  Prints JSON;
  * ends with 1 if a replay leaves anything but the right numbers. */
-#include "weft/exec.h"
-#include "weft/weft.h"
+#include "rank.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -16,8 +15,6 @@
 
 enum { MOST_SIDE = 1024, MOST = MOST_SIDE * MOST_SIDE, REPLAYS = 50 };
 
-static weft_context *context;
-static weft_stream *stream;
 static void *source, *target;
 static int side, count;  /* of the tensor, and its elements */
 static int capture_mode; /* 0: global, which any thread of the process can spoil; 2: relaxed */
@@ -30,14 +27,6 @@ static struct {
     int (*end_executable)(void *executable);
     int (*end_graph)(void *graph);
 } cuda;
-
-static void must(weft_status status, const char *what)
-{
-    if (status == WEFT_OK) return;
-    fprintf(stderr, "rank %d: %s: %s\n", context != NULL ? weft_rank(context) : -1, what,
-            weft_last_error());
-    exit(1);
-}
 
 static void must_cuda(int result, const char *what)
 {
@@ -74,7 +63,7 @@ static void upload(float first)
         values[i] = first + (float)i;
     must(weft_copy(context, source, values, bytes, stream), "copy");
     must(weft_fill(context, target, 0xa5, bytes, stream), "fill");
-    must(weft_stream_wait(context, stream, INT64_C(15000000000)), "waiting");
+    rank_wait();
 }
 
 /* ---- what is captured, and what it leaves ---- */
@@ -117,9 +106,9 @@ static float gathered(int turn, int i)
     return sent(turn, i / each, i % each);
 }
 
-static void run_bound(void *bound)
+static void run_move(void *move)
 {
-    must(weft_redistribute(bound, source, target, stream, NULL), "weft_redistribute");
+    move_run(move);
 }
 
 /* S(0) to S(1): rows of all ranks, columns of one. */
@@ -144,7 +133,7 @@ static void check_turn(const struct subject *subject, int turn)
     size_t bytes = (size_t)subject->count * sizeof *have;
 
     must(weft_copy(context, have, target, bytes, stream), "copy");
-    must(weft_stream_wait(context, stream, INT64_C(15000000000)), "waiting");
+    rank_wait();
     for (int i = 0; i < subject->count; i++) {
         if (have[i] == subject->right(turn, i)) continue;
         fprintf(stderr, "rank %d: %s, replay %d: element %d is %g, not %g\n", weft_rank(context),
@@ -179,62 +168,35 @@ static void check(const struct subject *subject)
     must_cuda(cuda.end_graph(graph), "cuGraphDestroy");
 }
 
-static weft_bound *bind(const weft_mesh *mesh)
-{
-    weft_spec *from = NULL, *to = NULL;
-    weft_plan *plan = NULL;
-    weft_bound *bound = NULL;
-    char text[2][64];
-
-    for (int d = 0; d < 2; d++)
-        snprintf(text[d], sizeof text[d], "f32[%d,%d] S(%d)", side, side, d);
-    must(weft_spec_parse(mesh, text[0], &from), "weft_spec_parse");
-    must(weft_spec_parse(mesh, text[1], &to), "weft_spec_parse");
-    must(weft_plan_create(from, to, NULL, &plan), "weft_plan_create");
-    must(weft_plan_bind(plan, weft_world(context), NULL, &bound), "weft_plan_bind");
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    return bound;
-}
-
 /* Small tensors take one kernel, large ones several. */
-static void check_size(const weft_mesh *mesh, int of_side)
+static void check_size(int of_side)
 {
-    weft_bound *bound;
+    struct move move;
+    char type[32];
 
     side = of_side;
     count = side * side;
-    bound = bind(mesh);
+    snprintf(type, sizeof type, "f32[%d,%d]", side, side);
+    move_begin(&move, type, "S(0)", "S(1)", (uint64_t)count * sizeof(float));
+    source = move.source;
+    target = move.target;
     check(&(struct subject){"all_reduce", run_all_reduce, NULL, sum, count});
     check(&(struct subject){"all_gather", run_all_gather, NULL, gathered, count});
-    check(&(struct subject){"redistribution", run_bound, bound, piece, count / weft_size(context)});
-    weft_bound_release(&bound);
+    check(&(struct subject){"redistribution", run_move, &move, piece, count / weft_size(context)});
+    move_end(&move);
 }
 
 int main(int argc, char **argv)
 {
-    weft_mesh *mesh = NULL;
-    int32_t ranks;
-
     if (argc > 1) capture_mode = atoi(argv[1]);
-    must(weft_init(NULL, &context), "weft_init");
+    rank_begin();
     find_cuda();
-    ranks = weft_size(context);
-    must(weft_stream_create(context, &stream), "weft_stream_create");
-    must(weft_alloc(context, MOST * sizeof(float), WEFT_MEMORY_DEVICE, &source), "weft_alloc");
-    must(weft_alloc(context, MOST * sizeof(float), WEFT_MEMORY_DEVICE, &target), "weft_alloc");
-    must(weft_mesh_create(1, &ranks, NULL, &mesh), "weft_mesh_create");
-    check_size(mesh, 64);
-    check_size(mesh, MOST_SIDE);
+    check_size(64);
+    check_size(MOST_SIDE);
     if (weft_rank(context) == 0)
         printf("{\"ranks\": %d, \"captured\": [\"all_reduce\", \"all_gather\", \"S(0) -> S(1)\"], "
                "\"sides\": [64, %d], \"replays\": %d}\n",
-               ranks, MOST_SIDE, REPLAYS);
-    weft_mesh_release(&mesh);
-    weft_stream_release(context, &stream);
-    must(weft_free(context, source), "weft_free");
-    must(weft_free(context, target), "weft_free");
-    weft_context_release(&context);
+               weft_size(context), MOST_SIDE, REPLAYS);
+    rank_end();
     return 0;
 }

@@ -4,204 +4,217 @@
  *
  *     weft run -n 2 redistribute_cost BOARD [MOST_BYTES]
  *
- * Prints JSON: per transition and size, microseconds of both.  The NCCL plugin's. */
+ * Prints JSON: per transition and size, microseconds of the library's call and how many more ours
+ * takes, for calls in a row, and for a call alone after the rank has slept, when nothing that it
+ * needs is in the caches any more.  Beside the latter stands how many more the driver's part of
+ * ours takes then: an event after the library's call, and that with the questions for the current
+ * context and for a capture.  The NCCL plugin's. */
 #include "board.h"
-#include "weft/exec.h"
-#include "weft/weft.h"
+#include "rank.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-enum { MOST_ROUNDS = 51 };
+enum { MOST_ROUNDS = 51, ROW = 20, ALONE_ROUNDS = 31, IDLE_NS = 4000000 };
 
-typedef int gather_call(const void *, void *, size_t, int, void *, void *);
-typedef int reduce_call(const void *, void *, size_t, int, int, void *, void *);
+/* Ways to do the same; OURS and RAW are compared everywhere. */
+enum way { OURS, RAW, WITH_EVENT, WITH_QUESTIONS, WAYS };
 
-static weft_context *context;
-static weft_stream *stream;
-static gather_call *all_gather;
-static reduce_call *all_reduce, *reduce_scatter;
+static struct {
+    int (*gather)(const void *, void *, size_t, int, void *, void *);
+    int (*all_reduce)(const void *, void *, size_t, int, int, void *, void *);
+    int (*reduce_scatter)(const void *, void *, size_t, int, int, void *, void *);
+    int (*create_event)(void **, unsigned);
+    int (*record)(void *, void *);
+    int (*current)(void **);
+    int (*capturing)(void *, int *);
+    void *comm, *stream, *event;
+} raw;
 
-static void must(weft_status status, const char *what)
+static void must_raw(int result, const char *what)
 {
-    if (status == WEFT_OK) return;
-    fprintf(stderr, "%s: %s\n", what, weft_last_error());
+    if (result == 0) return;
+    fprintf(stderr, "rank %d: %s: %d\n", weft_rank(context), what, result);
     exit(1);
 }
 
-/* The library is already open in the plugin; asking again by the same name gives the same one. */
+/* The libraries are already open in the plugin; asking again by the same name gives the same. */
+static void find(const char *knob, const char *otherwise, const char *symbol, void *address)
+{
+    const char *name = getenv(knob) != NULL ? getenv(knob) : otherwise;
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL), *found;
+
+    if (library == NULL) library = dlopen(otherwise, RTLD_NOW | RTLD_LOCAL);
+    found = library != NULL ? dlsym(library, symbol) : NULL;
+    must_raw(found == NULL, symbol);
+    *(void **)address = found;
+}
+
 static void find_raw(void)
 {
-    const char *names[] = {getenv("WEFT_NCCL_LIB"), "libnccl.so.2"};
-    void *library = NULL;
-
-    for (int i = 0; i < 2 && library == NULL; i++)
-        if (names[i] != NULL) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (library != NULL) {
-        *(void **)(void *)&all_gather = dlsym(library, "ncclAllGather");
-        *(void **)(void *)&all_reduce = dlsym(library, "ncclAllReduce");
-        *(void **)(void *)&reduce_scatter = dlsym(library, "ncclReduceScatter");
-    }
-    if (all_gather != NULL && all_reduce != NULL && reduce_scatter != NULL) return;
-    fprintf(stderr, "redistribute_cost: the library's own functions were not found\n");
-    exit(1);
+    find("WEFT_NCCL_LIB", "libnccl.so.2", "ncclAllGather", &raw.gather);
+    find("WEFT_NCCL_LIB", "libnccl.so.2", "ncclAllReduce", &raw.all_reduce);
+    find("WEFT_NCCL_LIB", "libnccl.so.2", "ncclReduceScatter", &raw.reduce_scatter);
+    find("WEFT_CUDA_LIB", "libcuda.so.1", "cuEventCreate", &raw.create_event);
+    find("WEFT_CUDA_LIB", "libcuda.so.1", "cuEventRecord", &raw.record);
+    find("WEFT_CUDA_LIB", "libcuda.so.1", "cuCtxGetCurrent", &raw.current);
+    find("WEFT_CUDA_LIB", "libcuda.so.1", "cuStreamIsCapturing", &raw.capturing);
+    raw.comm = weft_comm_native(weft_world(context));
+    raw.stream = weft_stream_native(context, stream);
+    must_raw(raw.create_event(&raw.event, 2), "cuEventCreate"); /* without times, as ours */
 }
 
-struct job {
-    const char *from, *to;
-    weft_bound *bound;
-    void *source, *target, *comm, *native_stream;
-    uint64_t count; /* of the whole tensor */
-    uint64_t ranks;
-};
-
-static void run_raw(const struct job *job)
+static void run_raw(const struct move *move)
 {
-    uint64_t part = job->count / job->ranks;
+    size_t source = move->source_bytes / 4, target = move->target_bytes / 4;
     int result;
 
-    if (job->from[0] == 'S')
-        result = all_gather(job->source, job->target, part, 7, job->comm, job->native_stream);
-    else if (job->to[0] == 'R')
-        result =
-            all_reduce(job->source, job->target, job->count, 7, 0, job->comm, job->native_stream);
+    if (move->from[0] == 'S')
+        result = raw.gather(move->source, move->target, source, 7, raw.comm, raw.stream);
+    else if (move->to[0] == 'R')
+        result = raw.all_reduce(move->source, move->target, target, 7, 0, raw.comm, raw.stream);
     else
-        result =
-            reduce_scatter(job->source, job->target, part, 7, 0, job->comm, job->native_stream);
-    if (result == 0) return;
-    fprintf(stderr, "the library's own call failed with %d\n", result);
-    exit(1);
+        result = raw.reduce_scatter(move->source, move->target, target, 7, 0, raw.comm, raw.stream);
+    must_raw(result, "the library's own call");
 }
 
-static void run(const struct job *job, bool raw)
+static void run(const struct move *move, enum way way)
 {
-    if (raw)
-        run_raw(job);
-    else
-        must(weft_redistribute(job->bound, job->source, job->target, stream, NULL), "redistribute");
+    int captures = 0;
+    void *current;
+
+    if (way == OURS) {
+        move_run(move);
+        return;
+    }
+    if (way == WITH_QUESTIONS) must_raw(raw.current(&current), "cuCtxGetCurrent");
+    run_raw(move);
+    if (way == WITH_QUESTIONS)
+        must_raw(raw.capturing(raw.stream, &captures), "cuStreamIsCapturing");
+    if (way != RAW) must_raw(raw.record(raw.event, raw.stream), "cuEventRecord");
 }
 
-static double clock_us(clockid_t clock)
+static double cpu_us(void)
 {
     struct timespec now;
 
-    clock_gettime(clock, &now);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-struct times {
-    double cpu, whole; /* microseconds of one call */
+/* ---- measuring ---- */
+
+/* ROUNDS of CALLS in a row by each of the first WAYS. */
+struct series {
+    int rounds, calls, ways;
+    long idle_ns; /* before each row */
 };
 
-static struct times time_calls(const struct job *job, bool raw, int calls)
-{
-    double begin, cpu_begin;
-    struct times times;
+/* Microseconds of one call. */
+struct cost {
+    double cpu, whole;
+    double more; /* CPU time than RAW's of the same round */
+};
 
+static struct cost time_calls(const struct move *move, enum way way, const struct series *series)
+{
+    struct cost cost = {0};
+    double cpu_begin;
+    uint64_t begin;
+
+    if (series->idle_ns > 0) nanosleep(&(struct timespec){.tv_nsec = series->idle_ns}, NULL);
     board_meet();
-    begin = clock_us(CLOCK_MONOTONIC);
-    cpu_begin = clock_us(CLOCK_THREAD_CPUTIME_ID);
-    for (int i = 0; i < calls; i++)
-        run(job, raw);
-    times.cpu = (clock_us(CLOCK_THREAD_CPUTIME_ID) - cpu_begin) / calls;
-    must(weft_stream_wait(context, stream, INT64_C(120000000000)), "waiting");
-    times.whole = (clock_us(CLOCK_MONOTONIC) - begin) / calls;
-    return times;
+    begin = now_ns();
+    cpu_begin = cpu_us();
+    for (int i = 0; i < series->calls; i++)
+        run(move, way);
+    cost.cpu = (cpu_us() - cpu_begin) / series->calls;
+    rank_wait();
+    cost.whole = (double)(now_ns() - begin) / 1e3 / series->calls;
+    return cost;
 }
 
-static int by_size(const void *a, const void *b)
+/* All ways in turn, so that they meet the same weather, and each first as often.  The library's own
+ * CPU time varies by more than ours takes, so the middle of the rounds' differences counts; of the
+ * whole time the least. */
+static void measure(const struct move *move, const struct series *series, struct cost *costs)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double cpu[WAYS][MOST_ROUNDS], more[WAYS][MOST_ROUNDS];
 
-    return x < y ? -1 : x > y;
-}
-
-/* Both in turn, so that they meet the same weather, and either first as often.  The library's own
- * CPU time varies by more than ours takes, so its middle counts; of the whole time the least. */
-static void compare(const struct job *job, uint64_t bytes, const char *comma)
-{
-    int calls = bytes > 1 << 20 ? 1 : 20, rounds = bytes > 64 << 20 ? 21 : MOST_ROUNDS;
-    double cpu[2][MOST_ROUNDS], whole[2] = {1e300, 1e300};
-
-    time_calls(job, true, 1); /* connects */
-    for (int round = 0; round < rounds; round++)
-        for (int turn = 0; turn < 2; turn++) {
-            int raw = (round + turn) % 2;
-            struct times one = time_calls(job, raw != 0, calls);
-            cpu[raw][round] = one.cpu;
-            if (one.whole < whole[raw]) whole[raw] = one.whole;
+    for (int way = 0; way < series->ways; way++)
+        costs[way].whole = 1e300;
+    for (int round = 0; round < series->rounds; round++) {
+        for (int turn = 0; turn < series->ways; turn++) {
+            int way = (round + turn) % series->ways;
+            struct cost one = time_calls(move, (enum way)way, series);
+            cpu[way][round] = one.cpu;
+            if (one.whole < costs[way].whole) costs[way].whole = one.whole;
         }
-    for (int raw = 0; raw < 2; raw++)
-        qsort(cpu[raw], (size_t)rounds, sizeof cpu[raw][0], by_size);
-    if (weft_rank(context) != 0) return;
-    printf("%s\n  {\"from\": \"%s\", \"to\": \"%s\", \"bytes\": %llu, \"raw_cpu_us\": %.2f, "
-           "\"cpu_us\": %.2f, \"raw_us\": %.2f, \"us\": %.2f}",
-           comma, job->from, job->to, (unsigned long long)bytes, cpu[1][rounds / 2],
-           cpu[0][rounds / 2], whole[1], whole[0]);
-    fflush(stdout);
+        for (int way = 0; way < series->ways; way++)
+            more[way][round] = cpu[way][round] - cpu[RAW][round];
+    }
+    for (int way = 0; way < series->ways; way++) {
+        costs[way].cpu = median(cpu[way], series->rounds);
+        costs[way].more = median(more[way], series->rounds);
+    }
 }
 
-static void measure(const weft_mesh *mesh, struct job *job, uint64_t bytes, const char *comma)
+static void show(const struct move *move, uint64_t bytes, const struct cost *row,
+                 const struct cost *alone)
 {
-    weft_spec *from = NULL, *to = NULL;
-    weft_plan *plan = NULL;
-    char text[96];
+    static const char *comma = "";
 
-    job->count = bytes / 4;
-    snprintf(text, sizeof text, "f32[%llu] %s", (unsigned long long)job->count, job->from);
-    must(weft_spec_parse(mesh, text, &from), "weft_spec_parse");
-    snprintf(text, sizeof text, "f32[%llu] %s", (unsigned long long)job->count, job->to);
-    must(weft_spec_parse(mesh, text, &to), "weft_spec_parse");
-    must(weft_plan_create(from, to, NULL, &plan), "weft_plan_create");
-    must(weft_plan_bind(plan, weft_world(context), NULL, &job->bound), "weft_plan_bind");
-    compare(job, bytes, comma);
-    weft_bound_release(&job->bound);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
+    if (weft_rank(context) != 0) return;
+    printf("%s\n  {\"from\": \"%s\", \"to\": \"%s\", \"bytes\": %llu,\n   \"in_a_row\": "
+           "{\"raw_cpu_us\": %.2f, \"more_cpu_us\": %.2f, \"raw_us\": %.2f, \"us\": %.2f},\n"
+           "   \"alone\": {\"raw_cpu_us\": %.2f, \"more_cpu_us\": %.2f, \"event_cpu_us\": %.2f, "
+           "\"questions_cpu_us\": %.2f, \"raw_us\": %.2f, \"us\": %.2f}}",
+           comma, move->from, move->to, (unsigned long long)bytes, row[RAW].cpu, row[OURS].more,
+           row[RAW].whole, row[OURS].whole, alone[RAW].cpu, alone[OURS].more,
+           alone[WITH_EVENT].more, alone[WITH_QUESTIONS].more, alone[RAW].whole, alone[OURS].whole);
+    fflush(stdout);
+    comma = ",";
+}
+
+static void compare(const char *const *transition, uint64_t bytes)
+{
+    struct series in_a_row = {.calls = ROW, .ways = 2};
+    struct series alone = {ALONE_ROUNDS, 1, WAYS, IDLE_NS};
+    struct cost row_costs[WAYS], alone_costs[WAYS];
+    struct move move;
+    char type[32];
+
+    in_a_row.rounds = bytes <= 4 << 20 ? MOST_ROUNDS : bytes <= 32 << 20 ? 15 : 5;
+    snprintf(type, sizeof type, "f32[%llu]", (unsigned long long)bytes / 4);
+    move_begin(&move, type, transition[0], transition[1], 0);
+    for (int way = 0; way < WAYS; way++) /* connects, and loads what is loaded late */
+        run(&move, (enum way)way);
+    rank_wait();
+    measure(&move, &in_a_row, row_costs);
+    measure(&move, &alone, alone_costs);
+    show(&move, bytes, row_costs, alone_costs);
+    move_end(&move);
 }
 
 int main(int argc, char **argv)
 {
     static const char *const transitions[][2] = {{"S(0)", "R"}, {"P", "R"}, {"P", "S(0)"}};
     uint64_t most = argc > 2 ? strtoull(argv[2], NULL, 0) : UINT64_C(256) << 20;
-    const char *comma = "";
-    weft_mesh *mesh = NULL;
-    struct job job = {0};
-    int32_t ranks;
 
     if (argc < 2) {
         fprintf(stderr, "usage: weft run -n RANKS redistribute_cost BOARD [MOST_BYTES]\n");
         return 2;
     }
-    must(weft_init(NULL, &context), "weft_init");
-    must(weft_stream_create(context, &stream), "weft_stream_create");
-    ranks = weft_size(context);
-    job.ranks = (uint64_t)ranks;
-    board_open(argv[1], weft_rank(context), ranks, 0);
+    rank_begin();
+    board_open(argv[1], weft_rank(context), weft_size(context), 0);
     find_raw();
-    job.comm = weft_comm_native(weft_world(context));
-    job.native_stream = weft_stream_native(context, stream);
-    must(weft_mesh_create(1, &ranks, NULL, &mesh), "weft_mesh_create");
-    must(weft_alloc(context, most, WEFT_MEMORY_DEVICE, &job.source), "weft_alloc");
-    must(weft_alloc(context, most, WEFT_MEMORY_DEVICE, &job.target), "weft_alloc");
-    must(weft_fill(context, job.source, 0, most, stream), "weft_fill");
-    if (weft_rank(context) == 0) printf("{\"ranks\": %d, \"rows\": [", ranks);
+    if (weft_rank(context) == 0) printf("{\"ranks\": %d, \"rows\": [", weft_size(context));
     for (size_t t = 0; t < sizeof transitions / sizeof transitions[0]; t++)
-        for (uint64_t bytes = 1024; bytes <= most; bytes *= 8, comma = ",") {
-            job.from = transitions[t][0];
-            job.to = transitions[t][1];
-            measure(mesh, &job, bytes, comma);
-        }
+        for (uint64_t bytes = 1024; bytes <= most; bytes *= 8)
+            compare(transitions[t], bytes);
     if (weft_rank(context) == 0) printf("\n]}\n");
-    must(weft_free(context, job.source), "weft_free");
-    must(weft_free(context, job.target), "weft_free");
-    weft_mesh_release(&mesh);
-    weft_stream_release(context, &stream);
-    weft_context_release(&context);
+    rank_end();
     return 0;
 }

@@ -1,0 +1,35 @@
+/* rank.h - a rank that redistributes tensors, for programs that `weft run` starts.  What goes
+ * wrong ends the program with a line that says so. */
+#ifndef WEFT_TESTS_GPU_RANK_H
+#define WEFT_TESTS_GPU_RANK_H
+
+#include "weft/exec.h"
+#include "weft/weft.h"
+
+extern weft_context *context;
+extern weft_stream *stream;
+extern weft_mesh *mesh; /* one axis of all ranks */
+
+void rank_begin(void);
+void rank_end(void);
+void must(weft_status status, const char *what);
+/* Until the stream is done; a minute or two is too long. */
+void rank_wait(void);
+uint64_t now_ns(void);
+/* Sorts SAMPLES. */
+double median(double *samples, int count);
+
+/* One redistribution, bound, with memory for it. */
+struct move {
+    const char *from, *to; /* placements; the caller's */
+    weft_bound *bound;
+    void *source, *target;
+    uint64_t source_bytes, target_bytes; /* of this rank's shards */
+};
+/* Of a tensor of TYPE, as "f32[64,64]".  Both pieces of memory have room for LEAST_BYTES too. */
+void move_begin(struct move *move, const char *type, const char *from, const char *to,
+                uint64_t least_bytes);
+void move_run(const struct move *move); /* on the stream */
+void move_end(struct move *move);
+
+#endif
