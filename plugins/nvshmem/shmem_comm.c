@@ -1,30 +1,15 @@
 /* shmem_comm.c - making communicators: prepare alone, then commit together. */
 #include "shmem.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static void *copy_of(const void *from, size_t bytes)
+static weft_status fill_in(struct wf_comm *comm)
 {
-    void *to = wf_new(bytes);
-
-    if (to != NULL) memcpy(to, from, bytes);
-    return to;
-}
-
-static weft_status fill_in(struct wf_comm *comm, const weft_comm_options *options)
-{
-    size_t size = (size_t)options->size;
     weft_device_info info = {.struct_size = sizeof info};
 
-    if (options->world_ranks == NULL || options->host_ids == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
-    comm->world_ranks = copy_of(options->world_ranks, size * sizeof *comm->world_ranks);
-    comm->host_ids = copy_of(options->host_ids, size * sizeof *comm->host_ids);
-    comm->peers = wf_new(size * sizeof *comm->peers);
-    if (comm->world_ranks == NULL || comm->host_ids == NULL || comm->peers == NULL)
-        return WEFT_ERR_NO_MEMORY;
+    comm->peers = wf_new((size_t)comm->size * sizeof *comm->peers);
+    if (comm->peers == NULL) return WEFT_ERR_NO_MEMORY;
     WF_TRY(wf_gpu_describe(comm->device, &info));
     comm->facts = (struct wf_facts){sizeof comm->facts, (int32_t)getpid(), info.memory_total, {0}};
     memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
@@ -39,19 +24,13 @@ weft_status wf_comm_prepare(void *device, const weft_comm_options *given, void *
     weft_status status;
 
     wf_read(&options, given, sizeof options);
-    if (options.size < 1 || options.rank < 0 || options.rank >= options.size ||
-        options.size > UINT16_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", options.rank, options.size);
-    comm = wf_new(sizeof *comm);
-    if (comm == NULL) return WEFT_ERR_NO_MEMORY;
-    comm->device = device;
-    comm->rank = options.rank;
-    comm->size = options.size;
-    comm->flags = options.flags;
-    comm->timeout_ns = options.timeout_ns;
-    snprintf(comm->name, sizeof comm->name, "%s", options.name != NULL ? options.name : "");
-    pthread_mutex_init(&comm->lock, NULL);
-    status = fill_in(comm, &options);
+    if (options.size > UINT16_MAX)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "a communicator of %d ranks, more than %d",
+                       options.size, UINT16_MAX);
+    if (options.world_ranks == NULL || options.host_ids == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
+    WF_TRY(wf_comm_allocate(device, &options, &comm));
+    status = fill_in(comm);
     if (status != WEFT_OK) {
         wf_comm_destroy(comm);
         return status;

@@ -178,11 +178,7 @@ void wf_comm_destroy(void *made)
     free_memory(comm, comm->device_peers);
     free_memory(comm, comm->table);
     wf_report_give(comm);
-    wf_group_free(&comm->group);
     wf_delete(comm->retired);
     wf_delete(comm->peers);
-    wf_delete(comm->host_ids);
-    wf_delete(comm->world_ranks);
-    pthread_mutex_destroy(&comm->lock);
-    wf_delete(comm);
+    wf_comm_free(comm);
 }

@@ -1,53 +1,8 @@
 /* ccl_comm.c - making communicators: prepare alone, then commit together. */
 #include "ccl.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Who the ranks are; of the caller's own communicators that may be unknown. */
-static bool copy_ranks(struct wf_comm *comm, const weft_comm_options *options)
-{
-    size_t size = (size_t)options->size;
-
-    comm->world_ranks = wf_new(size * sizeof *comm->world_ranks);
-    comm->host_ids = wf_new(size * sizeof *comm->host_ids);
-    if (comm->world_ranks == NULL || comm->host_ids == NULL) return false;
-    for (int32_t r = 0; r < options->size; r++)
-        comm->world_ranks[r] = options->world_ranks != NULL ? options->world_ranks[r] : r;
-    if (options->host_ids != NULL)
-        memcpy(comm->host_ids, options->host_ids, size * sizeof *comm->host_ids);
-    return true;
-}
-
-static struct wf_comm *allocate(struct wf_gpu_device *device, const weft_comm_options *options)
-{
-    struct wf_comm *comm = wf_new(sizeof *comm);
-
-    if (comm == NULL) return NULL;
-    if (!copy_ranks(comm, options)) {
-        wf_delete(comm->world_ranks);
-        wf_delete(comm->host_ids);
-        wf_delete(comm);
-        return NULL;
-    }
-    comm->device = device;
-    comm->rank = options->rank;
-    comm->size = options->size;
-    comm->flags = options->flags;
-    comm->timeout_ns = options->timeout_ns;
-    snprintf(comm->name, sizeof comm->name, "%s", options->name != NULL ? options->name : "");
-    pthread_mutex_init(&comm->gate, NULL);
-    pthread_mutex_init(&comm->lock, NULL);
-    comm->facts = (struct wf_facts){.bytes = sizeof comm->facts,
-                                    .version = wf_ccl_version,
-                                    .capability = device->capability,
-                                    .kernels = device->kernels != NULL,
-                                    .process = (int32_t)getpid(),
-                                    .is_shared = device->is_shared};
-    memcpy(comm->facts.uuid, device->uuid, sizeof comm->facts.uuid);
-    return comm;
-}
 
 /* From the pool, since giving it back may not wait for the device as freeing does. */
 static weft_status take_token(struct wf_comm *comm)
@@ -70,10 +25,15 @@ weft_status wf_comm_new(struct wf_gpu_device *device, const weft_comm_options *o
     struct wf_comm *comm;
     weft_status status;
 
-    if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return wf_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", options->rank, options->size);
-    comm = allocate(device, options);
-    if (comm == NULL) return WEFT_ERR_NO_MEMORY;
+    WF_TRY(wf_comm_allocate(device, options, &comm));
+    pthread_mutex_init(&comm->gate, NULL);
+    comm->facts = (struct wf_facts){.bytes = sizeof comm->facts,
+                                    .version = wf_ccl_version,
+                                    .capability = device->capability,
+                                    .kernels = device->kernels != NULL,
+                                    .process = (int32_t)getpid(),
+                                    .is_shared = device->is_shared};
+    memcpy(comm->facts.uuid, device->uuid, sizeof comm->facts.uuid);
     status = take_token(comm);
     if (status == WEFT_OK)
         *out = comm;

@@ -116,12 +116,8 @@ void wf_comm_destroy(void *made)
         wf_leave(&scope);
     }
     wf_talk_end(comm);
-    wf_group_free(&comm->group);
-    wf_delete(comm->host_ids);
-    wf_delete(comm->world_ranks);
     pthread_mutex_destroy(&comm->gate);
-    pthread_mutex_destroy(&comm->lock);
-    wf_delete(comm);
+    wf_comm_free(comm);
 }
 
 /* ---- calls that do not block ---- */

@@ -3,11 +3,11 @@
  * Each plugin has a struct wf_comm of its own, in the header that VENDOR_COMM names, and the files
  * below are compiled against it.  What they need of it:
  *
- *     device, rank, size, name   what it was made with
- *     world_ranks                by which messages name them
- *     is_ready                   committed
- *     lock, error, error_text    of gpu_stuck.c
- *     group                      of gpu_group.c
+ *     device, rank, size, flags, timeout_ns, name   what it was made with
+ *     world_ranks, host_ids                         who the ranks are, and where
+ *     is_ready                                      committed
+ *     lock, error, error_text                       of gpu_stuck.c
+ *     group                                         of gpu_group.c
  *
  * Functions that differ between plugins are declared as "of the plugin". */
 #ifndef WEFT_XCCL_GPU_COMM_H
@@ -32,6 +32,13 @@ void wf_comm_destroy(void *comm);
 void wf_comm_abort(void *comm);
 weft_status wf_comm_async_error(void *comm);
 weft_status wf_comm_support(void *device, const weft_support_query *query, uint32_t *level);
+
+/* ---- gpu_comm.c: what every communicator is made with ---- */
+
+/* Filled in from OPTIONS, else zeroed.  wf_comm_destroy ends with wf_comm_free. */
+weft_status wf_comm_allocate(struct wf_gpu_device *device, const weft_comm_options *options,
+                             struct wf_comm **out);
+void wf_comm_free(struct wf_comm *comm);
 
 /* ---- gpu_stuck.c: errors that stay ---- */
 

@@ -43,26 +43,20 @@ static const weft_host host = {.struct_size = sizeof host,
 
 struct wf_comm *fake_begin(void)
 {
+    static const int32_t world_ranks[FAKE_RANKS] = {10, 11, 12, 13};
     static struct wf_gpu_device device;
-    static int32_t world_ranks[FAKE_RANKS] = {10, 11, 12, 13};
-    static struct wf_comm comm;
+    weft_comm_options options = {.struct_size = sizeof options,
+                                 .rank = 1,
+                                 .size = FAKE_RANKS,
+                                 .world_ranks = world_ranks,
+                                 .name = "four"};
+    struct wf_comm *comm = NULL;
 
     wf_host = &host;
     fake = (struct fake){.allocations_left = -1};
-    comm = (struct wf_comm){.device = &device,
-                            .rank = 1,
-                            .size = FAKE_RANKS,
-                            .world_ranks = world_ranks,
-                            .name = "four",
-                            .is_ready = true};
-    pthread_mutex_init(&comm.lock, NULL);
-    return &comm;
-}
-
-void fake_end(struct wf_comm *comm)
-{
-    wf_group_free(&comm->group);
-    pthread_mutex_destroy(&comm->lock);
+    if (wf_comm_allocate(&device, &options, &comm) != WEFT_OK) abort();
+    comm->is_ready = true;
+    return comm;
 }
 
 /* ---- the device ---- */

@@ -7,7 +7,10 @@
 struct wf_comm {
     struct wf_gpu_device *device;
     int32_t rank, size;
+    uint32_t flags;
+    int64_t timeout_ns;
     int32_t *world_ranks;
+    uint64_t *host_ids;
     char name[16];
     bool is_ready;
     pthread_mutex_t lock;
@@ -45,8 +48,7 @@ extern struct fake {
 } fake;
 
 /* Forget everything, and be rank 1 of 4, which are ranks 10 to 13 of the world. */
-struct wf_comm *fake_begin(void);
-void fake_end(struct wf_comm *comm);
+struct wf_comm *fake_begin(void); /* to be ended by wf_comm_free */
 /* Not plain host memory, as far as the plugin is told. */
 void *fake_memory(size_t offset);
 

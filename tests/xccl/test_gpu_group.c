@@ -41,7 +41,7 @@ START_TEST(a_call_outside_a_group_runs_at_once)
     ck_assert_int_eq(wf_comm_collective(comm, &args), WEFT_ERR_INVALID);
     ck_assert_uint_eq(fake.runs, 2);
     ck_assert_int_eq(fake.scopes, 0);
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 
@@ -75,7 +75,7 @@ START_TEST(calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_ma
     ck_assert_uint_eq(fake.runs, 1);
     ck_assert_int_eq(wf_comm_group_end(comm), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "there is no group to end");
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 
@@ -94,7 +94,7 @@ START_TEST(a_group_with_a_call_that_failed_starts_nothing)
     ck_assert_int_eq(wf_comm_send(comm, &good), WEFT_OK);
     ck_assert_int_eq(wf_comm_group_end(comm), WEFT_OK);
     ck_assert_uint_eq(fake.ran_count, 1);
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 
@@ -111,7 +111,7 @@ START_TEST(memory_that_runs_out_in_a_group_is_its_failure)
         ck_assert_int_eq(wf_comm_collective(comm, &args), WEFT_ERR_NO_MEMORY);
         ck_assert_int_eq(wf_comm_group_end(comm), WEFT_ERR_NO_MEMORY);
         ck_assert_uint_eq(fake.runs, 0);
-        fake_end(comm);
+        wf_comm_free(comm);
     }
 }
 END_TEST
@@ -132,7 +132,7 @@ START_TEST(a_communicator_that_is_stuck_or_not_committed_takes_no_calls)
     ck_assert_int_eq(wf_comm_group_end(comm), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(fake.said, "the communicator four can do no more: it took too long");
     ck_assert_uint_eq(fake.runs, 0);
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 

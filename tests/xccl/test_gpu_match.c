@@ -16,7 +16,7 @@ static weft_status compare(const struct wf_op *op, const struct wf_op *other)
         calls[r] = wf_call_of(comm, r == 2 ? other : op);
     status = wf_calls_match(comm, calls);
     ck_assert_int_eq(comm->error, status); /* it sticks */
-    fake_end(comm);
+    wf_comm_free(comm);
     return status;
 }
 

@@ -29,7 +29,7 @@ static void refused(const weft_collective_args *args, weft_status status, const 
 
     ck_assert_int_eq(wf_op_read(comm, args, &op), status);
     ck_assert_msg(strstr(fake.said, words) != NULL, "\"%s\" in \"%s\"", words, fake.said);
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 
 START_TEST(what_does_not_exist_is_refused_by_its_number)
@@ -60,7 +60,7 @@ START_TEST(what_the_plugin_cannot_do_is_refused_before_other_arguments_are_looke
     ck_assert_str_eq(fake.said, "nothing works");
     args = call(WEFT_COLL_BARRIER);
     ck_assert_int_eq(wf_op_read(comm, &args, &op), WEFT_OK);
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 
@@ -105,7 +105,7 @@ static weft_status read_at(bool at_root, weft_collective_args args, struct wf_op
 
     args.root = at_root ? comm->rank : 0;
     status = wf_op_read(comm, &args, op);
-    fake_end(comm);
+    wf_comm_free(comm);
     return status;
 }
 
@@ -198,7 +198,7 @@ START_TEST(messages_are_checked_like_collectives)
     ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_RECEIVE, &op), WEFT_OK);
     message.count = UINT64_MAX / 2;
     ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_RECEIVE, &op), WEFT_ERR_INVALID);
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 

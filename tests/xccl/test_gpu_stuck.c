@@ -14,7 +14,7 @@ START_TEST(the_first_error_stays)
         ck_assert_int_eq(wf_comm_stuck(comm), WEFT_ERR_PEER);
         ck_assert_str_eq(fake.said, "the communicator four can do no more: one is gone");
     }
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 
@@ -25,7 +25,7 @@ START_TEST(without_a_text_it_is_what_failed_last)
     wf_comm_stick(comm, wf_fail(WEFT_ERR_DEVICE, "the device is %s", "hot"), NULL);
     ck_assert_int_eq(wf_comm_usable(comm), WEFT_ERR_DEVICE);
     ck_assert_str_eq(fake.said, "the communicator four can do no more: the device is hot");
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 
@@ -38,7 +38,7 @@ START_TEST(the_device_is_asked_until_there_is_an_error)
     wf_comm_stick(comm, WEFT_ERR_PEER, "one is gone");
     ck_assert_int_eq(wf_comm_stuck(comm), WEFT_ERR_PEER);
     ck_assert_int_eq(fake.looks, 1);
-    fake_end(comm);
+    wf_comm_free(comm);
 }
 END_TEST
 

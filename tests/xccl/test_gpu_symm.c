@@ -30,7 +30,7 @@ START_TEST(puts_and_gets_copy_to_and_from_the_peers_memory)
     ck_assert_ptr_eq(fake.copied_from, there[0] + 1);
     ck_assert_uint_eq(fake.copied_bytes, 7);
     ck_assert_int_eq(wf_symm_table.get(window, NULL, 100, 0, 0, NULL), WEFT_OK);
-    fake_end(window->comm);
+    wf_comm_free(window->comm);
 }
 END_TEST
 
@@ -50,7 +50,7 @@ START_TEST(what_does_not_lie_in_the_window_is_refused)
                      WEFT_ERR_UNSUPPORTED);
     ck_assert_str_eq(fake.said, "put_signal: rank 13's memory is out of reach");
     ck_assert_ptr_null(fake.copied_to);
-    fake_end(window->comm);
+    wf_comm_free(window->comm);
 }
 END_TEST
 
@@ -71,7 +71,7 @@ START_TEST(signals_reach_the_peers_pad_and_waits_watch_the_own_one)
     ck_assert_int_eq(wf_symm_table.wait_signal(window, 1, WEFT_COMPARE_LT, 7, WEFT_FOREVER, NULL),
                      WEFT_OK);
     ck_assert_uint_eq(fake.signal.channel.timeout_ns, 0);
-    fake_end(window->comm);
+    wf_comm_free(window->comm);
 }
 END_TEST
 
@@ -87,7 +87,7 @@ START_TEST(signals_that_do_not_exist_are_refused)
     ck_assert_int_eq(wf_symm_table.put_signal(window, 0, pad, 8, 3, 1, 0, 2, NULL),
                      WEFT_ERR_INVALID);
     ck_assert_ptr_null(fake.copied_to); /* nothing of it is done */
-    fake_end(window->comm);
+    wf_comm_free(window->comm);
 }
 END_TEST
 
@@ -102,7 +102,7 @@ START_TEST(a_window_of_a_stuck_communicator_does_nothing)
     ck_assert_int_eq(wf_symm_table.fence(window, NULL), WEFT_ERR_PEER);
     ck_assert_int_eq(wf_symm_table.barrier(window, NULL), WEFT_ERR_PEER);
     ck_assert_ptr_null(fake.copied_to);
-    fake_end(window->comm);
+    wf_comm_free(window->comm);
 }
 END_TEST
 
@@ -118,7 +118,7 @@ START_TEST(the_handle_tells_where_everything_is)
     ck_assert_uint_eq(handle.signal_count, 3);
     ck_assert_ptr_eq(handle.buffers[2], there[2]);
     ck_assert_ptr_null(handle.signals[3]);
-    fake_end(window->comm);
+    wf_comm_free(window->comm);
 }
 END_TEST
 
