@@ -1,0 +1,131 @@
+/* weights.c - the weights of a model go from the ranks that train it to those that serve it.
+ *
+ *     weft run -n 6 weights
+ *
+ * Ranks 0 to 3 train, as two replicas of two; ranks 4 and 5 serve, with other cuts.  All tensors
+ * are one plan: it is bound once, and can run after every training step. */
+#include <weft/weft.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
+            exit(EXIT_FAILURE);                                                                    \
+        }                                                                                          \
+    } while (0)
+
+enum { LAYERS = 8, KINDS = 3, TENSORS = KINDS * LAYERS };
+
+/* Of each layer: as it is trained, and as it is served. */
+static const char *const layouts[KINDS][2] = {
+    {"i32[512,512] R,S(0)", "i32[512,512] S(1)"},   /* attention */
+    {"i32[2048,512] R,S(1)", "i32[2048,512] S(0)"}, /* feed forward */
+    {"i32[512] R,R", "i32[512] R"},                 /* norm */
+};
+
+static void describe(weft_spec *trained[TENSORS], weft_spec *served[TENSORS])
+{
+    weft_mesh *training, *serving;
+
+    MUST(weft_mesh_parse("dp=2,tp=2@0-3", &training));
+    MUST(weft_mesh_parse("tp=2@4,5", &serving));
+    for (int i = 0; i < TENSORS; i++) {
+        MUST(weft_spec_parse(training, layouts[i % KINDS][0], &trained[i]));
+        MUST(weft_spec_parse(serving, layouts[i % KINDS][1], &served[i]));
+    }
+    weft_mesh_release(&training);
+    weft_mesh_release(&serving);
+}
+
+/* This rank's shard: where it lies in the device's memory (NULL if it has none), and on the host
+ * the values it has to have, which tell tensor and position. */
+struct shard {
+    void *device;
+    int32_t *values;
+    int64_t elements;
+};
+
+static struct shard make_shard(weft_context *ctx, const weft_spec *spec, int tensor)
+{
+    struct shard made = {0};
+    weft_shard shard;
+
+    weft_spec_shard(spec, weft_rank(ctx), &shard);
+    if (!shard.member) return made;
+    made.elements = shard.elements;
+    made.values = malloc((size_t)shard.elements * sizeof *made.values);
+    if (made.values == NULL) exit(EXIT_FAILURE);
+    for (int64_t i = 0; i < shard.elements; i++) {
+        int64_t columns = shard.dims == 2 ? shard.shape[1] : 1;
+        int64_t row = shard.offset[0] + i / columns;
+        int64_t column = shard.dims == 2 ? shard.offset[1] + i % columns : 0;
+
+        made.values[i] = (int32_t)((tensor * 4096 + row) * 512 + column);
+    }
+    MUST(weft_alloc(ctx, (uint64_t)shard.elements * 4, WEFT_MEMORY_DEVICE, &made.device));
+    return made;
+}
+
+static void drop_shard(weft_context *ctx, struct shard *shard)
+{
+    MUST(weft_free(ctx, shard->device));
+    free(shard->values);
+}
+
+static int64_t count_wrong(weft_context *ctx, const struct shard *shard)
+{
+    int32_t *have = malloc((size_t)shard->elements * sizeof *have + 1);
+    int64_t wrong = 0;
+
+    if (have == NULL) exit(EXIT_FAILURE);
+    MUST(weft_copy(ctx, have, shard->device, (uint64_t)shard->elements * 4, NULL));
+    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
+    for (int64_t i = 0; i < shard->elements; i++)
+        wrong += have[i] != shard->values[i];
+    free(have);
+    return wrong;
+}
+
+int main(void)
+{
+    weft_context *ctx;
+    weft_spec *trained[TENSORS], *served[TENSORS];
+    weft_plan *plan;
+    weft_bound *bound;
+    struct shard sources[TENSORS], targets[TENSORS];
+    void *from[TENSORS], *to[TENSORS];
+    int64_t wrong = 0;
+
+    MUST(weft_init(NULL, &ctx));
+    describe(trained, served);
+    MUST(weft_plan_create_batch(TENSORS, (const weft_spec *const *)trained,
+                                (const weft_spec *const *)served, NULL, &plan));
+    MUST(weft_plan_bind(plan, weft_world(ctx), NULL, &bound));
+    for (int i = 0; i < TENSORS; i++) {
+        sources[i] = make_shard(ctx, trained[i], i);
+        targets[i] = make_shard(ctx, served[i], i);
+        from[i] = sources[i].device;
+        to[i] = targets[i].device;
+        MUST(weft_copy(ctx, from[i], sources[i].values, (uint64_t)sources[i].elements * 4, NULL));
+    }
+
+    MUST(weft_redistribute_batch(bound, (const void *const *)from, to, NULL, NULL));
+    for (int i = 0; i < TENSORS; i++)
+        wrong += count_wrong(ctx, &targets[i]);
+    printf("rank %d: %lld elements wrong\n", weft_rank(ctx), (long long)wrong);
+
+    for (int i = 0; i < TENSORS; i++) {
+        drop_shard(ctx, &sources[i]);
+        drop_shard(ctx, &targets[i]);
+        weft_spec_release(&trained[i]);
+        weft_spec_release(&served[i]);
+    }
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_context_release(&ctx);
+    return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
