@@ -13,7 +13,7 @@
 #ifndef WEFT_XCCL_GPU_COMM_H
 #define WEFT_XCCL_GPU_COMM_H
 
-#include "gpu.h"
+#include "gpu_kernel.h"
 #include "onesided_args.h"
 
 struct wf_comm;

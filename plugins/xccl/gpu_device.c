@@ -1,5 +1,5 @@
 /* gpu_device.c - choosing, opening and describing a device. */
-#include "gpu.h"
+#include "gpu_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

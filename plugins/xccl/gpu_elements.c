@@ -1,6 +1,6 @@
 /* gpu_elements.c - the kernel table over plain arrays: reduce, cast, scale, fill; and the float
  * keys that collectives use. */
-#include "gpu.h"
+#include "gpu_kernel.h"
 #include "kernel_args.h"
 
 #include <string.h>

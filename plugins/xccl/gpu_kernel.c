@@ -1,5 +1,5 @@
 /* gpu_kernel.c - finding and launching kernels, and the kernel table's calls over plain arrays. */
-#include "gpu.h"
+#include "gpu_kernel.h"
 #include "kernel_args.h"
 
 #include <stdio.h>

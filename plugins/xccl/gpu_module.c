@@ -1,6 +1,6 @@
 /* gpu_module.c - modules of device code: their kernels found by family and variant, and launched.
  */
-#include "gpu.h"
+#include "gpu_kernel.h"
 #include "kernel_args.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef WEFT_XCCL_GPU_SHAPE_H
 #define WEFT_XCCL_GPU_SHAPE_H
 
-#include "gpu.h"
+#include "gpu_kernel.h"
 #include "kernel_args.h"
 
 /* A region in bytes: runs of RUN contiguous bytes on both sides, dims[0] the fastest. */
