@@ -25,6 +25,16 @@ static uint32_t dearest(const weft_plan *plan)
     return most.kind;
 }
 
+/* Does a step go from one mesh to another? */
+static bool crosses(const weft_plan *plan)
+{
+    weft_step_info step;
+
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++)
+        if (weft_spec_mesh(step.from) != weft_spec_mesh(step.to)) return true;
+    return false;
+}
+
 /* The best plan without the kind of step that the best plan spends most on. */
 static weft_plan *find_runner_up(const struct request *request, const weft_plan *best)
 {
@@ -35,7 +45,7 @@ static weft_plan *find_runner_up(const struct request *request, const weft_plan 
     weft_plan_get(best, &info);
     if (info.steps == 0 || options.planner != WEFT_PLANNER_SEARCH) return NULL;
     options.memory_limit = 0;
-    if (request->mesh != request->to_mesh) {
+    if (crosses(best)) {
         if (wf_plan_cross_runner_up(request->from, request->to, &options, &plan) != WEFT_OK)
             return NULL;
         return plan;
@@ -144,6 +154,15 @@ static void json_placements(struct wf_json *json, const char *key, const weft_sp
     wf_text_free(&text);
 }
 
+static void json_mesh(struct wf_json *json, const char *key, const weft_mesh *mesh)
+{
+    struct wf_text text = {0};
+
+    wf_mesh_add_text(mesh, &text);
+    wf_json_string(json, key, text.data);
+    wf_text_free(&text);
+}
+
 static void json_step(struct wf_json *json, const weft_step_info *step)
 {
     wf_json_begin(json, NULL, '{');
@@ -152,6 +171,7 @@ static void json_step(struct wf_json *json, const weft_step_info *step)
     for (int32_t a = 0; a < WEFT_MAX_AXES; a++)
         if (step->axes >> a & 1) wf_json_int(json, NULL, a);
     wf_json_end(json, ']');
+    json_mesh(json, "mesh", weft_spec_mesh(step->from));
     json_placements(json, "from", step->from);
     json_placements(json, "to", step->to);
     wf_json_uint(json, "bytes_sent", step->bytes_sent);

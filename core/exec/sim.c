@@ -202,7 +202,7 @@ weft_status weft_simulate(const weft_plan *plan, const void *const *sources, voi
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_simulate: the plan has %u tensors; weft_simulate_batch takes them",
                        plan->member_count);
-    copy = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->from, .to = plan->to};
+    copy = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
     if (plan->step_count == 0) return run_step(&copy, sources, targets);
     for (uint32_t i = 0; i < plan->step_count && status == WEFT_OK; i++) {
         const void *const *inputs = i == 0 ? sources : (const void *const *)have.at;

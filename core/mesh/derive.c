@@ -227,13 +227,43 @@ static weft_status check_unflatten(const weft_mesh *mesh, int32_t axis, int32_t 
     return WEFT_OK;
 }
 
+/* MESH with AXIS taken apart, and the sizes and names of all axes as given. */
+static weft_status take_apart(const weft_mesh *mesh, int32_t axis, int32_t count,
+                              const int32_t *sizes, const char *const *names, weft_mesh **out)
+{
+    weft_mesh *draft;
+    weft_status status = WEFT_OK;
+
+    WF_TRY(wf_mesh_draft(mesh->axes + count - 1, sizes, names, &draft));
+    draft->devices_per_host = mesh->devices_per_host;
+    if (!unflatten_modes(mesh, axis, count, sizes + axis, draft)) {
+        draft->mode_count = 0;
+        status = wf_mesh_give_list(draft);
+        for (int32_t i = 0; status == WEFT_OK && i < draft->size; i++)
+            draft->ranks[i] = weft_mesh_rank_at(mesh, i);
+    }
+    if (status == WEFT_OK) return wf_mesh_finish_take(draft, out);
+    wf_mesh_free(draft);
+    return status;
+}
+
+weft_status wf_mesh_reshape(const weft_mesh *mesh, int32_t axes, const int32_t *sizes,
+                            const char *const *names, weft_mesh **out)
+{
+    weft_mesh *flat = NULL;
+    weft_status status;
+
+    WF_TRY(weft_mesh_flatten(mesh, NULL, "all", &flat));
+    status = take_apart(flat, 0, axes, sizes, names, out);
+    weft_mesh_release(&flat);
+    return status;
+}
+
 weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis, int32_t count,
                                 const int32_t *sizes, const char *const *names, weft_mesh **out)
 {
     int32_t all_sizes[WEFT_MAX_AXES];
     const char *all_names[WEFT_MAX_AXES];
-    weft_mesh *draft;
-    weft_status status = WEFT_OK;
 
     WF_TRY(wf_require(mesh, "weft_mesh_unflatten: MESH"));
     WF_TRY(wf_require(sizes, "weft_mesh_unflatten: SIZES"));
@@ -245,16 +275,5 @@ weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis, int32_t cou
         all_sizes[i] = fresh ? sizes[i - axis] : mesh->axis[old].size;
         all_names[i] = fresh && names != NULL ? names[i - axis] : mesh->axis[fresh ? 0 : old].name;
     }
-    WF_TRY(
-        wf_mesh_draft(mesh->axes + count - 1, all_sizes, names != NULL ? all_names : NULL, &draft));
-    draft->devices_per_host = mesh->devices_per_host;
-    if (!unflatten_modes(mesh, axis, count, sizes, draft)) {
-        draft->mode_count = 0;
-        status = wf_mesh_give_list(draft);
-        for (int32_t i = 0; status == WEFT_OK && i < draft->size; i++)
-            draft->ranks[i] = weft_mesh_rank_at(mesh, i);
-    }
-    if (status == WEFT_OK) return wf_mesh_finish_take(draft, out);
-    wf_mesh_free(draft);
-    return status;
+    return take_apart(mesh, axis, count, all_sizes, names != NULL ? all_names : NULL, out);
 }

@@ -80,6 +80,11 @@ weft_status wf_mesh_read_axes(const weft_mesh *mesh, const char *text, int32_t *
 weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *axes, int32_t rank,
                           weft_mesh **out) WF_NODISCARD;
 
+/* The same ranks in the same order under other axes, whose SIZES multiply to MESH's size.  NAMES
+ * may be NULL. */
+weft_status wf_mesh_reshape(const weft_mesh *mesh, int32_t axes, const int32_t *sizes,
+                            const char *const *names, weft_mesh **out) WF_NODISCARD;
+
 /* ---- hosts.c ---- */
 
 /* Count the hosts of a listed mesh. */

@@ -2,7 +2,8 @@
  *
  * Three parts: collectives on the source's mesh, one exchange, collectives on the target's mesh.
  * Reducing partials first, and sending each byte to one of several copies which then pass it on
- * among themselves, are worth it or not as the costs say; every combination is priced. */
+ * among themselves, are worth it or not as the costs say; every combination is priced.  Between
+ * meshes that only count the same ranks in another way, a plan is one of a single mesh. */
 #include "plan.h"
 
 #include <string.h>
@@ -311,10 +312,36 @@ static weft_status make(const weft_spec *from, const weft_spec *to,
     return status;
 }
 
+/* The plan from A to B, which have the shards of FROM and TO, as one from FROM to TO. */
+static weft_status plan_as_one(const weft_spec *from, const weft_spec *to, const weft_spec *a,
+                               const weft_spec *b, const weft_plan_options *options,
+                               weft_plan **out)
+{
+    weft_plan *inner = NULL, *plan = NULL;
+    weft_status status = weft_plan_create(a, b, options, &inner);
+
+    if (status == WEFT_OK) status = wf_plan_make(from, to, inner->step_count, &plan);
+    if (status == WEFT_OK) {
+        put_steps(plan, inner, 0);
+        wf_plan_add_up(plan);
+        *out = plan;
+    }
+    weft_plan_release(&inner);
+    return status;
+}
+
 weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
                           const weft_plan_options *options, weft_plan **out)
 {
-    return make(from, to, options, false, out);
+    weft_spec *a = NULL, *b = NULL;
+    weft_status status = WEFT_ERR_UNSUPPORTED;
+
+    if (options->planner <= WEFT_PLANNER_EXCHANGE) WF_TRY(wf_refine(from, to, &a, &b));
+    if (a != NULL) status = plan_as_one(from, to, a, b, options, out);
+    weft_spec_release(&a);
+    weft_spec_release(&b);
+    /* A partial may become one of another kind between meshes, through its value. */
+    return status == WEFT_ERR_UNSUPPORTED ? make(from, to, options, false, out) : status;
 }
 
 weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,

@@ -4,7 +4,7 @@
  * it, edges.c lists the steps that lead on from a state, price.c what each costs, exchange.c the
  * price of moving everything at once, ahead.c the least that a state is from the target, search.c
  * finds the cheapest way, plan.c makes the object; cross.c puts plans between two meshes together
- * from plans on each, batch.c those of many tensors.
+ * from plans on each, unless refine.c finds that they are one, batch.c those of many tensors.
  */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
@@ -63,6 +63,13 @@ weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
 /* What the exchange STEP, between two meshes, has to do where everything is packed; sets what it
  * sends and receives. */
 void wf_cross_work(struct wf_step *step, struct wf_work *out);
+
+/* ---- refine.c ---- */
+
+/* FROM and TO as specs of one mesh with the same shards, where their meshes have the same ranks in
+ * the same order; else NULL.  The caller releases both. */
+weft_status wf_refine(const weft_spec *from, const weft_spec *to, weft_spec **from_out,
+                      weft_spec **to_out) WF_NODISCARD;
 
 /* ---- batch.c ---- */
 

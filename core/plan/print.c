@@ -72,9 +72,23 @@ static void add_exchange_of_many(struct wf_text *out, const weft_plan *plan)
     wf_text_char(out, '\n');
 }
 
+/* Steps between two meshes of the same ranks are on a third, which nobody gave. */
+static void add_mesh(struct wf_text *out, const weft_plan *plan)
+{
+    const weft_mesh *mesh;
+
+    if (plan->members != NULL || plan->step_count == 0) return;
+    mesh = plan->steps[0].from->layout.mesh;
+    if (mesh == plan->from->layout.mesh) return;
+    wf_text_add(out, "the meshes have the same ranks, here as ");
+    wf_mesh_add_text(mesh, out);
+    wf_text_add(out, ":\n");
+}
+
 static void add_text(struct wf_text *out, const weft_plan *plan)
 {
     if (plan->step_count == 0) wf_text_add(out, "nothing to do: every rank has what it needs\n");
+    add_mesh(out, plan);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         wf_text_add(out, "%u. ", i + 1);
         if (plan->steps[i].from == NULL) {

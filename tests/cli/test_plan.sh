@@ -17,6 +17,11 @@ expect 0 "it lost because it takes as long and receives 4 B more" "$weft" plan -
 expect 0 "planned in " plan "${rows[@]}"
 expect 0 "nothing to do" plan --from "R,R" --to "R,R"
 expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15
+expect 0 "nothing to do" plan --from "S(0),S(0)" --to "S(0)" --to-mesh 8
+json plan --from "S(0),R" --to "S(0)" --to-mesh 8 --json -- \
+    'it["steps"][0]["kind"] == "slice" and it["steps"][0]["mesh"] == "dp=2,tp=4"' \
+    'it["bytes_received_max"] == 0 and it["peak_bytes"] == 0'
+expect 0 "runner-up: exchange: " plan --from "S(0),R" --to "S(0)" --to-mesh 8
 expect 0 "all-gather over axes 0 and 1" "$weft" plan --mesh 2x4 --shape 4096x64 --from "S(0),S(0)" \
     --to "R,R"
 

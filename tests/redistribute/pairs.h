@@ -36,6 +36,16 @@ static inline weft_mesh *pair_mesh(struct random *r, int32_t world)
     return mesh;
 }
 
+/* Another mesh: of other ranks, or of MESH's own as one axis. */
+static inline weft_mesh *pair_other_mesh(struct random *r, const weft_mesh *mesh, int32_t world)
+{
+    weft_mesh *flat = NULL;
+
+    if (!random_chance(r, 3)) return pair_mesh(r, world);
+    ck_assert_int_eq(weft_mesh_flatten(mesh, NULL, NULL, &flat), WEFT_OK);
+    return flat;
+}
+
 static inline void pair_placements(struct random *r, int32_t axes, int32_t dims,
                                    weft_placement *out)
 {
@@ -119,7 +129,12 @@ static inline struct pair random_pair(struct random *r, int32_t world)
     weft_mesh *mesh = pair_mesh(r, world), *other;
     struct pair pair = {0};
 
-    other = random_chance(r, 3) ? pair_mesh(r, world) : weft_mesh_retain(mesh);
+    other = random_chance(r, 3) ? pair_other_mesh(r, mesh, world) : weft_mesh_retain(mesh);
+    if (random_chance(r, 2)) {
+        weft_mesh *swapped = mesh;
+        mesh = other;
+        other = swapped;
+    }
     for (int32_t d = 0; d < dims; d++)
         shape[d] = random_in(r, random_chance(r, 8) ? 0 : 1, dims == 1 ? 40 : dims == 2 ? 9 : 6);
     pair.from = pair_spec(r, mesh, dtype, dims, shape);

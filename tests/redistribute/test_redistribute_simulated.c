@@ -24,6 +24,11 @@ static void check_steps(const struct pair *pair, const struct values *values, co
 
     shards_fill(values, pair->from, &have);
     check_all(pair, values, pair->from, &have, "the source itself");
+    if (weft_plan_step(plan, 0, &step) && step.from != spec) {
+        ck_assert_ptr_ne(pair->from->layout.mesh, pair->to->layout.mesh);
+        spec = step.from;
+        check_all(pair, values, spec, &have, "the source on the mesh of the steps");
+    }
     for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
         ck_assert_msg(step.from == spec, "step %u does not go on\n%s", i,
                       pair_command(pair, "sim"));

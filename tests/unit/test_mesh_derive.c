@@ -98,6 +98,30 @@ START_TEST(an_axis_is_taken_apart)
 }
 END_TEST
 
+static void check_reshaped(const char *text, int32_t axes, const int32_t *sizes,
+                           const char *const *names, const char *want)
+{
+    weft_mesh *mesh = mesh_of(text), *out = NULL;
+
+    ck_assert_int_eq(wf_mesh_reshape(mesh, axes, sizes, names, &out), WEFT_OK);
+    check_mesh_is(out, want);
+    weft_mesh_release(&out);
+    weft_mesh_release(&mesh);
+}
+
+START_TEST(the_same_ranks_are_counted_in_another_way)
+{
+    static const int32_t sizes[] = {2, 2, 3};
+    static const char *const names[] = {"a", "b", "c"};
+
+    check_reshaped("4x3", 3, sizes, NULL, "2x2x3");
+    check_reshaped("dp=12/4", 3, sizes, names, "a=2,b=2,c=3/4");
+    check_reshaped("dp=2,tp=6", 3, sizes, NULL, "2x2x3");
+    check_reshaped("2x2@3,1,0,2", 2, sizes, NULL, "2x2@3,1,0,2");
+    check_reshaped("4@3,1,0,2", 2, sizes, NULL, "2x2@3,1,0,2");
+}
+END_TEST
+
 START_TEST(what_cannot_be_derived_is_refused)
 {
     static const char *const names[] = {"a", "b"};
@@ -185,4 +209,5 @@ END_TEST
 
 SUITE(mesh_derive, a_slice_keeps_axes_and_goes_through_its_rank, flattened_axes_become_one,
       groups_of_a_flattened_axis_are_where_they_should, an_axis_is_taken_apart,
-      what_cannot_be_derived_is_refused, derivations_survive_every_allocation_failure)
+      the_same_ranks_are_counted_in_another_way, what_cannot_be_derived_is_refused,
+      derivations_survive_every_allocation_failure)

@@ -29,6 +29,8 @@ START_TEST(steps_are_lines_that_people_read)
     check_text("2x4", NULL, "4096,64", "S(0),S(0)", "R,R", "all-gather over axes 0 and 1: ");
     check_text("2", NULL, "64", "R", "R", "nothing to do: every rank has what it needs\n");
     check_text("2", "2@2-3", "64", "S(0)", "S(0)", "1. exchange between the meshes: each rank ");
+    check_text("4", "2x2", "64", "S(0)", "S(0),R",
+               "the meshes have the same ranks, here as 2x2:\n1. all-gather over axis 1: ");
     check_text("2", NULL, "1048576", "S(0)", "R",
                "at most 2.0 MiB received by a rank, 0 B of scratch, ");
 }

@@ -111,10 +111,13 @@ WEFT_API void weft_plan_get(const weft_plan *plan, weft_plan_info *out);
 
 typedef struct weft_step_info {
     size_t struct_size;
-    uint32_t kind;              /* enum weft_step_kind */
-    uint32_t axes;              /* bit per mesh axis that takes part; 0 between meshes */
-    const weft_spec *from, *to; /* live as long as the plan */
-    uint64_t bytes_sent;        /* largest over ranks, each */
+    uint32_t kind; /* enum weft_step_kind */
+    uint32_t axes; /* bit per mesh axis that takes part; 0 between meshes */
+    /* Live as long as the plan.  Of a plan between two meshes that count the same ranks, in the
+     * same order, in different ways (8 and 2x4), the steps are on one mesh that has the axes of
+     * both. */
+    const weft_spec *from, *to;
+    uint64_t bytes_sent; /* largest over ranks, each */
     uint64_t bytes_received;
     uint64_t scratch_bytes;
     uint64_t cost_ns;

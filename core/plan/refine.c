@@ -1,0 +1,161 @@
+/* refine.c - two meshes of the same ranks in the same order, taken as one.
+ *
+ * A mesh of 8 and one of 2x4 differ in how ranks are counted, not in who they are.  Both are cut
+ * into the axes that either has, here 2x4, and the specs are written down on that mesh, if they can
+ * be: then everything that one mesh knows, nothing to do above all, is known between the two. */
+#include "plan.h"
+
+#include <string.h>
+
+/* The axes that two meshes have in common, and which axis of either each is a part of. */
+struct common {
+    int32_t count;
+    int32_t size[WEFT_MAX_AXES];
+    int32_t of[2][WEFT_MAX_AXES];
+};
+
+/* What is left of the axis that a walk over a mesh has come to. */
+struct rest {
+    int32_t axis, size;
+};
+
+/* On to the next axis with more than one rank, when nothing is left. */
+static void advance(const weft_mesh *mesh, struct rest *rest)
+{
+    while (rest->size == 1 && rest->axis + 1 < mesh->axes)
+        rest->size = mesh->axis[++rest->axis].size;
+}
+
+/* False where an axis of one mesh is cut across by the other's. */
+static bool find_common(const weft_mesh *a, const weft_mesh *b, struct common *out)
+{
+    struct rest left = {-1, 1}, right = {-1, 1};
+
+    out->count = 0;
+    if (a->size != b->size) return false;
+    for (;;) {
+        int32_t part;
+        advance(a, &left);
+        advance(b, &right);
+        part = left.size < right.size ? left.size : right.size;
+        if (part == 1) break;
+        if (left.size % part != 0 || right.size % part != 0 || out->count == WEFT_MAX_AXES)
+            return false;
+        out->size[out->count] = part;
+        out->of[0][out->count] = left.axis;
+        out->of[1][out->count++] = right.axis;
+        left.size /= part;
+        right.size /= part;
+    }
+    if (out->count == 0) { /* one rank */
+        out->size[0] = 1;
+        out->of[0][0] = out->of[1][0] = 0;
+        out->count = 1;
+    }
+    return true;
+}
+
+static int32_t parts_of(const struct common *common, const int32_t *of, int32_t axis)
+{
+    int32_t parts = 0;
+
+    for (int32_t i = 0; i < common->count; i++)
+        parts += of[i] == axis;
+    return parts;
+}
+
+/* Chunks of chunks are chunks where every division is even. */
+static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
+{
+    int64_t parts = 1;
+
+    for (int32_t a = 0; a < layout->mesh->axes; a++) {
+        const weft_placement *p = &layout->placements[a];
+        if (!wf_placement_splits(p) || p->dim != dim) continue;
+        if (p->kind == WEFT_PLACE_STRIDED) return false;
+        parts *= layout->mesh->axis[a].size;
+    }
+    return layout->shape[dim] % parts == 0;
+}
+
+/* May AXIS be several?  An average of integers leaves something over, so averages of averages are
+ * not the average. */
+static bool may_cut(const struct wf_layout *layout, int32_t axis)
+{
+    const weft_placement *p = &layout->placements[axis];
+
+    if (p->kind == WEFT_PLACE_PARTIAL)
+        return p->reduction != WEFT_REDUCE_AVG || layout->dtype >= WEFT_DTYPE_F16;
+    return !wf_placement_splits(p) || divides_evenly(layout, p->dim);
+}
+
+/* SPEC on MESH, whose axes are those of COMMON; *OUT is NULL where that is another layout. */
+static weft_status write_down(const weft_spec *spec, const struct common *common, const int32_t *of,
+                              const weft_mesh *mesh, weft_spec **out)
+{
+    struct wf_layout layout = spec->layout;
+
+    *out = NULL;
+    layout.mesh = mesh;
+    memset(layout.placements, 0, sizeof layout.placements);
+    for (int32_t i = 0; i < common->count; i++) {
+        const weft_placement *p = &spec->layout.placements[of[i]];
+        if (parts_of(common, of, of[i]) > 1 && !may_cut(&spec->layout, of[i])) return WEFT_OK;
+        layout.placements[i] = *p;
+        if (wf_placement_splits(p)) layout.placements[i].turn = p->turn * WEFT_MAX_AXES + i + 1;
+    }
+    return wf_spec_intern(&layout, out);
+}
+
+/* The mesh of COMMON's axes with MESH's ranks; axes that are MESH's own keep their names, if all
+ * are. */
+static weft_status reshape(const weft_mesh *mesh, const struct common *common, weft_mesh **out)
+{
+    const char *names[WEFT_MAX_AXES];
+    bool named = true;
+
+    for (int32_t i = 0; i < common->count; i++) {
+        names[i] = mesh->axis[common->of[0][i]].name;
+        named =
+            named && names[i][0] != '\0' && parts_of(common, common->of[0], common->of[0][i]) == 1;
+    }
+    return wf_mesh_reshape(mesh, common->count, common->size, named ? names : NULL, out);
+}
+
+/* Both meshes must come out as one: then their ranks, their order and their hosts are the same. */
+static weft_status join_meshes(const weft_spec *from, const weft_spec *to,
+                               const struct common *common, weft_mesh **out)
+{
+    weft_mesh *mine = NULL, *theirs = NULL;
+    const char *names[WEFT_MAX_AXES];
+    weft_status status = reshape(from->layout.mesh, common, &mine);
+
+    for (int32_t i = 0; status == WEFT_OK && i < common->count; i++)
+        names[i] = mine->axis[i].name;
+    if (status == WEFT_OK)
+        status = wf_mesh_reshape(to->layout.mesh, common->count, common->size,
+                                 names[0][0] != '\0' ? names : NULL, &theirs);
+    if (status == WEFT_OK) *out = mine == theirs ? weft_mesh_retain(mine) : NULL;
+    weft_mesh_release(&mine);
+    weft_mesh_release(&theirs);
+    return status;
+}
+
+weft_status wf_refine(const weft_spec *from, const weft_spec *to, weft_spec **from_out,
+                      weft_spec **to_out)
+{
+    struct common common;
+    weft_mesh *mesh = NULL;
+    weft_status status;
+
+    *from_out = *to_out = NULL;
+    if (!find_common(from->layout.mesh, to->layout.mesh, &common)) return WEFT_OK;
+    WF_TRY(join_meshes(from, to, &common, &mesh));
+    if (mesh == NULL) return WEFT_OK;
+    status = write_down(from, &common, common.of[0], mesh, from_out);
+    if (status == WEFT_OK && *from_out != NULL)
+        status = write_down(to, &common, common.of[1], mesh, to_out);
+    if (*to_out == NULL) weft_spec_release(from_out);
+    weft_mesh_release(&mesh);
+    return status;
+}
