@@ -41,7 +41,15 @@ int sc_fail(int result, const char *format, ...)
 
 /* ---- the device's stand-in ---- */
 
-static void *device_symbol(const char *name)
+static struct {
+    pthread_once_t once;
+    int (*enqueue)(void *stream, void (*fn)(void *), void *argument);
+    int (*get)(void);
+    int (*set)(int device);
+} device = {.once = PTHREAD_ONCE_INIT};
+
+/* Once: ThreadSanitizer keeps a list of all libraries for each call of dlopen. */
+static void find_device(void)
 {
 #ifdef STANDIN_RCCL
     void *library = dlopen("libamdhip64.so", RTLD_NOW | RTLD_NOLOAD);
@@ -49,33 +57,30 @@ static void *device_symbol(const char *name)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 #endif
 
-    return library != NULL ? dlsym(library, name) : NULL;
+    if (library == NULL) return;
+    *(void **)(void *)&device.enqueue = dlsym(library, "standin_enqueue");
+    *(void **)(void *)&device.get = dlsym(library, "standin_device");
+    *(void **)(void *)&device.set = dlsym(library, "standin_set_device");
 }
 
 int sc_enqueue(void *stream, void (*fn)(void *), void *argument)
 {
-    int (*enqueue)(void *, void (*)(void *), void *) = NULL;
-
-    *(void **)(void *)&enqueue = device_symbol("standin_enqueue");
-    if (enqueue == NULL || enqueue(stream, fn, argument) != 0)
+    pthread_once(&device.once, find_device);
+    if (device.enqueue == NULL || device.enqueue(stream, fn, argument) != 0)
         return sc_fail(SC_GPU, "the device refused");
     return SC_OK;
 }
 
 static int current_device(void)
 {
-    int (*get)(void) = NULL;
-
-    *(void **)(void *)&get = device_symbol("standin_device");
-    return get != NULL ? get() : -1;
+    pthread_once(&device.once, find_device);
+    return device.get != NULL ? device.get() : -1;
 }
 
-static void set_device(int device)
+static void set_device(int ordinal)
 {
-    int (*set)(int) = NULL;
-
-    *(void **)(void *)&set = device_symbol("standin_set_device");
-    if (set != NULL) set(device);
+    pthread_once(&device.once, find_device);
+    if (device.set != NULL) device.set(ordinal);
 }
 
 /* ---- shared memory ---- */
@@ -210,12 +215,12 @@ static struct sc_comm *new_comm(const struct sc_config *config, struct sc_flag *
 }
 
 /* Two ranks that look like one host and have one device. */
-static int check_devices(struct sc_comm *comm, int device)
+static int check_devices(struct sc_comm *comm, int ordinal)
 {
     struct place {
         char host[120];
         int device;
-    } mine = {"", device}, all[SC_MOST_RANKS];
+    } mine = {"", ordinal}, all[SC_MOST_RANKS];
     const char *host = getenv("NCCL_HOSTID");
     int result;
 
@@ -228,7 +233,7 @@ static int check_devices(struct sc_comm *comm, int device)
     return result;
 }
 
-static int join(struct sc_comm *comm, void *device)
+static int join(struct sc_comm *comm, void *ordinal)
 {
     char name[64];
     int result;
@@ -245,7 +250,7 @@ static int join(struct sc_comm *comm, void *device)
     }
     shared_name(comm->key, name, sizeof name);
     if (comm->rank == 0) shm_unlink(name);
-    return check_devices(comm, (int)(intptr_t)device);
+    return check_devices(comm, (int)(intptr_t)ordinal);
 }
 
 API(int, ncclGetVersion, int *version)
