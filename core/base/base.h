@@ -106,6 +106,25 @@ static inline int64_t wf_max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* The largest number instead of one that wraps, so that what is too much stays too much. */
+static inline uint64_t wf_mul_capped(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+static inline uint64_t wf_add_capped(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+/* B of an A that has it; of the largest number, which stands for more, nothing can be taken. */
+static inline uint64_t wf_sub_capped(uint64_t a, uint64_t b)
+{
+    return a == UINT64_MAX ? a : a - b;
+}
+
 /* ---- hash.c ---- */
 
 /* The same on every machine: it feeds digests that ranks compare. */

@@ -13,21 +13,23 @@ const char *weft_step_name(uint32_t kind)
 }
 
 /* BYTES at RATE femtoseconds each, in nanoseconds; the order of operations keeps it from wrapping
- * for any tensor that fits an address space. */
+ * for any tensor that fits an address space, at any rate that a device has. */
 static uint64_t transfer_ns(uint64_t bytes, uint64_t rate)
 {
     const uint64_t unit = 1000000; /* femtoseconds in a nanosecond */
 
-    return bytes / unit * rate + bytes % unit * rate / unit;
+    return wf_add_capped(wf_mul_capped(bytes / unit, rate), bytes % unit * rate / unit);
 }
 
 uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work)
 {
     const struct wf_rate *rate = &table->rates[work->kind][work->link];
-    uint64_t peers = (uint64_t)(work->ranks - 1);
+    uint64_t peers = (uint64_t)(work->ranks - 1), ns;
 
     if (work->kind == WEFT_STEP_ALL_REDUCE) peers *= 2; /* there and back */
-    return rate->base_ns + peers * rate->peer_ns + transfer_ns(work->received, rate->femtoseconds) +
-           transfer_ns(work->copied, table->copy) + transfer_ns(work->packed, table->pack) +
-           transfer_ns(work->reduced, table->reduce);
+    ns = wf_add_capped(rate->base_ns, wf_mul_capped(peers, rate->peer_ns));
+    ns = wf_add_capped(ns, transfer_ns(work->received, rate->femtoseconds));
+    ns = wf_add_capped(ns, transfer_ns(work->copied, table->copy));
+    ns = wf_add_capped(ns, transfer_ns(work->packed, table->pack));
+    return wf_add_capped(ns, transfer_ns(work->reduced, table->reduce));
 }

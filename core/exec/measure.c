@@ -20,8 +20,8 @@ static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
     struct wf_shard shard;
 
     wf_shard_of(step->from, rank, &shard);
-    return 2 * (ranks - 1) * (((uint64_t)shard.elements + ranks - 1) / ranks) *
-           wf_dtype_bytes(step->from->layout.dtype);
+    return wf_mul_capped(2 * (ranks - 1), ((uint64_t)shard.elements + ranks - 1) / ranks *
+                                              wf_dtype_bytes(step->from->layout.dtype));
 }
 
 /* A partial that the step makes leaves the value with coordinate 0; the others get nothing. */
@@ -73,7 +73,9 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
     } else {
         own = 0;
     }
-    return ((uint64_t)wants.elements * holders_of(step) - own) * wf_dtype_bytes(to->dtype);
+    return wf_sub_capped(
+        wf_mul_capped((uint64_t)wants.elements * wf_dtype_bytes(to->dtype), holders_of(step)),
+        own * wf_dtype_bytes(to->dtype));
 }
 
 /* Axes along which all ranks do the same, since every step has copies there. */
@@ -111,8 +113,8 @@ struct wf_measure wf_plan_measure(const weft_plan *plan)
                 counted = counted || ((idle >> a & 1) && coord[a] != 0);
             if (counted) continue;
             for (uint32_t s = 0; s < plan->step_count; s++)
-                sum += received_by(&plan->steps[s], rank);
-            out.total += sum * alike;
+                sum = wf_add_capped(sum, received_by(&plan->steps[s], rank));
+            out.total = wf_add_capped(out.total, wf_mul_capped(sum, alike));
             if (sum > out.most) out.most = sum;
         }
     return out;

@@ -262,8 +262,8 @@ static void add_up(weft_plan *plan)
     uint64_t h = plan->member_count;
 
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        plan->cost_ns += plan->steps[i].cost_ns;
-        plan->received += plan->steps[i].received;
+        plan->cost_ns = wf_add_capped(plan->cost_ns, plan->steps[i].cost_ns);
+        plan->received = wf_add_capped(plan->received, plan->steps[i].received);
         if (plan->steps[i].scratch > plan->peak) plan->peak = plan->steps[i].scratch;
     }
     for (uint32_t i = 0; i < plan->member_count; i++) {

@@ -154,12 +154,14 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
 
     work.link = one_host(source, target) ? WF_WITHIN_HOST : WF_BETWEEN_HOSTS;
     work.ranks = (int64_t)(sources < readers ? sources : readers) + 1;
-    step->received = wants * holders;
+    step->received = wf_mul_capped(wants, holders);
     /* A shard goes to every copy of the target; the copies of the source share that. */
-    step->sent = (has * ranks_of_kind(step->to, WEFT_PLACE_REPLICATE) + copies - 1) / copies;
+    step->sent = wf_add_capped(wf_mul_capped(has, ranks_of_kind(step->to, WEFT_PLACE_REPLICATE)),
+                               copies - 1) /
+                 copies;
     work.received = step->received > step->sent ? step->received : step->sent;
-    if (holders > 1) work.reduced = wants * holders;
-    work.packed = has + wants * holders;
+    if (holders > 1) work.reduced = step->received;
+    work.packed = wf_add_capped(has, step->received);
     *out = work;
 }
 
@@ -182,14 +184,15 @@ static struct whole put_together(const struct side *source, const struct side *t
                                  const struct wf_step *exchange, uint32_t minimize)
 {
     const weft_plan *a = source->plan, *b = target->plan;
-    uint64_t ns = a->cost_ns + exchange->cost_ns + b->cost_ns;
-    uint64_t received = a->received + exchange->received + b->received;
+    uint64_t ns = wf_add_capped(wf_add_capped(a->cost_ns, exchange->cost_ns), b->cost_ns);
+    uint64_t received = wf_add_capped(wf_add_capped(a->received, exchange->received), b->received);
     uint64_t between[2] = {a->step_count > 0 ? largest_shard(source->spec) : 0,
                            b->step_count > 0 ? largest_shard(target->spec) : 0};
     struct whole whole = {source, target, *exchange, 0, 0, 0};
 
-    whole.exchange.scratch += between[0] + between[1];
-    whole.peak = larger(whole.exchange.scratch, larger(a->peak + between[0], b->peak + between[1]));
+    whole.exchange.scratch = wf_add_capped(exchange->scratch, between[0] + between[1]);
+    whole.peak = larger(wf_add_capped(a->peak, between[0]), wf_add_capped(b->peak, between[1]));
+    whole.peak = larger(whole.peak, whole.exchange.scratch);
     whole.first = minimize == WEFT_MINIMIZE_TIME    ? ns
                   : minimize == WEFT_MINIMIZE_BYTES ? received
                                                     : whole.peak;
@@ -221,7 +224,7 @@ static void put_steps(weft_plan *plan, const weft_plan *part, uint64_t extra)
     for (uint32_t i = 0; i < part->step_count; i++) {
         struct wf_step *step = &plan->steps[plan->step_count++];
         *step = part->steps[i];
-        step->scratch += extra;
+        step->scratch = wf_add_capped(step->scratch, extra);
         weft_spec_retain(step->from);
         weft_spec_retain(step->to);
     }

@@ -41,7 +41,8 @@ static void measure_corner(const struct sides *s, uint32_t last, uint64_t *recei
         common *= (uint64_t)wf_index_common(&a, &b);
     }
     *kept = common;
-    *received = (uint64_t)wants.elements * problem->element * s->holders - common;
+    *received = wf_sub_capped(
+        wf_mul_capped((uint64_t)wants.elements * problem->element, s->holders), common);
 }
 
 static weft_status open_sides(struct sides *s)
@@ -75,8 +76,8 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
         if (kept > work.copied) work.copied = kept;
         if (last == 0) break;
     }
-    if (s.holders > 1) work.reduced = target * s.holders;
-    work.packed = wf_state_bytes(problem, from) + target * s.holders;
+    if (s.holders > 1) work.reduced = wf_mul_capped(target, s.holders);
+    work.packed = wf_add_capped(wf_state_bytes(problem, from), wf_mul_capped(target, s.holders));
     *out = work;
     return WEFT_OK;
 }
@@ -108,13 +109,15 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
     struct wf_work work;
 
     WF_TRY(wf_exchange_work(problem, from, edge, &work));
-    if (lies_in_runs(problem, from, to, edge->axes)) work.packed -= wf_state_bytes(problem, from);
+    if (lies_in_runs(problem, from, to, edge->axes))
+        work.packed = wf_sub_capped(work.packed, wf_state_bytes(problem, from));
     if (work.reduced == 0 && lies_in_runs(problem, to, from, edge->axes))
-        work.packed -= wf_state_bytes(problem, to);
+        work.packed = wf_sub_capped(work.packed, wf_state_bytes(problem, to));
     if (problem->costs->one_sided) work.packed = 0;
     out->ns = wf_cost_ns(problem->costs, &work);
     out->received = out->sent = work.received;
     out->scratch = work.packed;
-    if (!wf_state_same(from, &problem->source)) out->scratch += wf_state_bytes(problem, from);
+    if (!wf_state_same(from, &problem->source))
+        out->scratch = wf_add_capped(out->scratch, wf_state_bytes(problem, from));
     return WEFT_OK;
 }

@@ -29,8 +29,8 @@ void wf_plan_add_up(weft_plan *plan)
 
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct wf_step *step = &plan->steps[i];
-        plan->cost_ns += step->cost_ns;
-        plan->received += step->received;
+        plan->cost_ns = wf_add_capped(plan->cost_ns, step->cost_ns);
+        plan->received = wf_add_capped(plan->received, step->received);
         if (step->scratch > plan->peak) plan->peak = step->scratch;
         h = wf_hash_mix(wf_hash_mix(h, step->kind), step->axes);
         h = wf_hash_mix(h, weft_spec_hash(step->to));

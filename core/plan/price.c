@@ -67,7 +67,7 @@ static void price_gather(const struct measure *m, struct wf_work *work, struct w
         own[d] = d == dim ? least[d] : m->before[d];
     work->received = m->bytes_after - product(m->problem, own);
     work->copied = m->bytes_before;
-    out->sent = m->bytes_before * (uint64_t)(m->ranks - 1);
+    out->sent = wf_mul_capped(m->bytes_before, (uint64_t)(m->ranks - 1));
     if (!leads(m->after, dim)) work->packed = m->bytes_after;
 }
 
@@ -75,8 +75,8 @@ static void price_scatter(const struct measure *m, struct wf_work *work, struct 
 {
     int32_t dim = dim_of(&m->edge->to, m->edge->axes);
 
-    work->received = m->bytes_after * (uint64_t)(m->ranks - 1);
-    work->reduced = m->bytes_after * (uint64_t)m->ranks;
+    work->received = wf_mul_capped(m->bytes_after, (uint64_t)(m->ranks - 1));
+    work->reduced = wf_mul_capped(m->bytes_after, (uint64_t)m->ranks);
     out->sent = work->received < m->bytes_before ? work->received : m->bytes_before;
     if (!leads(m->before, dim)) work->packed = m->bytes_before;
 }
@@ -86,8 +86,8 @@ static void price_all_reduce(const struct measure *m, struct wf_work *work, stru
     uint64_t elements = m->bytes_before / m->problem->element, ranks = (uint64_t)m->ranks;
     uint64_t slice = (elements + ranks - 1) / ranks * m->problem->element;
 
-    work->received = 2 * (ranks - 1) * slice;
-    work->reduced = ranks * slice;
+    work->received = wf_mul_capped(2 * (ranks - 1), slice);
+    work->reduced = wf_mul_capped(ranks, slice);
     out->sent = work->received;
 }
 
@@ -153,6 +153,8 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
     out->ns = wf_cost_ns(problem->costs, &work);
     out->received = work.received;
     out->scratch = work.packed;
-    if (!wf_state_same(from, &problem->source)) out->scratch += m.bytes_before;
-    if (!wf_state_same(&edge->to, &problem->target)) out->scratch += m.bytes_after;
+    if (!wf_state_same(from, &problem->source))
+        out->scratch = wf_add_capped(out->scratch, m.bytes_before);
+    if (!wf_state_same(&edge->to, &problem->target))
+        out->scratch = wf_add_capped(out->scratch, m.bytes_after);
 }

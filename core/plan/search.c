@@ -158,13 +158,13 @@ static struct total add(const struct search *s, const struct total *total,
 
     if (s->widest) {
         sum.first = price->scratch > total->first ? price->scratch : total->first;
-        sum.second = total->second + price->ns;
+        sum.second = wf_add_capped(total->second, price->ns);
     } else if (s->problem->minimize == WEFT_MINIMIZE_BYTES) {
-        sum.first = total->first + price->received;
-        sum.second = total->second + price->ns;
+        sum.first = wf_add_capped(total->first, price->received);
+        sum.second = wf_add_capped(total->second, price->ns);
     } else {
-        sum.first = total->first + price->ns;
-        sum.second = total->second + price->received;
+        sum.first = wf_add_capped(total->first, price->ns);
+        sum.second = wf_add_capped(total->second, price->received);
     }
     return sum;
 }
@@ -178,7 +178,8 @@ static weft_status reach(struct search *s, const struct wf_edge *edge, const str
     int32_t known;
 
     if (!s->widest && price->scratch > s->problem->memory_limit) return WEFT_OK;
-    if (s->ahead.counts) least.first += wf_ahead_ns(&s->ahead, &edge->to);
+    if (s->ahead.counts)
+        least.first = wf_add_capped(total.first, wf_ahead_ns(&s->ahead, &edge->to));
     if (s->target != NOBODY && compare(&least, &s->nodes[s->target].total) >= 0) return WEFT_OK;
     known = find(s, &edge->to, &slot);
     if (known == NOBODY) {

@@ -43,5 +43,19 @@ START_TEST(min_and_max_choose)
 }
 END_TEST
 
+START_TEST(capped_results_are_the_largest_number_where_they_would_wrap)
+{
+    ck_assert_uint_eq(wf_mul_capped(3, 5), 15);
+    ck_assert_uint_eq(wf_mul_capped(UINT64_MAX / 3, 3), UINT64_MAX);
+    ck_assert_uint_eq(wf_mul_capped(UINT64_MAX / 3, 4), UINT64_MAX);
+    ck_assert_uint_eq(wf_add_capped(3, 5), 8);
+    ck_assert_uint_eq(wf_add_capped(UINT64_MAX - 1, 1), UINT64_MAX);
+    ck_assert_uint_eq(wf_add_capped(UINT64_MAX, 2), UINT64_MAX);
+    ck_assert_uint_eq(wf_sub_capped(7, 2), 5);
+    ck_assert_uint_eq(wf_sub_capped(UINT64_MAX, 2), UINT64_MAX);
+}
+END_TEST
+
 SUITE(base_math, results_that_fit_are_exact, results_that_do_not_fit_leave_the_output_alone,
-      the_output_may_be_an_input, min_and_max_choose)
+      the_output_may_be_an_input, min_and_max_choose,
+      capped_results_are_the_largest_number_where_they_would_wrap)

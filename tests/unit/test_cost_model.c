@@ -62,6 +62,8 @@ START_TEST(the_largest_tensors_do_not_wrap)
     struct wf_work work = {.kind = WEFT_STEP_ALL_GATHER, .ranks = 2, .received = INT64_MAX};
 
     ck_assert_uint_gt(wf_cost_ns(table, &work), UINT64_C(90000000000000000));
+    work.received = work.reduced = UINT64_MAX;
+    ck_assert_uint_gt(wf_cost_ns(table, &work), UINT64_C(180000000000000000));
     weft_cost_table_release(&table);
 }
 END_TEST

@@ -35,6 +35,28 @@ START_TEST(empty_tensors_need_no_steps)
 }
 END_TEST
 
+/* 4 EiB from each of a million ranks: the exchange must not look cheap because its bytes wrap. */
+START_TEST(what_is_too_much_stays_too_much)
+{
+    weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
+    struct pair pair;
+    weft_plan *plan;
+    weft_plan_info best, exchange;
+
+    open_pair(&pair, "1024x1024", NULL, "1152921504606846975", "P,P", "R,R");
+    plan = plan_pair(&pair, NULL);
+    weft_plan_get(plan, &best);
+    weft_plan_release(&plan);
+    plan = plan_pair(&pair, &options);
+    weft_plan_get(plan, &exchange);
+    ck_assert_uint_gt(exchange.cost_ns, best.cost_ns);
+    ck_assert_uint_eq(exchange.bytes_received_max, UINT64_MAX);
+    ck_assert_uint_eq(exchange.peak_bytes, UINT64_MAX);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
 START_TEST(steps_lead_from_the_source_to_the_target)
 {
     weft_plan_options options = {.struct_size = sizeof options,
@@ -156,6 +178,6 @@ START_TEST(every_planner_keeps_to_the_memory_limit)
 END_TEST
 
 SUITE(plan_plan, equal_layouts_need_no_steps, empty_tensors_need_no_steps,
-      steps_lead_from_the_source_to_the_target, shapes_and_dtypes_must_agree,
-      allocation_failure_is_an_error_without_a_leak, digests_tell_plans_apart,
-      every_planner_keeps_to_the_memory_limit)
+      what_is_too_much_stays_too_much, steps_lead_from_the_source_to_the_target,
+      shapes_and_dtypes_must_agree, allocation_failure_is_an_error_without_a_leak,
+      digests_tell_plans_apart, every_planner_keeps_to_the_memory_limit)
