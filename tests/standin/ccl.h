@@ -18,6 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A function that the library exports, declared and defined. */
+/* clang-format off */
+#define API(type, name, ...)                                                                       \
+    __attribute__((visibility("default"))) type name(__VA_ARGS__);                                 \
+    __attribute__((visibility("default"))) type name(__VA_ARGS__)
+/* clang-format on */
+
 enum { SC_OK, SC_GPU, SC_SYSTEM, SC_INTERNAL, SC_ARGUMENT, SC_USAGE, SC_REMOTE, SC_IN_PROGRESS };
 enum { SC_SUM, SC_PROD, SC_MAX, SC_MIN, SC_AVG, SC_FIRST_MADE };
 enum {

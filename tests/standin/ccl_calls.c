@@ -5,12 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-/* clang-format off */
-#define API(type, name, ...)                                                                       \
-    __attribute__((visibility("default"))) type name(__VA_ARGS__);                                 \
-    __attribute__((visibility("default"))) type name(__VA_ARGS__)
-/* clang-format on */
-
 #ifdef STANDIN_OLD_NCCL
 #define MOST_DTYPES SC_E4M3 /* f8 came with 2.24 */
 #else

@@ -14,12 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* clang-format off */
-#define API(type, name, ...)                                                                       \
-    __attribute__((visibility("default"))) type name(__VA_ARGS__);                                 \
-    __attribute__((visibility("default"))) type name(__VA_ARGS__)
-/* clang-format on */
-
 static _Thread_local char last_error[256];
 
 long sc_setting(const char *name, long otherwise)

@@ -19,10 +19,6 @@ static void *pointer(address a)
     return (void *)(uintptr_t)a;
 }
 
-/* clang-format off */
-#define API(name, ...) STANDIN_API int name(__VA_ARGS__); STANDIN_API int name(__VA_ARGS__)
-/* clang-format on */
-
 /* STANDIN_QUEUES is how many queues the caller is to have asked for by now. */
 API(cuInit, unsigned flags)
 {
@@ -56,13 +52,6 @@ API(cuDeviceGetCount, int *count)
     return SG_OK;
 }
 
-API(cuDeviceGet, int *device, int ordinal)
-{
-    if (ordinal < 0 || ordinal >= sg_device_count()) return SG_INVALID_DEVICE;
-    *device = ordinal;
-    return SG_OK;
-}
-
 API(cuDeviceGetName, char *name, int size, int device)
 {
     snprintf(name, (size_t)size, "Stand-in CUDA device %d", device);
@@ -78,12 +67,6 @@ API(cuDeviceGetUuid_v2, char *uuid, int device)
 API(cuDeviceGetUuid, char *uuid, int device)
 {
     return cuDeviceGetUuid_v2(uuid, device);
-}
-
-API(cuDeviceGetPCIBusId, char *id, int size, int device)
-{
-    snprintf(id, (size_t)size, "0000:%02x:00.0", device + 1);
-    return SG_OK;
 }
 
 API(cuDeviceGetAttribute, int *value, int attribute, int device)
@@ -132,12 +115,6 @@ API(cuCtxSetCurrent, void *context)
     return SG_OK;
 }
 
-API(cuMemGetInfo_v2, size_t *available, size_t *total)
-{
-    sg_memory_info(available, total);
-    return SG_OK;
-}
-
 API(cuMemAlloc_v2, address *out, size_t bytes)
 {
     void *memory = NULL;
@@ -151,17 +128,6 @@ API(cuMemFree_v2, address a)
 {
     sg_device_sync(); /* as the real one does */
     return sg_free(pointer(a), SG_DEVICE);
-}
-
-API(cuMemHostAlloc, void **out, size_t bytes, unsigned flags)
-{
-    (void)flags;
-    return sg_alloc(bytes, SG_PINNED, out);
-}
-
-API(cuMemFreeHost, void *memory)
-{
-    return sg_free(memory, SG_PINNED);
 }
 
 API(cuMemGetAddressRange_v2, address *base, size_t *bytes, address a)
@@ -257,111 +223,15 @@ API(cuMemsetD8Async, address a, unsigned char byte, size_t bytes, struct sg_stre
     return sg_fill(pointer(a), byte, bytes, stream);
 }
 
-API(cuStreamCreate, struct sg_stream **stream, unsigned flags)
-{
-    return flags <= 1 ? sg_stream_create(stream) : SG_INVALID_VALUE;
-}
-
-API(cuStreamDestroy_v2, struct sg_stream *stream)
-{
-    return sg_stream_destroy(stream);
-}
-
-API(cuStreamQuery, struct sg_stream *stream)
-{
-    return sg_stream_query(stream);
-}
-
-API(cuStreamSynchronize, struct sg_stream *stream)
-{
-    return sg_stream_sync(stream);
-}
-
-API(cuStreamWaitEvent, struct sg_stream *stream, struct sg_event *event, unsigned flags)
-{
-    (void)flags;
-    return sg_stream_wait_event(stream, event);
-}
-
 API(cuLaunchHostFunc, struct sg_stream *stream, void (*fn)(void *), void *argument)
 {
     return sg_call(stream, fn, argument);
-}
-
-API(cuEventCreate, struct sg_event **event, unsigned flags)
-{
-    (void)flags;
-    return sg_event_create(event);
-}
-
-API(cuEventDestroy_v2, struct sg_event *event)
-{
-    return sg_event_destroy(event);
-}
-
-API(cuEventRecord, struct sg_event *event, struct sg_stream *stream)
-{
-    return sg_event_record(event, stream);
-}
-
-API(cuEventQuery, struct sg_event *event)
-{
-    return sg_event_query(event);
-}
-
-API(cuEventElapsedTime, float *milliseconds, struct sg_event *from, struct sg_event *to)
-{
-    return sg_event_elapsed(milliseconds, from, to);
-}
-
-API(cuModuleLoadData, void **module, const void *image)
-{
-    *module = (void *)(uintptr_t)image;
-    return image != NULL ? SG_OK : SG_INVALID_VALUE;
-}
-
-API(cuModuleUnload, void *module)
-{
-    return module != NULL ? SG_OK : SG_INVALID_VALUE;
-}
-
-API(cuModuleGetFunction, const struct sg_kernel **function, void *module, const char *name)
-{
-    (void)module;
-    *function = sg_kernel_find(name);
-    return *function != NULL ? SG_OK : SG_NOT_FOUND;
-}
-
-API(cuLaunchKernel, const struct sg_kernel *function, unsigned gx, unsigned gy, unsigned gz,
-    unsigned bx, unsigned by, unsigned bz, unsigned shared, struct sg_stream *stream,
-    void **arguments, void **extra)
-{
-    if (gy * gz * by * bz != 1 || bx != 256 || shared != 0 || extra != NULL)
-        return SG_INVALID_VALUE;
-    return sg_launch(function, gx, arguments, stream);
 }
 
 /* For the stand-in of NVSHMEM, whose heap is memory of the device. */
 API(standin_adopt, void *memory, size_t bytes)
 {
     return sg_adopt(memory, bytes);
-}
-
-/* For the stand-in of NCCL, whose work occupies a stream as a kernel would. */
-API(standin_enqueue, struct sg_stream *stream, void (*fn)(void *), void *argument)
-{
-    return sg_call(stream, fn, argument);
-}
-
-API(standin_device, void)
-{
-    return sg_current();
-}
-
-API(standin_set_device, int device)
-{
-    sg_set_current(device);
-    return SG_OK;
 }
 
 API(cuStreamIsCapturing, struct sg_stream *stream, int *status)

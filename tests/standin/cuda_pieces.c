@@ -11,10 +11,6 @@ typedef unsigned long long address, piece;
 
 enum { GRAIN = 65536 };
 
-/* clang-format off */
-#define API(name, ...) STANDIN_API int name(__VA_ARGS__); STANDIN_API int name(__VA_ARGS__)
-/* clang-format on */
-
 struct options {
     int type, handle_types, location_type, location_id;
 };

@@ -18,6 +18,10 @@ extern "C" {
 #endif
 
 #define STANDIN_API __attribute__((visibility("default")))
+/* A function that the library exports, declared and defined. */
+/* clang-format off */
+#define API(name, ...) STANDIN_API int name(__VA_ARGS__); STANDIN_API int name(__VA_ARGS__)
+/* clang-format on */
 
 enum {
     SG_OK = 0,

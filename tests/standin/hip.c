@@ -7,10 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* clang-format off */
-#define API(name, ...) STANDIN_API int name(__VA_ARGS__); STANDIN_API int name(__VA_ARGS__)
-/* clang-format on */
-
 static int version(void)
 {
     return (int)sg_setting("STANDIN_VERSION", 60200000);
@@ -46,13 +42,6 @@ API(hipGetDeviceCount, int *count)
     return *count > 0 ? SG_OK : SG_NO_DEVICE;
 }
 
-API(hipDeviceGet, int *device, int ordinal)
-{
-    if (ordinal < 0 || ordinal >= sg_device_count()) return SG_INVALID_DEVICE;
-    *device = ordinal;
-    return SG_OK;
-}
-
 API(hipDeviceGetName, char *name, int size, int device)
 {
     snprintf(name, (size_t)size, "Stand-in HIP device %d", device);
@@ -62,12 +51,6 @@ API(hipDeviceGetName, char *name, int size, int device)
 API(hipDeviceGetUuid, char *uuid, int device)
 {
     memset(uuid, 0xa0 + device, 16);
-    return SG_OK;
-}
-
-API(hipDeviceGetPCIBusId, char *id, int size, int device)
-{
-    snprintf(id, (size_t)size, "0000:%02x:00.0", device + 1);
     return SG_OK;
 }
 
@@ -84,12 +67,6 @@ API(hipSetDevice, int ordinal)
     return SG_OK;
 }
 
-API(hipMemGetInfo, size_t *available, size_t *total)
-{
-    sg_memory_info(available, total);
-    return SG_OK;
-}
-
 API(hipMalloc, void **out, size_t bytes)
 {
     return sg_alloc(bytes, SG_DEVICE, out);
@@ -99,17 +76,6 @@ API(hipFree, void *memory)
 {
     sg_device_sync(); /* as the real one does */
     return sg_free(memory, SG_DEVICE);
-}
-
-API(hipHostMalloc, void **out, size_t bytes, unsigned flags)
-{
-    (void)flags;
-    return sg_alloc(bytes, SG_PINNED, out);
-}
-
-API(hipHostFree, void *memory)
-{
-    return sg_free(memory, SG_PINNED);
 }
 
 API(hipMemGetAddressRange, void **base, size_t *bytes, void *address)
@@ -160,32 +126,6 @@ API(hipMemsetD8Async, void *target, unsigned char byte, size_t bytes, struct sg_
     return sg_fill(target, byte, bytes, stream);
 }
 
-API(hipStreamCreateWithFlags, struct sg_stream **stream, unsigned flags)
-{
-    return flags <= 1 ? sg_stream_create(stream) : SG_INVALID_VALUE;
-}
-
-API(hipStreamDestroy, struct sg_stream *stream)
-{
-    return sg_stream_destroy(stream);
-}
-
-API(hipStreamQuery, struct sg_stream *stream)
-{
-    return sg_stream_query(stream);
-}
-
-API(hipStreamSynchronize, struct sg_stream *stream)
-{
-    return sg_stream_sync(stream);
-}
-
-API(hipStreamWaitEvent, struct sg_stream *stream, struct sg_event *event, unsigned flags)
-{
-    (void)flags;
-    return sg_stream_wait_event(stream, event);
-}
-
 struct callback {
     void (*fn)(struct sg_stream *, int, void *);
     struct sg_stream *stream;
@@ -206,74 +146,4 @@ API(hipStreamAddCallback, struct sg_stream *stream, void (*fn)(struct sg_stream 
 
     if (flags != 0) return SG_INVALID_VALUE;
     return sg_enqueue(stream, run_callback, &callback, sizeof callback);
-}
-
-API(hipEventCreateWithFlags, struct sg_event **event, unsigned flags)
-{
-    (void)flags;
-    return sg_event_create(event);
-}
-
-API(hipEventDestroy, struct sg_event *event)
-{
-    return sg_event_destroy(event);
-}
-
-API(hipEventRecord, struct sg_event *event, struct sg_stream *stream)
-{
-    return sg_event_record(event, stream);
-}
-
-API(hipEventQuery, struct sg_event *event)
-{
-    return sg_event_query(event);
-}
-
-API(hipEventElapsedTime, float *milliseconds, struct sg_event *from, struct sg_event *to)
-{
-    return sg_event_elapsed(milliseconds, from, to);
-}
-
-API(hipModuleLoadData, void **module, const void *image)
-{
-    *module = (void *)(uintptr_t)image;
-    return image != NULL ? SG_OK : SG_INVALID_VALUE;
-}
-
-API(hipModuleUnload, void *module)
-{
-    return module != NULL ? SG_OK : SG_INVALID_VALUE;
-}
-
-API(hipModuleGetFunction, const struct sg_kernel **function, void *module, const char *name)
-{
-    (void)module;
-    *function = sg_kernel_find(name);
-    return *function != NULL ? SG_OK : SG_NOT_FOUND;
-}
-
-API(hipModuleLaunchKernel, const struct sg_kernel *function, unsigned gx, unsigned gy, unsigned gz,
-    unsigned bx, unsigned by, unsigned bz, unsigned shared, struct sg_stream *stream,
-    void **arguments, void **extra)
-{
-    if (gy * gz * by * bz != 1 || bx != 256 || shared != 0 || extra != NULL)
-        return SG_INVALID_VALUE;
-    return sg_launch(function, gx, arguments, stream);
-}
-
-/* For the stand-in of RCCL, whose work occupies a stream as a kernel would. */
-API(standin_enqueue, struct sg_stream *stream, void (*fn)(void *), void *argument)
-{
-    return sg_call(stream, fn, argument);
-}
-
-API(standin_device, void)
-{
-    return sg_current();
-}
-
-API(standin_set_device, int device)
-{
-    sg_set_current(device);
-    return SG_OK;
 }
