@@ -1,6 +1,7 @@
 /* rank.c - see rank.h. */
 #include "rank.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -58,6 +59,27 @@ double median(double *samples, int count)
 {
     qsort(samples, (size_t)count, sizeof samples[0], by_size);
     return samples[count / 2];
+}
+
+static const char *comma = "";
+
+void row_begin(void)
+{
+    printf("%s\n  ", comma);
+    comma = ",";
+}
+
+void print_rows(const char *sizes, void (*show)(int size))
+{
+    bool prints = weft_rank(context) == 0;
+
+    if (prints) printf("{\"backend\": \"%s\", \"rows\": [", weft_context_plugin(context)->name);
+    while (*sizes != '\0') {
+        char *rest;
+        show((int)strtol(sizes, &rest, 10));
+        sizes = *rest == ',' ? rest + 1 : rest;
+    }
+    if (prints) printf("\n]}\n");
 }
 
 /* ---- one redistribution ---- */

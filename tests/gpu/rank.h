@@ -19,6 +19,11 @@ uint64_t now_ns(void);
 /* Sorts SAMPLES. */
 double median(double *samples, int count);
 
+/* Prints JSON: what SHOW prints for each number of SIZES, as "64,1024", is a list.  It puts
+ * row_begin() before each of its rows, and prints on rank 0 alone. */
+void print_rows(const char *sizes, void (*show)(int size));
+void row_begin(void);
+
 /* One redistribution, bound, with memory for it. */
 struct move {
     const char *from, *to; /* placements; the caller's */

@@ -164,18 +164,16 @@ static void measure(const struct move *move, const struct series *series, struct
 static void show(const struct move *move, uint64_t bytes, const struct cost *row,
                  const struct cost *alone)
 {
-    static const char *comma = "";
-
     if (weft_rank(context) != 0) return;
-    printf("%s\n  {\"from\": \"%s\", \"to\": \"%s\", \"bytes\": %llu,\n   \"in_a_row\": "
+    row_begin();
+    printf("{\"from\": \"%s\", \"to\": \"%s\", \"bytes\": %llu,\n   \"in_a_row\": "
            "{\"raw_cpu_us\": %.2f, \"more_cpu_us\": %.2f, \"raw_us\": %.2f, \"us\": %.2f},\n"
            "   \"alone\": {\"raw_cpu_us\": %.2f, \"more_cpu_us\": %.2f, \"event_cpu_us\": %.2f, "
            "\"questions_cpu_us\": %.2f, \"raw_us\": %.2f, \"us\": %.2f}}",
-           comma, move->from, move->to, (unsigned long long)bytes, row[RAW].cpu, row[OURS].more,
+           move->from, move->to, (unsigned long long)bytes, row[RAW].cpu, row[OURS].more,
            row[RAW].whole, row[OURS].whole, alone[RAW].cpu, alone[OURS].more,
            alone[WITH_EVENT].more, alone[WITH_QUESTIONS].more, alone[RAW].whole, alone[OURS].whole);
     fflush(stdout);
-    comma = ",";
 }
 
 static void compare(const char *const *transition, uint64_t bytes)

@@ -9,9 +9,7 @@
 #include "board.h"
 #include "rank.h"
 
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { ROUNDS = 15 };
 
@@ -43,7 +41,7 @@ static double measure(const struct move *move, uint64_t bytes, int length)
     return median(samples, ROUNDS);
 }
 
-static void show(int size, const struct transition *t, const char **comma)
+static void show(int size, const struct transition *t)
 {
     int length = size <= 1024 ? 50 : 10;
     uint64_t whole = (uint64_t)size * (uint64_t)size * 4, bytes;
@@ -58,35 +56,30 @@ static void show(int size, const struct transition *t, const char **comma)
     row = measure(&move, 0, length);
     alone = measure(&move, 0, 1);
     copy = measure(&move, bytes, length);
-    if (weft_rank(context) == 0)
-        printf("%s\n  {\"from\": \"%s\", \"to\": \"%s\", \"shape\": \"%dx%d\", \"ranks\": %d, "
+    if (weft_rank(context) == 0) {
+        row_begin();
+        printf("{\"from\": \"%s\", \"to\": \"%s\", \"shape\": \"%dx%d\", \"ranks\": %d, "
                "\"in_a_row_ns\": %.0f, \"alone_ns\": %.0f, \"copy_ns\": %.0f, \"share\": %.3f}",
-               *comma, t->from, t->to, size, size, weft_size(context), row, alone, copy,
-               copy / row);
-    *comma = ",";
+               t->from, t->to, size, size, weft_size(context), row, alone, copy, copy / row);
+    }
     move_end(&move);
+}
+
+static void show_all(int size)
+{
+    for (size_t i = 0; i < sizeof transitions / sizeof transitions[0]; i++)
+        show(size, &transitions[i]);
 }
 
 int main(int argc, char **argv)
 {
-    const char *sizes = argc > 2 ? argv[2] : "64,1024,8192", *comma = "";
-
     if (argc < 2) {
         fprintf(stderr, "usage: weft run -n RANKS redistribute_rate BOARD [SIZES]\n");
         return 2;
     }
     rank_begin();
     board_open(argv[1], weft_rank(context), weft_size(context), 0);
-    if (weft_rank(context) == 0)
-        printf("{\"backend\": \"%s\", \"rows\": [", weft_context_plugin(context)->name);
-    while (*sizes != '\0') {
-        char *rest;
-        int size = (int)strtol(sizes, &rest, 10);
-        for (size_t i = 0; i < sizeof transitions / sizeof transitions[0]; i++)
-            show(size, &transitions[i], &comma);
-        sizes = *rest == ',' ? rest + 1 : rest;
-    }
-    if (weft_rank(context) == 0) printf("\n]}\n");
+    print_rows(argc > 2 ? argv[2] : "64,1024,8192", show_all);
     rank_end();
     return 0;
 }

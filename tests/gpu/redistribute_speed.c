@@ -14,6 +14,7 @@ enum { MOST_SAMPLES = 2000, LEAST_SAMPLES = 5, WARM_UP = 3 };
 
 static const char *const transitions[][2] = {{"S(0)", "R"}, {"S(0)", "S(1)"}, {"P", "R"},
                                              {"P", "S(0)"}, {"P", "S(1)"},    {"R", "S(1)"}};
+static double budget_ns; /* of each size and transition */
 
 /* Nanoseconds of the slowest rank. */
 static double run_once(const struct move *move)
@@ -27,7 +28,7 @@ static double run_once(const struct move *move)
     return (double)board_maximum(now_ns() - from);
 }
 
-static void measure(int size, const char *const *transition, double budget_ns, const char **comma)
+static void measure(int size, const char *const *transition)
 {
     static double samples[MOST_SAMPLES];
     double spent = 0, middle;
@@ -42,36 +43,31 @@ static void measure(int size, const char *const *transition, double budget_ns, c
     while (count < LEAST_SAMPLES || (spent < budget_ns && count < MOST_SAMPLES))
         spent += samples[count++] = run_once(&move);
     middle = median(samples, count);
-    if (weft_rank(context) == 0)
-        printf("%s\n  {\"from\": \"%s\", \"to\": \"%s\", \"shape\": \"%dx%d\", \"ranks\": %d, "
+    if (weft_rank(context) == 0) {
+        row_begin();
+        printf("{\"from\": \"%s\", \"to\": \"%s\", \"shape\": \"%dx%d\", \"ranks\": %d, "
                "\"median_ns\": %.0f, \"min_ns\": %.0f}",
-               *comma, transition[0], transition[1], size, size, weft_size(context), middle,
-               samples[0]);
-    *comma = ",";
+               transition[0], transition[1], size, size, weft_size(context), middle, samples[0]);
+    }
     move_end(&move);
+}
+
+static void measure_all(int size)
+{
+    for (size_t t = 0; t < sizeof transitions / sizeof transitions[0]; t++)
+        measure(size, transitions[t]);
 }
 
 int main(int argc, char **argv)
 {
-    const char *sizes = argc > 2 ? argv[2] : "64,1024,8192", *comma = "";
-    double budget_ns = (argc > 3 ? strtod(argv[3], NULL) : 300) * 1e6;
-
     if (argc < 2) {
         fprintf(stderr, "usage: weft run -n RANKS redistribute_speed BOARD [SIZES [BUDGET_MS]]\n");
         return 2;
     }
+    budget_ns = (argc > 3 ? strtod(argv[3], NULL) : 300) * 1e6;
     rank_begin();
     board_open(argv[1], weft_rank(context), weft_size(context), 0);
-    if (weft_rank(context) == 0)
-        printf("{\"backend\": \"%s\", \"rows\": [", weft_context_plugin(context)->name);
-    while (*sizes != '\0') {
-        char *rest;
-        int size = (int)strtol(sizes, &rest, 10);
-        for (size_t t = 0; t < sizeof transitions / sizeof transitions[0]; t++)
-            measure(size, transitions[t], budget_ns, &comma);
-        sizes = *rest == ',' ? rest + 1 : rest;
-    }
-    if (weft_rank(context) == 0) printf("\n]}\n");
+    print_rows(argc > 2 ? argv[2] : "64,1024,8192", measure_all);
     rank_end();
     return 0;
 }
