@@ -242,21 +242,47 @@ struct plan_name {
     char text[248]; /* cut where it is longer */
 };
 
+static void add_spec(struct wf_text *text, const weft_spec *spec)
+{
+    const struct wf_layout *layout = &spec->layout;
+
+    wf_text_add(text, "%s", wf_dtype_name(layout->dtype));
+    wf_shape_add_text(layout->dims, layout->shape, text);
+    wf_text_char(text, ' ');
+    wf_placements_add_text(layout->placements, layout->mesh->axes, text);
+}
+
+/* "f32[8] S(0) -> f32[8] R on 4, by all-gather". */
+static void add_plan(struct wf_text *text, const weft_plan *plan)
+{
+    const weft_mesh *from = plan->from->layout.mesh, *to = plan->to->layout.mesh;
+
+    add_spec(text, plan->from);
+    wf_text_add(text, " -> ");
+    add_spec(text, plan->to);
+    wf_text_add(text, " on ");
+    wf_mesh_add_text(from, text);
+    if (from != to) {
+        wf_text_add(text, " and ");
+        wf_mesh_add_text(to, text);
+    }
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        wf_text_add(text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
+}
+
+/* Without memory for the text, the digest must do. */
 static void name_plan(const weft_plan *plan, struct plan_name *out)
 {
-    char from[120] = "", to[120] = "";
-    size_t length;
+    struct wf_text text = {0};
 
     memset(out, 0, sizeof *out);
     out->digest = plan->digest;
-    if (plan->members != NULL) {
-        snprintf(out->text, sizeof out->text, "a batch of %u tensors", plan->member_count);
-        return;
-    }
-    if (weft_spec_print(plan->from, from, sizeof from, &length) != WEFT_OK ||
-        weft_spec_print(plan->to, to, sizeof to, &length) != WEFT_OK)
-        return;
-    snprintf(out->text, sizeof out->text, "%s -> %s", from, to);
+    if (plan->members != NULL)
+        wf_text_add(&text, "a batch of %u tensors", plan->member_count);
+    else
+        add_plan(&text, plan);
+    if (text.data != NULL) snprintf(out->text, sizeof out->text, "%s", text.data);
+    wf_text_free(&text);
 }
 
 weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,

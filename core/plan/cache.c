@@ -58,8 +58,9 @@ weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
 
 static uint64_t hash_of(const struct question *q)
 {
-    uint64_t h = wf_hash_mix(weft_spec_hash(q->from), weft_spec_hash(q->to));
+    uint64_t h = wf_hash_mix(1, weft_spec_hash(q->from)); /* else equal specs cancel out */
 
+    h = wf_hash_mix(h, weft_spec_hash(q->to));
     h = wf_hash_mix(h, q->memory_limit);
     return wf_hash_mix(h, (uint64_t)q->minimize << 48 | (uint64_t)q->planner << 32 | q->without);
 }

@@ -25,8 +25,9 @@ static void drop(weft_plan *plan)
 
 void wf_plan_add_up(weft_plan *plan)
 {
-    uint64_t h = wf_hash_mix(weft_spec_hash(plan->from), weft_spec_hash(plan->to));
+    uint64_t h = wf_hash_mix(1, weft_spec_hash(plan->from)); /* else equal specs cancel out */
 
+    h = wf_hash_mix(h, weft_spec_hash(plan->to));
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct wf_step *step = &plan->steps[i];
         plan->cost_ns = wf_add_capped(plan->cost_ns, step->cost_ns);

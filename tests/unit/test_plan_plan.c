@@ -149,6 +149,15 @@ START_TEST(digests_tell_plans_apart)
     weft_plan_release(&b);
     weft_plan_release(&c);
     close_pair(&pair);
+    open_pair(&pair, "4", NULL, "8", "R", "R"); /* also those that have nothing to do */
+    a = plan_pair(&pair, NULL);
+    close_pair(&pair);
+    open_pair(&pair, "4", NULL, "9", "S(0)", "S(0)");
+    b = plan_pair(&pair, NULL);
+    ck_assert_uint_ne(a->digest, b->digest);
+    weft_plan_release(&a);
+    weft_plan_release(&b);
+    close_pair(&pair);
 }
 END_TEST
 
