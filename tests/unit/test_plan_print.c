@@ -53,4 +53,14 @@ START_TEST(a_short_buffer_is_filled_and_the_length_told)
 }
 END_TEST
 
-SUITE(plan_print, steps_are_lines_that_people_read, a_short_buffer_is_filled_and_the_length_told)
+START_TEST(nothing_is_no_plan_to_print)
+{
+    size_t length;
+
+    ck_assert_int_eq(weft_plan_print(NULL, NULL, 0, &length), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_cost_table_print(NULL, NULL, 0, &length), WEFT_ERR_INVALID);
+}
+END_TEST
+
+SUITE(plan_print, steps_are_lines_that_people_read, a_short_buffer_is_filled_and_the_length_told,
+      nothing_is_no_plan_to_print)
