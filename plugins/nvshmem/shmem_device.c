@@ -112,9 +112,13 @@ weft_status wf_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
                    (double)timeout_ns / 1e9);
 }
 
+/* One that was wrapped is its owner's, and may be gone already. */
 void wf_pe_stream_destroy(void *opened, void *stream)
 {
-    if (stream != NULL && wf_pe_stream_wait(opened, stream, -1) != WEFT_OK)
+    const struct wf_gpu_stream *given = stream;
+    bool is_ours = given != NULL && given->owned;
+
+    if (is_ours && wf_pe_stream_wait(opened, stream, -1) != WEFT_OK)
         wf_log(2, "a stream is left behind: %s", wf_last_text());
     else
         wf_gpu_stream_destroy(opened, stream);
