@@ -6,6 +6,7 @@
 #ifndef WEFT_CPU_CPU_H
 #define WEFT_CPU_CPU_H
 
+#include "abi_names.h"
 #include "weft_plugin.h"
 
 #include <stdatomic.h>
@@ -61,15 +62,10 @@ bool wf_cpu_knob_flag(const char *name, bool otherwise);
 /* A number of bytes, with K, M or G behind it or not; OTHERWISE if it is not set. */
 weft_status wf_cpu_knob_bytes(const char *name, uint64_t otherwise, uint64_t *out);
 
-/* ---- cpu_name.c: names and sizes of the ABI's vocabulary ---- */
+/* ---- cpu_name.c ---- */
 
-const char *wf_cpu_dtype_name(uint32_t dtype);
-size_t wf_cpu_dtype_bytes(uint32_t dtype); /* 0 if unknown */
-const char *wf_cpu_reduction_name(uint32_t reduction);
+/* Of what ranks show each other as a call: a collective, or one of the two beside them. */
 const char *wf_cpu_collective_name(uint32_t collective);
-bool wf_cpu_collective_reduces(uint32_t collective);
-/* Is REDUCTION defined on DTYPE? */
-bool wf_cpu_reduction_defined(uint32_t reduction, uint32_t dtype);
 
 /* ---- cpu_process.c: who a process is, and whether it still runs ---- */
 

@@ -228,7 +228,7 @@ static bool is_complex(uint32_t dtype)
 
 void wf_cpu_cast(uint32_t from, uint32_t to, size_t count, const void *source, void *target)
 {
-    size_t in = wf_cpu_dtype_bytes(from), out = wf_cpu_dtype_bytes(to);
+    size_t in = wf_abi_dtype_bytes(from), out = wf_abi_dtype_bytes(to);
 
     if (count == 0) return;
     if (from == to) {
@@ -264,8 +264,8 @@ weft_status wf_cpu_kernel_cast(void *device, uint32_t from, uint32_t to, uint64_
 
     (void)device;
     if (from >= WEFT_DTYPE_COUNT || to >= WEFT_DTYPE_COUNT || is_complex(from) != is_complex(to))
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s", wf_cpu_dtype_name(from),
-                           wf_cpu_dtype_name(to));
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s", wf_abi_dtype_name(from),
+                           wf_abi_dtype_name(to));
     if (count > 0 && (source == NULL || target == NULL))
         return wf_cpu_fail(WEFT_ERR_INVALID, "cast: %s is NULL",
                            source == NULL ? "source" : "target");

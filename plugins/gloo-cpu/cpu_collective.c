@@ -16,8 +16,8 @@ weft_status wf_cpu_comm_support(void *device, const weft_support_query *given, u
     (void)device;
     wf_cpu_take_struct(&query, sizeof query, given);
     ok = query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT;
-    if (ok && wf_cpu_collective_reduces(query.collective))
-        ok = wf_cpu_reduction_defined(query.reduction, query.dtype);
+    if (ok && wf_abi_collective_reduces(query.collective))
+        ok = wf_abi_reduction_defined(query.reduction, query.dtype);
     *level = ok ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
     return WEFT_OK;
 }
@@ -115,11 +115,11 @@ static weft_status check_args(const struct wf_cpu_comm *comm, const weft_collect
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     if (args->dtype >= WEFT_DTYPE_COUNT)
         return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
-    if (wf_cpu_collective_reduces(args->collective)) {
-        if (!wf_cpu_reduction_defined(args->reduction, args->dtype))
+    if (wf_abi_collective_reduces(args->collective)) {
+        if (!wf_abi_reduction_defined(args->reduction, args->dtype))
             return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
-                               wf_cpu_reduction_name(args->reduction),
-                               wf_cpu_dtype_name(args->dtype));
+                               wf_abi_reduction_name(args->reduction),
+                               wf_abi_dtype_name(args->dtype));
         if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
             return wf_cpu_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
     }
@@ -140,7 +140,7 @@ static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *
                     struct wf_shm_op *op)
 {
     bool scaled =
-        wf_cpu_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_PREMUL_SUM;
+        wf_abi_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_PREMUL_SUM;
     bool send, recv;
 
     needs_arrays(comm, args, &send, &recv);
@@ -148,7 +148,7 @@ static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *
                              .dtype = args->dtype,
                              .reduction = args->reduction,
                              .root = args->root,
-                             .element = wf_cpu_dtype_bytes(args->dtype),
+                             .element = wf_abi_dtype_bytes(args->dtype),
                              .send = args->send != NULL ? args->send : no_elements,
                              .recv = args->recv != NULL ? args->recv : no_elements,
                              .count = args->count,

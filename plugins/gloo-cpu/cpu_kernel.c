@@ -32,9 +32,9 @@ weft_status wf_cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reductio
     struct wf_cpu_lent lent = {offsetof(struct reduce_work, sources), size * sizeof *sources};
 
     (void)device;
-    if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_cpu_reduction_defined(reduction, dtype))
+    if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_abi_reduction_defined(reduction, dtype))
         return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s on %s",
-                           wf_cpu_reduction_name(reduction), wf_cpu_dtype_name(dtype));
+                           wf_abi_reduction_name(reduction), wf_abi_dtype_name(dtype));
     if (size == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "reduce: of no buffers");
     if (count > 0 && (sources == NULL || target == NULL))
         return wf_cpu_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
@@ -62,7 +62,7 @@ static void run_scale(void *argument, struct wf_cpu_error *error)
 static void run_fill(void *argument, struct wf_cpu_error *error)
 {
     struct element_work *work = argument;
-    size_t bytes = wf_cpu_dtype_bytes(work->dtype), filled = bytes, all = bytes * work->count;
+    size_t bytes = wf_abi_dtype_bytes(work->dtype), filled = bytes, all = bytes * work->count;
     unsigned char *data = work->data;
 
     (void)error;
@@ -85,7 +85,7 @@ static weft_status start(wf_cpu_work run, struct element_work *work, const void 
     if (element == NULL || (work->count > 0 && work->data == NULL))
         return wf_cpu_fail(WEFT_ERR_INVALID, "%s: %s is NULL", name,
                            element == NULL ? "the element" : "the memory");
-    memcpy(work->element, element, wf_cpu_dtype_bytes(work->dtype));
+    memcpy(work->element, element, wf_abi_dtype_bytes(work->dtype));
     return wf_cpu_stream_run(stream, run, work, sizeof *work);
 }
 
@@ -95,8 +95,8 @@ weft_status wf_cpu_kernel_scale(void *device, uint32_t dtype, uint64_t count, co
     struct element_work work = {.dtype = dtype, .data = data, .count = count};
 
     (void)device;
-    if (!wf_cpu_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "scale: %s", wf_cpu_dtype_name(dtype));
+    if (!wf_abi_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "scale: %s", wf_abi_dtype_name(dtype));
     return start(run_scale, &work, scale, stream, "scale");
 }
 

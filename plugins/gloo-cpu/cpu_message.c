@@ -78,7 +78,7 @@ static weft_status begin(struct wf_cpu_comm *comm, const weft_message *given, bo
     status = check_message(comm, &message, name);
     task.transfer =
         (struct wf_shm_transfer){.buffer = message.buffer,
-                                 .bytes = message.count * wf_cpu_dtype_bytes(message.dtype),
+                                 .bytes = message.count * wf_abi_dtype_bytes(message.dtype),
                                  .peer = status == WEFT_OK ? address_of(comm, message.peer) : 0,
                                  .tag = message.tag,
                                  .dtype = message.dtype,

@@ -46,12 +46,12 @@ static weft_status check(const struct wf_cpu_comm *comm, const weft_pull_args *a
     if (regions == NULL) return wf_cpu_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
     if (args->dtype >= WEFT_DTYPE_COUNT ||
         (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
-                               !wf_cpu_reduction_defined(args->reduction, args->dtype))))
+                               !wf_abi_reduction_defined(args->reduction, args->dtype))))
         return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: %s on %s",
-                           wf_cpu_reduction_name(args->reduction), wf_cpu_dtype_name(args->dtype));
-    if (wf_cpu_dtype_bytes(args->dtype) != regions->element)
+                           wf_abi_reduction_name(args->reduction), wf_abi_dtype_name(args->dtype));
+    if (wf_abi_dtype_bytes(args->dtype) != regions->element)
         return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
-                           wf_cpu_dtype_name(args->dtype), regions->element);
+                           wf_abi_dtype_name(args->dtype), regions->element);
     *pull = (struct wf_shm_pull){.dtype = args->dtype,
                                  .reduction = args->reduction,
                                  .holders = args->holders > 0 ? args->holders : 1,

@@ -185,7 +185,7 @@ void wf_cpu_reduce(const struct wf_cpu_kernels *kernels, const struct wf_cpu_red
                           .arithmetic = small ? &kernels->of[WEFT_DTYPE_F32] : own,
                           .small = small ? own : NULL,
                           .sources = sources,
-                          .element = wf_cpu_dtype_bytes(reducer->dtype),
+                          .element = wf_abi_dtype_bytes(reducer->dtype),
                           .wide = wide};
     size_t most = BLOCK_BYTES / (small ? sizeof(float) : block.element);
 

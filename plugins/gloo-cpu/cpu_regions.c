@@ -113,13 +113,13 @@ weft_status wf_cpu_regions_reduce(void *handle, uint32_t dtype, uint32_t reducti
                         .targets = targets,
                         .reducer = {.dtype = dtype, .reduction = reduction, .size = size}};
 
-    if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_cpu_reduction_defined(reduction, dtype))
+    if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_abi_reduction_defined(reduction, dtype))
         return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "regions_reduce: %s on %s",
-                           wf_cpu_reduction_name(reduction), wf_cpu_dtype_name(dtype));
+                           wf_abi_reduction_name(reduction), wf_abi_dtype_name(dtype));
     if (size == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "regions_reduce: of no buffers");
-    if (wf_cpu_dtype_bytes(dtype) != list->element)
+    if (wf_abi_dtype_bytes(dtype) != list->element)
         return wf_cpu_fail(WEFT_ERR_INVALID, "regions_reduce: %s in a list of %zu-byte elements",
-                           wf_cpu_dtype_name(dtype), list->element);
+                           wf_abi_dtype_name(dtype), list->element);
     return start(&work, stream);
 }
 
@@ -136,7 +136,7 @@ static void reduce_line(const struct wf_cpu_line *line, const struct wf_cpu_redu
                         const void *const *sources, unsigned char *target,
                         const struct scratch *scratch)
 {
-    int64_t size = (int64_t)wf_cpu_dtype_bytes(reducer->dtype);
+    int64_t size = (int64_t)wf_abi_dtype_bytes(reducer->dtype);
     const struct wf_cpu_kernels *kernels = wf_cpu_kernels();
     bool gather = line->source_stride != 1, scatter = line->target_stride != 1;
     int64_t most = gather || scatter ? scratch->most : line->count;
@@ -165,7 +165,7 @@ weft_status wf_cpu_box_reduce(const struct wf_cpu_box *box, const struct wf_cpu_
 {
     _Alignas(64) unsigned char near[SCRATCH_BYTES];
     const void *near_starts[64];
-    size_t element = wf_cpu_dtype_bytes(reducer->dtype), size = reducer->size;
+    size_t element = wf_abi_dtype_bytes(reducer->dtype), size = reducer->size;
     size_t starts = size * sizeof(void *), least = (size + 1) * element * 16;
     struct scratch scratch = {.memory = near, .starts = near_starts};
     size_t bytes = least > sizeof near ? least : sizeof near;

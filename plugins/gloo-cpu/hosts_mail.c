@@ -137,9 +137,9 @@ static weft_status compare_labels(struct wf_cpu_comm *comm, const struct wf_host
                            "message with tag %u: rank %d sends %llu bytes of %s, rank %d expects "
                            "%llu bytes of %s",
                            transfer->tag, transfer->sends ? (int)comm->world_rank : peer,
-                           (unsigned long long)sent->bytes, wf_cpu_dtype_name(sent->dtype),
+                           (unsigned long long)sent->bytes, wf_abi_dtype_name(sent->dtype),
                            transfer->sends ? peer : (int)comm->world_rank,
-                           (unsigned long long)wanted->bytes, wf_cpu_dtype_name(wanted->dtype));
+                           (unsigned long long)wanted->bytes, wf_abi_dtype_name(wanted->dtype));
     }
     return WEFT_OK;
 }

@@ -9,7 +9,7 @@
 
 static void print_call(const struct wf_shm_call *call, char *text, size_t bytes)
 {
-    bool reduces = wf_cpu_collective_reduces(call->collective);
+    bool reduces = wf_abi_collective_reduces(call->collective);
     bool per_rank = call->collective > WEFT_COLL_BARRIER;
     char root[32] = "", count[48];
 
@@ -20,8 +20,8 @@ static void print_call(const struct wf_shm_call *call, char *text, size_t bytes)
     else
         snprintf(count, sizeof count, "count %llu", (unsigned long long)call->count);
     snprintf(text, bytes, "%s(%s, %s%s%s%s)", wf_cpu_collective_name(call->collective),
-             wf_cpu_dtype_name(call->dtype), count, reduces ? ", " : "",
-             reduces ? wf_cpu_reduction_name(call->reduction) : "", root);
+             wf_abi_dtype_name(call->dtype), count, reduces ? ", " : "",
+             reduces ? wf_abi_reduction_name(call->reduction) : "", root);
 }
 
 bool wf_shm_call_same(const struct wf_shm_call *a, const struct wf_shm_call *b)

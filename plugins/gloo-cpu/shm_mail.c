@@ -141,9 +141,9 @@ static weft_status read_message(struct wf_shm_group *group, struct wf_shm_transf
                            "message with tag %u: rank %d sends %llu bytes of %s, rank %d receives "
                            "%llu bytes of %s",
                            transfer->tag, (int)group->peers[transfer->peer].name,
-                           (unsigned long long)head->bytes, wf_cpu_dtype_name(head->dtype),
+                           (unsigned long long)head->bytes, wf_abi_dtype_name(head->dtype),
                            (int)group->peers[group->rank].name, (unsigned long long)transfer->bytes,
-                           wf_cpu_dtype_name(transfer->dtype));
+                           wf_abi_dtype_name(transfer->dtype));
     if (head->carriage == MAIL_IN_LETTER) {
         if (head->bytes > 0) memcpy(transfer->buffer, data, head->bytes);
     } else {

@@ -33,7 +33,7 @@ struct wf_shm_call wf_shm_call_of(const struct wf_shm_op *op, int32_t size)
                                .dtype = (uint8_t)op->dtype,
                                .root = has_root(op->collective) ? op->root : -1};
 
-    if (wf_cpu_collective_reduces(op->collective)) call.reduction = (uint8_t)op->reduction;
+    if (wf_abi_collective_reduces(op->collective)) call.reduction = (uint8_t)op->reduction;
     switch (op->collective) {
     case WEFT_COLL_BARRIER:
         call.dtype = 0;

@@ -86,7 +86,7 @@ weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *c
     slot->call = *call;
     slot->bytes = share->send_bytes;
     slot->shift = share->shift;
-    if (share->scale != NULL) memcpy(slot->scale, share->scale, wf_cpu_dtype_bytes(call->dtype));
+    if (share->scale != NULL) memcpy(slot->scale, share->scale, wf_abi_dtype_bytes(call->dtype));
     if (share->spans != NULL)
         memcpy(slot->data, share->spans, (size_t)group->size * sizeof *share->spans);
     if (share->by_reference || share->recv != NULL || share->send_bytes > SHM_INLINE)

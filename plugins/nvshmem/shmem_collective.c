@@ -299,7 +299,7 @@ static weft_status run_job(struct wf_comm *comm, const struct wf_op *op, struct 
     if (op->kind == WEFT_COLL_ALL_REDUCE && op->count * op->bytes > ONE_SHOT_BYTES)
         return all_reduce_two_shot(comm, op, job);
     if (job->parts == 0) return only_offer(comm, job);
-    if (wf_collective_reduces(op->kind)) return reduce(comm, op, job, 0, job->count);
+    if (wf_abi_collective_reduces(op->kind)) return reduce(comm, op, job, 0, job->count);
     return move(comm, op, job);
 }
 

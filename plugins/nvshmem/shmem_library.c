@@ -218,7 +218,7 @@ static weft_status run(const struct round *round)
     code = call(round);
     if (code != 0)
         return wf_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code, "NVSHMEM's %s failed (code %d)",
-                              wf_collective_name(round->op->kind), code);
+                              wf_op_name(round->op->kind), code);
     return moves ? copy_out(round) : WEFT_OK;
 }
 

@@ -22,15 +22,15 @@ static weft_status check_kinds(const struct wf_comm *comm, const struct pull *pu
     const weft_pull_args *args = &pull->args;
     uint32_t element = wf_regions_element(args->regions);
 
-    if (wf_dtype_bytes(args->dtype) == 0)
+    if (wf_abi_dtype_bytes(args->dtype) == 0)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: dtype %u is unknown", args->dtype);
     if (pull->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
-                              !wf_reduction_defined(args->reduction, args->dtype)))
+                              !wf_abi_reduction_defined(args->reduction, args->dtype)))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
-                       wf_reduction_name(args->reduction), wf_dtype_name(args->dtype));
-    if (wf_dtype_bytes(args->dtype) != element)
+                       wf_abi_reduction_name(args->reduction), wf_abi_dtype_name(args->dtype));
+    if (wf_abi_dtype_bytes(args->dtype) != element)
         return wf_fail(WEFT_ERR_INVALID, "pull: %s in a list of %u-byte elements",
-                       wf_dtype_name(args->dtype), element);
+                       wf_abi_dtype_name(args->dtype), element);
     if (pull->holders > (uint32_t)comm->size)
         return wf_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders, comm->size);
     if (comm->group.depth > 0) return wf_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");

@@ -11,8 +11,8 @@ weft_status wf_comm_support(void *device, const weft_support_query *given, uint3
     wf_read(&query, given, sizeof query);
     known = query.collective == WEFT_COLL_BARRIER ||
             (query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT &&
-             (!wf_collective_reduces(query.collective) ||
-              wf_reduction_defined(query.reduction, query.dtype)));
+             (!wf_abi_collective_reduces(query.collective) ||
+              wf_abi_reduction_defined(query.reduction, query.dtype)));
     *level = known ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
     return WEFT_OK;
 }
@@ -41,9 +41,8 @@ weft_status wf_comm_cost(void *device, const weft_support_query *given, uint64_t
 weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
 {
     (void)comm;
-    if (!wf_collective_reduces(op->kind) || wf_reduction_defined(op->reduction, op->dtype))
+    if (!wf_abi_collective_reduces(op->kind) || wf_abi_reduction_defined(op->reduction, op->dtype))
         return WEFT_OK;
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s",
-                   wf_collective_name(op->kind), wf_reduction_name(op->reduction),
-                   wf_dtype_name(op->dtype));
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", wf_op_name(op->kind),
+                   wf_abi_reduction_name(op->reduction), wf_abi_dtype_name(op->dtype));
 }

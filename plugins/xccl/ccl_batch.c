@@ -50,7 +50,7 @@ static weft_status run_batch(struct wf_comm *comm, struct wf_task *tasks, size_t
 {
     bool single = count == 1 && tasks[0].way.kind == WF_WAY_NATIVE;
     ccl_result result = CCL_SUCCESS, one = CCL_SUCCESS;
-    const char *what = count == 1 ? wf_collective_name(tasks[0].op.kind) : "a group of operations";
+    const char *what = count == 1 ? wf_op_name(tasks[0].op.kind) : "a group of operations";
     weft_status status = WEFT_OK;
 
     if (!single) result = wf_ccl.ncclGroupStart();

@@ -8,7 +8,7 @@
 static struct wf_way move(uint32_t collective, uint32_t dtype)
 {
     struct wf_way way = {
-        .kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)wf_dtype_bytes(dtype)};
+        .kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)wf_abi_dtype_bytes(dtype)};
 
     switch (collective) {
     case WEFT_COLL_ALL_GATHER_V:
@@ -105,7 +105,7 @@ static struct wf_way reduce(const struct wf_means *means, uint32_t collective, u
     int computing = computes_with(means, dtype), op = op_on(means, dtype, reduction);
     struct wf_way way = {.kind = WF_WAY_NONE};
 
-    if (!wf_reduction_defined(reduction, dtype)) return way;
+    if (!wf_abi_reduction_defined(reduction, dtype)) return way;
     if (computing >= 0 && op >= 0) {
         way = (struct wf_way){.kind = collective == WEFT_COLL_REDUCE_SCATTER_V ? WF_WAY_PIECES
                                                                                : WF_WAY_NATIVE,
@@ -120,8 +120,9 @@ static struct wf_way reduce(const struct wf_means *means, uint32_t collective, u
                               .op = reduction == WEFT_REDUCE_MIN ? CCL_MIN : CCL_MAX,
                               .factor = 1};
     } else if (means->kernels) {
-        way = (struct wf_way){
-            .kind = WF_WAY_EXCHANGE, .dtype = CCL_U8, .factor = (uint32_t)wf_dtype_bytes(dtype)};
+        way = (struct wf_way){.kind = WF_WAY_EXCHANGE,
+                              .dtype = CCL_U8,
+                              .factor = (uint32_t)wf_abi_dtype_bytes(dtype)};
     }
     return way;
 }
@@ -134,7 +135,7 @@ struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uin
     if (collective == WEFT_COLL_BARRIER)
         return (struct wf_way){WF_WAY_NATIVE, CCL_U8, CCL_MAX, 1, false};
     if (collective >= WEFT_COLL_COUNT || dtype >= WEFT_DTYPE_COUNT) return none;
-    if (!wf_collective_reduces(collective)) return move(collective, dtype);
+    if (!wf_abi_collective_reduces(collective)) return move(collective, dtype);
     if (reduction >= WEFT_REDUCE_COUNT) return none;
     return reduce(means, collective, dtype, reduction);
 }
@@ -148,8 +149,8 @@ struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op)
 weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
 {
     if (wf_way_of(comm, op).kind != WF_WAY_NONE) return WEFT_OK;
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do %s on %s%s", wf_collective_name(op->kind),
-                   wf_reduction_name(op->reduction), wf_dtype_name(op->dtype),
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do %s on %s%s", wf_op_name(op->kind),
+                   wf_abi_reduction_name(op->reduction), wf_abi_dtype_name(op->dtype),
                    comm->means.kernels ? "" : ", as there are no kernels");
 }
 

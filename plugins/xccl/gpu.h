@@ -6,6 +6,7 @@
 #ifndef WEFT_XCCL_GPU_H
 #define WEFT_XCCL_GPU_H
 
+#include "abi_names.h"
 #include "vendor.h"
 #include "weft_plugin.h"
 
@@ -239,16 +240,5 @@ weft_status wf_gpu_ask(const struct wf_gpu_device *device, gpu_result (*ask)(voi
 /* Wait until it is. */
 weft_status wf_gpu_await(const struct wf_gpu_device *device, gpu_result (*ask)(void *), void *of,
                          int64_t timeout_ns, const char *work);
-
-/* ---- gpu_name.c: the ABI's vocabulary ---- */
-
-enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE }; /* beside the collectives */
-
-size_t wf_dtype_bytes(uint32_t dtype) WF_HOT; /* 0 if unknown */
-const char *wf_dtype_name(uint32_t dtype);
-const char *wf_reduction_name(uint32_t reduction);
-const char *wf_collective_name(uint32_t collective) WF_HOT;
-bool wf_collective_reduces(uint32_t collective) WF_HOT;
-bool wf_reduction_defined(uint32_t reduction, uint32_t dtype) WF_HOT;
 
 #endif

@@ -53,6 +53,8 @@ void wf_comm_look(struct wf_comm *comm) WF_HOT;
 
 /* ---- gpu_op.c: calls, read and checked ---- */
 
+enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE }; /* beside the collectives */
+
 /* One call, checked, with all it needs.  For messages `root` is the peer and the buffer is both
  * `send` and `recv`.  Arrays that this rank need not give are NULL. */
 struct wf_op {
@@ -69,6 +71,7 @@ struct wf_op {
     gpu_stream stream;
 };
 
+const char *wf_op_name(uint32_t kind) WF_HOT;
 /* Turn ARGS into *OP, or say what is wrong with them. */
 weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args,
                        struct wf_op *op) WF_HOT;

@@ -12,18 +12,18 @@ static bool aligned(const void *pointer, uint64_t bytes)
 
 static weft_status check_reduction(uint32_t dtype, uint32_t reduction)
 {
-    if (wf_dtype_bytes(dtype) == 0)
+    if (wf_abi_dtype_bytes(dtype) == 0)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
-    if (!wf_reduction_defined(reduction, dtype))
+    if (!wf_abi_reduction_defined(reduction, dtype))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "%s is not defined on %s",
-                       wf_reduction_name(reduction), wf_dtype_name(dtype));
+                       wf_abi_reduction_name(reduction), wf_abi_dtype_name(dtype));
     return WEFT_OK;
 }
 
 static weft_status launch_reduce(struct wf_gpu_device *device, struct wk_reduce_args *args,
                                  uint32_t dtype, gpu_stream stream)
 {
-    uint32_t per_pack = args->word == 16 ? (uint32_t)(16 / wf_dtype_bytes(dtype)) : 1;
+    uint32_t per_pack = args->word == 16 ? (uint32_t)(16 / wf_abi_dtype_bytes(dtype)) : 1;
 
     args->blocks = wf_blocks(args->count, per_pack);
     return wf_launch(device, WF_KERNEL_REDUCE, dtype, args->blocks, args, stream);
@@ -40,7 +40,7 @@ weft_status wf_reduce_strided(struct wf_gpu_device *device, const struct wf_stri
                                   .size = job->size};
 
     if (job->count == 0) return WEFT_OK;
-    if (job->scale != NULL) memcpy(args.scale, job->scale, wf_dtype_bytes(job->dtype));
+    if (job->scale != NULL) memcpy(args.scale, job->scale, wf_abi_dtype_bytes(job->dtype));
     if (aligned(job->base, 16) && aligned(job->target, 16) && job->stride % 16 == 0) args.word = 16;
     return launch_reduce(device, &args, job->dtype, stream);
 }
@@ -87,7 +87,7 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
                             const void *source, void *target, void *stream)
 {
     struct wf_gpu_device *device = opened;
-    uint64_t from_bytes = wf_dtype_bytes(from), to_bytes = wf_dtype_bytes(to);
+    uint64_t from_bytes = wf_abi_dtype_bytes(from), to_bytes = wf_abi_dtype_bytes(to);
     struct wk_map_args args = {
         .source = (uintptr_t)source, .target = (uintptr_t)target, .count = count, .to = to};
     uint64_t pack;
@@ -95,8 +95,8 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
     weft_status status;
 
     if (from_bytes == 0 || to_bytes == 0 || is_complex(from) != is_complex(to))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "there is no cast from %s to %s", wf_dtype_name(from),
-                       wf_dtype_name(to));
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "there is no cast from %s to %s",
+                       wf_abi_dtype_name(from), wf_abi_dtype_name(to));
     if (count == 0) return WEFT_OK;
     if (source == NULL || target == NULL) return wf_fail(WEFT_ERR_INVALID, "a cast of NULL");
     pack = 16 / (from_bytes > to_bytes ? from_bytes : to_bytes);
@@ -117,14 +117,14 @@ static weft_status gpu_scale(void *opened, uint32_t dtype, uint64_t count, const
     struct wf_scope scope;
     weft_status status;
 
-    if (wf_dtype_bytes(dtype) == 0 || dtype == WEFT_DTYPE_BOOL)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", wf_dtype_name(dtype));
+    if (wf_abi_dtype_bytes(dtype) == 0 || dtype == WEFT_DTYPE_BOOL)
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", wf_abi_dtype_name(dtype));
     if (count == 0) return WEFT_OK;
     if (data == NULL || scale == NULL)
         return wf_fail(WEFT_ERR_INVALID, "data or factor to scale is NULL");
-    memcpy(args.value, scale, wf_dtype_bytes(dtype));
+    memcpy(args.value, scale, wf_abi_dtype_bytes(dtype));
     args.wide = aligned(data, 16);
-    args.blocks = wf_blocks(count, (uint32_t)(16 / wf_dtype_bytes(dtype)));
+    args.blocks = wf_blocks(count, (uint32_t)(16 / wf_abi_dtype_bytes(dtype)));
     WF_TRY(wf_enter(device, &scope));
     status = wf_launch(device, WF_KERNEL_SCALE, dtype, args.blocks, &args, wf_native(stream));
     wf_leave(&scope);
@@ -158,7 +158,7 @@ static weft_status gpu_fill(void *opened, uint32_t dtype, uint64_t count, const 
                             void *target, void *stream)
 {
     struct wf_gpu_device *device = opened;
-    uint64_t bytes = wf_dtype_bytes(dtype);
+    uint64_t bytes = wf_abi_dtype_bytes(dtype);
     uint64_t word = bytes < 8 ? bytes : 8;
     struct wk_map_args args = {.target = (uintptr_t)target, .wide = aligned(target, 16)};
     struct wf_scope scope;

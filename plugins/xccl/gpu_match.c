@@ -26,7 +26,7 @@ struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op)
 
     if (op->kind == WEFT_COLL_BARRIER) return call;
     call.dtype = op->dtype;
-    if (wf_collective_reduces(op->kind)) call.reduction = op->reduction;
+    if (wf_abi_collective_reduces(op->kind)) call.reduction = op->reduction;
     if (op->kind < WEFT_COLL_BARRIER) call.count = op->count;
     if (op->kind == WEFT_COLL_ALL_GATHER_V) call.counts_hash = hash(op->recv_counts, comm->size);
     if (op->kind == WEFT_COLL_REDUCE_SCATTER_V)
@@ -38,7 +38,7 @@ struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op)
 /* As "all_reduce(f32, count 8, sum)". */
 static void print(const struct wf_call *call, char *out, size_t size)
 {
-    const char *name = wf_collective_name(call->kind), *dtype = wf_dtype_name(call->dtype);
+    const char *name = wf_op_name(call->kind), *dtype = wf_abi_dtype_name(call->dtype);
     char count[40] = "", reduction[32] = "", root[24] = "";
 
     if (call->kind < WEFT_COLL_BARRIER)
@@ -46,8 +46,8 @@ static void print(const struct wf_call *call, char *out, size_t size)
     if (call->counts_hash != 0)
         snprintf(count, sizeof count, ", counts #%08llx",
                  (unsigned long long)(call->counts_hash & 0xffffffffu));
-    if (wf_collective_reduces(call->kind))
-        snprintf(reduction, sizeof reduction, ", %s", wf_reduction_name(call->reduction));
+    if (wf_abi_collective_reduces(call->kind))
+        snprintf(reduction, sizeof reduction, ", %s", wf_abi_reduction_name(call->reduction));
     if (has_a_root(call->kind)) snprintf(root, sizeof root, ", root %d", call->root);
     if (call->kind == WEFT_COLL_BARRIER)
         snprintf(out, size, "%s", name);

@@ -44,7 +44,7 @@ static uint32_t place_of(const struct wf_family *family, uint32_t variant)
 static void print_name(const struct wf_family *family, uint32_t variant, char *out, size_t size)
 {
     if (family->variants == WF_BY_DTYPE)
-        snprintf(out, size, "weft_%s_%s", family->name, wf_dtype_name(variant));
+        snprintf(out, size, "weft_%s_%s", family->name, wf_abi_dtype_name(variant));
     else if (family->variants == WF_BY_WORD)
         snprintf(out, size, "weft_%s_%u", family->name, variant);
     else

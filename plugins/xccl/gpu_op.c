@@ -31,6 +31,12 @@ static const uint32_t needs[WEFT_COLL_COUNT] = {
     [WEFT_COLL_SCATTER_V] = ROOTED | ROOT_SEND | RECV | SEND_ARRAYS,
 };
 
+const char *wf_op_name(uint32_t kind)
+{
+    if (kind == WF_OP_SEND) return "send";
+    return kind == WF_OP_RECEIVE ? "receive" : wf_abi_collective_name(kind);
+}
+
 static weft_status check_kind(const struct wf_comm *comm, const struct wf_op *op)
 {
     if (op->kind >= WEFT_COLL_COUNT)
@@ -40,7 +46,7 @@ static weft_status check_kind(const struct wf_comm *comm, const struct wf_op *op
     WF_TRY(wf_op_supported(comm, op));
     if ((needs[op->kind] & ROOTED) != 0 && (op->root < 0 || op->root >= comm->size))
         return wf_fail(WEFT_ERR_INVALID, "root %d of %s is not one of %d ranks", op->root,
-                       wf_collective_name(op->kind), comm->size);
+                       wf_op_name(op->kind), comm->size);
     return WEFT_OK;
 }
 
@@ -54,12 +60,12 @@ static weft_status check_arrays(const struct wf_comm *comm, struct wf_op *op)
         op->send_counts = op->send_offsets = NULL;
     else if (op->send_counts == NULL || op->send_offsets == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s needs send_counts and send_offsets",
-                       wf_collective_name(op->kind));
+                       wf_op_name(op->kind));
     if (!any || (need & RECV_ARRAYS) == 0)
         op->recv_counts = op->recv_offsets = NULL;
     else if (op->recv_counts == NULL || op->recv_offsets == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s needs recv_counts and recv_offsets",
-                       wf_collective_name(op->kind));
+                       wf_op_name(op->kind));
     return WEFT_OK;
 }
 
@@ -95,7 +101,7 @@ static weft_status check_buffer(const void *buffer, const char *which, const str
     char what[64];
 
     if (wf_gpu_is_known(buffer)) return WEFT_OK;
-    snprintf(what, sizeof what, "the %s buffer of %s", which, wf_collective_name(op->kind));
+    snprintf(what, sizeof what, "the %s buffer of %s", which, wf_op_name(op->kind));
     return wf_gpu_usable(buffer, what);
 }
 
@@ -118,7 +124,7 @@ weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *given, 
                          .dtype = args.dtype,
                          .reduction = args.reduction,
                          .root = args.root,
-                         .bytes = wf_dtype_bytes(args.dtype),
+                         .bytes = wf_abi_dtype_bytes(args.dtype),
                          .send = args.send,
                          .recv = args.recv,
                          .count = args.count,
@@ -130,7 +136,7 @@ weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *given, 
     WF_TRY(check_kind(comm, op));
     WF_TRY(check_arrays(comm, op));
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
-    if (wf_collective_reduces(op->kind) && op->reduction == WEFT_REDUCE_PREMUL_SUM) {
+    if (wf_abi_collective_reduces(op->kind) && op->reduction == WEFT_REDUCE_PREMUL_SUM) {
         if (args.scale == NULL)
             return wf_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
         memcpy(op->scale, args.scale, op->bytes);
@@ -145,7 +151,7 @@ weft_status wf_op_read_message(struct wf_comm *comm, const weft_message *given, 
     uint64_t bytes;
 
     wf_read(&message, given, sizeof message);
-    bytes = wf_dtype_bytes(message.dtype);
+    bytes = wf_abi_dtype_bytes(message.dtype);
     if (bytes == 0) return wf_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", message.dtype);
     if (message.peer < 0 || message.peer >= comm->size)
         return wf_fail(WEFT_ERR_INVALID, "peer %d is not one of %d ranks", message.peer,

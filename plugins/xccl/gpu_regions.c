@@ -453,14 +453,14 @@ static weft_status launch_reductions(struct wf_regions *list, struct wk_regions_
 static weft_status check_reduction(const struct wf_regions *list, uint32_t dtype,
                                    uint32_t reduction, uint32_t size)
 {
-    if (wf_dtype_bytes(dtype) == 0 || !wf_reduction_defined(reduction, dtype) ||
+    if (wf_abi_dtype_bytes(dtype) == 0 || !wf_abi_reduction_defined(reduction, dtype) ||
         reduction == WEFT_REDUCE_PREMUL_SUM || list->device->kernels == NULL)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "regions of %s cannot be reduced by %s",
-                       wf_dtype_name(dtype), wf_reduction_name(reduction));
-    if (size == 0 || wf_dtype_bytes(dtype) != list->element_bytes)
+                       wf_abi_dtype_name(dtype), wf_abi_reduction_name(reduction));
+    if (size == 0 || wf_abi_dtype_bytes(dtype) != list->element_bytes)
         return wf_fail(WEFT_ERR_INVALID,
                        "a reduction of %u buffers of %s over regions of %u-byte elements", size,
-                       wf_dtype_name(dtype), list->element_bytes);
+                       wf_abi_dtype_name(dtype), list->element_bytes);
     return WEFT_OK;
 }
 

@@ -4,6 +4,7 @@
 # A plugin with symmetric memory names ${WEFT_GPU_SYMM} among its SOURCES.
 
 set(WEFT_XCCL_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
+set(WEFT_PLUGINS_COMMON ${WEFT_XCCL_DIRECTORY}/../common)
 set(WEFT_GPU_SYMM ${WEFT_XCCL_DIRECTORY}/gpu_symm.c)
 
 # A C file that carries IMAGES as they are; FUNCTION(i) is number i, and NULL past the last.
@@ -30,9 +31,10 @@ function(weft_add_gpu name images)
   weft_embed_images(${embedded} "${images}" wf_vendor_image)
   file(GLOB device CONFIGURE_DEPENDS ${WEFT_XCCL_DIRECTORY}/gpu_*.c)
   list(FILTER device EXCLUDE REGEX gpu_symm)
+  list(APPEND device ${WEFT_PLUGINS_COMMON}/abi_names.c)
   file(GLOB hashed CONFIGURE_DEPENDS ${WEFT_XCCL_DIRECTORY}/*.[ch] ${WEFT_XCCL_DIRECTORY}/*.def
        ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch] ${CMAKE_CURRENT_SOURCE_DIR}/*.def
-       ${WEFT_XCCL_DIRECTORY}/../kernels/*.h ${WEFT_XCCL_DIRECTORY}/../kernels/*.cu)
+       ${WEFT_PLUGINS_COMMON}/*.[ch] ${WEFT_XCCL_DIRECTORY}/../kernels/*.h ${WEFT_XCCL_DIRECTORY}/../kernels/*.cu)
   set(digests)
   foreach(file IN LISTS hashed)
     file(SHA256 ${file} digest)
@@ -44,7 +46,7 @@ function(weft_add_gpu name images)
 
   weft_add_plugin(${name} ${device} ${ARGN} ${embedded})
   target_include_directories(weft_plugin_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
-    ${WEFT_XCCL_DIRECTORY} ${WEFT_XCCL_DIRECTORY}/../kernels)
+    ${WEFT_XCCL_DIRECTORY} ${WEFT_PLUGINS_COMMON} ${WEFT_XCCL_DIRECTORY}/../kernels)
   target_compile_definitions(weft_plugin_${name} PRIVATE VENDOR_VERSION="${PROJECT_VERSION}"
     VENDOR_BUILD="${PROJECT_VERSION}-${build}")
   add_dependencies(weft_plugin_${name} weft_cuda_images weft_hip_images)
@@ -62,5 +64,5 @@ function(weft_check_declarations name source)
   weft_compile_options(weft_${name}_declarations)
   target_include_directories(weft_${name}_declarations SYSTEM PRIVATE ${ARGN})
   target_include_directories(weft_${name}_declarations PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
-    ${WEFT_XCCL_DIRECTORY} ${PROJECT_SOURCE_DIR}/core/include/weft)
+    ${WEFT_XCCL_DIRECTORY} ${WEFT_PLUGINS_COMMON} ${PROJECT_SOURCE_DIR}/core/include/weft)
 endfunction()

@@ -58,13 +58,13 @@ static void put_small(uint32_t dtype, void *out)
         memcpy(out, complex_double, 16);
         break;
     default:
-        memcpy(out, &bits, wf_cpu_dtype_bytes(dtype));
+        memcpy(out, &bits, wf_abi_dtype_bytes(dtype));
     }
 }
 
 static void make_data(uint32_t dtype, size_t offset)
 {
-    size_t bytes = wf_cpu_dtype_bytes(dtype);
+    size_t bytes = wf_abi_dtype_bytes(dtype);
 
     for (int k = 0; k < MOST_SIZE; k++) {
         for (size_t i = 0; i < MOST_COUNT; i++)
@@ -106,7 +106,7 @@ static void store_real(uint32_t dtype, double value, void *to)
     uint16_t half = dtype == WEFT_DTYPE_F16 ? wf_f16_of_f32(single) : wf_bf16_of_f32(single);
     uint8_t byte = dtype == WEFT_DTYPE_F8E4M3 ? wf_f8e4m3_of_f32(single) : wf_f8e5m2_of_f32(single);
 
-    switch (wf_cpu_dtype_bytes(dtype)) {
+    switch (wf_abi_dtype_bytes(dtype)) {
     case 1:
         memcpy(to, &byte, 1);
         break;
@@ -156,7 +156,7 @@ static int64_t load_whole(uint32_t dtype, const void *from)
                                      [WEFT_DTYPE_I16] = true,
                                      [WEFT_DTYPE_I32] = true,
                                      [WEFT_DTYPE_U64] = false};
-    size_t bytes = wf_cpu_dtype_bytes(dtype);
+    size_t bytes = wf_abi_dtype_bytes(dtype);
     uint64_t bits = 0;
 
     memcpy(&bits, from, bytes);
@@ -201,19 +201,19 @@ static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from
         if (r->reduction == WEFT_REDUCE_PREMUL_SUM)
             x *= (uint64_t)load_whole(r->dtype, r->scales[k]);
         all = k == 0 ? x : combine_whole(r->dtype, r->reduction, all, x);
-        memcpy(to, &all, wf_cpu_dtype_bytes(r->dtype));
+        memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
         all = (uint64_t)load_whole(r->dtype, to);
     }
     if (r->reduction == WEFT_REDUCE_AVG)
         all = r->dtype == WEFT_DTYPE_U64 ? all / r->size : (uint64_t)((int64_t)all / (int)r->size);
-    memcpy(to, &all, wf_cpu_dtype_bytes(r->dtype));
+    memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
 }
 
 /* The complex numbers here are small halves, so every order of operations gives the same bits. */
 static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *from, void *to)
 {
     uint32_t part = r->dtype == WEFT_DTYPE_C64 ? WEFT_DTYPE_F32 : WEFT_DTYPE_F64;
-    size_t half = wf_cpu_dtype_bytes(part);
+    size_t half = wf_abi_dtype_bytes(part);
     double re = 0, im = 0;
 
     for (uint32_t k = 0; k < r->size; k++) {
@@ -262,7 +262,7 @@ static void check(const struct wf_cpu_kernels *kernels, struct wf_cpu_reducer *r
 {
     static unsigned char out[(MOST_COUNT + 1) * 16];
     const void *sources[MOST_SIZE], *at[MOST_SIZE], *scale[MOST_SIZE];
-    size_t bytes = wf_cpu_dtype_bytes(r->dtype);
+    size_t bytes = wf_abi_dtype_bytes(r->dtype);
     unsigned char expected[16];
 
     for (uint32_t k = 0; k < r->size; k++) {
@@ -278,7 +278,7 @@ static void check(const struct wf_cpu_kernels *kernels, struct wf_cpu_reducer *r
         reduce_one(r, at, expected);
         ck_assert_msg(memcmp(out + offset + i * bytes, expected, bytes) == 0,
                       "%s: %s of %u %s, element %zu of %zu", kernels->level,
-                      wf_cpu_reduction_name(r->reduction), r->size, wf_cpu_dtype_name(r->dtype), i,
+                      wf_abi_reduction_name(r->reduction), r->size, wf_abi_dtype_name(r->dtype), i,
                       count);
     }
     ck_assert_uint_eq(out[offset + count * bytes], 0xee);
@@ -291,7 +291,7 @@ START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
 
     for (size_t level = 0; levels[level] != NULL; level++)
         for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
-            size_t offset = dtype >= WEFT_DTYPE_C64 ? 0 : wf_cpu_dtype_bytes(dtype);
+            size_t offset = dtype >= WEFT_DTYPE_C64 ? 0 : wf_abi_dtype_bytes(dtype);
 
             state = 7 + dtype;
             make_data(dtype, offset);
@@ -300,7 +300,7 @@ START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
                     struct wf_cpu_reducer r = {
                         .dtype = dtype, .reduction = reduction, .size = size};
 
-                    if (!wf_cpu_reduction_defined(reduction, dtype)) continue;
+                    if (!wf_abi_reduction_defined(reduction, dtype)) continue;
                     check(levels[level], &r, counts[(size + reduction) % 6], offset);
                 }
         }
@@ -395,7 +395,7 @@ static void check_widen(const struct wf_cpu_kernels *kernels, uint32_t dtype)
 {
     static unsigned char codes[65536 * 2];
     static float wide[65536];
-    size_t bytes = wf_cpu_dtype_bytes(dtype), count = (size_t)1 << (8 * bytes);
+    size_t bytes = wf_abi_dtype_bytes(dtype), count = (size_t)1 << (8 * bytes);
 
     for (uint32_t code = 0; code < count; code++)
         memcpy(codes + code * bytes, &code, bytes); /* little-endian, as all of this is */
@@ -406,7 +406,7 @@ static void check_widen(const struct wf_cpu_kernels *kernels, uint32_t dtype)
     }
     for (uint32_t code = 0; code < count; code++)
         ck_assert_msg(wf_bits_of_f32(wide[code]) == widen_one(dtype, code),
-                      "%s: %s %#x became %#x, not %#x", kernels->level, wf_cpu_dtype_name(dtype),
+                      "%s: %s %#x became %#x, not %#x", kernels->level, wf_abi_dtype_name(dtype),
                       code, wf_bits_of_f32(wide[code]), widen_one(dtype, code));
 }
 
@@ -414,7 +414,7 @@ static void check_narrow(const struct wf_cpu_kernels *kernels, uint32_t dtype, u
 {
     static float values[65536];
     static unsigned char codes[65536 * 2];
-    size_t bytes = wf_cpu_dtype_bytes(dtype);
+    size_t bytes = wf_abi_dtype_bytes(dtype);
 
     for (uint32_t high = 0; high < 65536; high++)
         values[high] = wf_f32_of_bits(high << 16 | low);
@@ -427,7 +427,7 @@ static void check_narrow(const struct wf_cpu_kernels *kernels, uint32_t dtype, u
 
         memcpy(&code, codes + high * bytes, bytes);
         ck_assert_msg(code == wanted, "%s: f32 %#x became %s %#x, not %#x", kernels->level,
-                      high << 16 | low, wf_cpu_dtype_name(dtype), code, wanted);
+                      high << 16 | low, wf_abi_dtype_name(dtype), code, wanted);
     }
 }
 

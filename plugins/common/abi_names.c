@@ -1,5 +1,7 @@
-/* gpu_name.c - names, sizes and meanings of the ABI's vocabulary. */
-#include "gpu.h"
+/* abi_names.c - see abi_names.h. */
+#include "abi_names.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct {
     const char *name;
@@ -15,35 +17,33 @@ static const char *const reductions[] = {WEFT_REDUCTION_LIST(ROW)};
 static const char *const collectives[] = {WEFT_COLLECTIVE_LIST(ROW)};
 #undef ROW
 
-const char *wf_dtype_name(uint32_t dtype)
+const char *wf_abi_dtype_name(uint32_t dtype)
 {
-    return dtype < WF_COUNT(dtypes) ? dtypes[dtype].name : "an unknown dtype";
+    return dtype < COUNT(dtypes) ? dtypes[dtype].name : "an unknown dtype";
 }
 
-size_t wf_dtype_bytes(uint32_t dtype)
+size_t wf_abi_dtype_bytes(uint32_t dtype)
 {
-    return dtype < WF_COUNT(dtypes) ? dtypes[dtype].bytes : 0;
+    return dtype < COUNT(dtypes) ? dtypes[dtype].bytes : 0;
 }
 
-const char *wf_reduction_name(uint32_t reduction)
+const char *wf_abi_reduction_name(uint32_t reduction)
 {
-    return reduction < WF_COUNT(reductions) ? reductions[reduction] : "an unknown reduction";
+    return reduction < COUNT(reductions) ? reductions[reduction] : "an unknown reduction";
 }
 
-const char *wf_collective_name(uint32_t collective)
+const char *wf_abi_collective_name(uint32_t collective)
 {
-    if (collective == WF_OP_SEND) return "send";
-    if (collective == WF_OP_RECEIVE) return "receive";
-    return collective < WF_COUNT(collectives) ? collectives[collective] : "an unknown collective";
+    return collective < COUNT(collectives) ? collectives[collective] : "an unknown collective";
 }
 
-bool wf_collective_reduces(uint32_t collective)
+bool wf_abi_collective_reduces(uint32_t collective)
 {
     return collective == WEFT_COLL_ALL_REDUCE || collective == WEFT_COLL_REDUCE ||
            collective == WEFT_COLL_REDUCE_SCATTER || collective == WEFT_COLL_REDUCE_SCATTER_V;
 }
 
-bool wf_reduction_defined(uint32_t reduction, uint32_t dtype)
+bool wf_abi_reduction_defined(uint32_t reduction, uint32_t dtype)
 {
     bool is_complex = dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
     bool is_float = dtype >= WEFT_DTYPE_F16 && !is_complex;
