@@ -373,8 +373,8 @@ typedef struct weft_comm_table {
 
     /* Collective, also for ranks that want nothing; done when RECV is complete and SEND is free
      * again. Where ranks cannot read each other's memory all of them say so with
-     * WEFT_ERR_UNSUPPORTED before they look at ARGS; asked without REGIONS, a rank answers alone and
-     * does nothing. optional: pack, all_to_all_v, unpack. */
+     * WEFT_ERR_UNSUPPORTED before they look at ARGS; asked without REGIONS, a rank answers alone
+     * and does nothing. optional: pack, all_to_all_v, unpack. */
     weft_status (*pull)(void *comm, const weft_pull_args *args);
     /* Collective over PARENT: members get a communicator as if prepared and committed with OPTIONS,
      * the rest (OPTIONS NULL) get NULL. optional: made afresh by prepare and commit. */
