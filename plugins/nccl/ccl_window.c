@@ -377,6 +377,7 @@ weft_status wf_window_destroy(void *given)
     if (window == NULL) return WEFT_OK;
     WF_TRY(wf_enter(window->comm->device, &scope));
     status = wf_comm_stuck(window->comm);
+    if (status == WEFT_OK) status = wf_waits_end(window->comm, &window->waits);
     if (status == WEFT_OK) status = part(window);
     take_out(window);
     if (status == WEFT_OK) {

@@ -66,6 +66,7 @@ struct wf_window {
     uint64_t control;         /* struct wk_control on the device, for kernels that wait */
     struct wk_report *report; /* pinned */
     void *registered;         /* with NCCL; NULL: not */
+    struct wf_waits waits;
 };
 
 /* ---- ccl_symm.c: windows as their communicator lives and ends ---- */

@@ -289,6 +289,7 @@ struct wf_window {
     void **buffers;     /* by rank */
     uint64_t **pads;
     void *device_copy;
+    struct wf_waits waits;
     struct wf_window *next;
 };
 /* Forget the windows of a communicator that is ended. */

@@ -177,7 +177,7 @@ void wf_comm_destroy(void *made)
     }
     free_memory(comm, comm->device_peers);
     free_memory(comm, comm->table);
-    wf_report_give(comm);
+    if (cleanly) wf_report_give(comm); /* else a wait for a signal may still look there */
     wf_delete(comm->retired);
     wf_delete(comm->peers);
     wf_comm_free(comm);

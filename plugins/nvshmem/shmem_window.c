@@ -73,8 +73,8 @@ static void give_back(struct wf_window *window, bool memory_too)
     if (memory_too) {
         wf_arena_give(window->pad);
         if (!window->is_registered) wf_arena_give(window->memory);
+        wf_arena_give(window->device_copy);
     }
-    wf_arena_give(window->device_copy);
     wf_delete(window);
 }
 
@@ -164,7 +164,19 @@ void wf_windows_drop(struct wf_comm *comm, bool cleanly)
     }
 }
 
-/* No rank's memory goes before all ranks are here; if one never comes, it stays. */
+static weft_status end_waits(struct wf_window *window)
+{
+    struct wf_scope scope;
+    weft_status status;
+
+    WF_TRY(wf_enter(window->comm->device, &scope));
+    status = wf_waits_end(window->comm, &window->waits);
+    wf_leave(&scope);
+    return status;
+}
+
+/* No rank's memory goes before all ranks are here and nothing here looks at it; if that never
+ * comes, it stays. */
 weft_status wf_window_destroy(void *given)
 {
     struct wf_window *window = given, **at;
@@ -179,6 +191,7 @@ weft_status wf_window_destroy(void *given)
     if (*at != NULL) *at = window->next;
     all = wf_new((size_t)comm->size * sizeof *all);
     status = all != NULL ? wf_comm_stuck(comm) : WEFT_ERR_NO_MEMORY;
+    if (status == WEFT_OK) status = end_waits(window);
     if (status == WEFT_OK) status = wf_gather_small(comm, &word, all, sizeof word);
     wf_delete(all);
     give_back(window, status == WEFT_OK);

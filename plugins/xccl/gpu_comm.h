@@ -117,7 +117,8 @@ weft_status wf_calls_match(struct wf_comm *comm, const struct wf_call *calls);
  *
  *     comm, bytes, signals   what it was made with
  *     buffers, pads          each rank's memory and signals as seen here; NULL out of reach
- *     device_copy            of these two arrays */
+ *     device_copy            of these two arrays
+ *     waits                  of gpu_waits.c */
 struct wf_window;
 
 extern const weft_symm_table wf_symm_table;
@@ -133,5 +134,18 @@ weft_status wf_window_destroy(void *window);
 /* Of the plugin: by which kernels that wait learn that they shall not, and say that they did not.
  * The time limit is the caller's to set. */
 struct wk_channel wf_window_channel(const struct wf_window *window);
+
+/* ---- gpu_waits.c: waits for signals that are under way ---- */
+
+struct wf_waits {
+    struct wf_wait *list; /* one for each stream */
+    size_t count;
+};
+
+/* A wait was put on STREAM.  Within a scope. */
+weft_status wf_waits_note(struct wf_waits *waits, gpu_stream stream);
+/* When all have ended; the communicator's error if it is stuck, or gets stuck because they do not
+ * end within its time limit: then memory that they look at must stay.  Within a scope. */
+weft_status wf_waits_end(struct wf_comm *comm, struct wf_waits *waits);
 
 #endif

@@ -136,7 +136,9 @@ static weft_status wait_signal(void *given, uint32_t signal, uint32_t compare, u
     static const uint32_t compares[] = {
         [WEFT_COMPARE_EQ] = WK_EQ, [WEFT_COMPARE_NE] = WK_NE, [WEFT_COMPARE_GE] = WK_GE,
         [WEFT_COMPARE_GT] = WK_GT, [WEFT_COMPARE_LE] = WK_LE, [WEFT_COMPARE_LT] = WK_LT};
-    const struct wf_window *window = given;
+    struct wf_window *window = given;
+    struct wf_scope scope;
+    weft_status status;
     struct wk_signal_args args = {
         .channel = wf_window_channel(window), .value = value, .signal = signal};
 
@@ -147,7 +149,11 @@ static weft_status wait_signal(void *given, uint32_t signal, uint32_t compare, u
     args.address = (uintptr_t)(window->pads[window->comm->rank] + signal);
     args.compare = compares[compare];
     args.channel.timeout_ns = timeout_ns < 0 ? 0 : timeout_ns > 0 ? (uint64_t)timeout_ns : 1;
-    return launch(window, WF_KERNEL_AWAIT_SIGNAL, &args, stream);
+    WF_TRY(launch(window, WF_KERNEL_AWAIT_SIGNAL, &args, stream));
+    WF_TRY(wf_enter(window->comm->device, &scope));
+    status = wf_waits_note(&window->waits, wf_native(stream));
+    wf_leave(&scope);
+    return status;
 }
 
 void wf_explain_no_signal(const struct wf_comm *comm, const struct wk_report *report, char *out,

@@ -329,6 +329,48 @@ static int left_behind(void)
                 status);
 }
 
+/* Wait in vain for a signal of the other rank, for so long, on STREAM. */
+static void wait_in_vain(weft_stream *on, int milliseconds)
+{
+    must(weft_symm_wait(symm, 0, 1, WEFT_COMPARE_GE, 5, milliseconds * INT64_C(1000000), on),
+         "weft_symm_wait");
+}
+
+/* Memory is released while a kernel looks at it: it may go only when the kernel has ended.  If that
+ * makes the communicator stuck (SOONER, by another wait), it never goes. */
+static int released_under_a_wait(bool sooner)
+{
+    weft_stream *other = NULL;
+    weft_status status = WEFT_OK;
+
+    must(weft_symm_create(world, 64, NULL, &symm), "weft_symm_create");
+    if (rank == 0) {
+        must(weft_stream_create(context, &other), "weft_stream_create");
+        wait_in_vain(other, 1500);
+        if (sooner) wait_in_vain(stream, 200);
+        status = weft_stream_wait(context, sooner ? stream : other, INT64_C(700000000));
+    }
+    weft_symm_release(&symm);
+    pause_ms(2000);
+    if (rank == 0) {
+        if (weft_stream_wait(context, other, LIMIT_NS) == WEFT_ERR_DEVICE) return 6;
+        must(weft_fill(context, out, 0, COUNT, stream), "weft_fill");
+        must(weft_stream_wait(context, stream, LIMIT_NS), "what comes after");
+        weft_stream_release(context, &other);
+    }
+    return tell(rank != 0 || status == WEFT_ERR_TIMEOUT, status);
+}
+
+static int released_early(void)
+{
+    return released_under_a_wait(false);
+}
+
+static int released_stuck(void)
+{
+    return released_under_a_wait(true);
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -346,7 +388,9 @@ static const struct {
                  {"aborted_on_default", aborted_on_default},
                  {"deserted", deserted},
                  {"too_late", too_late},
-                 {"left_behind", left_behind}};
+                 {"left_behind", left_behind},
+                 {"released_early", released_early},
+                 {"released_stuck", released_stuck}};
 
 static int run(const char *name)
 {

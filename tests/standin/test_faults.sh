@@ -87,4 +87,7 @@ ranks 1 2 "ERR_TIMEOUT.*rank 0 is at #1" too_late WEFT_TIMEOUT=1
 ranks 2 2 "OK" lazy STANDIN_SLOW_CONTEXT=10000
 amd=("${nvidia[@]}") # which has no symmetric memory
 ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_barrier
+# Memory stays mapped under a kernel that looks at it: else it ends with a signal here, and with a broken device there.
+ranks 1 2 "ERR_TIMEOUT" released_early WEFT_TIMEOUT=4
+ranks 1 2 "ERR_TIMEOUT" released_stuck WEFT_TIMEOUT=4
 finish

@@ -62,6 +62,8 @@ for what in reduce receive barrier on_default; do
     ranks 2 1 "ERR_ABORTED.*world was aborted by rank 0" "aborted_$what"
 done
 ranks 2 1 "ERR_PEER.*rank 0 is gone" deserted
+ranks 2 1 "ERR_TIMEOUT" released_early
+ranks 2 1 "ERR_TIMEOUT" released_stuck
 ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" too_late WEFT_TIMEOUT=1
 # With NVSHMEM's own collectives what is on the stream behind cannot be ended, but nobody waits for it.
 ranks 4 4 "OK" split WEFT_NVSHMEM_COLLECTIVES=nvshmem

@@ -26,6 +26,7 @@ struct wf_window {
     void **buffers;
     uint64_t **pads;
     void *device_copy;
+    struct wf_waits waits;
 };
 
 enum { FAKE_MOST = 64, FAKE_RANKS = 4 };
@@ -43,6 +44,7 @@ extern struct fake {
     uint64_t copied_bytes;
     enum wf_kernel kernel; /* that was launched last, with SIGNAL */
     struct wk_signal_args signal;
+    int waits;             /* that were noted */
     long allocations_left; /* until memory runs out; negative: it does not */
     char said[1024];       /* the last failure's text */
 } fake;

@@ -71,6 +71,7 @@ START_TEST(signals_reach_the_peers_pad_and_waits_watch_the_own_one)
     ck_assert_int_eq(wf_symm_table.wait_signal(window, 1, WEFT_COMPARE_LT, 7, WEFT_FOREVER, NULL),
                      WEFT_OK);
     ck_assert_uint_eq(fake.signal.channel.timeout_ns, 0);
+    ck_assert_int_eq(fake.waits, 2);
     wf_comm_free(window->comm);
 }
 END_TEST
