@@ -100,6 +100,7 @@ weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t cou
     struct wf_task one, *tasks = &one;
     weft_status status;
 
+    if (count == 0) return WEFT_OK;
     if (count > 1) {
         tasks = wf_new(count * sizeof *tasks);
         if (tasks == NULL) return wf_comm_stick(comm, WEFT_ERR_NO_MEMORY, NULL);

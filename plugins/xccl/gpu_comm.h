@@ -95,7 +95,7 @@ weft_status wf_comm_send(void *comm, const weft_message *message);
 weft_status wf_comm_receive(void *comm, const weft_message *message);
 weft_status wf_comm_group_begin(void *comm);
 weft_status wf_comm_group_end(void *comm);
-/* Of the plugin: do COUNT calls, more than none, which were made in this order.  Within a scope. */
+/* Of the plugin: do COUNT calls, which were made in this order.  Within a scope. */
 weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count) WF_HOT;
 
 /* ---- gpu_match.c: WEFT_COMM_CHECK ---- */
