@@ -161,7 +161,7 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
                  copies;
     work.received = step->received > step->sent ? step->received : step->sent;
     if (holders > 1) work.reduced = step->received;
-    work.packed = wf_add_capped(has, step->received);
+    work.packed = wf_add_capped(has > step->sent ? has : step->sent, step->received);
     *out = work;
 }
 

@@ -56,6 +56,22 @@ static weft_status open_sides(struct sides *s)
     return WEFT_OK;
 }
 
+/* What a rank's messages hold together: its shard, once for each of those who will have it. */
+static uint64_t bytes_given(const struct wf_problem *problem, const struct wf_state *from)
+{
+    uint64_t bytes = wf_state_bytes(problem, from);
+
+    for (int32_t i = 0; i < problem->axes; i++) {
+        struct wf_code has = from->axis[i], wants = problem->target.axis[i];
+        bool copied = wants.place == WF_REPLICATE ||
+                      (wants.place == WF_PARTIAL && wants.value == WEFT_REDUCE_AVG &&
+                       has.place != WF_PARTIAL);
+        if (copied && has.place != WF_REPLICATE)
+            bytes = wf_mul_capped(bytes, (uint64_t)problem->size[i]);
+    }
+    return bytes;
+}
+
 weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_state *from,
                              const struct wf_edge *edge, struct wf_work *out)
 {
@@ -77,7 +93,7 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
         if (last == 0) break;
     }
     if (s.holders > 1) work.reduced = wf_mul_capped(target, s.holders);
-    work.packed = wf_add_capped(wf_state_bytes(problem, from), wf_mul_capped(target, s.holders));
+    work.packed = wf_add_capped(bytes_given(problem, from), wf_mul_capped(target, s.holders));
     *out = work;
     return WEFT_OK;
 }
@@ -96,8 +112,9 @@ static bool lies_in_runs(const struct wf_problem *problem, const struct wf_state
         first++;
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code code = other->axis[i];
-        if (!(axes >> i & 1) || !wf_code_splits(code)) continue;
-        if (code.place != WF_SHARD || code.value > first) return false;
+        if (wf_code_splits(state->axis[i]) && state->axis[i].place != WF_SHARD) return false;
+        if (!wf_code_splits(code)) continue;
+        if (code.place != WF_SHARD || ((axes >> i & 1) && code.value > first)) return false;
     }
     return true;
 }
@@ -110,7 +127,7 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
 
     WF_TRY(wf_exchange_work(problem, from, edge, &work));
     if (lies_in_runs(problem, from, to, edge->axes))
-        work.packed = wf_sub_capped(work.packed, wf_state_bytes(problem, from));
+        work.packed = wf_sub_capped(work.packed, bytes_given(problem, from));
     if (work.reduced == 0 && lies_in_runs(problem, to, from, edge->axes))
         work.packed = wf_sub_capped(work.packed, wf_state_bytes(problem, to));
     if (problem->costs->one_sided) work.packed = 0;

@@ -48,12 +48,20 @@ static int32_t dim_of(const struct wf_state *state, uint32_t axes)
     return state->axis[axis].value;
 }
 
-/* A part along DIM is one block of memory if all dimensions before it have length 1. */
-static bool leads(const int64_t *shape, int32_t dim)
+static bool is_strided(const struct wf_problem *problem, const struct wf_state *state)
+{
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (wf_code_splits(state->axis[i]) && state->axis[i].place != WF_SHARD) return true;
+    return false;
+}
+
+/* Is a part along DIM one block of memory, in a tensor of SHAPE?  If all dimensions before it have
+ * length 1, and nothing is strided. */
+static bool is_block(const struct measure *m, const int64_t *shape, int32_t dim)
 {
     for (int32_t d = 0; d < dim; d++)
         if (shape[d] != 1) return false;
-    return true;
+    return !is_strided(m->problem, m->from) && !is_strided(m->problem, &m->edge->to);
 }
 
 static void price_gather(const struct measure *m, struct wf_work *work, struct wf_price *out)
@@ -68,7 +76,7 @@ static void price_gather(const struct measure *m, struct wf_work *work, struct w
     work->received = m->bytes_after - product(m->problem, own);
     work->copied = m->bytes_before;
     out->sent = wf_mul_capped(m->bytes_before, (uint64_t)(m->ranks - 1));
-    if (!leads(m->after, dim)) work->packed = m->bytes_after;
+    if (!is_block(m, m->after, dim)) work->packed = m->bytes_after;
 }
 
 static void price_scatter(const struct measure *m, struct wf_work *work, struct wf_price *out)
@@ -78,7 +86,10 @@ static void price_scatter(const struct measure *m, struct wf_work *work, struct 
     work->received = wf_mul_capped(m->bytes_after, (uint64_t)(m->ranks - 1));
     work->reduced = wf_mul_capped(m->bytes_after, (uint64_t)m->ranks);
     out->sent = work->received < m->bytes_before ? work->received : m->bytes_before;
-    if (!leads(m->before, dim)) work->packed = m->bytes_before;
+    if (!is_block(m, m->before, dim)) work->packed = m->bytes_before;
+    /* Few backends scatter unequal shards; elsewhere all contributions arrive, to be reduced. */
+    if (m->before[dim] % m->ranks != 0 || is_strided(m->problem, &m->edge->to))
+        work->packed = wf_add_capped(work->packed, work->reduced);
 }
 
 static void price_all_reduce(const struct measure *m, struct wf_work *work, struct wf_price *out)
@@ -125,8 +136,8 @@ static void price_all_to_all(const struct measure *m, struct wf_work *work, stru
         if (sent > out->sent) out->sent = sent;
     }
     work->copied = m->bytes_after > work->received ? m->bytes_after - work->received : 0;
-    if (!leads(m->before, new)) work->packed += m->bytes_before;
-    if (!leads(m->after, old)) work->packed += m->bytes_after;
+    if (!is_block(m, m->before, new)) work->packed += m->bytes_before;
+    if (!is_block(m, m->after, old)) work->packed += m->bytes_after;
 }
 
 void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from,

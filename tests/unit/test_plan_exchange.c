@@ -50,7 +50,8 @@ START_TEST(messages_that_lie_in_the_tensor_need_no_scratch)
     ck_assert_uint_eq(price_of("4", "16,16", "S(0)", "S(1)", &exact).scratch, shard);
     ck_assert_uint_eq(price_of("4", "16,16", "S(1)", "S(0)", &exact).scratch, shard);
     ck_assert_uint_eq(price_of("4", "16,16", "S(1)", "R", &exact).scratch, 4 * shard);
-    ck_assert_uint_eq(price_of("4", "16,16", "SS(0,2)", "S(0)", &exact).scratch, shard);
+    ck_assert_uint_eq(price_of("4", "16,16", "S(0)", "P(avg)", &exact).scratch, 0);
+    ck_assert_uint_eq(price_of("4", "16,16", "SS(0,2)", "S(0)", &exact).scratch, 2 * shard);
     ck_assert_uint_eq(price_of("4", "16,16", "P", "S(0)", &exact).scratch, 4 * shard);
 }
 END_TEST
