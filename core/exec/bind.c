@@ -99,39 +99,12 @@ static weft_status decline(const weft_plan *plan, weft_comm *comm, weft_status s
     return status;
 }
 
-/* ---- places ---- */
-
 static uint64_t shard_elements(const struct weft_bound *bound, const weft_spec *spec)
 {
     struct wf_shard shard;
 
     wf_shard_of(spec, weft_comm_rank(bound->parent), &shard);
     return (uint64_t)shard.elements;
-}
-
-static uint64_t shard_bytes(const struct weft_bound *bound, const weft_spec *spec)
-{
-    return shard_elements(bound, spec) * wf_dtype_bytes(spec->layout.dtype);
-}
-
-/* Chain the actions: what one leaves in scratch the next takes. */
-static weft_status set_places(struct weft_bound *bound)
-{
-    uint64_t room[2] = {0, 0};
-
-    for (uint32_t i = 0; i < bound->action_count; i++) {
-        struct wf_action *action = &bound->actions[i];
-        bool last = i + 1 == bound->action_count;
-        uint64_t bytes = last ? 0 : shard_bytes(bound, action->step->to);
-        action->in = i == 0 ? WF_SOURCE : bound->actions[i - 1].out;
-        action->out = last ? WF_TARGET : i % 2 == 0 ? WF_FIRST_SCRATCH : WF_SECOND_SCRATCH;
-        if (bytes > room[i % 2]) room[i % 2] = bytes;
-    }
-    for (int i = 0; i < 2; i++) {
-        if (room[i] == 0) continue;
-        WF_TRY(wf_slabs_take(bound->slabs, bound->context, room[i], &bound->scratch[i]));
-    }
-    return WEFT_OK;
 }
 
 /* ---- binding ---- */
@@ -157,22 +130,6 @@ static weft_status set_steps(struct binding *b)
     if (b->copy_last)
         WF_TRY(wf_action_set(bound, &bound->actions[bound->action_count - 1], NULL,
                              b->target_strides));
-    return WEFT_OK;
-}
-
-/* Actions run one after the other, so one staging pool serves all. */
-static weft_status set_staging(struct weft_bound *bound)
-{
-    uint64_t most = 0, bytes;
-
-    for (uint32_t i = 0; i < bound->action_count; i++) {
-        bytes = wf_packing_bytes(&bound->actions[i]);
-        if (bytes > most) most = bytes;
-    }
-    if (most == 0) return WEFT_OK;
-    WF_TRY(wf_slabs_take(bound->slabs, bound->context, most, &bound->staging));
-    for (uint32_t i = 0; i < bound->action_count; i++)
-        wf_packing_place(&bound->actions[i], bound->staging);
     return WEFT_OK;
 }
 
@@ -209,11 +166,11 @@ static weft_status fill_in(struct binding *b)
             action->step = &bound->after;
     }
     WF_TRY(set_comms(bound));
-    WF_TRY(set_places(bound));
     if (plan->step_count == 0 && !b->copy_first)
-        return wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides);
-    WF_TRY(set_steps(b));
-    return set_staging(bound);
+        WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides));
+    else
+        WF_TRY(set_steps(b));
+    return wf_places_set(bound);
 }
 
 weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft_comm *comm)

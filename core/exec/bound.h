@@ -2,18 +2,15 @@
  *
  * bind.c makes it and its communicators, action.c turns a step into what this rank does, packing.c
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
- * does it, identity.c makes single elements, slabs.c keeps scratch; batch.c binds and runs a batch,
- * together.c the exchange in which its tensors go together; strides.c refuses strides that cannot
- * be meant. */
+ * does it, identity.c makes single elements, places.c lays out scratch, slabs.c keeps it; batch.c
+ * binds and runs a batch, together.c the exchange in which its tensors go together; strides.c
+ * refuses strides that cannot be meant. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
 #include "comm/comm.h"
 #include "exec.h"
 #include "weft/exec.h"
-
-/* Where an action finds its input and leaves its output. */
-enum wf_buffer { WF_SOURCE, WF_TARGET, WF_FIRST_SCRATCH, WF_SECOND_SCRATCH };
 
 /* How a step is done. */
 enum wf_way {
@@ -45,9 +42,10 @@ struct wf_packing {
 struct wf_action {
     enum wf_way way;
     const struct wf_step *step;
-    weft_comm *comm; /* of those who take part; kept with the parent */
-    bool member;     /* this rank is one of them */
-    enum wf_buffer in, out;
+    weft_comm *comm;             /* of those who take part; kept with the parent */
+    bool member;                 /* this rank is one of them */
+    bool from_source, to_target; /* of the whole; else its own input, or output, is in scratch */
+    void *in_scratch, *out_scratch;
     uint32_t dtype, reduction, holders;
     uint64_t elements; /* of this rank's output */
     void *regions;     /* list: what is read, from where, to the output; NULL: nothing */
@@ -77,7 +75,6 @@ struct weft_bound {
     void *device;
     const weft_device_table *device_table;
     const weft_kernel_table *kernel;
-    void *scratch[2], *staging;  /* the staging serves one action after the other */
     struct wf_slabs own, *slabs; /* all of it is in there; a batch's tensors share the batch's */
     struct wf_batch *batch;      /* NULL: one tensor */
     uint64_t source_elements, target_elements; /* of this rank's shards */
@@ -110,6 +107,11 @@ weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status s
  * the shard is a target's. */
 weft_status wf_strides_check(const char *name, const weft_spec *spec, int32_t rank,
                              const int64_t *strides, bool written) WF_NODISCARD;
+
+/* ---- places.c ---- */
+
+/* Give BOUND's actions, which are set, their scratch. */
+weft_status wf_places_set(struct weft_bound *bound) WF_NODISCARD;
 
 /* ---- slabs.c ---- */
 

@@ -68,8 +68,6 @@ static weft_status refuse(const weft_bound *bound, const void *source, const voi
 WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
                                      weft_stream *stream, weft_work **work)
 {
-    void *places[] = {(void *)(uintptr_t)source, target, NULL, NULL};
-
     if (bound == NULL) return wf_fail_null("weft_redistribute", "bound");
     if (bound->batch != NULL)
         return wf_fail(
@@ -81,12 +79,11 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
         (source == target && !bound->in_place && bound->source_elements > 0 &&
          bound->target_elements > 0))
         return refuse(bound, source, target);
-    places[WF_FIRST_SCRATCH] = bound->scratch[0];
-    places[WF_SECOND_SCRATCH] = bound->scratch[1];
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
         if (action->way == WF_NOTHING) continue;
-        WF_TRY(run_action(bound, action, places[action->in], places[action->out], stream));
+        WF_TRY(run_action(bound, action, action->from_source ? source : action->in_scratch,
+                          action->to_target ? target : action->out_scratch, stream));
     }
     return work != NULL ? weft_work_record(bound->context, stream, work) : WEFT_OK;
 }

@@ -48,6 +48,16 @@ bool wf_step_needs_dense_output(const struct wf_step *step)
     return false;
 }
 
+/* The axis that splits what split INDEX leaves, or -1; one rank alone splits nothing. */
+static int32_t next_inside(const struct wf_layout *layout, int32_t index)
+{
+    for (int32_t i = index + 1; i < layout->split_count; i++) {
+        if (layout->splits[i].dim != layout->splits[index].dim) break;
+        if (layout->mesh->axis[layout->splits[i].axis].size > 1) return layout->splits[i].axis;
+    }
+    return -1;
+}
+
 /* Do the axes of AXES split SPEC, each inside of all other axes that split the same dimension? */
 static bool splits_innermost(const weft_spec *spec, uint32_t axes)
 {
@@ -55,23 +65,24 @@ static bool splits_innermost(const weft_spec *spec, uint32_t axes)
     uint32_t found = 0;
 
     for (int32_t i = 0; i < layout->split_count; i++) {
-        bool is_last =
-            i + 1 == layout->split_count || layout->splits[i + 1].dim != layout->splits[i].dim;
-        bool moves = axes >> layout->splits[i].axis & 1;
-        if (moves && !is_last && !(axes >> layout->splits[i + 1].axis & 1)) return false;
-        if (moves) found |= UINT32_C(1) << layout->splits[i].axis;
+        int32_t inside = next_inside(layout, i);
+        if (!(axes >> layout->splits[i].axis & 1)) continue;
+        if (inside >= 0 && !(axes >> inside & 1)) return false;
+        found |= UINT32_C(1) << layout->splits[i].axis;
     }
     return found == axes;
 }
 
-/* Are the step's axes of KIND in SPEC, and do all others stay as they are? */
+/* Are the step's axes of KIND in SPEC, and do all others, but those of one rank, stay as they are?
+ */
 static bool only_axes_of_kind(const struct wf_step *step, const weft_spec *spec, uint32_t kind)
 {
     if (!one_mesh(step) || step->axes == 0) return false;
     for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
         if (step->axes >> a & 1) {
             if (place(spec, a)->kind != kind) return false;
-        } else if (!wf_placement_same(place(step->from, a), place(step->to, a))) {
+        } else if (spec->layout.mesh->axis[a].size > 1 &&
+                   !wf_placement_same(place(step->from, a), place(step->to, a))) {
             return false;
         }
     }

@@ -116,7 +116,8 @@ static inline void pair_options(struct random *r, struct pair *out)
         out->options.without = 1u << WEFT_STEP_EXCHANGE | 1u << WEFT_STEP_PERMUTE;
 }
 
-static inline struct pair random_pair(struct random *r, int32_t world)
+/* MOST[d]: how long the dimensions of a tensor with d of them may be. */
+static inline struct pair random_pair_within(struct random *r, int32_t world, const int32_t *most)
 {
     static const uint32_t dtypes[] = {
         WEFT_DTYPE_F32, WEFT_DTYPE_F64,    WEFT_DTYPE_BF16,   WEFT_DTYPE_F16, WEFT_DTYPE_I8,
@@ -136,7 +137,7 @@ static inline struct pair random_pair(struct random *r, int32_t world)
         other = swapped;
     }
     for (int32_t d = 0; d < dims; d++)
-        shape[d] = random_in(r, random_chance(r, 8) ? 0 : 1, dims == 1 ? 40 : dims == 2 ? 9 : 6);
+        shape[d] = random_in(r, random_chance(r, 8) ? 0 : 1, most[dims]);
     pair.from = pair_spec(r, mesh, dtype, dims, shape);
     pair.to = mesh == other && random_chance(r, 3) ? pair_neighbour(r, pair.from)
                                                    : pair_spec(r, other, dtype, dims, shape);
@@ -144,6 +145,13 @@ static inline struct pair random_pair(struct random *r, int32_t world)
     weft_mesh_release(&mesh);
     weft_mesh_release(&other);
     return pair;
+}
+
+static inline struct pair random_pair(struct random *r, int32_t world)
+{
+    static const int32_t most[] = {0, 40, 9, 6};
+
+    return random_pair_within(r, world, most);
 }
 
 static inline void pair_release(struct pair *pair)

@@ -105,11 +105,17 @@ START_TEST(whole_shards_are_gathered_where_the_axes_are_innermost)
     struct made_step both =
         step_of(WEFT_STEP_ALL_GATHER, "2x3", "f32[12] S(0),S(0)", "f32[12] R,R");
 
+    struct made_step beside_one =
+        step_of(WEFT_STEP_ALL_GATHER, "2x1", "f32[12] S(0),S(0)", "f32[12] R,P");
+
     inner.step.axes = 2;
     both.step.axes = 3;
+    beside_one.step.axes = 1;
     ck_assert(wf_step_gathers_shards(&inner.step));
     ck_assert(!wf_step_gathers_shards(&outer.step));
     ck_assert(wf_step_gathers_shards(&both.step));
+    ck_assert(wf_step_gathers_shards(&beside_one.step));
+    drop(&beside_one);
     ck_assert(!wf_step_scatters_shards(&inner.step));
     drop(&inner);
     drop(&outer);

@@ -48,7 +48,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_c
 /* Drop BOUND and set it to NULL.  Its work must be done. */
 WEFT_API void weft_bound_release(weft_bound **bound);
 
-/* Scratch that BOUND holds on this rank, in bytes. */
+/* Scratch that BOUND holds on this rank, in bytes: at most the plan's peak_bytes, in pieces of 256,
+ * and copies for strides or in place. */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that

@@ -1,0 +1,61 @@
+/* places.c - where a bound plan's actions keep what is neither source nor target.
+ *
+ * An action needs its input, its output and its staging at the same time, and nothing of what came
+ * before.  So outputs lie at the two ends of one piece of memory in turn, and staging between them:
+ * the piece is as large as the action that needs most, which is what the plan says. */
+#include "bound.h"
+
+enum { ALIGNMENT = 256 }; /* bytes, as staging has it */
+
+/* What one action keeps in scratch, in bytes. */
+struct needs {
+    uint64_t in, out, staging;
+};
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static uint64_t shard_bytes(const struct weft_bound *bound, const weft_spec *spec)
+{
+    struct wf_shard shard;
+
+    wf_shard_of(spec, weft_comm_rank(bound->parent), &shard);
+    return aligned((uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype));
+}
+
+static struct needs needs_of(const struct weft_bound *bound, uint32_t index)
+{
+    const struct wf_action *action = &bound->actions[index];
+    struct needs needs = {.staging = wf_packing_bytes(action)};
+
+    if (index > 0) needs.in = shard_bytes(bound, bound->actions[index - 1].step->to);
+    if (index + 1 < bound->action_count) needs.out = shard_bytes(bound, action->step->to);
+    return needs;
+}
+
+weft_status wf_places_set(struct weft_bound *bound)
+{
+    uint64_t most = 0;
+    void *memory = NULL;
+
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        struct needs needs = needs_of(bound, i);
+        if (needs.in + needs.out + needs.staging > most)
+            most = needs.in + needs.out + needs.staging;
+    }
+    if (most > 0) WF_TRY(wf_slabs_take(bound->slabs, bound->context, most, &memory));
+    for (uint32_t i = 0; i < bound->action_count; i++) {
+        struct wf_action *action = &bound->actions[i];
+        struct needs needs = needs_of(bound, i);
+        char *low = memory;
+        action->from_source = i == 0;
+        action->to_target = i + 1 == bound->action_count;
+        if (memory == NULL) continue;
+        action->in_scratch = i % 2 == 1 ? low : low + most - needs.in;
+        action->out_scratch = i % 2 == 0 ? low : low + most - needs.out;
+        wf_packing_place(action, low + (i % 2 == 1 ? needs.in : needs.out));
+    }
+    return WEFT_OK;
+}
