@@ -64,6 +64,19 @@ static bool is_block(const struct measure *m, const int64_t *shape, int32_t dim)
     return !is_strided(m->problem, m->from) && !is_strided(m->problem, &m->edge->to);
 }
 
+/* Do the shards of a group lie in the tensor in the order of its ranks? */
+static bool in_rank_order(const struct measure *m, const struct wf_state *state)
+{
+    int turn = 0;
+
+    for (int32_t i = 0; i < m->problem->axes; i++) {
+        if (!(m->edge->axes >> i & 1)) continue;
+        if (state->axis[i].turn < turn) return false;
+        turn = state->axis[i].turn;
+    }
+    return true;
+}
+
 static void price_gather(const struct measure *m, struct wf_work *work, struct wf_price *out)
 {
     int32_t dim = dim_of(m->from, m->edge->axes);
@@ -76,7 +89,7 @@ static void price_gather(const struct measure *m, struct wf_work *work, struct w
     work->received = m->bytes_after - product(m->problem, own);
     work->copied = m->bytes_before;
     out->sent = wf_mul_capped(m->bytes_before, (uint64_t)(m->ranks - 1));
-    if (!is_block(m, m->after, dim)) work->packed = m->bytes_after;
+    if (!is_block(m, m->after, dim) || !in_rank_order(m, m->from)) work->packed = m->bytes_after;
 }
 
 static void price_scatter(const struct measure *m, struct wf_work *work, struct wf_price *out)
@@ -86,7 +99,8 @@ static void price_scatter(const struct measure *m, struct wf_work *work, struct 
     work->received = wf_mul_capped(m->bytes_after, (uint64_t)(m->ranks - 1));
     work->reduced = wf_mul_capped(m->bytes_after, (uint64_t)m->ranks);
     out->sent = work->received < m->bytes_before ? work->received : m->bytes_before;
-    if (!is_block(m, m->before, dim)) work->packed = m->bytes_before;
+    if (!is_block(m, m->before, dim) || !in_rank_order(m, &m->edge->to))
+        work->packed = m->bytes_before;
     /* Few backends scatter unequal shards; elsewhere all contributions arrive, to be reduced. */
     if (m->before[dim] % m->ranks != 0 || is_strided(m->problem, &m->edge->to))
         work->packed = wf_add_capped(work->packed, work->reduced);

@@ -47,6 +47,20 @@ START_TEST(gathering_receives_what_the_others_have)
 }
 END_TEST
 
+START_TEST(what_does_not_arrive_in_place_takes_scratch)
+{
+    uint64_t all = 12 * 4;
+
+    ck_assert_uint_eq(price_of(WEFT_STEP_ALL_GATHER, "2x3", "12", "R,SS(0,2)", "R,R").scratch, all);
+    ck_assert_uint_eq(price_of(WEFT_STEP_REDUCE_SCATTER, "4", "12", "P", "S(0)").scratch, 0);
+    /* unequal shards: every contribution arrives */
+    ck_assert_uint_eq(price_of(WEFT_STEP_REDUCE_SCATTER, "5", "12", "P", "S(0)").scratch,
+                      5 * 3 * 4);
+    ck_assert_uint_eq(price_of(WEFT_STEP_REDUCE_SCATTER, "4", "12", "P", "SS(0,2)").scratch,
+                      all + 4 * 4 * 4);
+}
+END_TEST
+
 START_TEST(reducing_receives_a_shard_from_each_or_twice_a_share)
 {
     ck_assert_uint_eq(price_of(WEFT_STEP_REDUCE_SCATTER, "4", "8,16", "P", "S(0)").received,
@@ -74,5 +88,6 @@ START_TEST(local_steps_receive_nothing)
 END_TEST
 
 SUITE(plan_price, gathering_receives_what_the_others_have,
+      what_does_not_arrive_in_place_takes_scratch,
       reducing_receives_a_shard_from_each_or_twice_a_share,
       changing_the_dimension_receives_a_shard_less_what_was_there, local_steps_receive_nothing)
