@@ -73,6 +73,32 @@ static bool splits_innermost(const weft_spec *spec, uint32_t axes)
     return found == axes;
 }
 
+/* How many axes, but those of AXES and those of one rank, split the dimension of AXIS before it. */
+static int32_t splits_before(const weft_spec *spec, int32_t axis, uint32_t axes)
+{
+    const weft_placement *mine = place(spec, axis);
+    int32_t count = 0;
+
+    for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
+        const weft_placement *p = place(spec, a);
+        if (wf_placement_splits(p) && p->dim == mine->dim && p->turn < mine->turn)
+            count += spec->layout.mesh->axis[a].size > 1 && !(axes >> a & 1);
+    }
+    return count;
+}
+
+/* Is AXIS placed in the same way, beside the step's axes, before and after? */
+static bool stays(const struct wf_step *step, int32_t axis)
+{
+    weft_placement from = *place(step->from, axis), to = *place(step->to, axis);
+
+    if (step->from->layout.mesh->axis[axis].size == 1) return true;
+    from.turn = to.turn = 0;
+    return wf_placement_same(&from, &to) &&
+           (!wf_placement_splits(&from) || splits_before(step->from, axis, step->axes) ==
+                                               splits_before(step->to, axis, step->axes));
+}
+
 /* Are the step's axes of KIND in SPEC, and do all others, but those of one rank, stay as they are?
  */
 static bool only_axes_of_kind(const struct wf_step *step, const weft_spec *spec, uint32_t kind)
@@ -81,8 +107,7 @@ static bool only_axes_of_kind(const struct wf_step *step, const weft_spec *spec,
     for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
         if (step->axes >> a & 1) {
             if (place(spec, a)->kind != kind) return false;
-        } else if (spec->layout.mesh->axis[a].size > 1 &&
-                   !wf_placement_same(place(step->from, a), place(step->to, a))) {
+        } else if (!stays(step, a)) {
             return false;
         }
     }

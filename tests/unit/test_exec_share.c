@@ -132,7 +132,17 @@ START_TEST(partials_are_scattered_where_they_become_innermost_shards)
     struct made_step moved =
         step_of(WEFT_STEP_EXCHANGE, "2x3", "f32[12,4] S(0),P", "f32[12,4] S(1),S(0)");
 
+    struct made_step beside_one = step_of(WEFT_STEP_REDUCE_SCATTER, "2x1x3", "f32[12] P,R,S(0)",
+                                          "f32[12] S(0)[2],S(0)[0],S(0)[1]");
+    struct made_step reordered = step_of(WEFT_STEP_EXCHANGE, "2x2x3", "f32[12] P,S(0)[1],S(0)[0]",
+                                         "f32[12] S(0)[2],S(0)[0],S(0)[1]");
+
     inner.step.axes = moved.step.axes = 2;
+    beside_one.step.axes = reordered.step.axes = 1;
+    ck_assert(wf_step_scatters_shards(&beside_one.step));
+    ck_assert(!wf_step_scatters_shards(&reordered.step));
+    drop(&beside_one);
+    drop(&reordered);
     ck_assert(wf_step_scatters_shards(&inner.step));
     ck_assert(!wf_step_scatters_shards(&outer.step));
     ck_assert(!wf_step_scatters_shards(&moved.step));
