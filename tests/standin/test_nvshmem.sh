@@ -24,6 +24,8 @@ alone 11 "nvshmem_bootstrap_uid.so.3, through which NVSHMEM's processes find eac
 alone 11 "/nowhere/uid.so, through which NVSHMEM's processes find each other, cannot be opened" \
     NVSHMEM_BOOTSTRAP_UID_PLUGIN=/nowhere/uid.so
 alone 11 "no NVIDIA device is present" STANDIN_DEVICES=0
+# Also for the conformance kit, whichever cases it is asked for.
+expect 1 "WEFT_NVSHMEM_LIB=/nowhere cannot be opened" env WEFT_NVSHMEM_LIB=/nowhere "$weft" conform nvshmem --ranks 2 --only "errors/timeout/*"
 alone 11 "there are no kernels for Stand-in CUDA device 0" WEFT_NVSHMEM_KERNELS=/dev/null
 
 # ranks N TEXT VARIABLE=VALUE...: the first communicator cannot be made, on any of N ranks.
