@@ -99,6 +99,7 @@ static weft_status take(struct making *m)
     struct wf_window *window = m->window;
     struct wf_comm *comm = window->comm;
     void *report = NULL;
+    weft_status status;
 
     WF_TRY(wf_pieces_work(comm->device));
     WF_TRY(wf_signals_load(comm->device));
@@ -106,7 +107,10 @@ static weft_status take(struct making *m)
     if (window->bytes > (uint64_t)INT64_MAX / 2)
         return wf_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
                        (unsigned long long)window->bytes);
-    WF_TRY(wf_piece_make(comm->device, all_of(window), &window->pieces[comm->rank], &m->file));
+    status = wf_piece_make(comm->device, all_of(window), &window->pieces[comm->rank], &m->file);
+    if (status != WEFT_OK)
+        return wf_fail(status, "window: %llu bytes: %s", (unsigned long long)window->bytes,
+                       wf_last_text());
     WF_TRY(clear(m));
     WF_TRY(wf_gpu_allocate(comm->device, sizeof *window->report, WEFT_MEMORY_PINNED, &report));
     memset(report, 0, sizeof *window->report);

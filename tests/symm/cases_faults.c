@@ -110,9 +110,31 @@ static void too_much_is_an_error_that_passes(struct rank *self)
     weft_symm *symm = NULL;
 
     refused(self, "2^60 bytes", weft_symm_create(self->world, UINT64_C(1) << 60, NULL, &symm),
-            WEFT_ERR_NO_MEMORY, "");
+            WEFT_ERR_NO_MEMORY, "1152921504606846976 bytes");
     refused(self, "2^63 bytes", weft_symm_create(self->world, UINT64_C(1) << 63, NULL, &symm),
             WEFT_ERR_INVALID, "more than 2^63 - 1");
+    symm = make(self, self->world, 64, 1);
+    weft_symm_release(&symm);
+}
+
+/* One rank registers what its peers cannot reach, unless they are threads of one process: no rank
+ * gets it, and all go on. */
+static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
+{
+    static char elsewhere[4096];
+    bool odd = self->number == self->size - 1;
+    char *memory = take(self, sizeof elsewhere);
+    weft_symm *symm = NULL;
+    weft_status status =
+        weft_symm_register(self->world, odd ? elsewhere : memory, sizeof elsewhere, NULL, &symm);
+
+    if (status == WEFT_OK)
+        check(self, weft_symm_peer(symm, self->size - 1) == elsewhere, "it is not refused");
+    else
+        check(self, status == WEFT_ERR_UNSUPPORTED || status == WEFT_ERR_INVALID, "it is %s: %s",
+              weft_status_name(status), weft_last_error());
+    weft_symm_release(&symm);
+    give(self, memory);
     symm = make(self, self->world, 64, 1);
     weft_symm_release(&symm);
 }
@@ -201,6 +223,7 @@ const struct symm_case fault_cases[] = {
     {"who_is_out_of_reach_is_refused", who_is_out_of_reach_is_refused, 1},
     {"sizes_that_differ_are_told_to_all", sizes_that_differ_are_told_to_all, 2},
     {"too_much_is_an_error_that_passes", too_much_is_an_error_that_passes, 1},
+    {"memory_elsewhere_is_refused_on_all_ranks", memory_elsewhere_is_refused_on_all_ranks, 2},
     {"a_wait_in_vain_names_channel_and_rank", a_wait_in_vain_names_channel_and_rank, 1},
     {"a_wait_in_vain_on_a_stream_does_so_too", a_wait_in_vain_on_a_stream_does_so_too, 1},
     {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},
