@@ -117,7 +117,8 @@ struct kit {
     uint64_t case_number; /* cases opened or passed over so far */
     uint64_t cases_run;
     bool case_failed;
-    bool over; /* a rank was killed on purpose: this team can do no more */
+    bool over;     /* a rank was killed on purpose: this team can do no more */
+    bool any_case; /* run, whichever were wanted */
     struct kit_block blocks[12];
 };
 

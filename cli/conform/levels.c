@@ -73,13 +73,9 @@ static bool make_ready(struct kit *kit)
  * whichever a team before this one has been through. */
 static void report_closed(struct kit *kit)
 {
-    const struct kit_options *wanted_options = kit->options;
-    struct kit_options all = *kit->options;
-
     kit->level = 0;
     if (kit->board->avoid_count > 0) return; /* how it failed has been told */
-    all.only = NULL;
-    kit->options = &all;
+    kit->any_case = true;
     kit->case_number = kit->board->resume_after;
     if (!kit_begin(kit, "plugin")) return;
     if (kit->plugin == NULL)
@@ -89,7 +85,6 @@ static void report_closed(struct kit *kit)
     else if (!may_run(kit))
         kit_fail(kit, "--threads, but the plugin does not have WEFT_FEATURE_THREADS");
     kit_end(kit);
-    kit->options = wanted_options;
 }
 
 void kit_rank_main(struct kit *kit)
