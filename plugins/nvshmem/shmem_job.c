@@ -70,8 +70,7 @@ static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY", "AF_INET", 0);
     }
     setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* under several ranks on a device it would refuse */
-    setenv("NVSHMEM_DISABLE_NVLS", "1",
-           0); /* takes many teams for each, and exits without */
+    setenv("NVSHMEM_DISABLE_NVLS", "1", 0); /* takes many teams for each, and exits without */
     snprintf(text, sizeof text, "%llu", most);
     setenv("NVSHMEM_SYMMETRIC_SIZE", text, 0);
 }
