@@ -32,10 +32,16 @@ struct values values_between(const weft_spec *from, const weft_spec *to)
     double exact = wf_dtype_exact_limit(from->layout.dtype);
     int64_t limit = (int64_t)fmin(exact, 0x1p40) / largest - 1, modulus = limit;
 
-    if (from->elements <= limit) return (struct values){from->layout.dtype, INT64_MAX};
+    const weft_mesh *one = from->layout.mesh, *other = to->layout.mesh;
+    struct values values = {.dtype = from->layout.dtype,
+                            .modulus = INT64_MAX,
+                            .cut = one != other && one->size == other->size};
+
+    if (from->elements <= limit) return values;
     while (modulus > 2 && !is_prime(modulus))
         modulus--;
-    return (struct values){from->layout.dtype, wf_max_i64(modulus, 2)};
+    values.modulus = wf_max_i64(modulus, 2);
+    return values;
 }
 
 struct wf_number values_at(const struct values *values, int64_t index)
@@ -54,8 +60,17 @@ struct wf_number values_at(const struct values *values, int64_t index)
 struct holder {
     uint32_t reduction; /* sum where some axes add up and others average */
     int64_t index, count;
-    int64_t shift; /* -1 or 1 in pairs along one axis, which sums and averages lose again; or 0 */
+    int64_t shift; /* -1 or 1 for a pair along one axis, which sums and averages lose again; or 0 */
 };
+
+/* One pair only, so that sums over any part of the axis are within 1 of the value.  Averages over a
+ * part are exact only where nobody differs. */
+static int64_t shift_of(const struct values *values, uint32_t reduction, int32_t coord,
+                        int32_t size)
+{
+    if (size == 1 || coord > 1 || (values->cut && reduction == WEFT_REDUCE_AVG)) return 0;
+    return 2 * coord - 1;
+}
 
 static struct holder holder_of(const struct values *values, const weft_spec *spec,
                                const int32_t *coord)
@@ -68,8 +83,7 @@ static struct holder holder_of(const struct values *values, const weft_spec *spe
         const weft_placement *p = &layout->placements[a];
         int32_t size = layout->mesh->axis[a].size;
         if (p->kind != WEFT_PLACE_PARTIAL) continue;
-        if (shifts && h.index == 0) h.shift = (coord[a] ^ 1) < size ? 2 * (coord[a] & 1) - 1 : 0;
-        if (h.index != 0) h.shift = 0; /* so that adding up the other axes does not add up shifts */
+        h.shift = shifts && h.index == 0 ? shift_of(values, p->reduction, coord[a], size) : 0;
         if (p->reduction == WEFT_REDUCE_AVG) continue; /* all contribute the same to it */
         h.reduction = p->reduction;
         h.index = h.index * size + coord[a];

@@ -9,6 +9,7 @@
 struct values {
     uint32_t dtype;
     int64_t modulus;
+    bool cut; /* an axis may be reduced part by part, as the other mesh has it */
 };
 
 /* Values that the dtype of FROM and TO, and reducing either's partials, keep exact. */

@@ -50,7 +50,6 @@ static weft_status make_bound(const weft_plan *plan, weft_comm *comm, weft_bound
 
     if (bound == NULL) return wf_fail_memory(sizeof *bound);
     bound->plan = weft_plan_retain(plan);
-    bound->slabs = &bound->own;
     bound->parent = comm;
     bound->context = comm->context;
     atomic_fetch_add(&bound->context->live_bound, 1);
@@ -75,27 +74,32 @@ static weft_status bind_alone(struct weft_bound *bound, const weft_bind_options 
         mine.source_strides = given->batch_source_strides[tensor];
     if (given->batch_target_strides != NULL)
         mine.target_strides = given->batch_target_strides[tensor];
-    wf_slabs_rewind(bound->slabs);
-    return wf_bind(bound->plan->members[tensor].alone, bound->parent, &mine, bound->slabs,
+    return wf_bind(bound->plan->members[tensor].alone, bound->parent, &mine, true,
                    &bound->batch->alone[tensor]);
 }
 
-/* Those that need most scratch come first, so that the others find enough. */
 static weft_status bind_all_alone(struct weft_bound *bound, const weft_bind_options *given)
 {
-    const weft_plan *plan = bound->plan;
+    for (uint32_t i = 0; i < bound->plan->member_count; i++)
+        if (bound->plan->members[i].alone != NULL) WF_TRY(bind_alone(bound, given, i));
+    return WEFT_OK;
+}
 
-    for (;;) {
-        uint32_t next = plan->member_count;
-        for (uint32_t i = 0; i < plan->member_count; i++) {
-            const weft_plan *alone = plan->members[i].alone;
-            if (alone == NULL || bound->batch->alone[i] != NULL) continue;
-            if (next == plan->member_count || alone->peak > plan->members[next].alone->peak)
-                next = i;
-        }
-        if (next == plan->member_count) return WEFT_OK;
-        WF_TRY(bind_alone(bound, given, next));
+/* One piece of scratch for all, since they run one after the other. */
+static weft_status give_scratch(struct weft_bound *bound)
+{
+    uint64_t most = wf_together_bytes(&bound->batch->together);
+
+    for (uint32_t i = 0; i < bound->plan->member_count; i++) {
+        const struct weft_bound *alone = bound->batch->alone[i];
+        uint64_t bytes = alone != NULL ? wf_places_bytes(alone) : 0;
+        if (bytes > most) most = bytes;
     }
+    WF_TRY(wf_scratch_make(bound, most));
+    wf_together_place(&bound->batch->together, bound->scratch);
+    for (uint32_t i = 0; i < bound->plan->member_count; i++)
+        if (bound->batch->alone[i] != NULL) wf_places_set(bound->batch->alone[i], bound->scratch);
+    return WEFT_OK;
 }
 
 weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
@@ -108,17 +112,16 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     if (status == WEFT_OK) status = make_bound(plan, comm, &bound);
     status = wf_bind_agree(comm, "preparing", status, plan);
     if (status == WEFT_OK) status = bind_all_alone(bound, given);
-    if (status == WEFT_OK && plan->together > 0) {
-        wf_slabs_rewind(bound->slabs);
-        status = wf_together_set(bound, given, status, &bound->batch->together);
-        status = wf_bind_agree(comm, "binding", status, plan);
-    }
-    if (status != WEFT_OK) {
-        weft_bound_release(&bound);
-        return status;
-    }
+    if (status != WEFT_OK) goto failed; /* on all ranks alike */
+    if (plan->together > 0) status = wf_together_set(bound, given, status, &bound->batch->together);
+    if (status == WEFT_OK) status = give_scratch(bound);
+    status = wf_bind_agree(comm, "binding", status, plan);
+    if (status != WEFT_OK) goto failed;
     *out = bound;
     return WEFT_OK;
+failed:
+    weft_bound_release(&bound);
+    return status;
 }
 
 void wf_batch_clear(struct weft_bound *bound)

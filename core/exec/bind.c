@@ -113,6 +113,7 @@ struct binding {
     struct weft_bound *bound;
     const int64_t *source_strides, *target_strides;
     bool copy_first, copy_last;
+    bool of_batch;
 };
 
 static weft_status set_steps(struct binding *b)
@@ -170,7 +171,10 @@ static weft_status fill_in(struct binding *b)
         WF_TRY(wf_action_set(bound, &bound->actions[0], b->source_strides, b->target_strides));
     else
         WF_TRY(set_steps(b));
-    return wf_places_set(bound);
+    if (b->of_batch) return WEFT_OK;
+    WF_TRY(wf_scratch_make(bound, wf_places_bytes(bound)));
+    wf_places_set(bound, bound->scratch);
+    return WEFT_OK;
 }
 
 weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft_comm *comm)
@@ -287,14 +291,13 @@ static weft_status check_strides(const struct binding *b, const weft_plan *plan,
 }
 
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
-                              const weft_bind_options *given, struct wf_slabs *slabs)
+                              const weft_bind_options *given)
 {
     uint32_t actions = plan->step_count + b->copy_first + b->copy_last;
     struct weft_bound *bound = wf_calloc(1, sizeof *bound + actions * sizeof bound->actions[0]);
 
     if (bound == NULL) return decline(plan, comm, wf_fail_memory(sizeof *bound));
     bound->plan = weft_plan_retain(plan);
-    bound->slabs = slabs != NULL ? slabs : &bound->own;
     bound->parent = comm;
     bound->context = comm->context;
     atomic_fetch_add(&bound->context->live_bound, 1);
@@ -311,17 +314,17 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_com
 }
 
 weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
-                    struct wf_slabs *slabs, weft_bound **out)
+                    bool of_batch, weft_bound **out)
 {
-    struct binding b = {.source_strides = given->source_strides,
+    struct binding b = {.of_batch = of_batch,
+                        .source_strides = given->source_strides,
                         .target_strides = given->target_strides};
     weft_status status;
 
     WF_TRY(wf_bind_check(plan->from, plan->to, comm));
     plan_copies(&b, plan, given->in_place);
     status = check_strides(&b, plan, comm->rank);
-    status =
-        status == WEFT_OK ? make_bound(&b, plan, comm, given, slabs) : decline(plan, comm, status);
+    status = status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline(plan, comm, status);
     status = wf_bind_agree(comm, "binding", status, plan);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);
@@ -341,7 +344,7 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
     WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
     if (comm->context->config->check) WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan));
     return plan->members != NULL ? wf_batch_bind(plan, comm, &given, out)
-                                 : wf_bind(plan, comm, &given, NULL, out);
+                                 : wf_bind(plan, comm, &given, false, out);
 }
 
 void weft_bound_release(weft_bound **bound)
@@ -354,7 +357,7 @@ void weft_bound_release(weft_bound **bound)
     for (uint32_t i = 0; i < mine->action_count; i++)
         wf_action_clear(mine, &mine->actions[i]);
     wf_batch_clear(mine);
-    wf_slabs_free(&mine->own, mine->context);
+    wf_scratch_free(mine);
     weft_plan_release(&mine->plan);
     atomic_fetch_sub(&mine->context->live_bound, 1);
     wf_free(mine);
@@ -362,5 +365,5 @@ void weft_bound_release(weft_bound **bound)
 
 uint64_t weft_bound_scratch(const weft_bound *bound)
 {
-    return bound->own.bytes;
+    return bound->scratch_bytes;
 }

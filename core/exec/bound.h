@@ -2,7 +2,7 @@
  *
  * bind.c makes it and its communicators, action.c turns a step into what this rank does, packing.c
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
- * does it, identity.c makes single elements, places.c lays out scratch, slabs.c keeps it; batch.c
+ * does it, identity.c makes single elements, places.c lays out scratch; batch.c
  * binds and runs a batch, together.c the exchange in which its tensors go together; strides.c
  * refuses strides that cannot be meant. */
 #ifndef WEFT_EXEC_BOUND_H
@@ -56,18 +56,6 @@ struct wf_action {
     _Alignas(16) unsigned char scale[16], identity[16]; /* one element each */
 };
 
-struct wf_slab {
-    void *memory;
-    uint64_t bytes;
-    bool taken;
-};
-
-struct wf_slabs {
-    struct wf_slab *list;
-    uint32_t count;
-    uint64_t bytes; /* of all */
-};
-
 struct weft_bound {
     weft_plan *plan;
     weft_context *context;
@@ -75,8 +63,9 @@ struct weft_bound {
     void *device;
     const weft_device_table *device_table;
     const weft_kernel_table *kernel;
-    struct wf_slabs own, *slabs; /* all of it is in there; a batch's tensors share the batch's */
-    struct wf_batch *batch;      /* NULL: one tensor */
+    void *scratch; /* NULL: none, or for a tensor of a batch the batch's */
+    uint64_t scratch_bytes;
+    struct wf_batch *batch;                    /* NULL: one tensor */
     uint64_t source_elements, target_elements; /* of this rank's shards */
     bool in_place, packed;
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
@@ -86,9 +75,10 @@ struct weft_bound {
 
 /* ---- bind.c ---- */
 
-/* As weft_plan_bind, for a plan of one tensor; scratch comes from SLABS, which outlive *OUT. */
+/* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which wf_places_set
+ * gives it later. */
 weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
-                    struct wf_slabs *slabs, weft_bound **out) WF_NODISCARD;
+                    bool of_batch, weft_bound **out) WF_NODISCARD;
 /* The group of MESH's ranks that goes through RANK and differs in the axes of AXES alone: *COUNT of
  * them in *OUT, the caller's to free; 0 and NULL for a stranger. */
 weft_status wf_group_list(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
@@ -110,16 +100,13 @@ weft_status wf_strides_check(const char *name, const weft_spec *spec, int32_t ra
 
 /* ---- places.c ---- */
 
-/* Give BOUND's actions, which are set, their scratch. */
-weft_status wf_places_set(struct weft_bound *bound) WF_NODISCARD;
-
-/* ---- slabs.c ---- */
-
-weft_status wf_slabs_take(struct wf_slabs *slabs, weft_context *context, uint64_t bytes,
-                          void **out) WF_NODISCARD;
-/* What was taken may be taken again. */
-void wf_slabs_rewind(struct wf_slabs *slabs);
-void wf_slabs_free(struct wf_slabs *slabs, weft_context *context);
+/* Bytes of scratch that BOUND's actions, which are set, need. */
+uint64_t wf_places_bytes(const struct weft_bound *bound);
+/* Give them their parts of SCRATCH, which is that large. */
+void wf_places_set(struct weft_bound *bound, void *scratch);
+/* Memory of BYTES for BOUND. */
+weft_status wf_scratch_make(struct weft_bound *bound, uint64_t bytes) WF_NODISCARD;
+void wf_scratch_free(struct weft_bound *bound);
 
 /* ---- batch.c ---- */
 
@@ -150,17 +137,23 @@ struct wf_together {
     uint32_t count;
     uint32_t *tensors; /* which of the batch */
     struct wf_parcels packed, unpacked;
-    void *send, *receive;
+    void *send, *receive; /* in scratch */
+    uint64_t send_bytes, receive_bytes;
     uint64_t *send_counts, *send_offsets, *receive_counts, *receive_offsets;
     const void **inputs; /* by tensor; set by each run */
     void **outputs;
     const void **arrivals; /* where in RECEIVE each tensor's part from each of its sources begins */
+    uint64_t *arrival_offsets;
     uint32_t arrival_count;
 };
 
 /* Bind PLAN's exchange on BOUND's communicator.  Collective; STATUS is how binding went so far. */
 weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
                             weft_status status, struct wf_together *out) WF_NODISCARD;
+/* Bytes of scratch that it needs. */
+uint64_t wf_together_bytes(const struct wf_together *together);
+/* Give it SCRATCH, which is that large. */
+void wf_together_place(struct wf_together *together, void *scratch);
 void wf_together_clear(struct weft_bound *bound, struct wf_together *together);
 weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *together,
                             const void *const *sources, void *const *targets,

@@ -35,27 +35,45 @@ static struct needs needs_of(const struct weft_bound *bound, uint32_t index)
     return needs;
 }
 
-weft_status wf_places_set(struct weft_bound *bound)
+uint64_t wf_places_bytes(const struct weft_bound *bound)
 {
     uint64_t most = 0;
-    void *memory = NULL;
 
     for (uint32_t i = 0; i < bound->action_count; i++) {
         struct needs needs = needs_of(bound, i);
-        if (needs.in + needs.out + needs.staging > most)
-            most = needs.in + needs.out + needs.staging;
+        uint64_t all = needs.in + needs.out + needs.staging;
+        if (all > most) most = all;
     }
-    if (most > 0) WF_TRY(wf_slabs_take(bound->slabs, bound->context, most, &memory));
+    return most;
+}
+
+void wf_places_set(struct weft_bound *bound, void *scratch)
+{
+    uint64_t most = wf_places_bytes(bound);
+    char *low = scratch;
+
     for (uint32_t i = 0; i < bound->action_count; i++) {
         struct wf_action *action = &bound->actions[i];
         struct needs needs = needs_of(bound, i);
-        char *low = memory;
         action->from_source = i == 0;
         action->to_target = i + 1 == bound->action_count;
-        if (memory == NULL) continue;
+        if (most == 0) continue;
         action->in_scratch = i % 2 == 1 ? low : low + most - needs.in;
         action->out_scratch = i % 2 == 0 ? low : low + most - needs.out;
         wf_packing_place(action, low + (i % 2 == 1 ? needs.in : needs.out));
     }
+}
+
+weft_status wf_scratch_make(struct weft_bound *bound, uint64_t bytes)
+{
+    if (bytes > 0) WF_TRY(weft_alloc(bound->context, bytes, WEFT_MEMORY_DEVICE, &bound->scratch));
+    bound->scratch_bytes = bytes;
     return WEFT_OK;
+}
+
+void wf_scratch_free(struct weft_bound *bound)
+{
+    if (bound->scratch != NULL && weft_free(bound->context, bound->scratch) != WEFT_OK)
+        wf_log(WF_WARNING, "scratch was not freed: %s", weft_last_error());
+    bound->scratch = NULL;
 }

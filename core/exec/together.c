@@ -300,11 +300,9 @@ static weft_status place_messages(struct building *b)
 {
     struct wf_together *all = b->all;
     int32_t size = all->comm->size;
-    uint64_t sent = set_offsets(all->send_counts, all->send_offsets, size);
-    uint64_t received = set_offsets(all->receive_counts, all->receive_offsets, size);
 
-    WF_TRY(wf_slabs_take(b->bound->slabs, b->bound->context, sent, &all->send));
-    WF_TRY(wf_slabs_take(b->bound->slabs, b->bound->context, received, &all->receive));
+    all->send_bytes = set_offsets(all->send_counts, all->send_offsets, size);
+    all->receive_bytes = set_offsets(all->receive_counts, all->receive_offsets, size);
     for (uint32_t p = 0; p < all->packed.count; p++) {
         struct wf_parcel *parcel = &all->packed.list[p];
         for (uint64_t i = 0; i < parcel->regions.count; i++) {
@@ -314,10 +312,11 @@ static weft_status place_messages(struct building *b)
         }
     }
     all->arrivals = wf_calloc(all->arrival_count, sizeof *all->arrivals);
-    if (all->arrivals == NULL) return wf_fail_memory(all->arrival_count * sizeof *all->arrivals);
+    all->arrival_offsets = wf_calloc(all->arrival_count, sizeof *all->arrival_offsets);
+    if (all->arrivals == NULL || all->arrival_offsets == NULL)
+        return wf_fail_memory(all->arrival_count * sizeof *all->arrivals);
     for (uint32_t i = 0; i < all->arrival_count; i++)
-        all->arrivals[i] =
-            (const char *)all->receive + all->receive_offsets[b->senders[i]] + b->starts[i];
+        all->arrival_offsets[i] = all->receive_offsets[b->senders[i]] + b->starts[i];
     return WEFT_OK;
 }
 
@@ -367,6 +366,20 @@ weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *g
     return status;
 }
 
+uint64_t wf_together_bytes(const struct wf_together *together)
+{
+    return together->send_bytes + together->receive_bytes;
+}
+
+void wf_together_place(struct wf_together *together, void *scratch)
+{
+    if (!together->member || scratch == NULL) return;
+    together->send = scratch;
+    together->receive = (char *)scratch + together->send_bytes;
+    for (uint32_t i = 0; i < together->arrival_count; i++)
+        together->arrivals[i] = (const char *)together->receive + together->arrival_offsets[i];
+}
+
 void wf_together_clear(struct weft_bound *bound, struct wf_together *together)
 {
     free_parcels(bound, &together->packed);
@@ -376,6 +389,7 @@ void wf_together_clear(struct weft_bound *bound, struct wf_together *together)
     wf_free(together->outputs);
     wf_free(together->tensors);
     wf_free(together->arrivals);
+    wf_free(together->arrival_offsets);
     *together = (struct wf_together){0};
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define SCRATCH_BYTES 32768
+#define NEAR_HOLDERS  1024 /* that are reduced without taking memory */
 
 weft_status wf_cpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
                                   const weft_region *regions, void **out)
@@ -164,15 +165,15 @@ weft_status wf_cpu_box_reduce(const struct wf_cpu_box *box, const struct wf_cpu_
                               const void *const *sources, void *target)
 {
     _Alignas(64) unsigned char near[SCRATCH_BYTES];
-    const void *near_starts[64];
+    const void *near_starts[NEAR_HOLDERS];
     size_t element = wf_abi_dtype_bytes(reducer->dtype), size = reducer->size;
-    size_t starts = size * sizeof(void *), least = (size + 1) * element * 16;
+    size_t starts = size * sizeof(void *), least = (size + 1) * element;
     struct scratch scratch = {.memory = near, .starts = near_starts};
     size_t bytes = least > sizeof near ? least : sizeof near;
     struct wf_cpu_line_walk at = {0};
     void *far = NULL;
 
-    if (bytes > sizeof near || size > 64) {
+    if (bytes > sizeof near || size > NEAR_HOLDERS) {
         far = wf_cpu_alloc(starts + 64 + bytes);
         if (far == NULL) return wf_cpu_fail_memory(starts + 64 + bytes);
         scratch.starts = far;

@@ -204,6 +204,43 @@ START_TEST(bad_lists_are_refused)
 }
 END_TEST
 
+/* A host that gives no memory. */
+static int asked_for_memory;
+
+static void *refuse_memory(size_t bytes)
+{
+    (void)bytes;
+    asked_for_memory++;
+    return NULL;
+}
+
+START_TEST(a_thousand_sources_are_reduced_without_memory)
+{
+    enum { SOURCES = 1000, COUNT = 100 };
+    static double data[2 * COUNT], target[3 * COUNT];
+    static const void *sources[SOURCES];
+    struct wf_cpu_reducer sum = {
+        .dtype = WEFT_DTYPE_C128, .reduction = WEFT_REDUCE_SUM, .size = SOURCES};
+    weft_region region = {.dims = 1, .extent = {33}, .source_stride = {3}, .target_stride = {4}};
+    static const weft_host host = {
+        .struct_size = sizeof host, .allocate = refuse_memory, .release = free};
+    struct wf_cpu_box box;
+
+    for (int i = 0; i < 2 * COUNT; i++)
+        data[i] = i;
+    for (int i = 0; i < SOURCES; i++)
+        sources[i] = data;
+    ck_assert(wf_cpu_box_make(&region, &box));
+    wf_cpu_host_set(&host); /* for good: this test is the last */
+    ck_assert_int_eq(wf_cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
+    ck_assert_int_eq(asked_for_memory, 0);
+    for (int i = 0; i < 33; i++) {
+        ck_assert_double_eq(target[8 * i], SOURCES * data[6 * i]);
+        ck_assert_double_eq(target[8 * i + 1], SOURCES * data[6 * i + 1]);
+    }
+}
+END_TEST
+
 SUITE(cpu_box, copying_a_box_copies_its_elements_and_no_others,
       reducing_a_box_reduces_its_elements_and_no_others, contiguous_dimensions_become_one,
-      bad_lists_are_refused)
+      bad_lists_are_refused, a_thousand_sources_are_reduced_without_memory)

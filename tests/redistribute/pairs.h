@@ -242,4 +242,15 @@ static inline void shards_fill(const struct values *values, const weft_spec *spe
         values_fill(values, spec, weft_mesh_rank_at(mesh, i), NULL, shards->at[i]);
 }
 
+/* Has either side an SS placement? */
+static inline bool pair_is_strided(const struct pair *pair)
+{
+    const weft_spec *sides[] = {pair->from, pair->to};
+
+    for (int i = 0; i < 2; i++)
+        for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(sides[i])); a++)
+            if (weft_spec_placements(sides[i])[a].kind == WEFT_PLACE_STRIDED) return true;
+    return false;
+}
+
 #endif

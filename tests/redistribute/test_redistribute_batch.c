@@ -164,6 +164,23 @@ static weft_status check(const struct run *run)
     return shared.verdict;
 }
 
+/* All of a batch share one piece, no larger than the plan says. */
+static weft_status check_scratch(const struct run *run, const weft_plan *plan,
+                                 const weft_bound *bound)
+{
+    weft_plan_info info;
+
+    weft_plan_get(plan, &info);
+    if (run->in_place || run->strided) return WEFT_OK;
+    for (uint32_t i = 0; i < run->batch.count; i++)
+        if (pair_is_strided(&run->batch.pairs[i])) return WEFT_OK;
+    if (weft_bound_scratch(bound) <= info.peak_bytes + 4 * 255) return WEFT_OK;
+    if (run->rank == 0) batch_print(&run->batch, "redistribute -n 4");
+    return wf_fail(WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu", run->rank,
+                   (unsigned long long)weft_bound_scratch(bound),
+                   (unsigned long long)info.peak_bytes);
+}
+
 static weft_status run_batch(struct run *run, const weft_plan *plan, bool in_stream)
 {
     weft_bind_options options = {.struct_size = sizeof options,
@@ -177,6 +194,7 @@ static weft_status run_batch(struct run *run, const weft_plan *plan, bool in_str
     for (uint32_t i = 0; i < run->batch.count; i++)
         WF_TRY(allocate(run, i));
     WF_TRY(weft_plan_bind(plan, weft_world(run->context), &options, &bound));
+    WF_TRY(check_scratch(run, plan, bound));
     for (int again = 0; again < (run->in_place ? 1 : 2); again++) {
         WF_TRY(weft_redistribute_batch(bound, (const void *const *)run->sources, run->targets,
                                        stream, &work));

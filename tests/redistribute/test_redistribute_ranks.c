@@ -146,13 +146,6 @@ static weft_status check(const struct run *run)
     return shared.verdict;
 }
 
-static bool is_strided(const weft_spec *spec)
-{
-    for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(spec)); a++)
-        if (weft_spec_placements(spec)[a].kind == WEFT_PLACE_STRIDED) return true;
-    return false;
-}
-
 /* A plan's scratch is all that running it takes, in pieces of 256 bytes; unless the tensors lie
  * otherwise than it knows, or messages are packed that its costs say are not.  (Strided shards take
  * a little more at times.) */
@@ -162,7 +155,7 @@ static weft_status check_scratch(const struct run *run)
     weft_plan_info info;
 
     weft_plan_get(run->plan, &info);
-    if (is_strided(run->pair.from) || is_strided(run->pair.to)) return WEFT_OK;
+    if (pair_is_strided(&run->pair)) return WEFT_OK;
     if (packs || run->options.in_place || run->options.source_strides != NULL ||
         run->options.target_strides != NULL ||
         weft_bound_scratch(run->bound) <= info.peak_bytes + 4 * 255)

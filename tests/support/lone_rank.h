@@ -64,7 +64,6 @@ static inline void lone_begin(struct lone_rank *lone, int32_t rank, int32_t size
     lone->bound->context = lone->context;
     lone->bound->parent = &lone->comm;
     lone->bound->kernel = &keeping_kernel;
-    lone->bound->slabs = &lone->bound->own;
 }
 
 /* Make the action of one step of KIND along all axes. */
@@ -87,7 +86,7 @@ static inline void lone_clear(struct lone_rank *lone)
 
 static inline void lone_end(struct lone_rank *lone)
 {
-    wf_slabs_free(&lone->bound->own, lone->context);
+    wf_scratch_free(lone->bound);
     wf_free(lone->bound);
     weft_context_release(&lone->context);
 }

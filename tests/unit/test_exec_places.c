@@ -10,7 +10,6 @@ static void make_actions(struct lone_rank *lone, struct wf_step *steps, const ch
     struct weft_bound *bound = wf_realloc(lone->bound, bytes);
 
     ck_assert_ptr_nonnull(bound);
-    bound->slabs = &bound->own;
     bound->action_count = ACTIONS;
     memset(bound->actions, 0, ACTIONS * sizeof bound->actions[0]);
     for (int i = 0; i < ACTIONS; i++) {
@@ -39,9 +38,10 @@ START_TEST(outputs_lie_at_two_ends_and_staging_between)
     make_actions(&lone, steps, to);
     a = lone.bound->actions;
     a[1].packing.in.staged = 60;
-    ck_assert_int_eq(wf_places_set(lone.bound), WEFT_OK);
-    ck_assert_uint_eq(lone.bound->own.bytes, 1024 + 512 + 256); /* of the second */
-    memory = lone.bound->own.list[0].memory;
+    ck_assert_uint_eq(wf_places_bytes(lone.bound), 1024 + 512 + 256); /* of the second */
+    ck_assert_int_eq(wf_scratch_make(lone.bound, wf_places_bytes(lone.bound)), WEFT_OK);
+    memory = lone.bound->scratch;
+    wf_places_set(lone.bound, memory);
     ck_assert(a[0].from_source && !a[0].to_target);
     ck_assert_ptr_eq(a[0].out_scratch, memory);
     ck_assert(!a[1].from_source && !a[1].to_target);
@@ -63,8 +63,10 @@ START_TEST(what_needs_no_scratch_has_none)
 
     lone_begin(&lone, 0, 1);
     make_actions(&lone, steps, to);
-    ck_assert_int_eq(wf_places_set(lone.bound), WEFT_OK);
-    ck_assert_uint_eq(lone.bound->own.bytes, 0);
+    ck_assert_uint_eq(wf_places_bytes(lone.bound), 0);
+    ck_assert_int_eq(wf_scratch_make(lone.bound, 0), WEFT_OK);
+    ck_assert_ptr_null(lone.bound->scratch);
+    wf_places_set(lone.bound, NULL);
     ck_assert(lone.bound->actions[0].from_source && lone.bound->actions[2].to_target);
     drop_steps(steps);
     lone_end(&lone);

@@ -68,6 +68,9 @@ START_TEST(what_is_reduced_is_unpacked_apart)
     lone_begin(&lone, 0, 2);
     lone.bound->plan = batch_of("2", 4, mixed);
     ck_assert_int_eq(wf_together_set(lone.bound, &none, WEFT_OK, &together), WEFT_OK);
+    ck_assert_int_eq(wf_scratch_make(lone.bound, wf_together_bytes(&together)), WEFT_OK);
+    wf_together_place(&together, lone.bound->scratch);
+    ck_assert_ptr_eq(together.send, lone.bound->scratch);
     sum = &together.unpacked.list[0];
     ck_assert_uint_eq(sum->holders, 2);
     ck_assert_uint_eq(sum->dtype, WEFT_DTYPE_F64);
