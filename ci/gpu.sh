@@ -157,7 +157,7 @@ measure_all()
     gpu_part calls_1 30 "$tests/call_cost" "$plugin" --ranks 1
     start_mps
     gpu_part cost_2 80 "${self[@]}" ranks 2 redistribute_cost "$(board)"
-    gpu_part dtensor 120 bench/dtensor.sh --gpu --json --rounds 1 --build "$root/$tree"
+    gpu_part dtensor 170 bench/dtensor.sh --gpu --json --rounds 2 --build "$root/$tree"
     end_mps
 }
 

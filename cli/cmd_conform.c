@@ -241,10 +241,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
     options.threads = cli_has(command, &args, "threads");
     options.level = cli_value(command, &args, "level");
     options.only = cli_value(command, &args, "only");
+    options.without = cli_value(command, &args, "without");
     options.rank_env = cli_value(command, &args, "rank-env");
     options.backend = args.rest[0];
     if (!check_level(command, "--level", options.level) ||
-        !check_level(command, "--only", options.only))
+        !check_level(command, "--only", options.only) ||
+        !check_level(command, "--without", options.without))
         return CLI_USAGE;
     if (options.rank_env != NULL && !is_assignment(options.rank_env)) {
         fprintf(stderr, "weft %s: --rank-env is \"%s\", not NAME=VALUE of at most 200 bytes\n",
@@ -278,6 +280,7 @@ const struct cli_command cli_conform = {
             {"level", "L", "run this level only"},
             {"levels", NULL, "list the levels"},
             {"only", "CASE", "run the cases under this name; * stands for any one part"},
+            {"without", "CASE", "leave out the cases under this name"},
             {"seed", "S", "of the data (1)"},
             {"timeout", "SECONDS", "time limit of communicators (10)"},
             {"patience", "TIMES", "wait so many times as long before a case is a hang (1)"},

@@ -28,6 +28,7 @@ struct kit_options {
     bool threads;
     const char *level;    /* NULL: all */
     const char *only;     /* NULL: all cases */
+    const char *without;  /* NULL: none left out */
     const char *rank_env; /* NAME=VALUE with {rank} in it, set in each rank; or NULL */
     uint64_t seed;
     int64_t timeout_ns; /* of communicators, where a case does not choose its own */

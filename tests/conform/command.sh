@@ -19,6 +19,7 @@ expect()
 
 expect 0 '^load +7 passed$' "$example" --level load
 expect 0 '^passed: 1 cases' "$example" --only load/probe --ranks 2
+expect 0 '^passed: 6 cases' "$example" --only load --without load/probe --ranks 2
 expect 0 '^passed: ' "$example" --level memory --threads
 expect 0 '^stress ' --levels
 expect 1 'no case was run; there is none under load/nothing' "$example" --only load/nothing
@@ -35,6 +36,7 @@ expect 1 'rank 0: 100 all_reduces in a row: WEFT_ERR_INVALID .this thread opened
 expect 2 'give one plugin'
 expect 2 'there is no level "memry"; did you mean "memory"\?' "$example" --level memry
 expect 2 'there is no level "colectives"; did you mean' "$example" --only colectives/all_reduce
+expect 2 'there is no level "errrs"; did you mean' "$example" --without errrs/killed
 expect 2 'not a number from 1 to 32' "$example" --ranks 0
 expect 2 'not NAME=VALUE' "$example" --rank-env '{rank}=x'
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MOST_ROUNDS = 51, ROW = 20, ALONE_ROUNDS = 25, IDLE_NS = 4000000 };
+enum { MOST_ROUNDS = 101, ROW = 20, ALONE_ROUNDS = 25, IDLE_NS = 4000000 };
 
 /* Ways to do the same; OURS and RAW are compared everywhere. */
 enum way { OURS, RAW, WITH_EVENT, WITH_QUESTIONS, WAYS };

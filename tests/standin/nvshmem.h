@@ -25,6 +25,7 @@ struct standin_board {
     _Atomic uint64_t sizes[MOST_PES];
     struct standin_meeting teams[MOST_TEAMS][MOST_PES]; /* by number and first member */
     _Atomic uint64_t team_ids[MOST_PES];                /* of the team that a process is making */
+    _Atomic uint64_t found_ids[MOST_PES];               /* whose members it has found */
     _Atomic int places[MOST_PES];
     _Atomic uint32_t free_teams[MOST_PES]; /* a bit for each number */
 };

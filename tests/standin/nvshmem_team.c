@@ -90,6 +90,15 @@ static int find_members(uint64_t id, struct standin_team *team)
     return count;
 }
 
+/* Nobody goes on before all have found each other: who has no number left goes at once.  Later
+ * teams have larger ids. */
+static void wait_for_others(uint64_t id, const struct standin_team *team)
+{
+    for (int i = 0; i < team->size; i++)
+        while (atomic_load(&job.board->found_ids[team->pes[i]]) < id)
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
 /* The real one does not get these right: see shmem_team.c. */
 static void check_list(const struct standin_team *team)
 {
@@ -112,6 +121,8 @@ API(int, nvshmemx_team_init, int *out, const struct options *options, long given
     atomic_store(&job.board->team_ids[job.pe], options->id);
     while (find_members(options->id, &team) < size)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    atomic_store(&job.board->found_ids[job.pe], options->id);
+    wait_for_others(options->id, &team);
     check_list(&team);
     number = make(&team);
     atomic_store(&job.board->team_ids[job.pe], 0);
