@@ -84,7 +84,7 @@ weft_status wf_job_join(struct wf_comm *comm, const struct wf_entry *all);
 /* Memory of the arena, on the device it is on. */
 weft_status wf_arena_take(uint64_t bytes, void **pointer);
 bool wf_arena_give(void *pointer);
-/* Do all BYTES at POINTER lie in one block of the arena?  *OFFSET is where. */
+/* Do all BYTES at POINTER lie in the arena, used or not?  *OFFSET is where. */
 bool wf_arena_holds(const void *pointer, uint64_t bytes, uint64_t *offset);
 bool wf_arena_block(const void *pointer, void **base, uint64_t *bytes);
 

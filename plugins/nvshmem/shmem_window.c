@@ -25,7 +25,8 @@ static weft_status judge(const struct wf_comm *comm, const struct entry *all)
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status == WEFT_ERR_UNSUPPORTED)
             return wf_fail(WEFT_ERR_UNSUPPORTED,
-                           "window: the memory of rank %d is outside the symmetric heap",
+                           "window: the memory of rank %d is outside the symmetric heap, or ends "
+                           "before the window does",
                            comm->world_ranks[r]);
         else if (all[r].status != WEFT_OK)
             return wf_fail(all[r].status,
@@ -78,6 +79,16 @@ static void give_back(struct wf_window *window, bool memory_too)
     wf_delete(window);
 }
 
+/* Is it all in one piece that weft_alloc gave and nobody took back? */
+static bool is_registrable(const struct wf_window *window)
+{
+    void *base = NULL;
+    uint64_t bytes = 0;
+
+    if (!wf_arena_block(window->memory, &base, &bytes)) return false;
+    return window->bytes <= bytes - (uint64_t)((char *)window->memory - (char *)base);
+}
+
 /* This rank's part of the window, and what it says of it. */
 static struct entry take(struct wf_window *window)
 {
@@ -85,8 +96,7 @@ static struct entry take(struct wf_window *window)
     struct entry mine = {.bytes = window->bytes, .signals = window->signals};
     void *pad = NULL;
 
-    if (window->is_registered && !wf_arena_holds(window->memory, window->bytes, &mine.memory))
-        mine.status = WEFT_ERR_UNSUPPORTED;
+    if (window->is_registered && !is_registrable(window)) mine.status = WEFT_ERR_UNSUPPORTED;
     if (!window->is_registered)
         mine.status = wf_arena_take_zeroed(device, window->bytes, &window->memory);
     if (mine.status == WEFT_OK)

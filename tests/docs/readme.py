@@ -30,7 +30,7 @@ for block in re.findall(r"```c\n(.*?)```", readme, re.S):
 commands = re.findall(r"^\$ (.+)$", "\n".join(re.findall(r"```console\n(.*?)```", readme, re.S)), re.M)
 for command in commands:
     words = shlex.split(command)
-    words = [str(weft) if i == 0 else w.replace("build/release/bin", str(programs))
+    words = [str(weft) if i == 0 else w.replace("build/bin", str(programs))
              for i, w in enumerate(words)]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:

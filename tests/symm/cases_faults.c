@@ -139,6 +139,24 @@ static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
     weft_symm_release(&symm);
 }
 
+/* So is a window that is larger than its memory: what lies behind is somebody else's.  How large
+ * memory of another plugin is, a rank of one process cannot know. */
+static void more_than_was_allocated_is_refused(struct rank *self)
+{
+    char *memory = take(self, 64);
+    weft_symm *symm = NULL;
+    weft_status status = weft_symm_register(self->world, memory, 1 << 20, NULL, &symm);
+
+    if (status != WEFT_OK)
+        check(self, status == WEFT_ERR_UNSUPPORTED || status == WEFT_ERR_INVALID, "it is %s",
+              weft_status_name(status));
+    else
+        check(self, strcmp(weft_symm_backend(symm), weft_context_plugin(self->context)->name) != 0,
+              "it is not refused");
+    weft_symm_release(&symm);
+    give(self, memory);
+}
+
 /* Rank 0 waits for a signal that rank 1 (or itself) never sends, on STREAM. */
 static void wait_in_vain(struct rank *self, weft_stream *stream)
 {
@@ -224,6 +242,7 @@ const struct symm_case fault_cases[] = {
     {"sizes_that_differ_are_told_to_all", sizes_that_differ_are_told_to_all, 2},
     {"too_much_is_an_error_that_passes", too_much_is_an_error_that_passes, 1},
     {"memory_elsewhere_is_refused_on_all_ranks", memory_elsewhere_is_refused_on_all_ranks, 2},
+    {"more_than_was_allocated_is_refused", more_than_was_allocated_is_refused, 1},
     {"a_wait_in_vain_names_channel_and_rank", a_wait_in_vain_names_channel_and_rank, 1},
     {"a_wait_in_vain_on_a_stream_does_so_too", a_wait_in_vain_on_a_stream_does_so_too, 1},
     {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},

@@ -49,7 +49,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_c
 WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that BOUND holds on this rank, in bytes: at most the plan's peak_bytes, in pieces of 256,
- * and copies for strides or in place. */
+ * and copies for strides or in place; more where `packed` was asked for and the plan counted on
+ * reading in place. */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that
