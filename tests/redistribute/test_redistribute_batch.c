@@ -1,5 +1,6 @@
 /* Random batches of tensors as one plan: simulated, and on real ranks, threads of this process. */
 #include "redistribute/batches.h"
+#include "support/expect.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -251,13 +252,6 @@ END_TEST
 /* ---- what binding and running do ---- */
 
 enum { MANY = 20 };
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return wf_fail(WEFT_ERR_INTERNAL, "line %d: %s: %s", __LINE__, #condition,             \
-                           weft_last_error());                                                     \
-    } while (0)
 
 static weft_status run_many(void *argument)
 {

@@ -1,20 +1,13 @@
 /* Binding plans: what ranks agree on, what is shared, and what running touches. */
 #include "comm/comm.h"
 #include "redistribute/values.h"
+#include "support/expect.h"
 #include "support/layout.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
 
 enum { RANKS = 4 };
-
-/* Check's assertions are for the main thread; a rank returns what failed. */
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return wf_fail(WEFT_ERR_INTERNAL, "line %d: %s: %s", __LINE__, #condition,             \
-                           weft_last_error());                                                     \
-    } while (0)
 
 static weft_plan *plan_of(const char *mesh, const char *from_text, const char *to_text)
 {

@@ -2,6 +2,7 @@
  * no lock, whatever the stream.  This program puts its own malloc and locks in front of the C
  * library's to count them, so it is built without sanitizers, which do the same. */
 #include "comm/comm.h"
+#include "support/expect.h"
 #include "support/layout.h"
 #include "support/suite.h"
 #include "weft/exec.h"
@@ -99,14 +100,6 @@ int pthread_mutex_lock(pthread_mutex_t *mutex)
 }
 
 /* ---- running ---- */
-
-/* Check's assertions are for the main thread; a rank returns what failed. */
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return wf_fail(WEFT_ERR_INTERNAL, "line %d: %s: %s", __LINE__, #condition,             \
-                           weft_last_error());                                                     \
-    } while (0)
 
 struct run {
     const char *mesh, *from, *to;
