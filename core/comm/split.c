@@ -157,33 +157,45 @@ static weft_status make_part(weft_comm *parent, int32_t colour, const struct wis
     return status;
 }
 
-weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
-                            const weft_subcomm_options *options, weft_comm **out)
+/* What is wrong on one rank is told to all of them, so it is not returned before they agree. */
+static weft_status check_split(weft_comm *parent, int32_t colour,
+                               const weft_subcomm_options *options, weft_comm **out,
+                               struct wishes *wishes)
 {
-    struct wf_text place = {0};
-    struct wf_gathered got;
-    struct wishes wishes;
-    char label[160];
-    weft_status status;
-
-    if (parent == NULL || out == NULL)
-        return wf_fail_null("weft_comm_split", parent == NULL ? "parent" : "out");
+    if (out == NULL) return wf_fail_null("weft_comm_split", "out");
     if (colour < WEFT_NO_COLOUR)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_comm_split: colour %d; colours are 0 and above, or "
                        "WEFT_NO_COLOUR",
                        colour);
-    WF_TRY(read_wishes(parent, options, &wishes));
-    if (wishes.native != NULL)
+    WF_TRY(read_wishes(parent, options, wishes));
+    if (wishes->native != NULL)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_comm_split: a communicator is wrapped by weft_comm_create");
+    return WEFT_OK;
+}
+
+weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
+                            const weft_subcomm_options *options, weft_comm **out)
+{
+    struct wf_text place = {0};
+    struct wf_gathered got;
+    struct wishes wishes = {0};
+    char label[160];
+    weft_status status;
+
+    if (parent == NULL) return wf_fail_null("weft_comm_split", "parent");
     if (atomic_load_explicit(&parent->stuck, memory_order_relaxed) != WEFT_OK)
         return wf_comm_stuck(parent);
+    status = check_split(parent, colour, options, out, &wishes);
     snprintf(label, sizeof label, "a split of %s", parent->name);
-    put_place(&place, colour, key, &wishes);
-    status = wf_text_status(&place);
-    status = wf_agree(parent->context, parent->world_ranks, parent->size, label, wishes.timeout_ns,
-                      status, (weft_blob){place.data, place.length}, &got);
+    if (status == WEFT_OK) {
+        put_place(&place, colour, key, &wishes);
+        status = wf_text_status(&place);
+    }
+    status = wf_agree(parent->context, parent->world_ranks, parent->size, label,
+                      status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns, status,
+                      (weft_blob){place.data, place.length}, &got);
     wf_text_free(&place);
     return status != WEFT_OK ? status : make_part(parent, colour, &wishes, &got, out);
 }

@@ -10,7 +10,8 @@
 /* What one rank asks for. */
 struct wish {
     const char *function;
-    void *memory; /* NULL: to be made */
+    bool registers; /* MEMORY, which there is already */
+    void *memory;
     uint64_t bytes;
     uint32_t channels;
 };
@@ -26,9 +27,17 @@ static weft_status read_options(const weft_symm_options *options, struct wish *o
     return WEFT_OK;
 }
 
+/* What is wrong with a wish is wrong on one rank only, so it is told to all of them and not
+ * returned before they agree. */
 static weft_status check_wish(const weft_comm *comm, const weft_symm_options *options,
-                              struct wish *wish)
+                              struct wish *wish, weft_symm **out)
 {
+    if (out == NULL) return wf_fail_null(wish->function, "out");
+    if (wish->registers && wish->memory == NULL) return wf_fail_null(wish->function, "memory");
+    if (wish->registers && wish->bytes == 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: 0 bytes", wish->function, comm->name);
+    if (comm->group_depth > 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", wish->function, comm->name);
     WF_TRY(read_options(options, wish));
     if (wish->bytes > INT64_MAX)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: %" PRIu64 " bytes are more than 2^63 - 1",
@@ -46,7 +55,7 @@ static void put_wish(struct wf_text *out, const struct wish *wish)
 {
     wf_put_u64(out, wish->bytes);
     wf_put_u32(out, wish->channels);
-    wf_put_u32(out, wish->memory != NULL);
+    wf_put_u32(out, wish->registers);
 }
 
 static struct wish read_wish(weft_blob blob)
@@ -135,7 +144,7 @@ static weft_status make_window(weft_symm *symm, const struct wish *wish)
     weft_status status;
 
     if (!wf_comm_may_begin(carrier)) return wf_comm_over(carrier);
-    if (wish->memory == NULL) {
+    if (!wish->registers) {
         status = symm->table->window_create(carrier->handle, bytes, signals, &symm->window,
                                             &symm->local);
     } else {
@@ -179,12 +188,10 @@ static weft_status check_backend(const weft_comm *comm, const struct wish *wish)
     if (plugin == NULL)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "%s on %s: %s", wish->function, comm->name,
                        context->symm_reason);
-    if (wish->memory != NULL && !WF_HAS(plugin->symm, window_register))
+    if (wish->registers && !WF_HAS(plugin->symm, window_register))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "%s on %s: %s registers no memory; weft_symm_create makes some",
                        wish->function, comm->name, plugin->name);
-    if (comm->group_depth > 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", wish->function, comm->name);
     return WEFT_OK;
 }
 
@@ -216,7 +223,7 @@ static weft_status create(weft_comm *comm, struct wish *wish, const weft_symm_op
     WF_TRY(check_backend(comm, wish));
     if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
         return wf_comm_stuck(comm);
-    status = check_wish(comm, options, wish);
+    status = check_wish(comm, options, wish, out);
     if (status == WEFT_OK) status = allocate(comm, wish, &symm);
     status = agree_on_wish(comm, wish, status, &number);
     if (symm != NULL) symm->number = number;
@@ -236,22 +243,17 @@ weft_status weft_symm_create(weft_comm *comm, uint64_t bytes, const weft_symm_op
 {
     struct wish wish = {.function = "weft_symm_create", .bytes = bytes};
 
-    if (comm == NULL || out == NULL)
-        return wf_fail_null(wish.function, comm == NULL ? "comm" : "out");
+    if (comm == NULL) return wf_fail_null(wish.function, "comm");
     return create(comm, &wish, options, out);
 }
 
 weft_status weft_symm_register(weft_comm *comm, void *memory, uint64_t bytes,
                                const weft_symm_options *options, weft_symm **out)
 {
-    struct wish wish = {.function = "weft_symm_register", .memory = memory, .bytes = bytes};
+    struct wish wish = {
+        .function = "weft_symm_register", .registers = true, .memory = memory, .bytes = bytes};
 
-    if (comm == NULL || memory == NULL || out == NULL)
-        return wf_fail_null(wish.function, comm == NULL     ? "comm"
-                                           : memory == NULL ? "memory"
-                                                            : "out");
-    if (bytes == 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: 0 bytes", wish.function, comm->name);
+    if (comm == NULL) return wf_fail_null(wish.function, "comm");
     return create(comm, &wish, options, out);
 }
 

@@ -39,7 +39,8 @@ static weft_status judge(struct wf_cpu_comm *comm, const struct entry *all)
     for (int32_t p = 0; p < comm->size; p++)
         if (all[p].status == WEFT_ERR_UNSUPPORTED)
             return wf_cpu_fail(WEFT_ERR_UNSUPPORTED,
-                               "window: the memory of rank %d was not allocated here",
+                               "window: the memory of rank %d is not from weft_alloc, so that its "
+                               "peers cannot reach it",
                                (int)group->peers[p].name);
         else if (all[p].status == WEFT_ERR_INVALID)
             return wf_cpu_fail(WEFT_ERR_INVALID,

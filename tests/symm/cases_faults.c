@@ -104,6 +104,35 @@ static void sizes_that_differ_are_told_to_all(struct rank *self)
     weft_symm_release(&symm);
 }
 
+/* One rank's mistake keeps no other waiting, and no later call meets the wrong one of a peer. */
+static void one_ranks_mistake_is_told_to_all(struct rank *self)
+{
+    bool odd = self->number == self->size - 1;
+    char *memory = take(self, 4096);
+    weft_symm *symm = NULL, **out = odd ? NULL : &symm;
+    weft_status status;
+
+    refused(self, "no place for it", weft_symm_create(self->world, 64, NULL, out), WEFT_ERR_INVALID,
+            "weft_symm_create: out is NULL");
+    if (odd) OK(weft_group_begin(self->world));
+    refused(self, "a group on one rank", weft_symm_create(self->world, 64, NULL, &symm),
+            WEFT_ERR_INVALID, "a group is open");
+    if (odd) OK(weft_group_end(self->world));
+    status = weft_symm_register(self->world, odd ? NULL : memory, 4096, NULL, &symm);
+    if (status != WEFT_ERR_UNSUPPORTED) {
+        refused(self, "NULL on one rank", status, WEFT_ERR_INVALID, "memory is NULL");
+        refused(self, "0 bytes on one rank",
+                weft_symm_register(self->world, memory, odd ? 0 : 4096, NULL, &symm),
+                WEFT_ERR_INVALID, "0 bytes");
+    } else if (self->number == 0) {
+        printf("skipped: registering: %s\n", weft_last_error());
+    }
+    check(self, symm == NULL, "it was made nevertheless");
+    symm = make(self, self->world, 64, 1);
+    weft_symm_release(&symm);
+    give(self, memory);
+}
+
 /* The heap is exhausted: the same error on all ranks, which go on. */
 static void too_much_is_an_error_that_passes(struct rank *self)
 {
@@ -240,6 +269,7 @@ const struct symm_case fault_cases[] = {
     {"wrong_signals_are_refused", wrong_signals_are_refused, 1},
     {"who_is_out_of_reach_is_refused", who_is_out_of_reach_is_refused, 1},
     {"sizes_that_differ_are_told_to_all", sizes_that_differ_are_told_to_all, 2},
+    {"one_ranks_mistake_is_told_to_all", one_ranks_mistake_is_told_to_all, 2},
     {"too_much_is_an_error_that_passes", too_much_is_an_error_that_passes, 1},
     {"memory_elsewhere_is_refused_on_all_ranks", memory_elsewhere_is_refused_on_all_ranks, 2},
     {"more_than_was_allocated_is_refused", more_than_was_allocated_is_refused, 1},

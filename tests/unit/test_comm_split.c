@@ -39,7 +39,7 @@ static void wrap_or_not(struct world_rank *self)
                                     .native = wraps ? &options : NULL};
     int32_t list[] = {0, 1, 2};
 
-    HOLDS(!wraps || weft_comm_split(world, 0, 0, &options, &comm) == WEFT_ERR_INVALID);
+    HOLDS(weft_comm_split(world, 0, 0, &options, &comm) == WEFT_ERR_INVALID);
     note_seen(&self->seen, weft_comm_create(world, 3, list, &options, &comm));
 }
 
@@ -199,6 +199,25 @@ START_TEST(different_calls_are_named_on_all)
 }
 END_TEST
 
+static void one_is_mistaken(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *part = NULL;
+    weft_status first = weft_comm_split(world, 0, 0, NULL, self->rank == 2 ? NULL : &part);
+
+    note_seen(&self->seen, weft_comm_split(world, self->rank == 1 ? -7 : 0, 0, NULL, &part));
+    HOLDS(first == WEFT_ERR_INVALID && part == NULL);
+    HOLDS(weft_comm_split(world, 0, 0, NULL, &part) == WEFT_OK);
+    weft_comm_release(&part);
+}
+
+START_TEST(one_ranks_mistake_is_told_to_all_and_they_go_on)
+{
+    fake_reset();
+    world_run(ranks, 3, one_is_mistaken, NULL);
+    all_saw(ranks, 3, WEFT_ERR_INVALID, "colour -7");
+}
+END_TEST
+
 static void one_does_not_come(struct world_rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WF_SECOND_NS / 10};
@@ -244,5 +263,5 @@ SUITE(comm_split, a_vendors_communicator_is_wrapped_by_all_or_none, colours_part
       a_split_makes_all_parts_or_none, parts_can_be_split_again,
       a_lists_order_is_the_users_and_others_get_null, ranks_outside_the_list_need_not_call,
       overlapping_lists_need_no_counter_in_common, different_wishes_are_named_on_all,
-      different_calls_are_named_on_all, who_does_not_come_is_named_and_learns_of_it,
-      arguments_are_checked)
+      different_calls_are_named_on_all, one_ranks_mistake_is_told_to_all_and_they_go_on,
+      who_does_not_come_is_named_and_learns_of_it, arguments_are_checked)
