@@ -1,6 +1,7 @@
 /* cmd_plan.c - `weft plan`: the steps of a redistribution, before anything moves. */
 #include "cli.h"
 
+#include "cost/cost.h"
 #include "exec/exec.h"
 #include "plan/drawing.h"
 #include "redistribute/request.h"
@@ -237,7 +238,7 @@ static int print(const struct cli_command *command, const struct answer *answer,
         add_runner_up(&text, answer);
         wf_text_add(&text, "planned in ");
         wf_text_time(&text, answer->plan_ns);
-        wf_text_char(&text, '\n');
+        wf_text_add(&text, " by the cost table %s\n", answer->request->costs->name);
     } else {
         wf_text_free(&text);
         return cli_fail(command);

@@ -69,6 +69,10 @@ static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
             return wf_scan_refuse(&start, "mesh", "this axis brings the mesh beyond %d ranks",
                                   INT32_MAX);
     } while (wf_scan_char(scan, parts->named ? ',' : 'x'));
+    if (wf_scan_peek(scan) == (parts->named ? 'x' : ','))
+        return wf_scan_fail(scan, "mesh", "expected %s",
+                            parts->named ? "',' and an axis, as in dp=2,tp=4"
+                                         : "'x' and a size, as in 2x4");
     return WEFT_OK;
 }
 

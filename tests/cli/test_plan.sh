@@ -14,7 +14,8 @@ expect 0 "runner-up: exchange: " plan "${rows[@]}"
 expect 0 "it lost because it takes " plan "${rows[@]}"
 expect 0 "it lost because it takes as long and receives 4 B more" "$weft" plan --mesh 2 --shape 5 \
     --from "S(0)" --to "P(max)"
-expect 0 "planned in " plan "${rows[@]}"
+expect 0 " by the cost table default" plan "${rows[@]}"
+expect 0 " by the cost table cpu" plan "${rows[@]}" --costs cpu
 expect 0 "nothing to do" plan --from "R,R" --to "R,R"
 expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15
 expect 0 "nothing to do" plan --from "S(0),S(0)" --to "S(0)" --to-mesh 8

@@ -73,7 +73,8 @@ WEFT_API void *weft_symm_local(const weft_symm *symm);
 /* Start of PEER's memory for loads and stores from here; NULL where there is no such way, or for a
  * PEER that is no rank. [any thread] */
 WEFT_API void *weft_symm_peer(const weft_symm *symm, int32_t peer);
-/* One address whose stores reach all ranks, or NULL. [any thread] */
+/* One address whose stores reach all ranks, or NULL, as with every plugin of today.
+ * [any thread] */
 WEFT_API void *weft_symm_multicast(const weft_symm *symm);
 /* The offset of POINTER, which lies with its BYTES in this rank's memory; else WEFT_ERR_INVALID
  * says where it lies instead. [any thread] */
