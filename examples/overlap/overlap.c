@@ -1,0 +1,122 @@
+/* overlap.c - gradients are added up over all ranks while the next ones are computed.
+ *
+ *     weft run -n 4 overlap
+ *
+ * Each layer's gradient goes onto a stream for communication as soon as it is there, P(sum) -> R,
+ * and the host computes on.  A work handle stands for each sum: whoever needs a gradient waits for
+ * that one only, here the host; weft_stream_wait_work lets another stream wait instead. */
+#include <weft/weft.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
+            exit(EXIT_FAILURE);                                                                    \
+        }                                                                                          \
+    } while (0)
+
+enum { LAYERS = 6, ELEMENTS = 1 << 18, BYTES = ELEMENTS * sizeof(float) };
+
+/* One layer's gradient: on the host, where it is computed, and where it is summed. */
+struct gradient {
+    float *host;
+    void *part, *sum;
+    weft_work *summed;
+};
+
+static void allocate(weft_context *ctx, struct gradient *g)
+{
+    void *host;
+
+    MUST(weft_alloc(ctx, BYTES, WEFT_MEMORY_PINNED, &host)); /* copies of it do not stop the host */
+    g->host = host;
+    MUST(weft_alloc(ctx, BYTES, WEFT_MEMORY_DEVICE, &g->part));
+    MUST(weft_alloc(ctx, BYTES, WEFT_MEMORY_DEVICE, &g->sum));
+}
+
+/* Small integers, so that the sum is exact. */
+static void compute(const struct gradient *g, int32_t rank, int layer)
+{
+    for (int i = 0; i < ELEMENTS; i++)
+        g->host[i] = (float)(rank + 1) * (float)(i % 7 + layer);
+}
+
+static int count_wrong(const struct gradient *g, int32_t ranks, int layer)
+{
+    float ranks_sum = (float)(ranks * (ranks + 1) / 2);
+    int wrong = 0;
+
+    for (int i = 0; i < ELEMENTS; i++)
+        wrong += g->host[i] != ranks_sum * (float)(i % 7 + layer);
+    return wrong;
+}
+
+static void release(weft_context *ctx, struct gradient *g)
+{
+    weft_work_release(&g->summed);
+    MUST(weft_free(ctx, g->part));
+    MUST(weft_free(ctx, g->sum));
+    MUST(weft_free(ctx, g->host));
+}
+
+static weft_bound *bind_sum(weft_context *ctx)
+{
+    weft_mesh *mesh;
+    weft_spec *part, *sum;
+    weft_plan *plan;
+    weft_bound *bound;
+    char text[32];
+
+    snprintf(text, sizeof text, "dp=%d", (int)weft_size(ctx));
+    MUST(weft_mesh_parse(text, &mesh));
+    MUST(weft_spec_parse(mesh, "f32[512,512] P(sum)", &part));
+    MUST(weft_spec_parse(mesh, "f32[512,512] R", &sum));
+    MUST(weft_plan_create(part, sum, NULL, &plan));
+    MUST(weft_plan_bind(plan, weft_world(ctx), NULL, &bound));
+    weft_plan_release(&plan);
+    weft_spec_release(&part);
+    weft_spec_release(&sum);
+    weft_mesh_release(&mesh);
+    return bound;
+}
+
+int main(void)
+{
+    struct gradient gradients[LAYERS] = {0};
+    weft_context *ctx;
+    weft_stream *stream;
+    weft_bound *bound;
+    int wrong = 0;
+
+    MUST(weft_init(NULL, &ctx));
+    MUST(weft_stream_create(ctx, &stream));
+    bound = bind_sum(ctx);
+    for (int layer = 0; layer < LAYERS; layer++)
+        allocate(ctx, &gradients[layer]);
+
+    for (int layer = LAYERS - 1; layer >= 0; layer--) { /* backward */
+        struct gradient *g = &gradients[layer];
+
+        compute(g, weft_rank(ctx), layer);
+        MUST(weft_copy(ctx, g->part, g->host, BYTES, stream));
+        MUST(weft_redistribute(bound, g->part, g->sum, stream, NULL));
+        MUST(weft_copy(ctx, g->host, g->sum, BYTES, stream));
+        MUST(weft_work_record(ctx, stream, &g->summed));
+    }
+    for (int layer = LAYERS - 1; layer >= 0; layer--) { /* the first is there before the last */
+        MUST(weft_work_wait(gradients[layer].summed, WEFT_FOREVER));
+        wrong += count_wrong(&gradients[layer], weft_size(ctx), layer);
+    }
+    printf("rank %d: %d of %d elements wrong\n", weft_rank(ctx), wrong, LAYERS * ELEMENTS);
+
+    for (int layer = 0; layer < LAYERS; layer++)
+        release(ctx, &gradients[layer]);
+    weft_bound_release(&bound);
+    weft_stream_release(ctx, &stream);
+    weft_context_release(&ctx);
+    return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
