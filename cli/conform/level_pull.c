@@ -90,6 +90,7 @@ static void pull(struct wish *wish, void *comm, bool late)
                            .holders = wish->holders,
                            .sources = wish->sources,
                            .send = kit_image_at(&wish->send, 0),
+                           .send_bytes = wish->send.bytes,
                            .recv = kit_image_at(&wish->recv, 0)};
 
     by_value.by_value = wish->holders > 1;

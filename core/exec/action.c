@@ -67,6 +67,15 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
     return WEFT_OK;
 }
 
+static uint64_t input_bytes(const struct weft_bound *bound, const struct wf_action *action)
+{
+    const weft_spec *from = action->step->from;
+    struct wf_shard shard;
+
+    wf_shard_of(from, weft_comm_rank(bound->parent), &shard);
+    return (uint64_t)shard.elements * wf_dtype_bytes(from->layout.dtype);
+}
+
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides)
 {
@@ -75,6 +84,7 @@ weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
 
     WF_TRY(
         wf_share_of(action->step, weft_comm_rank(bound->parent), in_strides, out_strides, &share));
+    action->input_bytes = input_bytes(bound, action);
     action->elements = (uint64_t)share.elements;
     action->dtype = action->step->from->layout.dtype;
     action->reduction = share.parts.reduction;

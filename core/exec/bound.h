@@ -47,9 +47,10 @@ struct wf_action {
     bool from_source, to_target; /* of the whole; else its own input, or output, is in scratch */
     void *in_scratch, *out_scratch;
     uint32_t dtype, reduction, holders;
-    uint64_t elements; /* of this rank's output */
-    void *regions;     /* list: what is read, from where, to the output; NULL: nothing */
-    int32_t *sources;  /* pull: ranks of COMM that region sources count in */
+    uint64_t input_bytes; /* of this rank */
+    uint64_t elements;    /* of its output */
+    void *regions;        /* list: what is read, from where, to the output; NULL: nothing */
+    int32_t *sources;     /* pull: ranks of COMM that region sources count in */
     struct wf_packing packing;
     weft_collective_args collective;
     bool scaled, filled;

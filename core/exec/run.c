@@ -11,6 +11,7 @@ static weft_status run_pull(const struct wf_action *action, const void *in, void
                            .regions = action->regions,
                            .sources = action->sources,
                            .send = in,
+                           .send_bytes = action->input_bytes,
                            .recv = out,
                            .stream = stream};
 

@@ -14,7 +14,6 @@ struct pull {
     uint32_t holders, source_count;
     struct wf_region_set sets[WF_REGION_SETS];
     uint32_t set_count;
-    uint64_t send_bytes; /* that peers may read, as far as is known */
 };
 
 static weft_status check_kinds(const struct wf_comm *comm, const struct pull *pull)
@@ -44,6 +43,8 @@ static weft_status check(const struct wf_comm *comm, const weft_pull_args *given
 
     wf_read(args, given, sizeof *args);
     if (args->regions == NULL) return wf_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
+    if (args->send_bytes > 0 && !wf_arena_holds(args->send, args->send_bytes, &offset))
+        WF_TRY(wf_gpu_usable(args->send, "the source of a pull"));
     pull->holders = args->holders > 0 ? args->holders : 1;
     WF_TRY(check_kinds(comm, pull));
     pull->source_count = wf_regions_sources(args->regions);
@@ -58,25 +59,6 @@ static weft_status check(const struct wf_comm *comm, const weft_pull_args *given
                            comm->size);
     if (wf_arena_holds(args->recv, 1, &offset)) return WEFT_OK;
     return wf_gpu_usable(args->recv, "the target of a pull");
-}
-
-/* From SEND to the end of its allocation, since peers do not say how much they read. */
-static weft_status find_send(const struct wf_comm *comm, struct pull *pull)
-{
-    const char *send = pull->args.send;
-    void *base = NULL;
-    uint64_t bytes = 0;
-    weft_pointer_info info = {.struct_size = sizeof info};
-
-    if (send == NULL) return WEFT_OK;
-    if (!wf_arena_block(send, &base, &bytes)) {
-        WF_TRY(wf_gpu_usable(send, "the source of a pull"));
-        WF_TRY(wf_gpu_query_pointer(comm->device, send, &info));
-        base = info.base;
-        bytes = info.bytes;
-    }
-    pull->send_bytes = (uint64_t)((const char *)base + bytes - send);
-    return WEFT_OK;
 }
 
 static uint64_t blocks_of(const struct wf_comm *comm, const struct wf_region_set *set)
@@ -144,10 +126,9 @@ static weft_status start(struct wf_comm *comm, struct pull *pull)
     meet.meeting.listed = pull->source_count;
     meet.list = pull->args.sources;
     choose_sets(pull);
-    WF_TRY(find_send(comm, pull));
     WF_TRY(wf_turn_begin(comm, stream));
-    status =
-        wf_stage_send(comm, pull->args.send, pull->send_bytes, false, stream, &meet.meeting.send);
+    status = wf_stage_send(comm, pull->args.send, pull->args.send_bytes, false, stream,
+                           &meet.meeting.send);
     if (status == WEFT_OK) status = run(comm, pull, &meet);
     wf_turn_end(comm, stream);
     return status == WEFT_OK ? status : wf_comm_stick(comm, status, NULL);

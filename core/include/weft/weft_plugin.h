@@ -36,7 +36,7 @@ extern "C" {
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0xd56668700968d003)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x0f4d60d0ce5d2e54)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x6a422fca95c92d32)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0x90c16fbaddf55d47)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
 /* fingerprints end */
@@ -332,7 +332,8 @@ typedef struct weft_pull_args {
     void *regions;
     const int32_t *sources;
     const void *send;
-    void *recv; /* does not overlap SEND */
+    uint64_t send_bytes; /* peers read nothing of SEND beyond */
+    void *recv;          /* does not overlap SEND */
     void *stream;
 } weft_pull_args;
 
