@@ -392,6 +392,7 @@ void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ran
     wf_put_string(&payload, text);
     pthread_mutex_lock(&client->lock);
     if (!payload.failed) wf_connection_send(client->connection, WF_FRAME_ABORT, 0, &payload);
+    wf_connection_write(client->connection); /* now: the process may end before the thread runs */
     wake(client);
     pthread_mutex_unlock(&client->lock);
     wf_text_free(&payload);

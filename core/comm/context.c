@@ -49,11 +49,13 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
 /* One rank tells what was passed over in choosing: the others chose alike, or will be refused. */
 static void tell_choice(const weft_context *context)
 {
+    static const enum weft_role roles[] = {WEFT_ROLE_COMM, WEFT_ROLE_SYMM};
     size_t index;
 
-    if (context->rank == 0 && context->backends != NULL && context->plugin != NULL &&
-        weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index) != WEFT_OK)
-        wf_log(WF_DEBUG, "%s", weft_last_error());
+    if (context->rank != 0 || context->backends == NULL || context->plugin == NULL) return;
+    for (size_t i = 0; i < WF_COUNT(roles); i++)
+        if (weft_backends_choose(context->backends, roles[i], &index) != WEFT_OK)
+            wf_log(WF_DEBUG, "%s", weft_last_error());
 }
 
 static weft_status open_device(weft_context *context, const weft_options *options)

@@ -230,14 +230,22 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
     return status;
 }
 
-/* Does an item of the choice before ITEM name candidate INDEX? */
-static bool named_before(const weft_backends *backends, size_t item, size_t index)
+/* Does an item of the choice from FIRST up to END name candidate INDEX? */
+static bool is_named(const weft_backends *backends, size_t first, size_t end, size_t index)
 {
-    for (size_t i = 0; i < item; i++)
+    for (size_t i = first; i < end; i++)
         if (backends->choice.items[i].kind != WF_CHOOSE_EXCLUDE &&
             find_meant(backends, &backends->choice.items[i]) == index)
             return true;
     return false;
+}
+
+static bool is_broken(const weft_backends *backends, size_t index)
+{
+    uint32_t reason = backends->candidates[index].reason;
+
+    return reason != WEFT_REASON_USABLE && reason != WEFT_REASON_EXCLUDED &&
+           reason != WEFT_REASON_SHADOWED;
 }
 
 /* One line about what the choice preferred to CHOSEN, its ITEM, and could not have: names that
@@ -249,18 +257,39 @@ static weft_status tell_fallback(const weft_backends *backends, size_t chosen, s
     weft_status status;
 
     for (size_t i = 0; i < backends->candidate_count; i++) {
-        uint32_t reason = backends->candidates[i].reason;
-        bool broken = reason != WEFT_REASON_USABLE && reason != WEFT_REASON_EXCLUDED &&
-                      reason != WEFT_REASON_SHADOWED;
+        bool broken = is_broken(backends, i);
 
-        if ((by_auto && broken) || named_before(backends, item, i))
-            wf_text_add(&text, "%s%s (%s)", text.length > 0 ? ", " : "",
-                        backends->candidates[i].name,
-                        broken ? weft_reason_text(reason) : "lacks a table");
+        if ((by_auto && broken) || is_named(backends, 0, item, i))
+            wf_text_add(
+                &text, "%s%s (%s)", text.length > 0 ? ", " : "", backends->candidates[i].name,
+                broken ? weft_reason_text(backends->candidates[i].reason) : "lacks a table");
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
         wf_log(WF_NOTICE, "%s is \"%s\": %s serves, not %s; `weft why` tells more",
+               backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
+    wf_text_free(&text);
+    return status;
+}
+
+/* The same for symmetric memory: names behind the plugin that communicates which do not work here.
+ */
+static weft_status tell_second(const weft_backends *backends, size_t chosen, size_t item)
+{
+    size_t first = 0, comm = pick_comm(backends, &first);
+    size_t end = chosen == comm ? backends->choice.count : item;
+    struct wf_text text = {0};
+    weft_status status;
+
+    for (size_t i = 0; i < backends->candidate_count; i++)
+        if (is_broken(backends, i) && is_named(backends, first + 1, end, i))
+            wf_text_add(&text, "%s%s (%s)", text.length > 0 ? ", " : "",
+                        backends->candidates[i].name,
+                        weft_reason_text(backends->candidates[i].reason));
+    status = wf_text_status(&text);
+    if (status == WEFT_OK && text.length > 0)
+        wf_log(WF_NOTICE,
+               "%s is \"%s\": symmetric memory comes from %s, not %s; `weft why` tells more",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;
@@ -275,7 +304,8 @@ weft_status weft_backends_choose(const weft_backends *backends, enum weft_role r
                        backends == NULL ? "BACKENDS" : "INDEX");
     chosen = pick(backends, role, &item);
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
-    if (role == WEFT_ROLE_COMM) WF_TRY(tell_fallback(backends, chosen, item));
+    WF_TRY(role == WEFT_ROLE_COMM ? tell_fallback(backends, chosen, item)
+                                  : tell_second(backends, chosen, item));
     *index = chosen;
     return WEFT_OK;
 }

@@ -37,11 +37,16 @@ static const char *serving(const char *backend, enum weft_role role)
 }
 
 /* What choosing BACKEND writes to standard error. */
-static const char *told(const char *backend)
+static const char *told_for(const char *backend, enum weft_role role)
 {
     catch_begin();
-    serving(backend, WEFT_ROLE_COMM);
+    serving(backend, role);
     return catch_end();
+}
+
+static const char *told(const char *backend)
+{
+    return told_for(backend, WEFT_ROLE_COMM);
 }
 
 START_TEST(auto_takes_the_highest_score)
@@ -145,6 +150,22 @@ START_TEST(falling_back_is_told_in_one_line)
 }
 END_TEST
 
+START_TEST(a_second_plugin_that_cannot_serve_is_told_in_one_line)
+{
+    const char *line = told_for("symm,no-device,nosuch", WEFT_ROLE_SYMM);
+
+    ck_assert_ptr_nonnull(strstr(line,
+                                 "notice: WEFT_BACKEND is \"symm,no-device,nosuch\": symmetric "
+                                 "memory comes from symm, not no-device (no device), nosuch "
+                                 "(not found)"));
+    ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
+    line = told_for("no-library,symm,no-device,symm-too,nosuch", WEFT_ROLE_SYMM);
+    ck_assert_ptr_nonnull(strstr(line, "comes from symm-too, not no-device (no device);"));
+    ck_assert_str_eq(told_for("symm,symm-too", WEFT_ROLE_SYMM), "");
+    ck_assert_str_eq(told_for("symm,good", WEFT_ROLE_SYMM), "");
+}
+END_TEST
+
 START_TEST(information_lives_in_the_list)
 {
     weft_backends *backends = find("auto", P "/good:" P "/major");
@@ -234,5 +255,6 @@ SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of
       auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
       two_plugins_share_the_roles_only_when_both_are_named,
       a_second_name_goes_before_the_memory_of_the_first, falling_back_is_told_in_one_line,
-      information_lives_in_the_list, null_arguments_are_errors_not_crashes,
-      tables_are_given_only_of_what_is_usable, every_reason_has_words, every_allocation_may_fail)
+      a_second_plugin_that_cannot_serve_is_told_in_one_line, information_lives_in_the_list,
+      null_arguments_are_errors_not_crashes, tables_are_given_only_of_what_is_usable,
+      every_reason_has_words, every_allocation_may_fail)
