@@ -8,6 +8,7 @@
 struct wf_cpu_device {
     struct wf_cpu_heap heap;
     int32_t local_rank;
+    bool is_held; /* by a communicator that could not be freed */
 };
 
 /* A collective with everything it needs, no longer depending on the caller's arguments. */

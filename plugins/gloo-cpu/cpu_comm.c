@@ -280,7 +280,14 @@ void wf_cpu_comm_destroy(void *handle)
 
     if (comm == NULL) return;
     wf_cpu_group_clear(comm);
-    wf_cpu_windows_drop(comm);
+    if (!wf_cpu_windows_drop(comm)) {
+        comm->device->is_held = true;
+        wf_cpu_log(1,
+                   "communicator \"%s\" is left behind: operations on its symmetric memory are "
+                   "still to come on a stream",
+                   comm->name);
+        return;
+    }
     wf_hosts_close(comm);
     wf_shm_group_close(&comm->group);
     wf_cpu_free(comm->address);

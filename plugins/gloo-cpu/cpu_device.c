@@ -42,7 +42,7 @@ void wf_cpu_device_close(void *handle)
 {
     struct wf_cpu_device *device = handle;
 
-    if (device == NULL) return;
+    if (device == NULL || device->is_held) return;
     wf_cpu_heap_close(&device->heap);
     wf_cpu_free(device);
 }

@@ -18,7 +18,37 @@ struct work {
     uint32_t signal, op, compare;
     uint64_t value;
     int64_t timeout_ns;
+    wf_cpu_work run;
 };
+
+static void keep_error(struct wf_cpu_error *error, weft_status status)
+{
+    error->status = status;
+    if (status != WEFT_OK) snprintf(error->text, sizeof error->text, "%s", wf_cpu_last_words());
+}
+
+/* On a stream, where the window must outlive it. */
+static void run_counted(void *argument, struct wf_cpu_error *error)
+{
+    struct work *work = argument;
+    struct wf_cpu_window *window = work->window;
+
+    work->run(work, error);
+    if (error->status == WEFT_ERR_TIMEOUT) atomic_store(&window->ran_out, true);
+    atomic_fetch_sub(&window->under_way, 1);
+}
+
+static weft_status post(struct work *work, wf_cpu_work run, void *stream)
+{
+    weft_status status;
+
+    if (stream == NULL) return wf_cpu_stream_run(NULL, run, work, sizeof *work);
+    work->run = run;
+    atomic_fetch_add(&work->window->under_way, 1);
+    status = wf_cpu_stream_run(stream, run_counted, work, sizeof *work);
+    if (status != WEFT_OK) atomic_fetch_sub(&work->window->under_way, 1);
+    return status;
+}
 
 static weft_status check_span(const struct wf_cpu_window *window, const char *name, uint64_t offset,
                               uint64_t bytes)
@@ -83,7 +113,10 @@ static void run_copy(void *argument, struct wf_cpu_error *error)
     struct wf_cpu_window *window = work->window;
     _Atomic(uint64_t) *pad;
 
-    (void)error;
+    if (wf_shm_broken(&window->comm->group)) { /* and the memory may be another's already */
+        keep_error(error, wf_shm_fault(&window->comm->group));
+        return;
+    }
     copy(work->target, work->source, work->bytes);
     if (!work->signals) return;
     pad = (_Atomic(uint64_t) *)window->pads[work->peer] + work->signal;
@@ -104,7 +137,7 @@ weft_status wf_cpu_symm_put(void *handle, uint64_t target_offset, const void *so
     CPU_TRY(check_span(window, "put", target_offset, bytes));
     CPU_TRY(check_memory("put", source, bytes));
     work.target = (unsigned char *)window->buffers[peer] + target_offset;
-    return wf_cpu_stream_run(stream, run_copy, &work, sizeof work);
+    return post(&work, run_copy, stream);
 }
 
 weft_status wf_cpu_symm_get(void *handle, void *target, uint64_t source_offset, uint64_t bytes,
@@ -117,7 +150,7 @@ weft_status wf_cpu_symm_get(void *handle, void *target, uint64_t source_offset, 
     CPU_TRY(check_span(window, "get", source_offset, bytes));
     CPU_TRY(check_memory("get", target, bytes));
     work.source = (const unsigned char *)window->buffers[peer] + source_offset;
-    return wf_cpu_stream_run(stream, run_copy, &work, sizeof work);
+    return post(&work, run_copy, stream);
 }
 
 weft_status wf_cpu_symm_put_signal(void *handle, uint64_t target_offset, const void *source,
@@ -139,7 +172,7 @@ weft_status wf_cpu_symm_put_signal(void *handle, uint64_t target_offset, const v
     CPU_TRY(check_span(window, "put_signal", target_offset, bytes));
     CPU_TRY(check_memory("put_signal", source, bytes));
     work.target = (unsigned char *)window->buffers[peer] + target_offset;
-    return wf_cpu_stream_run(stream, run_copy, &work, sizeof work);
+    return post(&work, run_copy, stream);
 }
 
 weft_status wf_cpu_symm_signal(void *handle, uint32_t signal, uint64_t value, uint32_t op,
@@ -155,7 +188,7 @@ weft_status wf_cpu_symm_signal(void *handle, uint32_t signal, uint64_t value, ui
 
     CPU_TRY(check_signal(window, "signal", signal, op));
     CPU_TRY(check_peer(window, "signal", peer));
-    return wf_cpu_stream_run(stream, run_copy, &work, sizeof work);
+    return post(&work, run_copy, stream);
 }
 
 static bool signal_compares(void *argument)
@@ -191,9 +224,7 @@ static void run_wait(void *argument, struct wf_cpu_error *error)
                                      .forgiving = true};
 
     if (signal_compares(work)) return;
-    error->status = wf_shm_wait_until(&work->window->comm->group, &waiting);
-    if (error->status != WEFT_OK)
-        snprintf(error->text, sizeof error->text, "%s", wf_cpu_last_words());
+    keep_error(error, wf_shm_wait_until(&work->window->comm->group, &waiting));
 }
 
 weft_status wf_cpu_symm_wait_signal(void *handle, uint32_t signal, uint32_t compare, uint64_t value,
@@ -210,7 +241,7 @@ weft_status wf_cpu_symm_wait_signal(void *handle, uint32_t signal, uint32_t comp
         return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "wait_signal: comparison %u is unknown", compare);
     CPU_TRY(check_signal(window, "wait_signal", signal, 0));
     CPU_TRY(wf_shm_fault(&window->comm->group));
-    return wf_cpu_stream_run(stream, run_wait, &work, sizeof work);
+    return post(&work, run_wait, stream);
 }
 
 static void run_fence(void *argument, struct wf_cpu_error *error)

@@ -3,6 +3,7 @@
 #include "symm.h"
 
 #include <string.h>
+#include <time.h>
 
 struct entry {
     int32_t status; /* of allocating or of check_memory */
@@ -180,43 +181,111 @@ weft_status wf_cpu_window_register(void *comm, void *memory, uint64_t bytes, uin
     return WEFT_OK;
 }
 
-/* Peers may still reach into it. */
-static void abandon(struct wf_cpu_window *window)
+/* ---- the end ---- */
+
+/* Operations end soon after their communicator, unless they stand behind other work. */
+#define PATIENCE_NS INT64_C(5000000000)
+
+static bool is_idle(void *argument)
+{
+    const struct wf_cpu_window *window = argument;
+
+    return atomic_load(&window->under_way) == 0;
+}
+
+/* Nothing of this rank looks at it any more; or the communicator breaks, and its memory stays. */
+static weft_status end_operations(struct wf_cpu_window *window)
+{
+    struct wf_shm_group *group = &window->comm->group;
+    struct wf_shm_waiting waiting = {.ready = is_idle,
+                                     .argument = window,
+                                     .rank = -1,
+                                     .timeout_ns = group->timeout_ns,
+                                     .doing = "releasing a window",
+                                     .polled = true,
+                                     .forgiving = true};
+    weft_status status = wf_shm_fault(group);
+
+    if (status == WEFT_OK && !is_idle(window)) status = wf_shm_wait_until(group, &waiting);
+    if (status == WEFT_OK && atomic_load(&window->ran_out))
+        return wf_shm_fail(group, WEFT_ERR_TIMEOUT,
+                           "a wait for a signal ran out of time on memory that is released");
+    if (status != WEFT_ERR_TIMEOUT || wf_shm_broken(group)) return status;
+    return wf_shm_fail(group, WEFT_ERR_TIMEOUT,
+                       "a wait for a signal is under way on memory that is released, and did not "
+                       "end within %.3f s",
+                       (double)group->timeout_ns * 1e-9);
+}
+
+static void take_out(struct wf_cpu_window *window)
+{
+    struct wf_cpu_window **at = &window->comm->windows;
+
+    while (*at != window)
+        at = &(*at)->next;
+    *at = window->next;
+}
+
+/* Peers may still reach into the memory, and operations on streams may still look at the window:
+ * both stay until the communicator ends. */
+static void leave(struct wf_cpu_window *window)
 {
     struct wf_shm_group *group = &window->comm->group;
 
+    if (window->is_left) return;
+    window->is_left = true;
     wf_shm_leave_behind(group, (void *)window->pad);
     if (!window->registered) wf_shm_leave_behind(group, window->memory);
-    wf_cpu_free(window);
-}
-
-void wf_cpu_windows_drop(struct wf_cpu_comm *comm)
-{
-    while (comm->windows != NULL) {
-        struct wf_cpu_window *window = comm->windows;
-
-        comm->windows = window->next;
-        abandon(window);
-    }
 }
 
 weft_status wf_cpu_window_destroy(void *handle)
 {
     struct wf_cpu_window *window = handle;
     struct wf_shm_op op = {.collective = WEFT_COLL_BARRIER};
-    struct wf_cpu_window **at;
     weft_status status;
 
     if (window == NULL) return WEFT_OK;
-    for (at = &window->comm->windows; *at != window; at = &(*at)->next)
-        continue;
-    *at = window->next;
-    status = wf_cpu_call_run(window->comm, window->comm->issued++, &op);
-    if (status == WEFT_OK)
+    status = end_operations(window);
+    if (status == WEFT_OK) status = wf_cpu_call_run(window->comm, window->comm->issued++, &op);
+    if (status == WEFT_OK) {
+        take_out(window);
         give_back(window);
-    else
-        abandon(window);
+    } else {
+        leave(window);
+    }
     return status;
+}
+
+static bool are_idle(const struct wf_cpu_comm *comm)
+{
+    for (struct wf_cpu_window *window = comm->windows; window != NULL; window = window->next)
+        if (!is_idle(window)) return false;
+    return true;
+}
+
+static bool stop_operations(struct wf_cpu_comm *comm)
+{
+    uint64_t deadline = wf_cpu_deadline(PATIENCE_NS);
+
+    if (are_idle(comm)) return true;
+    wf_shm_fail(&comm->group, WEFT_ERR_ABORTED,
+                "it was released while operations on its windows were under way");
+    while (!are_idle(comm) && wf_cpu_now() < deadline)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return are_idle(comm);
+}
+
+bool wf_cpu_windows_drop(struct wf_cpu_comm *comm)
+{
+    if (!stop_operations(comm)) return false;
+    while (comm->windows != NULL) {
+        struct wf_cpu_window *window = comm->windows;
+
+        comm->windows = window->next;
+        leave(window);
+        wf_cpu_free(window);
+    }
+    return true;
 }
 
 weft_status wf_cpu_window_handle(void *handle, weft_symm_handle *out)
