@@ -144,6 +144,8 @@ struct wf_waits {
 
 /* A wait was put on STREAM.  Within a scope. */
 weft_status wf_waits_note(struct wf_waits *waits, gpu_stream stream);
+/* Within a scope. */
+bool wf_waits_are_over(const struct wf_waits *waits);
 /* When all have ended; the communicator's error if it is stuck, or gets stuck because they do not
  * end within its time limit: then memory that they look at must stay.  Within a scope. */
 weft_status wf_waits_end(struct wf_comm *comm, struct wf_waits *waits);

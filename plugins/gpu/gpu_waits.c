@@ -53,7 +53,7 @@ weft_status wf_waits_note(struct wf_waits *waits, gpu_stream stream)
     return status;
 }
 
-static bool are_over(const struct wf_waits *waits)
+bool wf_waits_are_over(const struct wf_waits *waits)
 {
     for (size_t i = 0; i < waits->count; i++)
         if (wf_gpu.event_query(waits->list[i].last) == GPU_NOT_READY) return false;
@@ -64,7 +64,7 @@ weft_status wf_waits_end(struct wf_comm *comm, struct wf_waits *waits)
 {
     uint64_t began = wf_now_ns();
 
-    while (!are_over(waits)) {
+    while (!wf_waits_are_over(waits)) {
         WF_TRY(wf_comm_stuck(comm));
         if (comm->timeout_ns >= 0 && wf_now_ns() - began >= (uint64_t)comm->timeout_ns)
             return wf_comm_stick(comm,

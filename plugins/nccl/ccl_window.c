@@ -371,7 +371,8 @@ static weft_status part(struct wf_window *window)
     return status;
 }
 
-/* Work of a communicator that failed may still run on the device, so its memory is left behind. */
+/* Work of a communicator that failed may still run on the device, so its memory is left behind, and
+ * the window stays with the communicator, which tells kernels that wait to stop. */
 weft_status wf_window_destroy(void *given)
 {
     struct wf_window *window = given;
@@ -383,12 +384,10 @@ weft_status wf_window_destroy(void *given)
     status = wf_comm_stuck(window->comm);
     if (status == WEFT_OK) status = wf_waits_end(window->comm, &window->waits);
     if (status == WEFT_OK) status = part(window);
-    take_out(window);
     if (status == WEFT_OK) {
+        take_out(window);
         deregister_memory(window);
         give_back(window);
-    } else {
-        wf_delete(window);
     }
     wf_leave(&scope);
     return status;

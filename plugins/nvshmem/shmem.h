@@ -292,6 +292,8 @@ struct wf_window {
     struct wf_waits waits;
     struct wf_window *next;
 };
+/* Does no kernel wait for a signal? */
+bool wf_windows_are_idle(const struct wf_comm *comm);
 /* Forget the windows of a communicator that is ended. */
 void wf_windows_drop(struct wf_comm *comm, bool cleanly);
 weft_status wf_window_register(void *comm, void *memory, uint64_t bytes, uint32_t signals,

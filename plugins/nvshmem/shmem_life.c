@@ -155,7 +155,7 @@ void wf_comm_destroy(void *made)
 
     if (comm == NULL) return;
     wf_comm_look(comm);
-    cleanly = atomic_load(&comm->error) == WEFT_OK;
+    cleanly = atomic_load(&comm->error) == WEFT_OK && wf_windows_are_idle(comm);
     set_abort(comm);
     if (!await_last(comm)) {
         wf_job.is_lost = true;

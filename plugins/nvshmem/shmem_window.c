@@ -165,6 +165,19 @@ struct wk_channel wf_window_channel(const struct wf_window *window)
 
 /* ---- the end ---- */
 
+bool wf_windows_are_idle(const struct wf_comm *comm)
+{
+    const struct wf_window *window = comm->windows;
+    struct wf_scope scope;
+
+    if (window == NULL) return true;
+    if (wf_enter(comm->device, &scope) != WEFT_OK) return false;
+    while (window != NULL && wf_waits_are_over(&window->waits))
+        window = window->next;
+    wf_leave(&scope);
+    return window == NULL;
+}
+
 void wf_windows_drop(struct wf_comm *comm, bool cleanly)
 {
     while (comm->windows != NULL) {

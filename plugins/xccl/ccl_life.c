@@ -109,6 +109,7 @@ void wf_comm_destroy(void *made)
 
     if (comm == NULL) return;
     wf_unwatch(comm);
+    stop_windows(comm); /* freeing memory waits for the device, and so for kernels that wait */
     if (comm->window_calls != NULL) comm->window_calls->drop(comm);
     if (wf_enter(comm->device, &scope) == WEFT_OK) {
         end_both(comm);
