@@ -238,6 +238,9 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status);
 /* A plugin's call about WHAT on COMM returned STATUS, not OK: what the caller is to be told.  Makes
  * the communicator stick to errors that cannot pass. */
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
+/* A backend may notice that a rank is no longer with us before word of why has come, and takes it
+ * for a failure.  The word is not far behind: wait until COMM sticks to it, at most MOST_NS. */
+void wf_comm_await_word(weft_comm *comm, int64_t most_ns);
 /* How many collectives of each communicator this rank has taken part in, for those who stay. */
 void wf_fault_farewell(weft_context *context, struct wf_text *out);
 /* Why COMM's next collective cannot end. */
@@ -320,10 +323,13 @@ weft_status wf_costs_ask(weft_context *context, const int32_t *ranks) WF_NODISCA
  * long wait logs every rank's position. */
 weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
 
-/* ---- symm.c, waits.c, second.c: for the rest see symm.h ---- */
+/* ---- release.c, waits.c, second.c: for the rest see symm.h ---- */
 
 /* Windows on COMM, which ends, are of no use any more. */
 void wf_symm_forsake(weft_comm *comm);
+/* End what waits for signals: all communicators are about to end, and one that waits for the device
+ * must not wait for that. */
+void wf_symm_stop(weft_context *context);
 /* Work that failed with STATUS on STREAM (NULL: some stream): if a wait for a signal may be behind
  * it, name that, and let its communicator stick to it.  Returns STATUS. */
 weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream);

@@ -322,6 +322,7 @@ void weft_context_release(weft_context **held)
     warn_of(&context->live_bound, "bound plans");
     warn_of(&context->live_streams, "streams");
     warn_of(&context->live_memory, "pieces of memory");
+    wf_symm_stop(context);
     unmake_all(context);
     wf_symm_end(context);
     if (context->device != NULL) {

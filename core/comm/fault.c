@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#define WORD_NS (WF_SECOND_NS / 10)
+
 weft_status wf_fail_null(const char *function, const char *argument)
 {
     return wf_fail(WEFT_ERR_INVALID, "%s: %s is NULL", function, argument);
@@ -80,11 +82,11 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     wf_text_free(&suspects);
 }
 
-/* A backend may notice that a rank is no longer with us before word of an abort has come, and takes
- * it for a failure.  The word is not far behind. */
-static void wait_for_word(weft_comm *comm)
+void wf_comm_await_word(weft_comm *comm, int64_t most_ns)
 {
-    for (int i = 0; i < 20 && comm->context->client != NULL; i++) {
+    uint64_t deadline = wf_now_ns() + (uint64_t)most_ns;
+
+    while (comm->context->client != NULL && comm->size > 1 && wf_now_ns() < deadline) {
         if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) return;
         nanosleep(&(struct timespec){0, 5000000}, NULL);
     }
@@ -97,7 +99,7 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 
     if (passes(status)) return wf_fail_context(status, "%s on %s", what, comm->name);
     snprintf(own, sizeof own, "%s", weft_last_error());
-    if (status == WEFT_ERR_PEER) wait_for_word(comm);
+    if (status == WEFT_ERR_PEER) wf_comm_await_word(comm, WORD_NS);
     if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
         return wf_comm_stuck(comm);
     if (status == WEFT_ERR_TIMEOUT)

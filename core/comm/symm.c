@@ -1,4 +1,4 @@
-/* symm.c - symmetric memory: made by all ranks or by none, asked about, released together. */
+/* symm.c - symmetric memory: made by all ranks or by none, and asked about. */
 #include "symm.h"
 
 #include "weft/status.h"
@@ -123,17 +123,6 @@ static void enlist(weft_symm *symm)
     pthread_mutex_unlock(&context->lock);
 }
 
-static void delist(weft_symm *symm, weft_context *context)
-{
-    weft_symm **at = &context->windows;
-
-    pthread_mutex_lock(&context->lock);
-    while (*at != NULL && *at != symm)
-        at = &(*at)->next;
-    if (*at != NULL) *at = symm->next;
-    pthread_mutex_unlock(&context->lock);
-}
-
 /* The plugin's part.  Every backend gets at least a word, so that none has to know about nothing.
  */
 static weft_status make_window(weft_symm *symm, const struct wish *wish)
@@ -207,6 +196,7 @@ static weft_status allocate(weft_comm *comm, const struct wish *wish, weft_symm 
     symm->comm = comm;
     symm->bytes = wish->bytes;
     symm->channels = wish->channels;
+    symm->registered = wish->registers;
     symm->host_memory = (context->features & WEFT_FEATURE_HOST_MEMORY) != 0;
     symm->handle.struct_size = sizeof symm->handle;
     *out = symm;
@@ -255,74 +245,6 @@ weft_status weft_symm_register(weft_comm *comm, void *memory, uint64_t bytes,
 
     if (comm == NULL) return wf_fail_null(wish.function, "comm");
     return create(comm, &wish, options, out);
-}
-
-/* ---- releasing ---- */
-
-/* With WEFT_CHECK: do all ranks release the same?  STATUS is how things stand here. */
-static weft_status agree_on_end(const weft_symm *symm, weft_status status)
-{
-    const weft_comm *comm = symm->comm;
-    struct wf_gathered got;
-    char label[160];
-
-    if (!comm->context->config->check) return status;
-    snprintf(label, sizeof label, "the release of symmetric memory #%" PRIu64 " on %s",
-             symm->number, comm->name);
-    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
-                    (weft_blob){"", 0}, &got));
-    wf_gathered_free(&got);
-    return WEFT_OK;
-}
-
-static void end_window(weft_symm *symm)
-{
-    weft_comm *carrier = symm->carrier;
-    bool was_stuck = !wf_comm_may_begin(carrier);
-    weft_status status = agree_on_end(symm, was_stuck ? wf_comm_over(carrier) : WEFT_OK);
-    char text[1024];
-
-    if (!was_stuck && status != WEFT_OK) {
-        snprintf(text, sizeof text, "%s", weft_last_error());
-        wf_log(WF_WARNING, "weft_symm_release: %s", text);
-        wf_comm_break(carrier, status, text);
-    }
-    if (symm->table->window_destroy(symm->window) != WEFT_OK && status == WEFT_OK)
-        wf_log(WF_WARNING, "weft_symm_release on %s: %s", carrier->name, weft_last_error());
-}
-
-void weft_symm_release(weft_symm **held)
-{
-    weft_symm *symm;
-
-    if (held == NULL || *held == NULL) return;
-    symm = *held;
-    *held = NULL;
-    if (symm->window != NULL) {
-        delist(symm, symm->comm->context);
-        end_window(symm);
-    }
-    wf_free(symm);
-}
-
-void wf_symm_forsake(weft_comm *comm)
-{
-    weft_context *context = comm->context;
-    weft_symm **at = &context->windows;
-
-    pthread_mutex_lock(&context->lock);
-    while (*at != NULL) {
-        weft_symm *symm = *at;
-
-        if (symm->comm != comm) {
-            at = &symm->next;
-            continue;
-        }
-        *at = symm->next;
-        symm->window = NULL;
-        wf_log(WF_WARNING, "communicator %s ends before symmetric memory on it", comm->name);
-    }
-    pthread_mutex_unlock(&context->lock);
 }
 
 /* ---- asking ---- */

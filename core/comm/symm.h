@@ -1,6 +1,7 @@
 /* symm.h - symmetric memory from the inside.
  *
- *     symm.c      making, asking, releasing
+ *     symm.c      making, asking
+ *     release.c   releasing
  *     onesided.c  put, get, signals, order
  *     waits.c     waits on streams, so that one that runs out can be named
  *     second.c    the plugin it comes from, where that is not the one that communicates */
@@ -31,6 +32,7 @@ struct weft_symm {
     uint64_t bytes;
     uint32_t channels;
     bool host_memory;
+    bool registered; /* LOCAL is the user's */
     uint64_t number; /* the same on all ranks */
     weft_symm_handle handle;
     weft_symm *next; /* in context->windows */
@@ -46,6 +48,9 @@ void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait);
 /* "channel 2 of rank 1 to be >= 5"; ranks as the world counts them. */
 void wf_symm_print_wait(const weft_symm *symm, const struct wf_symm_wait *wait,
                         struct wf_text *out);
+/* Those that may be behind what the host found undone on STREAM or, if NULL, anywhere: added to
+ * OUT, with "or for" between them.  The context's lock is held. */
+void wf_symm_list_waits(const weft_symm *symm, const void *stream, struct wf_text *out);
 /* A wait ran out here, for the reason in TEXT: the other ranks are not to wait for this one. */
 void wf_symm_tell(const weft_comm *carrier, const char *text);
 /* This rank's slot for what rank FROM signals on CHANNEL, where the host may look: host_memory. */

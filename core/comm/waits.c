@@ -64,8 +64,7 @@ static bool is_suspect(const weft_symm *symm, const struct wf_symm_wait *wait, c
                             wait->value);
 }
 
-/* SYMM's waits that may be behind it, into OUT.  The context's lock is held. */
-static void list_suspects(const weft_symm *symm, const void *stream, struct wf_text *out)
+void wf_symm_list_waits(const weft_symm *symm, const void *stream, struct wf_text *out)
 {
     uint64_t count = symm->wait_count < WF_SYMM_WAITS ? symm->wait_count : WF_SYMM_WAITS;
 
@@ -150,7 +149,7 @@ weft_status wf_symm_waited(weft_context *context, weft_status status, const void
     for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
         size_t before = text.length;
 
-        list_suspects(symm, stream, &text);
+        wf_symm_list_waits(symm, stream, &text);
         if (text.length == before) continue;
         if (carrier == NULL) carrier = symm->carrier;
         symm->wait_count = 0; /* told once */

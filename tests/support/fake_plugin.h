@@ -24,6 +24,7 @@ static struct {
     atomic_int prepared, committed, destroyed, aborted, collectives, messages, devices, events;
     atomic_int group_depth;
     atomic_int window_fails, windows;
+    uint32_t releases_fail;                /* of windows: a bit for each rank */
     weft_status wait_status, async_status; /* of wait_signal and async_error */
     _Atomic uint64_t last_bytes;           /* that a window was made with */
     _Atomic uint32_t last_signal;          /* of a call */

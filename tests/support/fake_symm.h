@@ -58,11 +58,12 @@ static weft_status fake_window_create(void *comm, uint64_t bytes, uint32_t signa
 static weft_status fake_window_destroy(void *window)
 {
     struct fake_window *self = window;
+    bool fails = (fake.releases_fail >> self->comm->world_rank & 1) != 0;
 
     if (!self->registered) wf_free(self->buffers[0]);
     wf_free(self);
     fake.windows--;
-    return WEFT_OK;
+    return fails ? wf_fail(WEFT_ERR_TIMEOUT, "scripted: no release") : WEFT_OK;
 }
 
 static weft_status fake_window_handle(void *window, weft_symm_handle *out)

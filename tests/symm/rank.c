@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 bool check(struct rank *self, bool holds, const char *format, ...)
 {
@@ -34,6 +35,19 @@ bool refused(struct rank *self, const char *what, weft_status status, weft_statu
         return false;
     return check(self, strstr(weft_last_error(), part) != NULL, "%s: no \"%s\" in: %s", what, part,
                  weft_last_error());
+}
+
+int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
+}
+
+void pause_ns(int64_t ns)
+{
+    nanosleep(&(struct timespec){(time_t)(ns / SECOND), (long)(ns % SECOND)}, NULL);
 }
 
 bool finish(struct rank *self, weft_stream *stream)

@@ -34,6 +34,9 @@ bool ok(struct rank *self, weft_status status, const char *what);
 bool refused(struct rank *self, const char *what, weft_status status, weft_status wanted,
              const char *part);
 
+int64_t now_ns(void);
+void pause_ns(int64_t ns);
+
 /* All of this rank's work on STREAM. */
 bool finish(struct rank *self, weft_stream *stream);
 bool upload(struct rank *self, void *device, const void *host, uint64_t bytes);
@@ -56,9 +59,12 @@ struct symm_case {
 };
 
 extern const struct symm_case making_cases[], moving_cases[], signal_cases[], litmus_cases[],
-    fault_cases[]; /* each ends with a NULL name */
+    fault_cases[], end_cases[]; /* each ends with a NULL name */
 
 /* Rank GONE kills itself; the others must be told.  The exit code. */
 int run_gone(struct rank *self, int32_t gone);
+/* A wait is under way as the context ends, HOW: the memory "released", or "kept".  The exit code.
+ */
+int run_leaving(struct rank *self, const char *how);
 
 #endif

@@ -1,6 +1,6 @@
 /* symm_suite.c - symmetric memory, on whatever backend WEFT_BACKEND names:
  *
- *     weft run -n 3 symm_suite [--rounds N] [--only CASE] [--gone RANK]
+ *     weft run -n 3 symm_suite [--rounds N] [--only CASE] [--gone RANK] [--leave HOW]
  *     symm_suite --threads 3 ...
  *
  * Prints a line for each case that fails and one at the end; exit code 0, 1 for failures, 77 where
@@ -14,7 +14,7 @@
 static struct {
     int32_t threads, gone;
     int rounds;
-    const char *only;
+    const char *only, *leave;
 } options = {.gone = -1, .rounds = 2000};
 
 static void run_case(struct rank *self, const struct symm_case *one)
@@ -32,7 +32,7 @@ static void run_case(struct rank *self, const struct symm_case *one)
 static void run_all(struct rank *self)
 {
     static const struct symm_case *const groups[] = {making_cases, moving_cases, signal_cases,
-                                                     litmus_cases, fault_cases};
+                                                     litmus_cases, fault_cases,  end_cases};
 
     for (size_t g = 0; g < COUNT(groups); g++)
         for (const struct symm_case *one = groups[g]; one->name != NULL; one++)
@@ -85,6 +85,7 @@ static int run_rank(struct rank *self)
     self->name = "beginning";
     code = look_for_memory(self);
     if (code == 0 && options.gone >= 0) return run_gone(self, options.gone);
+    if (code == 0 && options.leave != NULL) return run_leaving(self, options.leave);
     if (code == 0) run_all(self);
     weft_stream_release(self->context, &self->stream);
     if (code == 0 && self->failures == 0) printf("rank %d: all as it should be\n", self->number);
@@ -127,6 +128,8 @@ int main(int argc, char **argv)
             options.gone = number_after(argc, argv, i);
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             options.only = argv[i + 1];
+        else if (strcmp(argv[i], "--leave") == 0 && i + 1 < argc)
+            options.leave = argv[i + 1];
         else
             return 2;
     }

@@ -134,31 +134,6 @@ START_TEST(kernels_get_device_memory_or_a_refusal)
 }
 END_TEST
 
-START_TEST(who_outlives_its_communicator_is_of_no_use)
-{
-    weft_context *context;
-    weft_comm *part;
-    weft_symm *symm = NULL;
-    void *window;
-
-    fake_reset();
-    context = world_alone_on(fake_symm_plugin());
-    ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &part), WEFT_OK);
-    ck_assert_int_eq(weft_symm_create(part, 64, NULL, &symm), WEFT_OK);
-    window = symm->window;
-    wf_log_set_level(WF_ERROR);
-    weft_comm_release(&part);
-    wf_log_set_level(WF_NOTICE);
-    ck_assert_ptr_null(weft_symm_comm(symm));
-    ck_assert_ptr_null(weft_symm_local(symm));
-    ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "communicator has been released"));
-    weft_symm_release(&symm);
-    weft_context_release(&context);
-    (void)fake_window_destroy(window); /* a plugin does so with its communicator */
-}
-END_TEST
-
 /* The last rank wants something else. */
 static void want_different_sizes(struct world_rank *self)
 {
@@ -231,5 +206,5 @@ END_TEST
 SUITE(comm_symm, a_backend_without_it_says_so, null_has_an_answer,
       options_of_another_size_are_read_as_far_as_they_go, a_backend_never_sees_nothing,
       registered_memory_stays_the_callers, kernels_get_device_memory_or_a_refusal,
-      who_outlives_its_communicator_is_of_no_use, different_sizes_are_told_to_all_with_both,
-      one_rank_without_memory_is_an_error_on_all, every_allocation_may_fail)
+      different_sizes_are_told_to_all_with_both, one_rank_without_memory_is_an_error_on_all,
+      every_allocation_may_fail)

@@ -48,7 +48,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_create(weft_comm *comm, uint64_t b
                                                      const weft_symm_options *options,
                                                      weft_symm **out);
 
-/* The same for BYTES of memory there are already, which stay the caller's and must outlive *OUT.
+/* The same for BYTES of memory there are already, which stay the caller's and must outlive *OUT:
+ * until its release weft_free refuses them.
  * WEFT_ERR_UNSUPPORTED where the backend registers no memory, or not this one: what weft_alloc gave
  * is taken by every backend that registers any, as long as it came from the symmetric heap (nvshmem
  * takes the driver's when that is full). */
@@ -58,7 +59,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_register(weft_comm *comm, void *me
                                                        weft_symm **out);
 
 /* Collective: it waits until all ranks are here, since they may still reach into this one's memory.
- * Work of this rank must be done.  If the communicator is stuck nobody waits. */
+ * Work of this rank must be done, but for waits for signals, which are waited for.  Where these do
+ * not end within the communicator's time limit, or a rank does not come, the memory stays until the
+ * communicator's end or longer, and the communicator is stuck on all ranks with an error that names
+ * the wait or the rank.  If it is stuck already nobody waits.  Accepts NULL. */
 WEFT_API void weft_symm_release(weft_symm **symm);
 
 /* ---- asking ------------------------------------------------------------------ */
@@ -68,7 +72,7 @@ WEFT_API uint64_t weft_symm_bytes(const weft_symm *symm);      /* [any thread] *
 WEFT_API uint32_t weft_symm_channels(const weft_symm *symm);   /* [any thread] */
 WEFT_API const char *weft_symm_backend(const weft_symm *symm); /* the plugin's name [any thread] */
 
-/* Start of this rank's memory. [any thread] */
+/* Start of this rank's memory, which weft_free refuses as long as SYMM is. [any thread] */
 WEFT_API void *weft_symm_local(const weft_symm *symm);
 /* Start of PEER's memory for loads and stores from here; NULL where there is no such way, or for a
  * PEER that is no rank. [any thread] */

@@ -1,0 +1,131 @@
+/* release.c - how symmetric memory ends: released by all ranks together, or with its communicator. */
+#include "symm.h"
+
+#include "weft/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* How long word may take of why another rank's release failed. */
+#define WORD_NS WF_SECOND_NS
+
+static void delist(weft_symm *symm, weft_context *context)
+{
+    weft_symm **at = &context->windows;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL && *at != symm)
+        at = &(*at)->next;
+    if (*at != NULL) *at = symm->next;
+    pthread_mutex_unlock(&context->lock);
+}
+
+/* With WEFT_CHECK: do all ranks release the same?  STATUS is how things stand here. */
+static weft_status agree_on_end(const weft_symm *symm, weft_status status)
+{
+    const weft_comm *comm = symm->comm;
+    struct wf_gathered got;
+    char label[160];
+
+    if (!comm->context->config->check) return status;
+    snprintf(label, sizeof label, "the release of symmetric memory #%" PRIu64 " on %s",
+             symm->number, comm->name);
+    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
+                    (weft_blob){"", 0}, &got));
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+/* The plugin gave up with STATUS, and so must all ranks, with the reason.  All of them may run out
+ * of time at once, but who has waits under way knows best why: the others wait for its word. */
+static void break_off(const weft_symm *symm, weft_status status, const char *waits)
+{
+    weft_comm *carrier = symm->carrier;
+    bool waited = waits != NULL && waits[0] != '\0';
+    char own[512], text[1024];
+
+    snprintf(own, sizeof own, "%s", weft_last_error());
+    if (!waited) wf_comm_await_word(carrier, WORD_NS);
+    snprintf(text, sizeof text, "weft_symm_release on %s: rank %d%s%.400s%s: %s", carrier->name,
+             carrier->context->rank, waited ? ", with a wait for " : "", waited ? waits : "",
+             waited ? " on a stream" : "", own);
+    if (atomic_load_explicit(&carrier->stuck, memory_order_acquire) == WEFT_OK)
+        wf_symm_tell(carrier, text);
+    wf_comm_break(carrier, status, text);
+    (void)wf_comm_stuck(carrier);
+    wf_log(WF_WARNING, "symmetric memory #%" PRIu64 " stays: %s", symm->number, weft_last_error());
+}
+
+static void end_window(weft_symm *symm)
+{
+    weft_comm *carrier = symm->carrier;
+    bool was_stuck = !wf_comm_may_begin(carrier);
+    weft_status status = agree_on_end(symm, was_stuck ? wf_comm_over(carrier) : WEFT_OK), ended;
+    struct wf_text waits = {0};
+    char text[1024];
+
+    if (status != WEFT_OK) {
+        snprintf(text, sizeof text, "%s", weft_last_error());
+        if (!was_stuck) wf_log(WF_WARNING, "weft_symm_release: %s", text);
+        wf_comm_break(carrier, status, text); /* what waits for signals ends now */
+    }
+    pthread_mutex_lock(&carrier->context->lock);
+    wf_symm_list_waits(symm, NULL, &waits);
+    pthread_mutex_unlock(&carrier->context->lock);
+    ended = symm->table->window_destroy(symm->window);
+    if (ended != WEFT_OK && status == WEFT_OK) break_off(symm, ended, waits.data);
+    wf_text_free(&waits);
+}
+
+void weft_symm_release(weft_symm **held)
+{
+    weft_symm *symm;
+
+    if (held == NULL || *held == NULL) return;
+    symm = *held;
+    *held = NULL;
+    if (symm->window != NULL) {
+        delist(symm, symm->comm->context);
+        end_window(symm);
+    }
+    wf_free(symm);
+}
+
+/* The context's lock is held. */
+static void stop_waits(const weft_symm *symm, const char *cause)
+{
+    char text[256];
+
+    if (symm->wait_count == 0) return;
+    snprintf(text, sizeof text, "%s ended with waits for signals on its symmetric memory", cause);
+    wf_comm_break_locked(symm->carrier, WEFT_ERR_ABORTED, text);
+}
+
+void wf_symm_forsake(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+    weft_symm **at = &context->windows;
+
+    pthread_mutex_lock(&context->lock);
+    while (*at != NULL) {
+        weft_symm *symm = *at;
+
+        if (symm->comm != comm) {
+            at = &symm->next;
+            continue;
+        }
+        stop_waits(symm, comm->name);
+        *at = symm->next;
+        symm->window = NULL;
+        wf_log(WF_WARNING, "communicator %s ends before symmetric memory on it", comm->name);
+    }
+    pthread_mutex_unlock(&context->lock);
+}
+
+void wf_symm_stop(weft_context *context)
+{
+    pthread_mutex_lock(&context->lock);
+    for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next)
+        stop_waits(symm, "the job");
+    pthread_mutex_unlock(&context->lock);
+}

@@ -1,0 +1,186 @@
+/* cases_ends.c - memory that ends while this rank still waits for a signal on a stream: by its
+ * release, with its communicator, after an abort.  A rank that looked at memory that is gone would
+ * crash, on a CPU, or break the device. */
+#include "rank.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LIMIT   (2 * SECOND)  /* of a communicator whose release is to give up */
+#define AT_MOST (15 * SECOND) /* for what must end by itself; a busy machine takes its time */
+
+struct scene {
+    weft_comm *comm;
+    weft_symm *symm;
+    weft_stream *streams[2];
+    int32_t peer; /* that rank 0 waits for */
+    int64_t began;
+};
+
+/* False where there are no streams to wait on, or after a failed check. */
+static bool begin(struct rank *self, struct scene *scene, int64_t limit)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = limit};
+
+    *scene = (struct scene){.peer = self->size - 1, .began = now_ns()};
+    if (self->stream == NULL) return false;
+    for (size_t i = 0; i < COUNT(scene->streams); i++)
+        if (!OK(weft_stream_create(self->context, &scene->streams[i]))) return false;
+    if (OK(weft_comm_split(self->world, 0, 0, &options, &scene->comm)))
+        scene->symm = make(self, scene->comm, 64, 2);
+    return scene->symm != NULL;
+}
+
+/* Rank 0 waits on stream I for what never comes, with more work behind it. */
+static void wait_in_vain_on(struct rank *self, struct scene *scene, size_t i, int64_t timeout_ns)
+{
+    weft_stream *stream = scene->streams[i];
+
+    if (self->number != 0) return;
+    OK(weft_symm_wait(scene->symm, 1, scene->peer, WEFT_COMPARE_EQ, 5, timeout_ns, stream));
+    OK(weft_symm_signal(scene->symm, 0, 1, WEFT_SIGNAL_SET, scene->peer, stream));
+    check(self, weft_stream_test(self->context, stream) == WEFT_IN_PROGRESS, "the wait is over");
+}
+
+/* Both without a limit and with a long one. */
+static void wait_in_vain(struct rank *self, struct scene *scene)
+{
+    wait_in_vain_on(self, scene, 0, WEFT_FOREVER);
+    wait_in_vain_on(self, scene, 1, 60 * SECOND);
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+}
+
+/* How a stream ends; with its communicator gone nobody may be there to tell. */
+enum outcome { WELL, BADLY, UNTOLD };
+
+/* Nothing waits on streams or the device any more, and the world goes on. */
+static void end(struct rank *self, struct scene *scene, enum outcome wanted)
+{
+    void *memory;
+
+    for (size_t i = 0; i < COUNT(scene->streams); i++) {
+        weft_status status = weft_stream_wait(self->context, scene->streams[i], AT_MOST);
+
+        if (self->number == 0 && wanted != UNTOLD && i == 0)
+            check(self, (status == WEFT_OK) == (wanted == WELL), "the stream ended in %s: %s",
+                  weft_status_name(status), weft_last_error());
+    }
+    check(self, now_ns() - scene->began < AT_MOST, "it took %.1f s",
+          (double)(now_ns() - scene->began) / 1e9);
+    weft_symm_release(&scene->symm);
+    weft_comm_release(&scene->comm);
+    for (size_t i = 0; i < COUNT(scene->streams); i++)
+        weft_stream_release(self->context, &scene->streams[i]);
+    memory = take(self, 100);
+    give(self, memory);
+    scene->symm = make(self, self->world, 64, 1);
+    weft_symm_release(&scene->symm);
+}
+
+static void a_release_waits_for_waits(struct rank *self)
+{
+    struct scene scene;
+
+    if (!begin(self, &scene, 0)) return;
+    if (self->number == 0)
+        OK(weft_symm_wait(scene.symm, 1, scene.peer, WEFT_COMPARE_EQ, 5, 0, scene.streams[0]));
+    if (self->number == scene.peer) {
+        pause_ns(SECOND / 5);
+        OK(weft_symm_signal(scene.symm, 1, 5, WEFT_SIGNAL_SET, 0, NULL));
+        finish(self, NULL);
+    }
+    weft_symm_release(&scene.symm);
+    OK(weft_stream_test(self->context, scene.streams[0]));
+    OK(weft_comm_async_error(scene.comm));
+    end(self, &scene, WELL);
+}
+
+/* Rank 0's release gives up, and all ranks are told why before they would be by themselves. */
+static void give_up(struct rank *self, struct scene *scene)
+{
+    char part[64];
+
+    snprintf(part, sizeof part, "channel 1 of rank %d to be == 5", scene->peer);
+    weft_symm_release(&scene->symm);
+    check(self, scene->symm == NULL, "it is still there");
+    refused(self, "what the communicator says", weft_comm_async_error(scene->comm),
+            self->number == 0 ? WEFT_ERR_TIMEOUT : WEFT_ERR_ABORTED, part);
+    check(self, strstr(weft_last_error(), "weft_symm_release on") != NULL, "no release in: %s",
+          weft_last_error());
+    end(self, scene, BADLY);
+}
+
+static void a_release_that_gives_up_is_told_to_all(struct rank *self)
+{
+    struct scene scene;
+
+    if (!begin(self, &scene, LIMIT)) return;
+    wait_in_vain(self, &scene);
+    give_up(self, &scene);
+}
+
+/* So is one that comes after a wait that ran out, which nobody has been told of. */
+static void a_wait_that_ran_out_is_told_by_the_release(struct rank *self)
+{
+    struct scene scene;
+
+    if (!begin(self, &scene, 0)) return;
+    wait_in_vain_on(self, &scene, 0, SECOND / 5);
+    give_up(self, &scene);
+}
+
+enum order { COMM_FIRST, ABORT_AND_RELEASE, ABORT_AND_COMM_FIRST };
+
+static void end_in_order(struct rank *self, enum order order)
+{
+    struct scene scene;
+
+    if (!begin(self, &scene, 0)) return;
+    wait_in_vain(self, &scene);
+    if (order != COMM_FIRST && self->number == 0) weft_comm_abort(scene.comm);
+    if (order != ABORT_AND_RELEASE) {
+        weft_comm_release(&scene.comm);
+        refused(self, "a fence without a communicator", weft_symm_fence(scene.symm, NULL),
+                WEFT_ERR_INVALID, "communicator has been released");
+    }
+    weft_symm_release(&scene.symm);
+    end(self, &scene, order == ABORT_AND_RELEASE ? BADLY : UNTOLD);
+}
+
+static void its_communicator_may_end_first(struct rank *self)
+{
+    end_in_order(self, COMM_FIRST);
+}
+
+static void an_abort_may_come_first(struct rank *self)
+{
+    end_in_order(self, ABORT_AND_RELEASE);
+    end_in_order(self, ABORT_AND_COMM_FIRST);
+}
+
+const struct symm_case end_cases[] = {
+    {"a_release_waits_for_waits", a_release_waits_for_waits, 2},
+    {"a_release_that_gives_up_is_told_to_all", a_release_that_gives_up_is_told_to_all, 1},
+    {"a_wait_that_ran_out_is_told_by_the_release", a_wait_that_ran_out_is_told_by_the_release, 1},
+    {"its_communicator_may_end_first", its_communicator_may_end_first, 1},
+    {"an_abort_may_come_first", an_abort_may_come_first, 1},
+    {NULL, NULL, 0}};
+
+/* The last of the program: the context ends, its memory released in vain or not at all. */
+int run_leaving(struct rank *self, const char *how)
+{
+    weft_symm *symm = make(self, self->world, 64, 2);
+    weft_stream *stream = NULL;
+    int64_t began = now_ns();
+
+    self->name = "leaving";
+    if (symm == NULL || !OK(weft_stream_create(self->context, &stream))) return 1;
+    if (self->number == 0) OK(weft_symm_wait(symm, 1, 0, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, stream));
+    if (strcmp(how, "released") == 0) weft_symm_release(&symm);
+    weft_stream_release(self->context, &self->stream);
+    weft_context_release(&self->context);
+    weft_symm_release(&symm);
+    check(self, now_ns() - began < AT_MOST, "it took %.1f s", (double)(now_ns() - began) / 1e9);
+    return self->failed;
+}

@@ -1,0 +1,127 @@
+#include "comm/symm.h"
+#include "support/caught.h"
+#include "support/fake_symm.h"
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static struct world_rank ranks[WORLD_MOST];
+
+START_TEST(who_outlives_its_communicator_is_of_no_use)
+{
+    weft_context *context;
+    weft_comm *part;
+    weft_symm *symm = NULL;
+    void *window;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &part), WEFT_OK);
+    ck_assert_int_eq(weft_symm_create(part, 64, NULL, &symm), WEFT_OK);
+    window = symm->window;
+    wf_log_set_level(WF_ERROR);
+    weft_comm_release(&part);
+    wf_log_set_level(WF_NOTICE);
+    ck_assert_ptr_null(weft_symm_comm(symm));
+    ck_assert_ptr_null(weft_symm_local(symm));
+    ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "communicator has been released"));
+    weft_symm_release(&symm);
+    weft_context_release(&context);
+    (void)fake_window_destroy(window); /* a plugin does so with its communicator */
+}
+END_TEST
+
+static void note_wait(weft_symm *symm, const void *stream)
+{
+    struct wf_symm_wait wait = {
+        .stream = stream, .channel = 3, .compare = WEFT_COMPARE_EQ, .value = 5};
+
+    wf_symm_note_wait(symm, &wait);
+}
+
+/* Release what rank 1 has a wait on; what the communicator says afterwards, of which word may take
+ * a while. */
+static void release_under_a_wait(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context);
+    weft_symm *symm = NULL;
+
+    HOLDS(weft_symm_create(world, 64, NULL, &symm) == WEFT_OK);
+    if (symm != NULL && self->rank == 1) note_wait(symm, self);
+    weft_symm_release(&symm);
+    for (int i = 0; i < 5000 && weft_comm_async_error(world) == WEFT_OK; i++)
+        fake_sleep_ms(1);
+    note_seen(&self->seen, weft_comm_async_error(world));
+}
+
+/* Ranks whose bits are set in FAIL see the plugin fail. */
+static void release_while_failing(uint32_t fail)
+{
+    fake_reset();
+    fake.releases_fail = fail;
+    world_begin(ranks, 3, release_under_a_wait, NULL);
+    for (int i = 0; i < 3; i++)
+        ranks[i].plugin = fake_symm_plugin();
+    catch_begin();
+    world_go(ranks, 3);
+    (void)catch_end();
+    ck_assert_int_eq(fake.windows, 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert_msg(strstr(ranks[i].seen.text,
+                             "weft_symm_release on world: rank 1, with a wait for channel 3 of "
+                             "rank 0 to be == 5 (it is 0) on a stream: scripted: no release") !=
+                          NULL,
+                      "rank %d: %s", i, ranks[i].seen.text);
+    ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_ABORTED);
+    ck_assert_int_eq(ranks[2].seen.status, WEFT_ERR_ABORTED);
+    ck_assert_int_ge(fake.aborted, 3);
+}
+
+START_TEST(a_release_that_fails_is_told_to_all)
+{
+    release_while_failing(1u << 1);
+}
+END_TEST
+
+START_TEST(who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it)
+{
+    for (int i = 0; i < 20; i++)
+        release_while_failing(7);
+}
+END_TEST
+
+START_TEST(waits_end_with_their_communicator)
+{
+    weft_context *context;
+    weft_comm *part;
+    weft_symm *symm = NULL, *other = NULL;
+    void *window;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &part), WEFT_OK);
+    ck_assert_int_eq(weft_symm_create(part, 64, NULL, &symm), WEFT_OK);
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &other), WEFT_OK);
+    note_wait(symm, &part);
+    window = symm->window;
+    catch_begin();
+    weft_comm_release(&part);
+    ck_assert_ptr_nonnull(strstr(catch_end(), "ends before symmetric memory on it"));
+    ck_assert_int_eq(fake.aborted, 1);
+    (void)fake_window_destroy(window); /* a plugin does so with its communicator */
+    weft_symm_release(&symm);
+    note_wait(other, &part);
+    window = other->window;
+    catch_begin();
+    weft_context_release(&context);
+    (void)catch_end();
+    ck_assert_int_ge(fake.aborted, 2);
+    (void)fake_window_destroy(window);
+    weft_symm_release(&other);
+}
+END_TEST
+
+SUITE(comm_release, who_outlives_its_communicator_is_of_no_use, a_release_that_fails_is_told_to_all,
+      who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it,
+      waits_end_with_their_communicator)
