@@ -24,6 +24,7 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, voi
 weft_status weft_free(weft_context *context, void *pointer)
 {
     if (context == NULL) return wf_fail_null("weft_free", "context");
+    if (pointer != NULL) WF_TRY(wf_symm_check_free(context, pointer));
     WF_TRY(context->plugin->device->free(context->device, pointer));
     if (pointer != NULL) atomic_fetch_sub(&context->live_memory, 1);
     return WEFT_OK;

@@ -1,4 +1,5 @@
-/* release.c - how symmetric memory ends: released by all ranks together, or with its communicator. */
+/* release.c - how symmetric memory ends: released by all ranks together, or with its communicator;
+ * and until then nobody frees it. */
 #include "symm.h"
 
 #include "weft/status.h"
@@ -128,4 +129,56 @@ void wf_symm_stop(weft_context *context)
     for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next)
         stop_waits(symm, "the job");
     pthread_mutex_unlock(&context->lock);
+}
+
+/* ---- memory that is in use ---- */
+
+/* What freeing POINTER would free, as far as the backend tells. */
+static void find_extent(weft_context *context, const void *pointer, uintptr_t *start,
+                        uint64_t *bytes)
+{
+    weft_pointer_info info = {.struct_size = sizeof info};
+
+    *start = (uintptr_t)pointer;
+    *bytes = 1;
+    if (context->plugin->device->query_pointer(context->device, pointer, &info) != WEFT_OK) return;
+    if (info.base == pointer && info.bytes > 0) *bytes = info.bytes;
+}
+
+static bool overlaps(const weft_symm *symm, uintptr_t start, uint64_t bytes)
+{
+    uintptr_t local = (uintptr_t)symm->local;
+    uint64_t room = symm->bytes > 0 ? symm->bytes : 1;
+
+    return start < local + room && local < start + bytes;
+}
+
+weft_status wf_symm_check_free(weft_context *context, const void *pointer)
+{
+    weft_status status = WEFT_OK;
+    const weft_symm *symm;
+    uintptr_t start;
+    uint64_t bytes;
+
+    pthread_mutex_lock(&context->lock);
+    symm = context->windows;
+    pthread_mutex_unlock(&context->lock);
+    if (symm == NULL) return WEFT_OK;
+    find_extent(context, pointer, &start, &bytes);
+    pthread_mutex_lock(&context->lock);
+    symm = context->windows;
+    while (symm != NULL && !overlaps(symm, start, bytes))
+        symm = symm->next;
+    if (symm != NULL && symm->registered)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "weft_free: the memory at %p is registered as symmetric memory on %s; it "
+                         "can be freed after weft_symm_release",
+                         pointer, symm->comm->name);
+    else if (symm != NULL)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "weft_free: %p belongs to symmetric memory on %s; weft_symm_release frees "
+                         "it",
+                         pointer, symm->comm->name);
+    pthread_mutex_unlock(&context->lock);
+    return status;
 }

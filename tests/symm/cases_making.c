@@ -158,6 +158,31 @@ static void memory_there_is_may_be_registered(struct rank *self)
     give(self, memory);
 }
 
+/* Neither memory that was made, nor registered memory while it is. */
+static void nobody_frees_it_but_its_release(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 4096, 1), *registered = NULL;
+    char *memory = take(self, 8192), *other = take(self, 4096), *local;
+    weft_status status = weft_symm_register(self->world, memory + 4096, 64, NULL, &registered);
+
+    if (symm == NULL) return;
+    local = weft_symm_local(symm);
+    refused(self, "freeing it", weft_free(self->context, local), WEFT_ERR_INVALID,
+            "belongs to symmetric memory on world; weft_symm_release frees it");
+    refused(self, "freeing it from within", weft_free(self->context, local + 4095),
+            WEFT_ERR_INVALID, "belongs to symmetric memory");
+    give(self, other);
+    if (status == WEFT_ERR_UNSUPPORTED) {
+        if (self->number == 0) printf("skipped: registering: %s\n", weft_last_error());
+    } else if (OK(status)) {
+        refused(self, "freeing what is registered in part", weft_free(self->context, memory),
+                WEFT_ERR_INVALID, "is registered as symmetric memory on world");
+    }
+    weft_symm_release(&registered);
+    give(self, memory);
+    weft_symm_release(&symm);
+}
+
 static void much_of_it_comes_and_goes(struct rank *self)
 {
     for (int i = 0; i < 20 && !self->failed; i++) {
@@ -177,5 +202,6 @@ const struct symm_case making_cases[] = {
     {"signals_need_no_memory", signals_need_no_memory, 1},
     {"parts_of_the_world_have_their_own", parts_of_the_world_have_their_own, 2},
     {"memory_there_is_may_be_registered", memory_there_is_may_be_registered, 1},
+    {"nobody_frees_it_but_its_release", nobody_frees_it_but_its_release, 1},
     {"much_of_it_comes_and_goes", much_of_it_comes_and_goes, 1},
     {NULL, NULL, 0}};

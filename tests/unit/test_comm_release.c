@@ -122,6 +122,35 @@ START_TEST(waits_end_with_their_communicator)
 }
 END_TEST
 
+START_TEST(what_is_in_use_is_not_freed)
+{
+    weft_context *context;
+    weft_symm *symm = NULL, *registered = NULL, *none = NULL;
+    char *memory;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_alloc(context, 64, WEFT_MEMORY_DEVICE, (void **)&memory), WEFT_OK);
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
+    ck_assert_int_eq(weft_symm_create(weft_world(context), 0, NULL, &none), WEFT_OK);
+    ck_assert_int_eq(weft_symm_register(weft_world(context), memory, 64, NULL, &registered),
+                     WEFT_OK);
+    ck_assert_int_eq(weft_free(context, weft_symm_local(symm)), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "belongs to symmetric memory on world; "
+                                                    "weft_symm_release frees it"));
+    ck_assert_int_eq(weft_free(context, (char *)weft_symm_local(symm) + 63), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_free(context, weft_symm_local(none)), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_free(context, memory), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "is registered as symmetric memory on world"));
+    ck_assert_uint_eq(context->live_memory, 1);
+    weft_symm_release(&registered);
+    ck_assert_int_eq(weft_free(context, memory), WEFT_OK);
+    weft_symm_release(&none);
+    weft_symm_release(&symm);
+    weft_context_release(&context);
+}
+END_TEST
+
 SUITE(comm_release, who_outlives_its_communicator_is_of_no_use, a_release_that_fails_is_told_to_all,
       who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it,
-      waits_end_with_their_communicator)
+      waits_end_with_their_communicator, what_is_in_use_is_not_freed)

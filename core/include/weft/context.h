@@ -107,7 +107,8 @@ WEFT_API void weft_threads_release(weft_threads **threads);
  * WEFT_MEMORY_PINNED.  Zero bytes give a valid pointer.  Freed with weft_free. [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind,
                                                void **out);
-/* Accepts NULL.  Work on the memory must be done. [any thread] */
+/* Accepts NULL.  Work on the memory must be done.  WEFT_ERR_INVALID for what is, or has in it,
+ * symmetric memory (symm.h). [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_free(weft_context *context, void *pointer);
 
 /* What kind of memory POINTER is.  Unknown memory is WEFT_MEMORY_HOST. [any thread] */
