@@ -62,10 +62,46 @@ static void puts_land_where_they_are_sent(struct rank *self)
         put_some(self, sizes[i], NULL);
 }
 
-static void puts_keep_the_order_of_their_stream(struct rank *self)
+static void puts_on_streams_do_so_too(struct rank *self)
 {
     for (size_t i = 0; i < COUNT(sizes); i++)
         put_some(self, sizes[i], self->stream);
+}
+
+/* Each round fills, puts, spoils the source and reads what came, without waiting in between. */
+static bool move_in_order(struct rank *self, weft_symm *symm, uint8_t *memory, uint8_t round)
+{
+    int32_t right = (self->number + 1) % self->size;
+    uint8_t *source = memory, *target = memory + 4096, *kept = memory + 8192;
+    weft_stream *stream = self->stream;
+    uint8_t seen[4096];
+
+    if (!OK(weft_fill(self->context, source, round, 4096, stream)) ||
+        !OK(weft_symm_put(symm, 0, source, 4096, right, stream)) ||
+        !OK(weft_fill(self->context, source, 0xee, 4096, stream)) ||
+        !OK(weft_symm_barrier(symm, stream)) ||
+        !OK(weft_symm_get(symm, target, 0, 4096, right, stream)) ||
+        !OK(weft_copy(self->context, kept, target, 4096, stream)) ||
+        !OK(weft_fill(self->context, target, 0xdd, 4096, stream)) ||
+        !OK(weft_symm_barrier(symm, stream)) || !finish(self, stream) ||
+        !download(self, seen, kept, sizeof seen))
+        return false;
+    for (size_t i = 0; i < sizeof seen; i++)
+        if (!check(self, seen[i] == round, "round %d: byte %zu is %d", round, i, seen[i]))
+            return false;
+    return true;
+}
+
+static void moves_keep_the_order_of_their_stream(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 4096, 1);
+    uint8_t *memory = take(self, 3 * 4096);
+    int rounds = self->rounds / 16 + 1;
+
+    for (int round = 1; symm != NULL && memory != NULL && round <= rounds; round++)
+        if (!move_in_order(self, symm, memory, (uint8_t)(round % 200))) break;
+    give(self, memory);
+    weft_symm_release(&symm);
 }
 
 /* Everybody reads its share of every rank's memory. */
@@ -149,7 +185,8 @@ static void two_memories_do_not_mix(struct rank *self)
         OK(weft_symm_put_signal(a, 0, source, 64, 1, 9, WEFT_SIGNAL_SET, right, NULL)) &&
         OK(weft_symm_wait(a, 1, left, WEFT_COMPARE_EQ, 9, 0, NULL)) && finish(self, NULL) &&
         download(self, seen, weft_symm_local(b), 64)) {
-        check(self, seen[0] == 0 && seen[63] == 0, "what was put into the one is in the other");
+        for (size_t i = 0; i < sizeof seen; i++)
+            check(self, seen[i] == 0, "what was put into the one is in the other");
         check(self, weft_symm_test(b, 1, left, WEFT_COMPARE_EQ, 9) == WEFT_IN_PROGRESS,
               "the signal of the one is the other's");
         OK(weft_symm_test(a, 1, left, WEFT_COMPARE_EQ, 9));
@@ -161,7 +198,8 @@ static void two_memories_do_not_mix(struct rank *self)
 
 const struct symm_case moving_cases[] = {
     {"puts_land_where_they_are_sent", puts_land_where_they_are_sent, 1},
-    {"puts_keep_the_order_of_their_stream", puts_keep_the_order_of_their_stream, 1},
+    {"puts_on_streams_do_so_too", puts_on_streams_do_so_too, 1},
+    {"moves_keep_the_order_of_their_stream", moves_keep_the_order_of_their_stream, 1},
     {"gets_read_what_is_there", gets_read_what_is_there, 1},
     {"nothing_may_be_moved", nothing_may_be_moved, 1},
     {"rounds_are_kept_apart_by_barriers", rounds_are_kept_apart_by_barriers, 1},

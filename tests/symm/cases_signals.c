@@ -6,7 +6,7 @@
 static void whoever_sees_the_signal_has_the_data(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 4096, 3);
-    uint8_t host[1000], *source = take(self, sizeof host);
+    uint8_t host[1000], seen[1000] = {0}, *source = take(self, sizeof host);
     int32_t right = (self->number + 1) % self->size;
     int32_t left = (self->number + self->size - 1) % self->size;
 
@@ -17,9 +17,9 @@ static void whoever_sees_the_signal_has_the_data(struct rank *self)
                                 self->stream)) &&
         OK(weft_symm_wait(symm, 2, left, WEFT_COMPARE_EQ, 77, 0, self->stream)) &&
         finish(self, self->stream) &&
-        download(self, host, (char *)weft_symm_local(symm) + 17, sizeof host))
-        for (uint64_t i = 0; i < sizeof host; i++)
-            check(self, host[i] == byte_of(left, self->number, i), "byte %d", (int)i);
+        download(self, seen, (char *)weft_symm_local(symm) + 17, sizeof seen))
+        for (uint64_t i = 0; i < sizeof seen; i++)
+            check(self, seen[i] == byte_of(left, self->number, i), "byte %d", (int)i);
     give(self, source);
     weft_symm_release(&symm);
 }
@@ -49,34 +49,70 @@ static void every_sender_has_a_slot_of_its_own(struct rank *self)
     weft_symm_release(&symm);
 }
 
-/* The slot is 5: which comparisons hold? */
+static bool set_own(struct rank *self, weft_symm *symm, uint64_t value)
+{
+    return OK(weft_symm_signal(symm, 0, value, WEFT_SIGNAL_SET, self->number, NULL)) &&
+           OK(weft_symm_quiet(symm, NULL)) && finish(self, NULL);
+}
+
+/* The slot is 5: which comparisons hold?  One that does not is waited for on a stream, until the
+ * slot has the value that lets it. */
+struct comparison {
+    uint32_t compare;
+    uint64_t value;
+    bool holds;
+    uint64_t until;
+};
+
+static void wait_until_it_holds(struct rank *self, weft_symm *symm, const struct comparison *one)
+{
+    if (self->stream == NULL ||
+        !OK(weft_symm_wait(symm, 0, self->number, one->compare, one->value, 0, self->stream)))
+        return;
+    pause_ns(SECOND / 200);
+    check(self, weft_stream_test(self->context, self->stream) == WEFT_IN_PROGRESS,
+          "comparison %u of 5 with %llu ends a wait", one->compare, (unsigned long long)one->value);
+    set_own(self, symm, one->until);
+    finish(self, self->stream);
+    set_own(self, symm, 5);
+}
+
 static void comparisons_are_what_they_say(struct rank *self)
 {
-    static const struct {
-        uint32_t compare;
-        uint64_t value;
-        bool holds;
-    } table[] = {
-        {WEFT_COMPARE_EQ, 5, true},  {WEFT_COMPARE_EQ, 4, false}, {WEFT_COMPARE_NE, 4, true},
-        {WEFT_COMPARE_NE, 5, false}, {WEFT_COMPARE_GE, 5, true},  {WEFT_COMPARE_GE, 6, false},
-        {WEFT_COMPARE_GT, 4, true},  {WEFT_COMPARE_GT, 5, false}, {WEFT_COMPARE_LE, 5, true},
-        {WEFT_COMPARE_LE, 4, false}, {WEFT_COMPARE_LT, 6, true},  {WEFT_COMPARE_LT, 5, false},
+    static const struct comparison table[] = {
+        {WEFT_COMPARE_EQ, 5, true, 0},
+        {WEFT_COMPARE_EQ, 4, false, 4},
+        {WEFT_COMPARE_EQ, 6, false, 6},
+        {WEFT_COMPARE_NE, 4, true, 0},
+        {WEFT_COMPARE_NE, 6, true, 0},
+        {WEFT_COMPARE_NE, 5, false, 6},
+        {WEFT_COMPARE_GE, 4, true, 0},
+        {WEFT_COMPARE_GE, 5, true, 0},
+        {WEFT_COMPARE_GE, 6, false, 6},
+        {WEFT_COMPARE_GT, 4, true, 0},
+        {WEFT_COMPARE_GT, 5, false, 6},
+        {WEFT_COMPARE_GT, UINT64_MAX - 1, false, UINT64_MAX},
+        {WEFT_COMPARE_LE, 6, true, 0},
+        {WEFT_COMPARE_LE, 5, true, 0},
+        {WEFT_COMPARE_LE, UINT64_MAX, true, 0},
+        {WEFT_COMPARE_LE, 4, false, 4},
+        {WEFT_COMPARE_LT, 6, true, 0},
+        {WEFT_COMPARE_LT, UINT64_MAX, true, 0},
+        {WEFT_COMPARE_LT, 5, false, 4},
     };
     weft_symm *symm = make(self, self->world, 0, 1);
 
-    if (symm == NULL) return;
-    OK(weft_symm_signal(symm, 0, 5, WEFT_SIGNAL_SET, self->number, NULL));
-    OK(weft_symm_quiet(symm, NULL));
-    finish(self, NULL);
-    for (size_t i = 0; i < COUNT(table); i++) {
-        weft_status status =
-            weft_symm_test(symm, 0, self->number, table[i].compare, table[i].value);
+    if (symm == NULL || !set_own(self, symm, 5)) return;
+    for (size_t i = 0; i < COUNT(table) && !self->failed; i++) {
+        const struct comparison *one = &table[i];
+        weft_status status = weft_symm_test(symm, 0, self->number, one->compare, one->value);
 
-        check(self, status == (table[i].holds ? WEFT_OK : WEFT_IN_PROGRESS),
-              "comparison %u of 5 with %llu gives %s", table[i].compare,
-              (unsigned long long)table[i].value, weft_status_name(status));
-        if (table[i].holds &&
-            OK(weft_symm_wait(symm, 0, self->number, table[i].compare, table[i].value, 0, NULL)))
+        check(self, status == (one->holds ? WEFT_OK : WEFT_IN_PROGRESS),
+              "comparison %u of 5 with %llu gives %s", one->compare, (unsigned long long)one->value,
+              weft_status_name(status));
+        if (!one->holds)
+            wait_until_it_holds(self, symm, one);
+        else if (OK(weft_symm_wait(symm, 0, self->number, one->compare, one->value, 0, NULL)))
             finish(self, NULL);
     }
     weft_symm_release(&symm);
@@ -92,38 +128,50 @@ static void values_have_all_their_bits(struct rank *self)
     OK(weft_symm_signal(symm, 0, UINT64_MAX, WEFT_SIGNAL_ADD, self->number, NULL));
     OK(weft_symm_wait(symm, 0, self->number, WEFT_COMPARE_EQ, large - 1, 0, NULL));
     finish(self, NULL);
+    check(self,
+          weft_symm_test(symm, 0, self->number, WEFT_COMPARE_EQ, (uint32_t)(large - 1)) ==
+                  WEFT_IN_PROGRESS &&
+              weft_symm_test(symm, 0, self->number, WEFT_COMPARE_EQ,
+                             (large - 1) ^ UINT64_C(1) << 63) == WEFT_IN_PROGRESS,
+          "a comparison leaves bits out");
     weft_symm_release(&symm);
 }
 
-/* A relay around the ring, all of it put on streams before anything is waited for. */
+/* Rank 0 begins each round with a number of its own; each hands on what it has got, and the end
+ * comes back. */
+static bool relay(struct rank *self, weft_symm *symm, void *number, uint64_t round)
+{
+    int32_t right = (self->number + 1) % self->size;
+    int32_t left = (self->number + self->size - 1) % self->size;
+    char *got = (char *)weft_symm_local(symm) + 8;
+
+    if (self->number == 0)
+        OK(weft_fill(self->context, number, (uint8_t)round, 8, self->stream));
+    else
+        OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, round, 0, self->stream));
+    OK(weft_symm_put_signal(symm, 8, self->number == 0 ? number : got, 8, 0, round, WEFT_SIGNAL_SET,
+                            right, self->stream));
+    if (self->number == 0)
+        OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, round, 0, self->stream));
+    return !self->failed;
+}
+
+/* All of it is put on streams before anything is waited for. */
 static void a_relay_runs_on_streams_alone(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 64, 1);
-    int32_t right = (self->number + 1) % self->size;
-    int32_t left = (self->number + self->size - 1) % self->size;
-    int rounds = self->rounds / 8 + 1;
-    uint64_t *one = take(self, 8), value = 1, seen = 0;
+    uint64_t round = 0, rounds = (uint64_t)self->rounds / 8 + 1, seen = 0;
+    uint64_t *number = take(self, 8);
 
-    if (symm != NULL && one != NULL && upload(self, one, &value, 8)) {
-        for (int round = 1; round <= rounds; round++) {
-            uint64_t turn = (uint64_t)round;
-
-            /* Rank 0 begins each round; each hands on what it has got, and the end comes back. */
-            if (self->number != 0)
-                OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, turn, 0, self->stream));
-            OK(weft_symm_put_signal(symm, 8,
-                                    self->number == 0 ? (void *)one : weft_symm_local(symm), 8, 0,
-                                    turn, WEFT_SIGNAL_SET, right, self->stream));
-            if (self->number == 0)
-                OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, turn, 0, self->stream));
-            if (self->failed) break;
-        }
+    if (symm != NULL && number != NULL) {
+        while (round < rounds && relay(self, symm, number, round + 1))
+            round++;
         if (finish(self, self->stream) &&
             download(self, &seen, (char *)weft_symm_local(symm) + 8, 8))
-            check(self, self->number != 1 % self->size || seen == 1, "it has %llu",
-                  (unsigned long long)seen);
+            check(self, seen == (rounds & 255) * UINT64_C(0x0101010101010101),
+                  "after %d rounds it has %llx", (int)rounds, (unsigned long long)seen);
     }
-    give(self, one);
+    give(self, number);
     if (symm != NULL) OK(weft_symm_barrier(symm, NULL));
     finish(self, NULL);
     weft_symm_release(&symm);

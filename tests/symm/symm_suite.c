@@ -67,7 +67,11 @@ static int look_for_memory(struct rank *self)
     OK(status);
     if (symm != NULL && self->number == 0)
         printf("symmetric memory of %s, %d ranks\n", weft_symm_backend(symm), self->size);
-    if (symm != NULL) look_for_streams(self, symm);
+    if (symm != NULL) {
+        self->second =
+            strcmp(weft_symm_backend(symm), weft_context_plugin(self->context)->name) != 0;
+        look_for_streams(self, symm);
+    }
     weft_symm_release(&symm);
     return 0;
 }
@@ -81,6 +85,7 @@ static int run_rank(struct rank *self)
     self->number = weft_rank(self->context);
     self->size = weft_size(self->context);
     self->rounds = options.rounds;
+    self->threads = options.threads > 0;
     self->checks = checks != NULL && strcmp(checks, "1") == 0;
     self->name = "beginning";
     code = look_for_memory(self);
