@@ -11,6 +11,7 @@ struct fake_window {
     void *buffers[64];
     uint64_t *signals[64];
     uint64_t bytes, pad[256];
+    int32_t world_rank;
     bool registered;
 };
 
@@ -29,6 +30,7 @@ static weft_status fake_window_register(void *comm, void *memory, uint64_t bytes
     made->comm = self;
     made->bytes = bytes;
     made->registered = true;
+    made->world_rank = self->world_rank;
     for (int32_t i = 0; i < self->size; i++) {
         made->buffers[i] = memory;
         made->signals[i] = made->pad;
@@ -58,7 +60,7 @@ static weft_status fake_window_create(void *comm, uint64_t bytes, uint32_t signa
 static weft_status fake_window_destroy(void *window)
 {
     struct fake_window *self = window;
-    bool fails = (fake.releases_fail >> self->comm->world_rank & 1) != 0;
+    bool fails = (fake.releases_fail >> self->world_rank & 1) != 0;
 
     if (!self->registered) wf_free(self->buffers[0]);
     wf_free(self);
