@@ -49,7 +49,8 @@ struct wf_cpu_comm {
     uint64_t issued;
     _Atomic(uint64_t) finished;
     struct wf_cpu_bell turn_came;
-    struct wf_cpu_window *windows; /* that have not been destroyed */
+    _Atomic(uint64_t) under_way;   /* collectives and messages on streams */
+    struct wf_cpu_window *windows; /* that have not been freed */
     int group_depth;
     struct wf_cpu_batch batch;
 };

@@ -246,7 +246,7 @@ static weft_status keep_arrays(const struct wf_cpu_comm *comm, struct wf_cpu_cal
     return WEFT_OK;
 }
 
-static weft_status put_on_stream(const struct wf_cpu_comm *comm, struct task *task, void *stream)
+static weft_status put_on_stream(struct wf_cpu_comm *comm, struct task *task, void *stream)
 {
     const struct wf_shm_op *op = &task->call.op;
     size_t bytes = (size_t)comm->size * sizeof(uint64_t);
@@ -256,7 +256,8 @@ static weft_status put_on_stream(const struct wf_cpu_comm *comm, struct task *ta
                                  {offsetof(struct task, call.op.recv_counts), recv},
                                  {offsetof(struct task, call.op.recv_offsets), recv}};
 
-    return wf_cpu_stream_run_lent(stream, run_task, task, sizeof *task, lent, 4);
+    return wf_cpu_stream_run_counted(stream, &comm->under_way, run_task, task, sizeof *task, lent,
+                                     4);
 }
 
 /* On its stream, or into the open group. */

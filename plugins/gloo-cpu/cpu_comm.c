@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#define PATIENCE_NS INT64_C(2000000000)
 
 /* What a rank tells the others. */
 struct wf_cpu_address {
@@ -274,20 +277,44 @@ weft_status wf_cpu_comm_commit(void *handle, const weft_blob *addresses,
     return comm->hosts > 1 ? wf_hosts_open(comm, exchange) : WEFT_OK;
 }
 
+static void end_work(struct wf_cpu_comm *comm, const char *cause)
+{
+    wf_shm_fail(&comm->group, WEFT_ERR_ABORTED, "%s by rank %d", cause, (int)comm->world_rank);
+    wf_hosts_abort(comm);
+    wf_cpu_turns_end(comm);
+}
+
+static bool is_idle(const struct wf_cpu_comm *comm)
+{
+    return atomic_load(&comm->under_way) == 0 && wf_cpu_windows_are_idle(comm);
+}
+
+/* What is still on streams looks at the communicator.  It ends soon now, unless it stands behind
+ * other work. */
+static bool await_work(struct wf_cpu_comm *comm)
+{
+    uint64_t deadline = wf_cpu_deadline(PATIENCE_NS);
+
+    if (is_idle(comm)) return true;
+    end_work(comm, "released under its work");
+    while (!is_idle(comm) && wf_cpu_now() < deadline)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return is_idle(comm);
+}
+
 void wf_cpu_comm_destroy(void *handle)
 {
     struct wf_cpu_comm *comm = handle;
 
     if (comm == NULL) return;
-    wf_cpu_group_clear(comm);
-    if (!wf_cpu_windows_drop(comm)) {
+    if (!await_work(comm)) {
         comm->device->is_held = true;
-        wf_cpu_log(1,
-                   "communicator \"%s\" is left behind: operations on its symmetric memory are "
-                   "still to come on a stream",
+        wf_cpu_log(1, "communicator \"%s\" is left behind: its work is still to come on a stream",
                    comm->name);
         return;
     }
+    wf_cpu_group_clear(comm);
+    wf_cpu_windows_drop(comm);
     wf_hosts_close(comm);
     wf_shm_group_close(&comm->group);
     wf_cpu_free(comm->address);
@@ -298,11 +325,7 @@ void wf_cpu_comm_destroy(void *handle)
 
 void wf_cpu_comm_abort(void *handle)
 {
-    struct wf_cpu_comm *comm = handle;
-
-    wf_shm_fail(&comm->group, WEFT_ERR_ABORTED, "aborted by rank %d", (int)comm->world_rank);
-    wf_hosts_abort(comm);
-    wf_cpu_turns_end(comm);
+    end_work(handle, "aborted");
 }
 
 weft_status wf_cpu_comm_async_error(void *handle)

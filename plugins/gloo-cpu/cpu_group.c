@@ -164,7 +164,8 @@ static weft_status launch(struct wf_cpu_batch *batch, void *carrier)
     if (status == WEFT_OK) {
         issue_turns(batch);
         batch->streams = NULL;
-        status = wf_cpu_stream_run(carrier, run_task, batch, sizeof *batch);
+        status = wf_cpu_stream_run_counted(carrier, &batch->comm->under_way, run_task, batch,
+                                           sizeof *batch, NULL, 0);
         if (status == WEFT_OK) {
             memset(batch, 0, sizeof *batch);
             status = part_streams(streams, count, carrier, event);

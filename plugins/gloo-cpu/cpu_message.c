@@ -86,7 +86,8 @@ static weft_status begin(struct wf_cpu_comm *comm, const weft_message *given, bo
     if (status == WEFT_OK && comm->group_depth > 0)
         status = wf_cpu_group_add_transfer(comm, &task.transfer, message.stream);
     else if (status == WEFT_OK)
-        return wf_cpu_stream_run(message.stream, run_task, &task, sizeof task);
+        return wf_cpu_stream_run_counted(message.stream, &comm->under_way, run_task, &task,
+                                         sizeof task, NULL, 0);
     if (status != WEFT_OK) wf_cpu_group_fail(comm, status);
     return status;
 }

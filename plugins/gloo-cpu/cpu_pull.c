@@ -87,8 +87,8 @@ weft_status wf_cpu_comm_pull(void *handle, const weft_pull_args *given)
     if (comm->group_depth > 0) return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
     if (args.stream == NULL) return wf_cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
     task.turn = comm->issued++;
-    status = wf_cpu_stream_run_lent(
-        args.stream, run_task, &task, sizeof task,
+    status = wf_cpu_stream_run_counted(
+        args.stream, &comm->under_way, run_task, &task, sizeof task,
         &(struct wf_cpu_lent){offsetof(struct task, pull.sources), sources * sizeof *args.sources},
         1);
     if (status != WEFT_OK) comm->issued--;

@@ -37,10 +37,12 @@ const struct wf_cpu_error *wf_cpu_stream_error(void)
 
 static void work_off(struct wf_cpu_stream *stream, struct wf_cpu_task *task)
 {
+    _Atomic(uint64_t) *under_way = task->under_way;
     struct wf_cpu_error error;
 
     error.status = WEFT_OK;
     task->work(task->argument, &error);
+    if (under_way != NULL) atomic_fetch_sub(under_way, 1);
     if (error.status != WEFT_OK && !atomic_load(&stream->failed)) {
         stream->error = error;
         atomic_store(&stream->failed, true);
@@ -171,8 +173,9 @@ static void fill_task(struct wf_cpu_task *task, const void *argument, size_t byt
     }
 }
 
-weft_status wf_cpu_stream_run_lent(void *handle, wf_cpu_work work, void *argument, size_t bytes,
-                                   const struct wf_cpu_lent *lent, size_t lent_count)
+weft_status wf_cpu_stream_run_counted(void *handle, _Atomic(uint64_t) *under_way, wf_cpu_work work,
+                                      void *argument, size_t bytes, const struct wf_cpu_lent *lent,
+                                      size_t lent_count)
 {
     struct wf_cpu_stream *stream = handle;
     size_t room = padded(bytes);
@@ -190,11 +193,19 @@ weft_status wf_cpu_stream_run_lent(void *handle, wf_cpu_work work, void *argumen
     task = wf_cpu_queue_task(&stream->queue, room);
     if (task == NULL) return wf_cpu_fail_memory(sizeof *task + room);
     task->work = work;
+    task->under_way = under_way;
+    if (under_way != NULL) atomic_fetch_add(under_way, 1);
     fill_task(task, argument, bytes, lent, lent_count);
     atomic_fetch_add(&stream->given, 1);
     wf_cpu_queue_give(&stream->queue, task);
     wf_cpu_bell_ring(&stream->work_came);
     return WEFT_OK;
+}
+
+weft_status wf_cpu_stream_run_lent(void *stream, wf_cpu_work work, void *argument, size_t bytes,
+                                   const struct wf_cpu_lent *lent, size_t lent_count)
+{
+    return wf_cpu_stream_run_counted(stream, NULL, work, argument, bytes, lent, lent_count);
 }
 
 weft_status wf_cpu_stream_run(void *stream, wf_cpu_work work, void *argument, size_t bytes)

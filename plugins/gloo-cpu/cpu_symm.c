@@ -18,7 +18,7 @@ struct work {
     uint32_t signal, op, compare;
     uint64_t value;
     int64_t timeout_ns;
-    wf_cpu_work run;
+    bool on_stream;
 };
 
 static void keep_error(struct wf_cpu_error *error, weft_status status)
@@ -27,27 +27,11 @@ static void keep_error(struct wf_cpu_error *error, weft_status status)
     if (status != WEFT_OK) snprintf(error->text, sizeof error->text, "%s", wf_cpu_last_words());
 }
 
-/* On a stream, where the window must outlive it. */
-static void run_counted(void *argument, struct wf_cpu_error *error)
-{
-    struct work *work = argument;
-    struct wf_cpu_window *window = work->window;
-
-    work->run(work, error);
-    if (error->status == WEFT_ERR_TIMEOUT) atomic_store(&window->ran_out, true);
-    atomic_fetch_sub(&window->under_way, 1);
-}
-
 static weft_status post(struct work *work, wf_cpu_work run, void *stream)
 {
-    weft_status status;
-
-    if (stream == NULL) return wf_cpu_stream_run(NULL, run, work, sizeof *work);
-    work->run = run;
-    atomic_fetch_add(&work->window->under_way, 1);
-    status = wf_cpu_stream_run(stream, run_counted, work, sizeof *work);
-    if (status != WEFT_OK) atomic_fetch_sub(&work->window->under_way, 1);
-    return status;
+    work->on_stream = stream != NULL;
+    return wf_cpu_stream_run_counted(stream, &work->window->under_way, run, work, sizeof *work,
+                                     NULL, 0);
 }
 
 static weft_status check_span(const struct wf_cpu_window *window, const char *name, uint64_t offset,
@@ -225,6 +209,8 @@ static void run_wait(void *argument, struct wf_cpu_error *error)
 
     if (signal_compares(work)) return;
     keep_error(error, wf_shm_wait_until(&work->window->comm->group, &waiting));
+    if (error->status == WEFT_ERR_TIMEOUT && work->on_stream)
+        atomic_store(&work->window->ran_out, true); /* and nobody has been told */
 }
 
 weft_status wf_cpu_symm_wait_signal(void *handle, uint32_t signal, uint32_t compare, uint64_t value,

@@ -3,7 +3,6 @@
 #include "symm.h"
 
 #include <string.h>
-#include <time.h>
 
 struct entry {
     int32_t status; /* of allocating or of check_memory */
@@ -183,9 +182,6 @@ weft_status wf_cpu_window_register(void *comm, void *memory, uint64_t bytes, uin
 
 /* ---- the end ---- */
 
-/* Operations end soon after their communicator, unless they stand behind other work. */
-#define PATIENCE_NS INT64_C(5000000000)
-
 static bool is_idle(void *argument)
 {
     const struct wf_cpu_window *window = argument;
@@ -256,28 +252,15 @@ weft_status wf_cpu_window_destroy(void *handle)
     return status;
 }
 
-static bool are_idle(const struct wf_cpu_comm *comm)
+bool wf_cpu_windows_are_idle(const struct wf_cpu_comm *comm)
 {
     for (struct wf_cpu_window *window = comm->windows; window != NULL; window = window->next)
         if (!is_idle(window)) return false;
     return true;
 }
 
-static bool stop_operations(struct wf_cpu_comm *comm)
+void wf_cpu_windows_drop(struct wf_cpu_comm *comm)
 {
-    uint64_t deadline = wf_cpu_deadline(PATIENCE_NS);
-
-    if (are_idle(comm)) return true;
-    wf_shm_fail(&comm->group, WEFT_ERR_ABORTED,
-                "it was released while operations on its windows were under way");
-    while (!are_idle(comm) && wf_cpu_now() < deadline)
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    return are_idle(comm);
-}
-
-bool wf_cpu_windows_drop(struct wf_cpu_comm *comm)
-{
-    if (!stop_operations(comm)) return false;
     while (comm->windows != NULL) {
         struct wf_cpu_window *window = comm->windows;
 
@@ -285,7 +268,6 @@ bool wf_cpu_windows_drop(struct wf_cpu_comm *comm)
         leave(window);
         wf_cpu_free(window);
     }
-    return true;
 }
 
 weft_status wf_cpu_window_handle(void *handle, weft_symm_handle *out)

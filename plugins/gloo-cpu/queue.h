@@ -16,9 +16,10 @@ typedef void (*wf_cpu_work)(void *argument, struct wf_cpu_error *error);
 struct wf_cpu_task {
     struct wf_cpu_task *next;
     wf_cpu_work work;
-    size_t room; /* bytes of ARGUMENT */
-    bool stays;  /* with the queue when it is done; else it is freed, so that the queue does not
-                    grow by every meeting of two givers */
+    _Atomic(uint64_t) *under_way; /* the stream's, which counts it; or NULL */
+    size_t room;                  /* bytes of ARGUMENT */
+    bool stays; /* with the queue when it is done; else it is freed, so that the queue does not
+                   grow by every meeting of two givers */
     _Alignas(16) unsigned char argument[];
 };
 

@@ -37,6 +37,11 @@ struct wf_cpu_lent {
 /* The same for an argument that points to arrays. */
 weft_status wf_cpu_stream_run_lent(void *stream, wf_cpu_work work, void *argument, size_t bytes,
                                    const struct wf_cpu_lent *lent, size_t lent_count);
+/* The same, counted in *UNDER_WAY until it is done and looks at nothing any more; where STREAM is
+ * NULL it is not. */
+weft_status wf_cpu_stream_run_counted(void *stream, _Atomic(uint64_t) *under_way, wf_cpu_work work,
+                                      void *argument, size_t bytes, const struct wf_cpu_lent *lent,
+                                      size_t lent_count);
 /* Describe ERROR to the calling thread and return its status. */
 weft_status wf_cpu_error_report(const struct wf_cpu_error *error);
 /* The failure so far of the stream whose thread is calling, or NULL. */

@@ -14,7 +14,7 @@ struct wf_cpu_window {
     bool registered;        /* MEMORY is the user's */
     void **buffers;         /* of all ranks, as seen here */
     uint64_t **pads;
-    _Atomic(uint64_t) under_way; /* operations on streams; the last they do is to leave it */
+    _Atomic(uint64_t) under_way; /* operations on streams */
     _Atomic(bool) ran_out;       /* a wait on a stream did */
     bool is_left;                /* it was destroyed, but its memory could not go */
 };
@@ -28,9 +28,10 @@ weft_status wf_cpu_window_register(void *comm, void *memory, uint64_t bytes, uin
                                    void **window);
 weft_status wf_cpu_window_handle(void *window, weft_symm_handle *out);
 
-/* The communicator ends: so do operations on its windows, whose memory goes when no peer can reach
- * it.  False: one that stands behind other work on its stream does not, so everything must stay. */
-bool wf_cpu_windows_drop(struct wf_cpu_comm *comm);
+/* Is nothing of this rank under way on the windows of COMM? */
+bool wf_cpu_windows_are_idle(const struct wf_cpu_comm *comm);
+/* Drop the windows of a communicator that ends; their memory goes when no peer can reach it. */
+void wf_cpu_windows_drop(struct wf_cpu_comm *comm);
 
 /* ---- cpu_symm.c ---- */
 

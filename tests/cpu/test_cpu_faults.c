@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -360,6 +361,107 @@ START_TEST(hundreds_of_communicators_come_and_go_without_growth)
 }
 END_TEST
 
+/* All that rank 0 can have on a stream, and rank 1 does not take part in. */
+static void put_work_on(struct rank *rank, void *comm, void *window, void *stream)
+{
+    static float memory[4], more[4];
+    weft_collective_args args = {.struct_size = sizeof args,
+                                 .collective = WEFT_COLL_ALL_REDUCE,
+                                 .dtype = WEFT_DTYPE_F32,
+                                 .send = memory,
+                                 .recv = memory,
+                                 .count = 4,
+                                 .stream = stream};
+    weft_message message = {.struct_size = sizeof message,
+                            .dtype = WEFT_DTYPE_F32,
+                            .buffer = more,
+                            .count = 4,
+                            .peer = 1,
+                            .stream = stream};
+    const weft_comm_table *table = rank->plugin->comm;
+
+    RANK_OK(table->collective(comm, &args));
+    RANK_OK(table->group_begin(comm));
+    RANK_OK(table->collective(comm, &args));
+    RANK_OK(table->group_end(comm));
+    RANK_OK(table->receive(comm, &message));
+    RANK_OK(rank->plugin->symm->wait_signal(window, 0, WEFT_COMPARE_EQ, 1, WEFT_FOREVER, stream));
+    RANK_OK(rank->plugin->symm->put(window, 0, memory, sizeof memory, 1, stream));
+}
+
+/* Of two streams the second begins with another kind of work. */
+static void end_under_work(struct rank *rank)
+{
+    const weft_device_table *device = rank->plugin->device;
+
+    for (int i = 0; i < 20; i++) {
+        void *comm, *window, *local, *streams[2];
+        int64_t began;
+
+        RANK_OK(ranks_comm(rank, "ends", &comm));
+        RANK_OK(rank->plugin->symm->window_create(comm, 64, 2, &window, &local));
+        for (int k = 0; k < 2; k++)
+            RANK_OK(device->stream_create(rank->device, &streams[k]));
+        if (rank->number == 0) {
+            RANK_OK(rank->plugin->symm->wait_signal(window, 0, WEFT_COMPARE_EQ, 1, 60 * SECOND,
+                                                    streams[1]));
+            put_work_on(rank, comm, window, streams[0]);
+        }
+        ranks_meet(rank);
+        began = now();
+        if (i % 2 == 0) rank->plugin->comm->abort(comm);
+        rank->plugin->comm->destroy(comm);
+        for (int k = 0; k < 2; k++) {
+            RANK_CHECK((device->stream_wait(rank->device, streams[k], 10 * SECOND) == WEFT_OK) ==
+                       (rank->number != 0));
+            device->stream_destroy(rank->device, streams[k]);
+        }
+        RANK_CHECK(now() - began < 10 * SECOND);
+        ranks_meet(rank);
+    }
+}
+
+START_TEST(a_communicator_ends_its_work_on_streams_before_itself)
+{
+    run(2, false, 60 * SECOND, 0, end_under_work);
+    run(2, true, 60 * SECOND, 0, end_under_work);
+}
+END_TEST
+
+static void hold(void *open)
+{
+    while (!*(atomic_bool *)open)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* Rank 0's work stands behind something else, so that it cannot end. */
+static void end_before_work(struct rank *rank)
+{
+    const weft_device_table *device = rank->plugin->device;
+    void *comm, *window, *local, *stream;
+    atomic_bool open = false;
+
+    RANK_OK(ranks_comm(rank, "ends", &comm));
+    RANK_OK(rank->plugin->symm->window_create(comm, 64, 2, &window, &local));
+    RANK_OK(device->stream_create(rank->device, &stream));
+    if (rank->number == 0) {
+        RANK_OK(device->stream_call(rank->device, stream, hold, &open));
+        put_work_on(rank, comm, window, stream);
+    }
+    ranks_meet(rank);
+    rank->plugin->comm->destroy(comm);
+    open = true;
+    RANK_CHECK((device->stream_wait(rank->device, stream, 10 * SECOND) == WEFT_OK) ==
+               (rank->number != 0));
+    device->stream_destroy(rank->device, stream);
+}
+
+START_TEST(a_communicator_is_left_to_work_that_comes_too_late)
+{
+    run(2, true, 60 * SECOND, 0, end_before_work);
+}
+END_TEST
+
 SUITE(cpu_faults, a_killed_rank_is_named_long_before_the_time_limit,
       a_receive_from_a_killed_rank_ends, a_wait_for_the_signal_of_a_killed_rank_ends,
       a_stopped_rank_is_named_when_the_time_is_up, a_rank_that_ends_early_is_named,
@@ -367,4 +469,6 @@ SUITE(cpu_faults, a_killed_rank_is_named_long_before_the_time_limit,
       every_rank_learns_of_calls_that_differ_and_sees_both, every_rank_learns_of_counts_that_differ,
       calls_that_differ_are_noticed_unasked_where_ranks_meet,
       nothing_is_left_behind_and_the_next_run_works,
-      hundreds_of_communicators_come_and_go_without_growth)
+      hundreds_of_communicators_come_and_go_without_growth,
+      a_communicator_ends_its_work_on_streams_before_itself,
+      a_communicator_is_left_to_work_that_comes_too_late)
