@@ -172,6 +172,31 @@ static void special(struct kit *kit, const char *name, uint32_t which, bool late
     kit_end(kit);
 }
 
+/* On a communicator that checks, one rank comes to a barrier while the others pull. */
+static void mismatch(struct kit *kit)
+{
+    const weft_kernel_table *kernel = kit->plugin->kernel;
+    struct kit_comm_wish wish = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
+    weft_collective_args barrier = {.struct_size = sizeof barrier, .collective = WEFT_COLL_BARRIER};
+    weft_pull_args args = {.struct_size = sizeof args, .dtype = WEFT_DTYPE_F32, .holders = 1};
+    void *comm = NULL;
+    weft_status status;
+
+    if (!kit_begin(kit, "mismatch")) return;
+    if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
+               kit_comm_try(kit, &kit->groups[0], wish, &comm)) &&
+        kit_ok(kit, "regions_create of nothing",
+               kernel->regions_create(kit->device, 4, 0, NULL, &args.regions))) {
+        status = kit->rank == kit->size - 1 ? kit->plugin->comm->collective(comm, &barrier)
+                                            : kit->plugin->comm->pull(comm, &args);
+        if (status == WEFT_OK) status = kit_finish(kit, comm, NULL, 8 * KIT_SECOND);
+        kit_expect(kit, "a pull that is a barrier on one rank", status, WEFT_ERR_MISMATCH);
+        kernel->regions_destroy(args.regions);
+    }
+    kit_comm_drop(kit, comm);
+    kit_end(kit);
+}
+
 /* Asked without regions, which is no pull. */
 static bool is_possible(struct kit *kit)
 {
@@ -205,6 +230,7 @@ void kit_level_pull(struct kit *kit)
     special(kit, "late", 7, true, false);
     special(kit, "only_first", 7, false, true);
     if (kit->size < 2) return;
+    mismatch(kit);
     reduced(kit, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, 2);
     reduced(kit, WEFT_DTYPE_F16, WEFT_REDUCE_SUM, (uint32_t)kit->size);
     reduced(kit, WEFT_DTYPE_I32, WEFT_REDUCE_MAX, (uint32_t)kit->size);

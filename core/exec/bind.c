@@ -200,7 +200,8 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
 /* What ranks tell each other of their plans. */
 struct plan_name {
     uint64_t digest;
-    char text[248]; /* cut where it is longer */
+    uint32_t packed, in_place;
+    char text[240]; /* cut where it is longer */
 };
 
 static void add_spec(struct wf_text *text, const weft_spec *spec)
@@ -232,12 +233,14 @@ static void add_plan(struct wf_text *text, const weft_plan *plan)
 }
 
 /* Without memory for the text, the digest must do. */
-static void name_plan(const weft_plan *plan, struct plan_name *out)
+static void name_plan(const weft_plan *plan, const weft_bind_options *given, struct plan_name *out)
 {
     struct wf_text text = {0};
 
     memset(out, 0, sizeof *out);
     out->digest = plan->digest;
+    out->packed = given->packed;
+    out->in_place = given->in_place;
     if (plan->members != NULL)
         wf_text_add(&text, "a batch of %u tensors", plan->member_count);
     else
@@ -246,14 +249,35 @@ static void name_plan(const weft_plan *plan, struct plan_name *out)
     wf_text_free(&text);
 }
 
+/* MINE of rank COMM->rank, THEIRS of rank I. */
+static weft_status compare(const weft_comm *comm, const struct plan_name *mine, int32_t i,
+                           const struct plan_name *theirs)
+{
+    if (theirs->digest != mine->digest)
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "rank %d binds another plan than rank %d: %s (digest %016llx) there, "
+                       "%s (digest %016llx) here",
+                       i, comm->rank, theirs->text, (unsigned long long)theirs->digest, mine->text,
+                       (unsigned long long)mine->digest);
+    if (theirs->packed != mine->packed)
+        return wf_fail(WEFT_ERR_MISMATCH, "rank %d binds %s packed, rank %d does not",
+                       theirs->packed ? i : comm->rank, mine->text,
+                       theirs->packed ? comm->rank : i);
+    if (theirs->in_place != mine->in_place)
+        return wf_fail(WEFT_ERR_MISMATCH, "rank %d binds %s in place, rank %d does not",
+                       theirs->in_place ? i : comm->rank, mine->text,
+                       theirs->in_place ? comm->rank : i);
+    return WEFT_OK;
+}
+
 weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
-                          const weft_plan *plan)
+                          const weft_plan *plan, const weft_bind_options *given)
 {
     struct plan_name mine, theirs;
     struct wf_gathered got;
     char label[192];
 
-    name_plan(plan, &mine);
+    name_plan(plan, given, &mine);
     snprintf(label, sizeof label, "%s a plan on %s", step, comm->name);
     WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
                     (weft_blob){&mine, sizeof mine}, &got));
@@ -264,12 +288,7 @@ weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status s
         }
         memcpy(&theirs, got.blobs[i].data, sizeof theirs);
         theirs.text[sizeof theirs.text - 1] = '\0';
-        if (theirs.digest != mine.digest)
-            status = wf_fail(WEFT_ERR_MISMATCH,
-                             "rank %d binds another plan than rank %d: %s (digest %016llx) there, "
-                             "%s (digest %016llx) here",
-                             i, comm->rank, theirs.text, (unsigned long long)theirs.digest,
-                             mine.text, (unsigned long long)mine.digest);
+        status = compare(comm, &mine, i, &theirs);
     }
     wf_gathered_free(&got);
     return status;
@@ -325,7 +344,7 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
     plan_copies(&b, plan, given->in_place);
     status = check_strides(&b, plan, comm->rank);
     status = status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline(plan, comm, status);
-    status = wf_bind_agree(comm, "binding", status, plan);
+    status = wf_bind_agree(comm, "binding", status, plan, given);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);
         return status;
@@ -342,7 +361,8 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
     if (plan == NULL || comm == NULL || out == NULL)
         return wf_fail_null("weft_plan_bind", "plan, comm or out");
     WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
-    if (comm->context->config->check) WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan));
+    if (comm->context->config->check)
+        WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan, &given));
     return plan->members != NULL ? wf_batch_bind(plan, comm, &given, out)
                                  : wf_bind(plan, comm, &given, false, out);
 }

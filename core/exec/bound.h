@@ -90,7 +90,7 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to,
 /* Come out of STEP ("binding") alike on all ranks: OK, or the error of the one that failed first;
  * STATUS is this rank's. */
 weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
-                          const weft_plan *plan) WF_NODISCARD;
+                          const weft_plan *plan, const weft_bind_options *given) WF_NODISCARD;
 
 /* ---- strides.c ---- */
 

@@ -227,12 +227,13 @@ static weft_status show_and_take(const struct work *work)
 
 /* ---- the call ---- */
 
-/* With WEFT_COMM_CHECK: do all ranks make the same call? */
-static weft_status compare_notes(struct example_comm *comm)
+weft_status example_compare_notes(struct example_comm *comm)
 {
     const struct example_note *first = example_note_of(comm, 0);
-    bool even = !shapes[first->collective].varied && !shapes[first->collective].one_source;
+    bool even = first->collective != EXAMPLE_PULL && !shapes[first->collective].varied &&
+                !shapes[first->collective].one_source;
 
+    if ((comm->flags & WEFT_COMM_CHECK) == 0) return WEFT_OK;
     for (int32_t i = 1; i < comm->size; i++) {
         const struct example_note *other = example_note_of(comm, i);
         if (memcmp(first, other, offsetof(struct example_note, parts)) == 0 &&
@@ -281,7 +282,7 @@ weft_status example_collective_now(struct example_comm *comm, const weft_collect
         write_note(&work);
         status = example_meet(comm);
     }
-    if (status == WEFT_OK && (comm->flags & WEFT_COMM_CHECK) != 0) status = compare_notes(comm);
+    if (status == WEFT_OK) status = example_compare_notes(comm);
     if (status == WEFT_OK) status = show_and_take(&work);
     example_host->release(staged);
     return status;

@@ -39,6 +39,8 @@ bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source
 /* ---- comm.c: a communicator, and how its ranks meet ---- */
 
 /* What a rank shows the others of the collective it is in. */
+enum { EXAMPLE_PULL = WEFT_COLL_COUNT }; /* in a note, beside the collectives */
+
 struct example_note {
     uint32_t collective, dtype, reduction;
     int32_t root;
@@ -101,6 +103,9 @@ void example_unname(const char *name); /* once all have joined */
 weft_status example_support(void *device, const weft_support_query *query, uint32_t *level);
 weft_status example_collective(void *comm, const weft_collective_args *args);
 weft_status example_collective_now(struct example_comm *comm, const weft_collective_args *args);
+/* With WEFT_COMM_CHECK: do all ranks make the same call?  After the meeting that their notes are
+ * for. */
+weft_status example_compare_notes(struct example_comm *comm);
 
 /* ---- messages.c ---- */
 

@@ -22,7 +22,7 @@ static weft_status compare_wishes(struct pull *pull)
     uint32_t holders = pull->args->holders > 1 ? pull->args->holders : 1;
     weft_status status;
 
-    memset(note->parts, 0, sizeof note->parts);
+    *note = (struct example_note){.collective = EXAMPLE_PULL, .dtype = pull->args->dtype};
     for (uint64_t i = 0; i < example_region_count(pull->args->regions); i++) {
         uint32_t source;
         uint64_t end = example_region_end(pull->args->regions, i, &source);
@@ -32,6 +32,7 @@ static weft_status compare_wishes(struct pull *pull)
         }
     }
     status = example_meet(comm);
+    if (status == WEFT_OK) status = example_compare_notes(comm);
     for (int32_t i = 0; i < comm->size && status == WEFT_OK; i++)
         for (int32_t k = 0; k < comm->size; k++)
             if (example_note_of(comm, i)->parts[k] > pull->wanted[k])

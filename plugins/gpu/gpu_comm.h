@@ -53,7 +53,7 @@ void wf_comm_look(struct wf_comm *comm) WF_HOT;
 
 /* ---- gpu_op.c: calls, read and checked ---- */
 
-enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE }; /* beside the collectives */
+enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE, WF_OP_PULL }; /* beside the collectives */
 
 /* One call, checked, with all it needs.  For messages `root` is the peer and the buffer is both
  * `send` and `recv`.  Arrays that this rank need not give are NULL. */

@@ -17,7 +17,7 @@ static uint64_t hash(const uint64_t *values, int32_t count)
 static bool has_a_root(uint32_t collective)
 {
     return (collective >= WEFT_COLL_BROADCAST && collective <= WEFT_COLL_SCATTER) ||
-           collective >= WEFT_COLL_GATHER_V;
+           (collective >= WEFT_COLL_GATHER_V && collective < WEFT_COLL_COUNT);
 }
 
 struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op)

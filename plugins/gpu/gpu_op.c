@@ -34,6 +34,7 @@ static const uint32_t needs[WEFT_COLL_COUNT] = {
 const char *wf_op_name(uint32_t kind)
 {
     if (kind == WF_OP_SEND) return "send";
+    if (kind == WF_OP_PULL) return "pull";
     return kind == WF_OP_RECEIVE ? "receive" : wf_abi_collective_name(kind);
 }
 

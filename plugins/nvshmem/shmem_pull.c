@@ -144,6 +144,10 @@ weft_status wf_comm_pull(void *made, const weft_pull_args *args)
     WF_TRY(wf_comm_usable(comm));
     WF_TRY(wf_enter(comm->device, &scope));
     status = check(comm, args, &pull);
+    if (status == WEFT_OK && (comm->flags & WEFT_COMM_CHECK) != 0)
+        status = wf_match(comm, &(struct wf_op){.kind = WF_OP_PULL,
+                                                .dtype = pull.args.dtype,
+                                                .stream = wf_native(pull.args.stream)});
     if (status == WEFT_OK) status = start(comm, &pull);
     wf_leave(&scope);
     return status;

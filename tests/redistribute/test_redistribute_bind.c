@@ -85,6 +85,38 @@ START_TEST(ranks_with_different_plans_are_told_so)
 }
 END_TEST
 
+static weft_status bind_in_different_ways(void *argument)
+{
+    static const char *const parts[] = {
+        "rank 2 binds f32[8,8] S(0) -> f32[8,8] R on 4, by all-gather "
+        "packed, rank",
+        "in place, rank"};
+    weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
+    weft_context *context = NULL;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 2; i++) {
+        bool odd = weft_rank(context) == 2;
+        weft_bind_options options = {
+            .struct_size = sizeof options, .packed = odd && i == 0, .in_place = odd && i == 1};
+        weft_bound *bound = NULL;
+        weft_status status = weft_plan_bind(plan, weft_world(context), &options, &bound);
+
+        EXPECT(status == WEFT_ERR_MISMATCH && bound == NULL);
+        EXPECT(strstr(weft_last_error(), parts[i]) != NULL);
+    }
+    weft_plan_release(&plan);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(ranks_that_bind_in_different_ways_are_told_so)
+{
+    on_ranks(bind_in_different_ways);
+}
+END_TEST
+
 /* One rank runs out of memory at its N-th allocation in binding.  Where it can still say so, all
  * get that error; where it cannot, it leaves, and they get that. */
 static weft_status bind_short_of_memory(void *argument)
@@ -429,8 +461,9 @@ START_TEST(a_source_may_repeat_what_it_has)
 END_TEST
 
 SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
-      ranks_with_different_plans_are_told_so, nobody_waits_for_a_rank_without_memory,
-      a_mesh_beyond_the_communicator_is_refused, running_a_bound_plan_allocates_nothing,
-      two_communicators_redistribute_at_the_same_time, a_rank_has_two_redistributions_in_flight,
-      messages_that_lie_in_the_tensor_are_not_staged, memory_that_cannot_be_meant_is_refused,
+      ranks_with_different_plans_are_told_so, ranks_that_bind_in_different_ways_are_told_so,
+      nobody_waits_for_a_rank_without_memory, a_mesh_beyond_the_communicator_is_refused,
+      running_a_bound_plan_allocates_nothing, two_communicators_redistribute_at_the_same_time,
+      a_rank_has_two_redistributions_in_flight, messages_that_lie_in_the_tensor_are_not_staged,
+      memory_that_cannot_be_meant_is_refused,
       strides_that_cannot_be_meant_are_refused_on_every_rank, a_source_may_repeat_what_it_has)

@@ -40,7 +40,8 @@ typedef struct weft_bind_options {
  * in_place and packed.  Communicators of the groups that steps need are made on first use and kept
  * with COMM.  The caller releases *OUT, before COMM.
  * WEFT_ERR_INVALID: a mesh has ranks that COMM has not, or strides cannot be meant.
- * WEFT_ERR_MISMATCH, always with WEFT_CHECK=1: ranks have different plans. */
+ * WEFT_ERR_MISMATCH, always with WEFT_CHECK=1: ranks have different plans, or want them packed or
+ * in place differently. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
