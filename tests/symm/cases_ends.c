@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIMIT   (2 * SECOND)  /* of a communicator whose release is to give up */
 #define AT_MOST (15 * SECOND) /* for what must end by itself; a busy machine takes its time */
 
 struct scene {
@@ -42,13 +41,12 @@ static void wait_in_vain_on(struct rank *self, struct scene *scene, size_t i, in
     check(self, weft_stream_test(self->context, stream) == WEFT_IN_PROGRESS, "the wait is over");
 }
 
-/* Both without a limit and with a long one. */
+/* Both without a limit and with a long one.  Until they are ended a device is given no more work:
+ * it may have too few queues for that. */
 static void wait_in_vain(struct rank *self, struct scene *scene)
 {
     wait_in_vain_on(self, scene, 0, WEFT_FOREVER);
     wait_in_vain_on(self, scene, 1, 60 * SECOND);
-    OK(weft_barrier(self->world, NULL));
-    finish(self, NULL);
 }
 
 /* How a stream ends; with its communicator gone nobody may be there to tell. */
@@ -96,6 +94,34 @@ static void a_release_waits_for_waits(struct rank *self)
     end(self, &scene, WELL);
 }
 
+/* It waits for those on itself alone. */
+static void a_wait_on_other_memory_keeps_no_release(struct rank *self)
+{
+    struct scene scene;
+    weft_symm *other;
+
+    if (!self->host_memory) {
+        if (self->number == 0) printf("skipped: releasing may wait for a device's kernels\n");
+        return;
+    }
+    if (!begin(self, &scene, 0)) return;
+    other = make(self, scene.comm, 64, 1);
+    if (self->number == 0)
+        OK(weft_symm_wait(scene.symm, 1, scene.peer, WEFT_COMPARE_EQ, 5, 0, scene.streams[0]));
+    weft_symm_release(&other);
+    OK(weft_comm_async_error(scene.comm));
+    if (self->number == 0)
+        check(self, weft_stream_test(self->context, scene.streams[0]) == WEFT_IN_PROGRESS,
+              "the wait is over");
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+    if (self->number == scene.peer)
+        OK(weft_symm_signal(scene.symm, 1, 5, WEFT_SIGNAL_SET, 0, NULL));
+    finish(self, NULL);
+    weft_symm_release(&scene.symm);
+    end(self, &scene, WELL);
+}
+
 /* Rank 0's release gives up, and all ranks are told why before they would be by themselves. */
 static void give_up(struct rank *self, struct scene *scene)
 {
@@ -122,7 +148,8 @@ static void a_release_that_gives_up_is_told_to_all(struct rank *self)
 {
     struct scene scene;
 
-    if (!begin(self, &scene, LIMIT)) return;
+    /* Long enough to make communicator and memory in. */
+    if (!begin(self, &scene, self->host_memory ? 2 * SECOND : 4 * SECOND)) return;
     wait_in_vain(self, &scene);
     give_up(self, &scene);
 }
@@ -139,19 +166,28 @@ static void a_wait_that_ran_out_is_told_by_the_release(struct rank *self)
 
 enum order { COMM_FIRST, ABORT_AND_RELEASE, ABORT_AND_COMM_FIRST };
 
+static void end_all(struct rank *self, struct scene *scene, enum order order)
+{
+    if (order != COMM_FIRST && self->number == 0) weft_comm_abort(scene->comm);
+    if (order != ABORT_AND_RELEASE) {
+        weft_comm_release(&scene->comm);
+        refused(self, "a fence without a communicator", weft_symm_fence(scene->symm, NULL),
+                WEFT_ERR_INVALID, "communicator has been released");
+    }
+    weft_symm_release(&scene->symm);
+}
+
+/* Rank 0 first, so that no other leaves the communicator under it. */
 static void end_in_order(struct rank *self, enum order order)
 {
     struct scene scene;
 
     if (!begin(self, &scene, 0)) return;
     wait_in_vain(self, &scene);
-    if (order != COMM_FIRST && self->number == 0) weft_comm_abort(scene.comm);
-    if (order != ABORT_AND_RELEASE) {
-        weft_comm_release(&scene.comm);
-        refused(self, "a fence without a communicator", weft_symm_fence(scene.symm, NULL),
-                WEFT_ERR_INVALID, "communicator has been released");
-    }
-    weft_symm_release(&scene.symm);
+    if (self->number == 0) end_all(self, &scene, order);
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+    if (self->number != 0) end_all(self, &scene, order);
     end(self, &scene, order == ABORT_AND_RELEASE ? BADLY : UNTOLD);
 }
 
@@ -168,6 +204,7 @@ static void an_abort_may_come_first(struct rank *self)
 
 const struct symm_case end_cases[] = {
     {"a_release_waits_for_waits", a_release_waits_for_waits, 2},
+    {"a_wait_on_other_memory_keeps_no_release", a_wait_on_other_memory_keeps_no_release, 1},
     {"a_release_that_gives_up_is_told_to_all", a_release_that_gives_up_is_told_to_all, 1},
     {"a_wait_that_ran_out_is_told_by_the_release", a_wait_that_ran_out_is_told_by_the_release, 1},
     {"its_communicator_may_end_first", its_communicator_may_end_first, 1},

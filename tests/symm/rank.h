@@ -19,6 +19,7 @@ struct rank {
     int32_t number, size;
     int rounds;       /* of what is tried often */
     bool checks;      /* WEFT_CHECK is on */
+    bool host_memory; /* memory is the host's, and not a device's */
     bool threads;     /* the ranks are threads of one process */
     bool second;      /* symmetric memory is of another plugin than memory is */
     const char *name; /* of the case that runs */
