@@ -110,23 +110,33 @@ static double magnitude(struct wf_number number)
     return fabs(number.re) + fabs(number.im);
 }
 
+/* What position SOURCE puts into the reduction of INDEX of its send buffer. */
+static struct wf_number contribution(const struct part *part, int32_t source, uint64_t index)
+{
+    uint32_t dtype = part->c->dtype;
+    uint8_t element[16], scale[16];
+    struct wf_number value;
+
+    input(part, source, index, element);
+    value = wf_number_load(dtype, element);
+    if (part->c->reduction != WEFT_REDUCE_PREMUL_SUM) return value;
+    kit_pattern_scale(dtype, source, scale);
+    return wf_number_combine(dtype, WEFT_REDUCE_PROD, value, wf_number_load(dtype, scale));
+}
+
 static void want_reduced(struct part *part, uint8_t *out)
 {
     const struct kit_collective *c = part->c;
     int32_t size = c->group->size;
-    struct wf_number values[KIT_MAX_RANKS], scale;
-    uint8_t element[16];
+    struct wf_number values[KIT_MAX_RANKS];
 
-    kit_pattern_scale(c->dtype, element);
-    scale = wf_number_load(c->dtype, element);
     for (uint64_t i = 0; i < kit_share(c, 0, part->me); i++) {
         double sum = 0;
         for (int32_t source = 0; source < size; source++) {
-            input(part, source, kit_send_offset(c, source, part->me) + i, element);
-            values[source] = wf_number_load(c->dtype, element);
+            values[source] = contribution(part, source, kit_send_offset(c, source, part->me) + i);
             sum += magnitude(values[source]);
         }
-        wf_number_store(c->dtype, wf_number_reduce(c->dtype, c->reduction, values, size, scale),
+        wf_number_store(c->dtype, wf_number_reduce(c->dtype, c->reduction, values, size),
                         out + i * part->bytes);
         if (c->reduction == WEFT_REDUCE_AVG) sum /= size;
         if (part->slack != NULL)
@@ -235,7 +245,7 @@ static weft_status call(struct part *part, void *comm, void *stream)
 
     if (part->shape->varied) set_arrays(part, &arrays, &args);
     set_memory(part, &args);
-    kit_pattern_scale(c->dtype, scale);
+    kit_pattern_scale(c->dtype, part->me, scale);
     if (c->reduction == WEFT_REDUCE_PREMUL_SUM) args.scale = scale;
     if (c->late == part->me) come_late(part);
     atomic_store(&part->kit->board->places[part->kit->rank].entered, part->kit->case_number);

@@ -106,7 +106,7 @@ static void scale(struct kit *kit, uint32_t dtype)
     weft_status status;
 
     if (!kit_begin(kit, "scale/%s", wf_dtype_name(dtype))) return;
-    kit_pattern_scale(dtype, factor);
+    kit_pattern_scale(dtype, 0, factor);
     if (kit_image_make(kit, &data, count * bytes, 0, KIT_DEVICE)) {
         for (uint64_t i = 0; i < count; i++)
             kit_pattern_element(KIT_EXACT, kit_case_seed(kit), dtype, WEFT_REDUCE_SUM, 1, 0, i,
@@ -115,10 +115,10 @@ static void scale(struct kit *kit, uint32_t dtype)
             for (uint64_t i = 0; i < count; i++) {
                 uint8_t *at = data.want + data.start + i * bytes;
                 struct wf_number one = wf_number_load(dtype, at);
-                wf_number_store(dtype,
-                                wf_number_reduce(dtype, WEFT_REDUCE_PREMUL_SUM, &one, 1,
-                                                 wf_number_load(dtype, factor)),
-                                at);
+                wf_number_store(
+                    dtype,
+                    wf_number_combine(dtype, WEFT_REDUCE_PROD, one, wf_number_load(dtype, factor)),
+                    at);
             }
             status = kit->plugin->kernel->scale(kit->device, dtype, count, factor,
                                                 kit_image_at(&data, 0), NULL);

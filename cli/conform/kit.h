@@ -292,7 +292,7 @@ void kit_pattern_element(enum kit_pattern pattern, uint64_t seed, uint32_t dtype
                          void *element);
 /* Any bits at all, for data that is only moved; bools stay 0 or 1. */
 void kit_pattern_bits(uint64_t seed, uint32_t dtype, int32_t rank, uint64_t index, void *element);
-/* The factor of premul_sum. */
-void kit_pattern_scale(uint32_t dtype, void *element);
+/* RANK's factor of premul_sum. */
+void kit_pattern_scale(uint32_t dtype, int32_t rank, void *element);
 
 #endif

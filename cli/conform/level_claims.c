@@ -183,7 +183,7 @@ static void refused(struct kit *kit, uint32_t collective, uint32_t dtype, uint32
         counts[i] = 1;
         offsets[i] = (uint64_t)i;
     }
-    kit_pattern_scale(dtype, scale);
+    kit_pattern_scale(dtype, kit->rank, scale);
     if (comm != NULL && kit_image_make(kit, &send, bytes, 0, KIT_DEVICE) &&
         kit_image_make(kit, &recv, bytes, 0, KIT_DEVICE) && kit_image_upload(kit, &send) &&
         kit_image_upload(kit, &recv)) {

@@ -85,9 +85,7 @@ static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t f
         values[k] = wf_number_load(b->dtype, bytes);
         sum += fabs(values[k].re) + fabs(values[k].im);
     }
-    wf_number_store(
-        b->dtype,
-        wf_number_reduce(b->dtype, reduction, values, (int32_t)size, (struct wf_number){0}), out);
+    wf_number_store(b->dtype, wf_number_reduce(b->dtype, reduction, values, (int32_t)size), out);
     if (reduction != WEFT_REDUCE_AVG || (size & (size - 1)) == 0) return 0;
     return wf_dtype_epsilon(b->dtype) * (size + 1) * sum / size;
 }

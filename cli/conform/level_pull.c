@@ -49,8 +49,7 @@ static void want_element(void *self, uint64_t source_index, uint64_t target_inde
         sum += fabs(values[k].re) + fabs(values[k].im);
     }
     wf_number_store(wish->dtype,
-                    wf_number_reduce(wish->dtype, wish->reduction, values, (int32_t)wish->holders,
-                                     (struct wf_number){0}),
+                    wf_number_reduce(wish->dtype, wish->reduction, values, (int32_t)wish->holders),
                     out);
     wish->slack[target_index] =
         wish->reduction == WEFT_REDUCE_AVG

@@ -44,6 +44,8 @@ static double exact_real(uint32_t dtype, uint32_t reduction, int32_t size, int32
         return ldexp((bits & 8) != 0 ? -1 : 1, (int)(bits % 3) - 1);
     case WEFT_REDUCE_AVG:
         return small_whole(bits, limit, size, rank, index) * size * 0.5;
+    case WEFT_REDUCE_PREMUL_SUM: /* some factors are twice as large as others */
+        return small_whole(bits, limit / 2, size, rank, index) * 0.5;
     default:
         return small_whole(bits, limit, size, rank, index) * 0.5;
     }
@@ -153,10 +155,12 @@ void kit_pattern_bits(uint64_t seed, uint32_t dtype, int32_t rank, uint64_t inde
     memcpy(element, bits, wf_dtype_bytes(dtype));
 }
 
-void kit_pattern_scale(uint32_t dtype, void *element)
+void kit_pattern_scale(uint32_t dtype, int32_t rank, void *element)
 {
-    struct wf_number scale = {.integer = 3, .re = 0.5};
+    static const double factors[] = {0.5, -0.5, 1, -1};
+    struct wf_number scale = {.integer = 3 + 2 * (uint64_t)rank, .re = factors[rank % 4]};
 
-    if (wf_dtype_is_complex(dtype)) scale = (struct wf_number){.im = 0.5};
+    if (wf_dtype_is_complex(dtype) && rank % 2 == 0)
+        scale = (struct wf_number){.im = factors[rank % 4]};
     wf_number_store(dtype, scale, element);
 }

@@ -28,14 +28,14 @@ double wf_dtype_exact_limit(uint32_t dtype);
 
 /* ---- reduce.c ---- */
 
-/* A and B put together; avg adds, like sum.  Not rounded to DTYPE. */
+/* A and B put together; avg and premul_sum add, like sum.  Not rounded to DTYPE. */
 struct wf_number wf_number_combine(uint32_t dtype, uint32_t reduction, struct wf_number a,
                                    struct wf_number b);
 /* Integers round towards zero. */
 struct wf_number wf_number_divide(uint32_t dtype, struct wf_number number, int64_t divisor);
-/* The reduction of VALUES[0 .. size) of DTYPE; SCALE for premul_sum.  Not rounded to DTYPE. */
+/* The reduction of VALUES[0 .. size) of DTYPE, for premul_sum already multiplied.  Not rounded to
+ * DTYPE. */
 struct wf_number wf_number_reduce(uint32_t dtype, uint32_t reduction,
-                                  const struct wf_number *values, int32_t size,
-                                  struct wf_number scale);
+                                  const struct wf_number *values, int32_t size);
 
 #endif

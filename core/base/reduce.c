@@ -87,14 +87,11 @@ struct wf_number wf_number_divide(uint32_t dtype, struct wf_number number, int64
 }
 
 struct wf_number wf_number_reduce(uint32_t dtype, uint32_t reduction,
-                                  const struct wf_number *values, int32_t size,
-                                  struct wf_number scale)
+                                  const struct wf_number *values, int32_t size)
 {
-    bool scaled = reduction == WEFT_REDUCE_PREMUL_SUM;
-    struct wf_number result = scaled ? multiply(dtype, values[0], scale) : values[0];
+    struct wf_number result = values[0];
 
     for (int32_t i = 1; i < size; i++)
-        result = wf_number_combine(dtype, reduction, result,
-                                   scaled ? multiply(dtype, values[i], scale) : values[i]);
+        result = wf_number_combine(dtype, reduction, result, values[i]);
     return reduction == WEFT_REDUCE_AVG ? wf_number_divide(dtype, result, size) : result;
 }

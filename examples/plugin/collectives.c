@@ -148,7 +148,8 @@ static void write_note(const struct work *work)
     }
 }
 
-/* Bytes [low, high) of this rank's parts, one after the other, into its chunk. */
+/* Bytes [low, high) of this rank's parts, one after the other, into its chunk; for premul_sum by
+ * this rank's factor. */
 static void show(const struct work *work, uint64_t low, uint64_t high)
 {
     uint8_t *chunk = work->comm->segment->seats[work->comm->rank].chunk;
@@ -158,8 +159,12 @@ static void show(const struct work *work, uint64_t low, uint64_t high)
         const struct part *part = &work->send_parts[i];
         uint64_t from = start > low ? start : low;
         uint64_t to = start + part->bytes < high ? start + part->bytes : high;
-        if (from < to)
+        if (from < to) {
             memcpy(chunk + (from - low), work->send + part->offset + (from - start), to - from);
+            if (work->shape->reduces && work->args->reduction == WEFT_REDUCE_PREMUL_SUM)
+                example_scale(work->args->dtype, (to - from) / work->element, work->args->scale,
+                              chunk + (from - low));
+        }
         start += part->bytes;
     }
 }
@@ -202,7 +207,7 @@ static void take_reduced(const struct work *work, uint64_t low, uint64_t high)
     for (int32_t i = 0; i < work->comm->size; i++)
         sources[i] = work->comm->segment->seats[i].chunk + (from - low);
     example_reduce(work->args->dtype, work->args->reduction, (to - from) / work->element,
-                   (uint32_t)work->comm->size, sources, work->args->scale,
+                   (uint32_t)work->comm->size, sources,
                    (uint8_t *)work->args->recv + (from - part.offset));
 }
 

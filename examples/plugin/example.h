@@ -29,9 +29,11 @@ int64_t example_now(void); /* nanoseconds */
 
 uint32_t example_dtype_bytes(uint32_t dtype); /* 0 if unknown */
 bool example_reduction_defined(uint32_t dtype, uint32_t reduction);
-/* TARGET[i] = the reduction of SOURCES[0 .. size)[i]; SCALE for premul_sum. */
+/* TARGET[i] = the reduction of SOURCES[0 .. size)[i], for premul_sum already scaled. */
 void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t size,
-                    const void *const *sources, const void *scale, void *target);
+                    const void *const *sources, void *target);
+/* DATA[i] *= FACTOR. */
+void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *data);
 
 /* TARGET[i] = SOURCE[i] in another dtype.  False: not between these two. */
 bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source, void *target);

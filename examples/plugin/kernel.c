@@ -75,7 +75,7 @@ static void do_element(const struct action *action, const weft_region *region, i
         memcpy(target, sources[0], bytes);
     else
         example_reduce(action->dtype, action->reduction, 1, action->size,
-                       (const void *const *)sources, NULL, target);
+                       (const void *const *)sources, target);
 }
 
 static void do_dimension(const struct action *action, const weft_region *region, uint32_t dim,
@@ -132,7 +132,7 @@ static weft_status reduce(void *device, uint32_t dtype, uint32_t reduction, uint
 
     (void)device;
     (void)stream;
-    if (status == WEFT_OK) example_reduce(dtype, reduction, count, size, sources, NULL, target);
+    if (status == WEFT_OK) example_reduce(dtype, reduction, count, size, sources, target);
     return status;
 }
 
@@ -149,13 +149,11 @@ static weft_status cast(void *device, uint32_t from, uint32_t to, uint64_t count
 static weft_status scale(void *device, uint32_t dtype, uint64_t count, const void *factor,
                          void *data, void *stream)
 {
-    const void *sources[] = {data};
-
     (void)device;
     (void)stream;
     if (dtype >= WEFT_DTYPE_COUNT || !example_reduction_defined(dtype, WEFT_REDUCE_PREMUL_SUM))
         return example_fail(WEFT_ERR_UNSUPPORTED, "scale of dtype %u", dtype);
-    example_reduce(dtype, WEFT_REDUCE_PREMUL_SUM, count, 1, sources, factor, data);
+    example_scale(dtype, count, factor, data);
     return WEFT_OK;
 }
 

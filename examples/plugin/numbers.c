@@ -235,21 +235,28 @@ static struct number average(uint32_t dtype, struct number sum, uint32_t size)
 }
 
 void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t size,
-                    const void *const *sources, const void *scale, void *target)
+                    const void *const *sources, void *target)
 {
     uint64_t bytes = dtype_bytes[dtype];
-    struct number factor = {0};
 
-    if (scale != NULL) factor = load(dtype, scale);
     for (uint64_t at = 0; at < count * bytes; at += bytes) {
         struct number result = {0};
         for (uint32_t k = 0; k < size; k++) {
             struct number next = load(dtype, (const uint8_t *)sources[k] + at);
-            if (reduction == WEFT_REDUCE_PREMUL_SUM) next = multiply(dtype, next, factor);
             result = k == 0 ? next : combine(dtype, reduction, result, next);
         }
         if (reduction == WEFT_REDUCE_AVG) result = average(dtype, result, size);
         store(dtype, result, (uint8_t *)target + at);
+    }
+}
+
+void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *data)
+{
+    struct number by = load(dtype, factor);
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t *at = (uint8_t *)data + i * dtype_bytes[dtype];
+        store(dtype, multiply(dtype, load(dtype, at), by), at);
     }
 }
 

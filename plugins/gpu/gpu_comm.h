@@ -66,12 +66,14 @@ struct wf_op {
     void *recv;
     uint64_t count;
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
-    uint64_t *arrays; /* owned copies of these, in a group */
-    uint64_t scale[2];
+    uint64_t *arrays;  /* owned copies of these, in a group */
+    uint64_t scale[2]; /* premul_sum: what this rank's data is multiplied by */
     gpu_stream stream;
 };
 
 const char *wf_op_name(uint32_t kind) WF_HOT;
+/* Is it a premul_sum: a sum once each rank has scaled its own data? */
+bool wf_op_scales(const struct wf_op *op);
 /* Turn ARGS into *OP, or say what is wrong with them. */
 weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *args,
                        struct wf_op *op) WF_HOT;

@@ -40,7 +40,6 @@ weft_status wf_reduce_strided(struct wf_gpu_device *device, const struct wf_stri
                                   .size = job->size};
 
     if (job->count == 0) return WEFT_OK;
-    if (job->scale != NULL) memcpy(args.scale, job->scale, wf_abi_dtype_bytes(job->dtype));
     if (aligned(job->base, 16) && aligned(job->target, 16) && job->stride % 16 == 0) args.word = 16;
     return launch_reduce(device, &args, job->dtype, stream);
 }
@@ -108,12 +107,24 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
     return status;
 }
 
+weft_status wf_scale(struct wf_gpu_device *device, uint32_t dtype, uint64_t count,
+                     const void *scale, const void *source, void *target, gpu_stream stream)
+{
+    struct wk_map_args args = {.source = (uintptr_t)source,
+                               .target = (uintptr_t)target,
+                               .count = count,
+                               .wide = aligned(source, 16) && aligned(target, 16)};
+
+    if (count == 0) return WEFT_OK;
+    memcpy(args.value, scale, wf_abi_dtype_bytes(dtype));
+    args.blocks = wf_blocks(count, (uint32_t)(16 / wf_abi_dtype_bytes(dtype)));
+    return wf_launch(device, WF_KERNEL_SCALE, dtype, args.blocks, &args, stream);
+}
+
 static weft_status gpu_scale(void *opened, uint32_t dtype, uint64_t count, const void *scale,
                              void *data, void *stream)
 {
     struct wf_gpu_device *device = opened;
-    struct wk_map_args args = {
-        .source = (uintptr_t)data, .target = (uintptr_t)data, .count = count};
     struct wf_scope scope;
     weft_status status;
 
@@ -122,11 +133,8 @@ static weft_status gpu_scale(void *opened, uint32_t dtype, uint64_t count, const
     if (count == 0) return WEFT_OK;
     if (data == NULL || scale == NULL)
         return wf_fail(WEFT_ERR_INVALID, "data or factor to scale is NULL");
-    memcpy(args.value, scale, wf_abi_dtype_bytes(dtype));
-    args.wide = aligned(data, 16);
-    args.blocks = wf_blocks(count, (uint32_t)(16 / wf_abi_dtype_bytes(dtype)));
     WF_TRY(wf_enter(device, &scope));
-    status = wf_launch(device, WF_KERNEL_SCALE, dtype, args.blocks, &args, wf_native(stream));
+    status = wf_scale(device, dtype, count, scale, data, data, wf_native(stream));
     wf_leave(&scope);
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-_Static_assert(WEFT_REDUCE_SUM == 0 && WEFT_REDUCE_AVG == 4 && WEFT_REDUCE_PREMUL_SUM == 8,
+_Static_assert(WEFT_REDUCE_SUM == 0 && WEFT_REDUCE_AVG == 4 && WEFT_REDUCE_BXOR == 7,
                "plugins/kernels/reductions.h numbers the reductions as the ABI does");
 
 static const struct wf_family families[] = {

@@ -68,15 +68,18 @@ weft_status wf_buffers_fill(struct wf_gpu_device *device, struct wk_buffers *buf
 void wf_buffers_release(struct wf_gpu_device *device, struct wk_buffers *buffers,
                         gpu_stream stream);
 
-/* Reductions of parts that lie STRIDE bytes apart from BASE on; SCALE for premul_sum. */
+/* Reductions of parts that lie STRIDE bytes apart from BASE on. */
 struct wf_strided {
     uint32_t dtype, reduction, size;
     uint64_t count, stride;
-    const void *base, *scale;
+    const void *base;
     void *target;
 };
 weft_status wf_reduce_strided(struct wf_gpu_device *device, const struct wf_strided *job,
                               gpu_stream stream);
+/* TARGET[i] = SOURCE[i] * *SCALE; the two may be the same.  Within a scope. */
+weft_status wf_scale(struct wf_gpu_device *device, uint32_t dtype, uint64_t count,
+                     const void *scale, const void *source, void *target, gpu_stream stream);
 /* Floats to keys of integer order, or back; see WK_KEY_ flags. */
 weft_status wf_keys(struct wf_gpu_device *device, uint32_t dtype, uint32_t flags, uint64_t count,
                     const void *source, void *target, gpu_stream stream);

@@ -38,6 +38,11 @@ const char *wf_op_name(uint32_t kind)
     return kind == WF_OP_RECEIVE ? "receive" : wf_abi_collective_name(kind);
 }
 
+bool wf_op_scales(const struct wf_op *op)
+{
+    return wf_abi_collective_reduces(op->kind) && op->reduction == WEFT_REDUCE_PREMUL_SUM;
+}
+
 static weft_status check_kind(const struct wf_comm *comm, const struct wf_op *op)
 {
     if (op->kind >= WEFT_COLL_COUNT)
@@ -137,7 +142,7 @@ weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *given, 
     WF_TRY(check_kind(comm, op));
     WF_TRY(check_arrays(comm, op));
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
-    if (wf_abi_collective_reduces(op->kind) && op->reduction == WEFT_REDUCE_PREMUL_SUM) {
+    if (wf_op_scales(op)) {
         if (args.scale == NULL)
             return wf_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
         memcpy(op->scale, args.scale, op->bytes);

@@ -15,7 +15,6 @@ WK_DEVICE void wk_reduce_at(const struct wk_reduce_args &args, uint64_t index)
 {
     using number = typename D::number;
     using pack = wk_pack<typename D::bits, N>;
-    const number scale = D::get(wk_argument<typename D::bits>(args.scale));
     number sum[N] = {}, value[N];
 
     for (uint32_t k = 0; k < args.size; k++) {
@@ -24,7 +23,6 @@ WK_DEVICE void wk_reduce_at(const struct wk_reduce_args &args, uint64_t index)
         WK_UNROLL
         for (uint32_t i = 0; i < N; i++) {
             value[i] = D::get(in.at[i]);
-            if (args.reduction == WK_PREMUL_SUM) value[i] = wk_mul<D>(value[i], scale);
             if (k == 0) sum[i] = value[i];
         }
         if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);

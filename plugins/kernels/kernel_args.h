@@ -68,12 +68,11 @@ struct wk_transpose_args {
 };
 
 /* TARGET[i] = reduction over k of source k, which lies in BUFFERS, or STRIDE bytes apart from
- * BASE where STRIDE is not 0.  avg divides by SIZE; premul_sum multiplies each by SCALE. */
+ * BASE where STRIDE is not 0.  avg divides by SIZE. */
 struct wk_reduce_args {
     uint64_t base, stride;
     uint64_t target, count;
     uint32_t reduction, size, word, blocks;
-    uint64_t scale[2];
     struct wk_buffers buffers;
 };
 

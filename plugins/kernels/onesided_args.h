@@ -117,7 +117,6 @@ struct wk_gather_reduce_args {
     struct wk_meeting meeting;
     uint64_t begin, end;
     uint32_t reduction, size, pushes, reserved;
-    uint64_t scale[2];
 };
 
 struct wk_post_item {

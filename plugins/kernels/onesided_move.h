@@ -147,7 +147,6 @@ WK_DEVICE void wk_gather_reduce_at(const struct wk_gather_reduce_args &args, con
 {
     using number = typename D::number;
     using pack = wk_pack<typename D::bits, N>;
-    const number scale = D::get(wk_argument<typename D::bits>(args.scale));
     number sum[N] = {}, value[N];
 
     for (uint32_t k = 0; k < args.size; k++) {
@@ -155,7 +154,6 @@ WK_DEVICE void wk_gather_reduce_at(const struct wk_gather_reduce_args &args, con
         WK_UNROLL
         for (uint32_t i = 0; i < N; i++) {
             value[i] = D::get(in.at[i]);
-            if (args.reduction == WK_PREMUL_SUM) value[i] = wk_mul<D>(value[i], scale);
             if (k == 0) sum[i] = value[i];
         }
         if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);

@@ -4,18 +4,9 @@
 
 #include "numbers.h"
 
-/* As enum weft_reduction in the ABI; xccl_kernel.c asserts that they agree. */
-enum wk_reduction {
-    WK_SUM,
-    WK_PROD,
-    WK_MIN,
-    WK_MAX,
-    WK_AVG,
-    WK_BAND,
-    WK_BOR,
-    WK_BXOR,
-    WK_PREMUL_SUM
-};
+/* As enum weft_reduction in the ABI; gpu_kernel.c asserts that they agree.  premul_sum is no
+ * kernel's: each rank scales its own data, and then it is a sum. */
+enum wk_reduction { WK_SUM, WK_PROD, WK_MIN, WK_MAX, WK_AVG, WK_BAND, WK_BOR, WK_BXOR };
 
 /* Integers wrap, so they are computed without sign in at least 32 bits. */
 template <class T, bool Wide = (sizeof(T) > 4)> struct wk_wrapping {
@@ -111,9 +102,7 @@ template <class D> WK_DEVICE typename D::number wk_divide(typename D::number a, 
 
 /* Does D have the reduction at all? */
 template <class D, int Reduction>
-constexpr bool wk_defined = D::kind == WK_INTEGER ||
-                            (D::kind == WK_BOOL && Reduction != WK_AVG &&
-                             Reduction != WK_PREMUL_SUM) ||
+constexpr bool wk_defined = D::kind == WK_INTEGER || (D::kind == WK_BOOL && Reduction != WK_AVG) ||
                             ((D::kind == WK_FLOAT || D::kind == WK_COMPLEX) &&
                              Reduction != WK_BAND && Reduction != WK_BOR && Reduction != WK_BXOR &&
                              (D::kind == WK_FLOAT || (Reduction != WK_MIN && Reduction != WK_MAX)));
@@ -147,7 +136,7 @@ WK_DEVICE void wk_combine_pack(uint32_t reduction, typename D::number (&sum)[N],
         return wk_combine_all<D, WK_BOR>(sum, value);
     case WK_BXOR:
         return wk_combine_all<D, WK_BXOR>(sum, value);
-    default: /* sum, avg, premul_sum */
+    default: /* sum, avg */
         return wk_combine_all<D, WK_SUM>(sum, value);
     }
 }

@@ -119,6 +119,20 @@ static bool collides(const struct wf_comm *comm, const struct wf_op *op, const s
     return send != recv + slice && recv != send + slice;
 }
 
+/* Where peers find this rank's data; for premul_sum multiplied by its factor. */
+static weft_status stage(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+{
+    uint64_t *offset = &job->meet.meeting.send;
+
+    if (!wf_op_scales(op) || job->send_bytes == 0)
+        return wf_stage_send(comm, op->send, job->send_bytes, collides(comm, op, job), op->stream,
+                             offset);
+    WF_TRY(wf_stage_grow(comm, &comm->send_stage, job->send_bytes));
+    wf_arena_holds(comm->send_stage.memory, job->send_bytes, offset);
+    return wf_scale(comm->device, op->dtype, job->send_bytes / op->bytes, op->scale, op->send,
+                    comm->send_stage.memory, op->stream);
+}
+
 static weft_status set_offers(struct wf_comm *comm, const struct wf_op *op, struct job *job)
 {
     struct wk_meeting *meeting = &job->meet.meeting;
@@ -239,9 +253,9 @@ static weft_status reduce(struct wf_comm *comm, const struct wf_op *op, struct j
     struct wf_meet *meet = &job->meet;
     struct wk_gather_reduce_args args = {.begin = begin,
                                          .end = end,
-                                         .reduction = op->reduction,
-                                         .size = (uint32_t)comm->size,
-                                         .scale = {op->scale[0], op->scale[1]}};
+                                         .reduction =
+                                             wf_op_scales(op) ? WEFT_REDUCE_SUM : op->reduction,
+                                         .size = (uint32_t)comm->size};
     uint32_t blocks = blocks_for((end - begin) * op->bytes, MOST_BLOCKS);
 
     if (meet->meeting.pushes) args.pushes = (uint32_t)comm->size;
@@ -346,8 +360,7 @@ weft_status wf_collective_run_alone(struct wf_comm *comm, const struct wf_op *op
         job.recv_bytes = recv_elements(comm, op) * op->bytes;
         job.meet.meeting.local = (uintptr_t)op->recv;
         set_reads(comm, op, &job);
-        status = wf_stage_send(comm, op->send, job.send_bytes, collides(comm, op, &job), op->stream,
-                               &job.meet.meeting.send);
+        status = stage(comm, op, &job);
         if (status == WEFT_OK) status = set_offers(comm, op, &job);
         if (status == WEFT_OK) status = run_job(comm, op, &job);
         wf_delete(job.offers);

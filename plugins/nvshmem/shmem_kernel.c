@@ -46,6 +46,7 @@ weft_status wf_onesided_open(struct wf_gpu_device *device)
     }
     device->plugin_data = kernels;
     WF_TRY(find_all(kernels));
+    WF_TRY(wf_module_find(device->kernels, WF_KERNEL_SCALE)); /* in front of a premul_sum */
     return wf_signals_load(device);
 }
 

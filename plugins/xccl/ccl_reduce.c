@@ -2,7 +2,8 @@
  *
  * By keys: minimum and maximum of f32 and f64 as those of integers of the same order, in which a
  * NaN is the winner.  By exchange: each rank gets one part of every rank's data by messages and
- * reduces it with a kernel, in rank order; all-reduce and reduce then broadcast the parts. */
+ * reduces it with a kernel, in rank order; all-reduce and reduce then broadcast the parts.  For
+ * premul_sum each rank multiplies its data first. */
 #include "ccl.h"
 #include "kernel_args.h"
 
@@ -127,8 +128,20 @@ static bool has_whole_result(const struct wf_op *op)
     return op->kind == WEFT_COLL_ALL_REDUCE || op->kind == WEFT_COLL_REDUCE;
 }
 
+/* Elements of SEND up to the end of the last part. */
+static uint64_t parts_end(const struct wf_comm *comm, const struct wf_op *op)
+{
+    uint64_t end = 0;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        struct part part = part_of(comm, op, r);
+        if (part.count > 0 && part.first + part.count > end) end = part.first + part.count;
+    }
+    return end;
+}
+
 /* Scratch: every rank's version of our part, each on a 16-byte border; then, on ranks of a reduce
- * that are not its root, the whole result. */
+ * that are not its root, the whole result; then, for premul_sum, SEND by this rank's factor. */
 static uint64_t slot_bytes(const struct wf_op *op, uint64_t count)
 {
     return (count * op->bytes + 15) / 16 * 16;
@@ -143,25 +156,43 @@ static void *result_at(const struct wf_comm *comm, const struct wf_task *task)
     return plus(task->scratch, (uint64_t)comm->size * slot_bytes(op, mine.count));
 }
 
+/* The scratch, and in *SEND what this rank puts into the reduction. */
+static weft_status prepare(struct wf_comm *comm, struct wf_task *task, const void **send)
+{
+    const struct wf_op *op = &task->op;
+    uint64_t total = slot_bytes(op, part_of(comm, op, comm->rank).count) * (uint64_t)comm->size;
+    uint64_t scaled = wf_op_scales(op) ? parts_end(comm, op) : 0, at;
+
+    if (op->kind == WEFT_COLL_REDUCE && op->root != comm->rank) total += slot_bytes(op, op->count);
+    at = total;
+    total += slot_bytes(op, scaled);
+    if (total > 0) WF_TRY(wf_gpu_borrow(comm->device, total, op->stream, &task->scratch));
+    *send = op->send;
+    if (scaled == 0) return WEFT_OK;
+    *send = plus(task->scratch, at);
+    return wf_scale(comm->device, op->dtype, scaled, op->scale, op->send, plus(task->scratch, at),
+                    op->stream);
+}
+
 static weft_status exchange_parts(struct wf_comm *comm, struct wf_task *task, ccl_result *result)
 {
     const struct wf_op *op = &task->op;
     struct part mine = part_of(comm, op, comm->rank);
-    uint64_t slot = slot_bytes(op, mine.count), total = slot * (uint64_t)comm->size;
+    uint64_t slot = slot_bytes(op, mine.count);
+    const void *send;
 
-    if (op->kind == WEFT_COLL_REDUCE && op->root != comm->rank) total += op->count * op->bytes;
-    if (total > 0) WF_TRY(wf_gpu_borrow(comm->device, total, op->stream, &task->scratch));
+    WF_TRY(prepare(comm, task, &send));
     if (mine.count > 0)
         WF_TRY(wf_gpu_check(wf_vendor_copy(plus(task->scratch, slot * (uint64_t)comm->rank),
-                                           plus(op->send, mine.first * op->bytes),
+                                           plus(send, mine.first * op->bytes),
                                            mine.count * op->bytes, op->stream),
                             "copying a rank's own part"));
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         struct part part = part_of(comm, op, r);
         if (r == comm->rank) continue;
         if (part.count > 0)
-            *result = wf_ccl.ncclSend(plus(op->send, part.first * op->bytes),
-                                      part.count * op->bytes, CCL_U8, r, comm->work, op->stream);
+            *result = wf_ccl.ncclSend(plus(send, part.first * op->bytes), part.count * op->bytes,
+                                      CCL_U8, r, comm->work, op->stream);
         if (mine.count > 0 && *result == CCL_SUCCESS)
             *result = wf_ccl.ncclRecv(plus(task->scratch, slot * (uint64_t)r),
                                       mine.count * op->bytes, CCL_U8, r, comm->work, op->stream);
@@ -175,12 +206,11 @@ static weft_status reduce_part(struct wf_comm *comm, struct wf_task *task)
     struct part mine = part_of(comm, op, comm->rank);
     char *whole = result_at(comm, task);
     struct wf_strided job = {.dtype = op->dtype,
-                             .reduction = op->reduction,
+                             .reduction = wf_op_scales(op) ? WEFT_REDUCE_SUM : op->reduction,
                              .size = (uint32_t)comm->size,
                              .count = mine.count,
                              .stride = slot_bytes(op, mine.count),
                              .base = task->scratch,
-                             .scale = op->scale,
                              .target = whole};
 
     if (has_whole_result(op)) job.target = plus(whole, mine.first * op->bytes);

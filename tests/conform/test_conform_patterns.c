@@ -6,11 +6,16 @@
 
 static const int32_t sizes[] = {1, 2, 3, 4, 5, 8, 16, 31, 32};
 
-static struct wf_number scale_of(uint32_t dtype)
+/* VALUE of RANK by its factor, as it is when it has been stored. */
+static struct wf_number scaled(uint32_t dtype, int32_t rank, struct wf_number value)
 {
     uint8_t element[16];
 
-    kit_pattern_scale(dtype, element);
+    kit_pattern_scale(dtype, rank, element);
+    value = wf_number_combine(dtype, WEFT_REDUCE_PROD, value, wf_number_load(dtype, element));
+    wf_number_store(dtype, value, element);
+    ck_assert_msg(!wf_dtype_is_float(dtype) || wf_number_load(dtype, element).re == value.re,
+                  "%s: the product on rank %d is not exact", wf_dtype_name(dtype), rank);
     return wf_number_load(dtype, element);
 }
 
@@ -18,14 +23,11 @@ static struct wf_number scale_of(uint32_t dtype)
 static void reduce_in_steps(uint32_t dtype, uint32_t reduction, const struct wf_number *values,
                             int32_t size, int32_t step, uint8_t *out)
 {
-    struct wf_number one[2], scale = scale_of(dtype);
-    bool scaled = reduction == WEFT_REDUCE_PREMUL_SUM;
+    struct wf_number one[2];
 
     for (int32_t i = 0; i < size; i++) {
         one[1] = values[(i * step + step) % size];
-        if (scaled) one[1] = wf_number_reduce(dtype, reduction, &one[1], 1, scale);
-        if (i > 0)
-            one[1] = wf_number_reduce(dtype, scaled ? WEFT_REDUCE_SUM : reduction, one, 2, scale);
+        if (i > 0) one[1] = wf_number_reduce(dtype, reduction, one, 2);
         wf_number_store(dtype, one[1], out);
         one[0] = wf_number_load(dtype, out);
     }
@@ -49,9 +51,10 @@ START_TEST(exact_patterns_do_not_depend_on_order)
                     for (int32_t rank = 0; rank < sizes[s]; rank++) {
                         kit_pattern_element(KIT_EXACT, 42, d, r, sizes[s], rank, index, element);
                         values[rank] = wf_number_load(d, element);
+                        if (r == WEFT_REDUCE_PREMUL_SUM)
+                            values[rank] = scaled(d, rank, values[rank]);
                     }
-                    wf_number_store(d, wf_number_reduce(d, r, values, sizes[s], scale_of(d)),
-                                    whole);
+                    wf_number_store(d, wf_number_reduce(d, r, values, sizes[s]), whole);
                     reduce_in_steps(d, r, values, sizes[s], step_for(sizes[s]), steps);
                     ck_assert_msg(wf_number_load(d, whole).re == wf_number_load(d, steps).re &&
                                       wf_number_load(d, whole).im == wf_number_load(d, steps).im &&
@@ -61,6 +64,20 @@ START_TEST(exact_patterns_do_not_depend_on_order)
                                   wf_reduction_name(r), sizes[s], (int)index);
                 }
         }
+}
+END_TEST
+
+START_TEST(neighbours_have_different_factors)
+{
+    for (uint32_t d = WEFT_DTYPE_BOOL + 1; d < WEFT_DTYPE_COUNT; d++)
+        for (int32_t rank = 0; rank < KIT_MAX_RANKS; rank++)
+            for (int32_t next = rank + 1; next < rank + 4; next++) {
+                uint8_t one[16] = {0}, other[16] = {0};
+                kit_pattern_scale(d, rank, one);
+                kit_pattern_scale(d, next, other);
+                ck_assert_msg(memcmp(one, other, sizeof one) != 0, "%s, ranks %d and %d",
+                              wf_dtype_name(d), rank, next);
+            }
 }
 END_TEST
 
@@ -130,6 +147,6 @@ START_TEST(the_nan_pattern_has_nans_on_single_ranks)
 }
 END_TEST
 
-SUITE(conform_patterns, exact_patterns_do_not_depend_on_order, ranks_and_elements_differ,
-      bools_are_zero_or_one_and_both, integer_averages_have_remainders_of_both_signs,
-      the_nan_pattern_has_nans_on_single_ranks)
+SUITE(conform_patterns, exact_patterns_do_not_depend_on_order, neighbours_have_different_factors,
+      ranks_and_elements_differ, bools_are_zero_or_one_and_both,
+      integer_averages_have_remainders_of_both_signs, the_nan_pattern_has_nans_on_single_ranks)

@@ -144,8 +144,11 @@ void sc_run_tasks(struct sc_comm *comm, struct sc_task *tasks);
 size_t sc_dtype_bytes(int dtype);
 /* TARGET[i] = op over k of PARTS + k * STRIDE bytes, as NCCL does it: minimum and maximum lose
  * NaN, averages multiply first, each step rounds. */
-void sc_reduce(int dtype, int op, double scale, size_t count, int parts_count,
-               const unsigned char *parts, size_t stride, unsigned char *target);
+void sc_reduce(int dtype, int op, size_t count, int parts_count, const unsigned char *parts,
+               size_t stride, unsigned char *target);
+/* TARGET[i] = SOURCE[i] * SCALE, rounded. */
+void sc_scale(int dtype, double scale, size_t count, const unsigned char *source,
+              unsigned char *target);
 double sc_load(int dtype, const void *element);
 
 #endif

@@ -127,8 +127,8 @@ static int64_t combine_integers(int dtype, int op, int64_t a, int64_t b)
     }
 }
 
-static void reduce_integer(int dtype, int op, double scale, int n, const unsigned char *parts,
-                           size_t stride, unsigned char *target)
+static void reduce_integer(int dtype, int op, int n, const unsigned char *parts, size_t stride,
+                           unsigned char *target)
 {
     size_t bytes = sc_dtype_bytes(dtype);
     unsigned char element[8];
@@ -136,7 +136,6 @@ static void reduce_integer(int dtype, int op, double scale, int n, const unsigne
 
     for (int k = 0; k < n; k++) {
         int64_t value = load_integer(dtype, parts + (size_t)k * stride);
-        if (op >= SC_FIRST_MADE) value = (int64_t)((uint64_t)value * (uint64_t)(int64_t)scale);
         sum = k == 0 ? value : combine_integers(dtype, op, sum, value);
         memcpy(element, &sum, bytes); /* wraps */
         sum = load_integer(dtype, element);
@@ -162,30 +161,44 @@ static double combine_floats(int op, double a, double b)
     }
 }
 
-static void reduce_float(int dtype, int op, double scale, int n, const unsigned char *parts,
-                         size_t stride, unsigned char *target)
+static void reduce_float(int dtype, int op, int n, const unsigned char *parts, size_t stride,
+                         unsigned char *target)
 {
-    double sum = 0, factor = op == SC_AVG ? rounded(dtype, 1.0 / n) : scale;
+    double sum = 0, factor = rounded(dtype, 1.0 / n);
 
     for (int k = 0; k < n; k++) {
         double value = sc_load(dtype, parts + (size_t)k * stride);
-        if (op >= SC_AVG) value = rounded(dtype, value * factor);
+        if (op == SC_AVG) value = rounded(dtype, value * factor);
         sum = k == 0 ? value : rounded(dtype, combine_floats(op, sum, value));
     }
     store(dtype, sum, target);
 }
 
-void sc_reduce(int dtype, int op, double scale, size_t count, int parts_count,
-               const unsigned char *parts, size_t stride, unsigned char *target)
+void sc_reduce(int dtype, int op, size_t count, int parts_count, const unsigned char *parts,
+               size_t stride, unsigned char *target)
 {
     size_t bytes = sc_dtype_bytes(dtype);
 
     for (size_t i = 0; i < count; i++) {
         if (is_integer(dtype))
-            reduce_integer(dtype, op, scale, parts_count, parts + i * bytes, stride,
-                           target + i * bytes);
+            reduce_integer(dtype, op, parts_count, parts + i * bytes, stride, target + i * bytes);
         else
-            reduce_float(dtype, op, scale, parts_count, parts + i * bytes, stride,
-                         target + i * bytes);
+            reduce_float(dtype, op, parts_count, parts + i * bytes, stride, target + i * bytes);
+    }
+}
+
+void sc_scale(int dtype, double scale, size_t count, const unsigned char *source,
+              unsigned char *target)
+{
+    size_t bytes = sc_dtype_bytes(dtype);
+
+    for (size_t at = 0; at < count * bytes; at += bytes) {
+        uint64_t whole;
+        if (is_integer(dtype)) {
+            whole = (uint64_t)load_integer(dtype, source + at) * (uint64_t)(int64_t)scale;
+            memcpy(target + at, &whole, bytes); /* wraps */
+        } else {
+            store(dtype, sc_load(dtype, source + at) * scale, target + at);
+        }
     }
 }

@@ -51,12 +51,12 @@ static void add(struct run *run, int lane, bool sends, int peer, const struct sc
 
 /* ---- what each task moves ---- */
 
-/* A reducing task's own scratch: all ranks' parts, this one's included. */
+/* A reducing task's own scratch: what this rank sends by its factor, where there is one, and all
+ * ranks' parts, this one's included. */
 struct pending {
     struct pending *next;
     const struct sc_task *task;
-    unsigned char *parts;
-    size_t count;
+    unsigned char *scaled, *parts;
 };
 
 static void add_moves(struct run *run, const struct sc_task *task)
@@ -90,14 +90,18 @@ static struct pending *add_reduction(struct run *run, const struct sc_task *task
     struct sc_comm *comm = run->comm;
     size_t bytes = task->count * sc_dtype_bytes(task->dtype);
     struct pending *pending = calloc(1, sizeof *pending);
-    bool scatters = task->kind == SC_REDUCE_SCATTER;
+    bool scatters = task->kind == SC_REDUCE_SCATTER, scales = task->op >= SC_FIRST_MADE;
+    size_t shares = scatters ? (size_t)comm->size : 1;
 
     if (pending == NULL) abort();
     pending->task = task;
+    pending->scaled = scales ? malloc(bytes * shares + 1) : NULL;
     pending->parts = malloc(bytes * (size_t)comm->size + 1);
-    if (pending->parts == NULL) abort();
+    if (pending->parts == NULL || (scales && pending->scaled == NULL)) abort();
+    if (scales)
+        sc_scale(task->dtype, task->scale, task->count * shares, task->send, pending->scaled);
     for (int r = 0; r < comm->size; r++) {
-        const unsigned char *part = task->send;
+        const unsigned char *part = scales ? pending->scaled : task->send;
         if (scatters) part += (size_t)r * bytes;
         if (task->kind != SC_REDUCE || r == task->peer)
             add(run, SC_COLLECTIVES, true, r, task, part, bytes);
@@ -114,8 +118,9 @@ static void finish_reductions(struct run *run, struct pending *pending)
         const struct sc_task *t = pending->task;
         bool gets = t->kind != SC_REDUCE || run->comm->rank == t->peer;
         if (gets && !run->failed)
-            sc_reduce(t->dtype, t->op, t->scale, t->count, run->comm->size, pending->parts,
+            sc_reduce(t->dtype, t->op, t->count, run->comm->size, pending->parts,
                       t->count * sc_dtype_bytes(t->dtype), t->recv);
+        free(pending->scaled);
         free(pending->parts);
         free(pending);
         pending = next;

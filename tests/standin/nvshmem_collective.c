@@ -96,7 +96,7 @@ static void reduce(const struct task *task, const char *parts, int size)
     if (task->type < TYPE_half)
         reduce_integers(task, parts, size);
     else
-        sc_reduce(dtypes[task->type], ops[task->op], 1, task->count, size,
+        sc_reduce(dtypes[task->type], ops[task->op], task->count, size,
                   (const unsigned char *)parts, task->count * task->bytes,
                   (unsigned char *)task->target);
 }

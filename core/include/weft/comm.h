@@ -93,7 +93,8 @@ WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const
 /* ---- collectives ------------------------------------------------------------- */
 
 /* Any collective, as weft_plugin.h describes ARGS; `stream` is a weft_stream.  The functions below
- * fill it in.  premul_sum is reached only here. */
+ * fill it in.  premul_sum, a sum to which each rank gives a `scale` of its own for its data, is
+ * reached only here. */
 WEFT_API WEFT_NODISCARD weft_status weft_collective(weft_comm *comm,
                                                     const weft_collective_args *args);
 

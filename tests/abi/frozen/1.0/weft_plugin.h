@@ -79,8 +79,10 @@ typedef int32_t weft_status;
 /* Integers wrap. avg is the sum divided by the number of ranks (integers truncate toward zero).
  * min and max hand NaN on. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
  * time the plugin stores one; f8 saturates at its largest finite value. On bool, sum, max and bor
- * are "or"; prod, min and band are "and". Not defined, so never claimed: band/bor/bxor on floats
- * and complex, min/max on complex, avg and premul_sum on bool. */
+ * are "or"; prod, min and band are "and". premul_sum multiplies each rank's data by that
+ * rank's own scale, with the same rounding, and then sums; ranks may have different ones. Not
+ * defined, so never claimed: band/bor/bxor on floats and complex, min/max on complex, avg and
+ * premul_sum on bool. */
 #define WEFT_REDUCTION_LIST(X) \
     X(SUM, 0, "sum") X(PROD, 1, "prod") X(MIN, 2, "min") X(MAX, 3, "max") \
     X(AVG, 4, "avg") X(BAND, 5, "band") X(BOR, 6, "bor") X(BXOR, 7, "bxor") \
@@ -308,7 +310,7 @@ typedef struct weft_collective_args {
     void *recv;
     uint64_t count;
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
-    const void *scale; /* premul_sum: one element of dtype in host memory */
+    const void *scale; /* premul_sum: this rank's factor, one element of dtype in host memory */
     void *stream;
 } weft_collective_args;
 
