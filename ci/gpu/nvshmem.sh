@@ -81,6 +81,7 @@ nvshmem_parts()
     start_mps # what was cut off may leave the daemon unwell
     gpu_part nvshmem_against_nccl 100 "${self[@]}" against_nccl 4
     gpu_part nvshmem_capture 40 "${self[@]}" shared 2 ranks 2 capture_check
+    gpu_part nvshmem_same_bits 40 "${self[@]}" shared 4 ranks 4 same_bits
     gpu_part nvshmem_collectives 40 "${self[@]}" shared 4 collectives_both_ways 4
     for n in 1 2 4; do
         gpu_part "nvshmem_random_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_check "$(board)"
