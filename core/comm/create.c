@@ -136,13 +136,16 @@ static weft_status commit(weft_comm *comm, const struct wf_comm_request *request
     return status;
 }
 
-/* How commit went on the communicator's own ranks.  A failure of the exchange has gone round. */
+/* How commit went on the communicator's own ranks.  A failure of the exchange has gone round; where
+ * the plugin had failed before it, and the others wait for this rank, its own reason counts. */
 static weft_status agree_on_commit(weft_comm *comm, weft_status status,
                                    const struct exchange *exchange)
 {
     struct wf_gathered got;
     char label[192];
 
+    if (exchange->shared != WEFT_OK && status != WEFT_OK && status != exchange->shared)
+        return status;
     if (exchange->shared != WEFT_OK) return wf_fail(exchange->shared, "%s", exchange->text);
     snprintf(label, sizeof label, "the last step of making %s", comm->name);
     WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
