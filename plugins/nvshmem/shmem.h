@@ -18,6 +18,8 @@ extern struct wf_library wf_shmem_library;
 /* Opened once, with its bootstrap module.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY. */
 weft_status wf_shmem_load(void);
 weft_status wf_shmem_probe(weft_probe *out);
+/* Major, minor, patch; zeros if the library does not say. */
+void wf_shmem_version(int32_t version[3]);
 
 /* ---- shmem_heap.c: parts of one piece of memory ---- */
 
@@ -51,7 +53,6 @@ struct wf_entry {
     int32_t pe;     /* -1: NVSHMEM is not begun here */
     int32_t status; /* of everything so far */
     uint64_t job;   /* equal iff begun together */
-    uint64_t heap;  /* bytes wished for, or that there are */
     uint64_t control;
     struct shmem_id id; /* the first rank's */
     uint64_t library;   /* which of NVSHMEM's collectives can be used; 0: none */
@@ -87,6 +88,19 @@ bool wf_arena_give(void *pointer);
 /* Do all BYTES at POINTER lie in the arena, used or not?  *OFFSET is where. */
 bool wf_arena_holds(const void *pointer, uint64_t bytes, uint64_t *offset);
 bool wf_arena_block(const void *pointer, void **base, uint64_t *bytes);
+
+/* ---- shmem_size.c, shmem_guard.c: before NVSHMEM is called ---- */
+
+/* What the user wants the arena to be; 0: what suits. */
+weft_status wf_size_wish(uint64_t *bytes);
+/* Bytes of device memory that NVSHMEM needs besides the arena. */
+uint64_t wf_size_reserve(void);
+/* What fits on all ranks, the same on all of them; WEFT_ERR_NO_MEMORY says what one lacks. */
+weft_status wf_size_agree(const struct wf_comm *comm, const weft_blob *addresses, uint64_t *arena);
+/* Would NVSHMEM begin with these ranks?  The same on all of them. */
+weft_status wf_guard_begin(const struct wf_comm *comm, const weft_blob *addresses);
+/* Is the device well, with at least WANTED bytes free?  Waits for it.  Within a scope. */
+weft_status wf_guard_device(uint64_t wanted);
 
 /* ---- shmem_device.c: what the device table does in its own way ---- */
 
@@ -129,9 +143,14 @@ const void *wf_onesided_image(size_t index);
 struct wf_facts {
     uint32_t bytes;
     int32_t process;
-    uint64_t memory; /* of its device */
+    uint64_t memory;    /* of its device */
+    uint64_t available; /* of that, and free */
+    uint64_t wish;      /* for the arena; 0: what suits */
+    uint64_t reserve;   /* what NVSHMEM needs besides */
+    int32_t version[3]; /* of NVSHMEM */
     char uuid[64];
 };
+struct wf_facts wf_facts_of(const weft_blob *address);
 
 /* Arena memory of a communicator that grows.  What it grew out of is kept to the end, since
  * recorded graphs may use it. */
@@ -151,6 +170,7 @@ struct wf_comm {
     struct wf_facts facts;
     uint64_t device_number, device_count; /* of the ranks' devices, and which is this rank's */
     uint64_t sharers;                     /* ranks on this rank's device */
+    uint64_t arena_bytes;                 /* to begin NVSHMEM with, if that is yet to be done */
     atomic_bool is_ready;
 
     struct wk_control *control; /* in the arena */
@@ -180,6 +200,10 @@ struct wf_comm {
     uint64_t failed_ns;        /* when that was noticed, where there is a team */
     struct wf_comm *next_team; /* of those that have one */
 };
+
+bool wf_same_device(const struct wf_comm *comm, const weft_blob *addresses, int32_t a, int32_t b);
+/* How many ranks are on the device of rank R. */
+uint64_t wf_sharers_of(const struct wf_comm *comm, const weft_blob *addresses, int32_t r);
 
 /* Zeroed arena memory. */
 weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, uint64_t bytes, void **pointer);
@@ -258,6 +282,8 @@ weft_status wf_team_wish(uint64_t *found);
 uint64_t wf_team_slot(uint64_t bytes, const struct wf_entry *all, int32_t size);
 /* Can the ranks of COMM have a team?  The same on all of them. */
 bool wf_team_is_wanted(const struct wf_comm *comm, const struct wf_entry *all);
+/* May this rank make one?  Within a scope; waits for the device. */
+bool wf_team_is_safe(void);
 /* Make it, together: its number, or 0.  Within a scope; waits for the device. */
 int32_t wf_team_make(const struct wf_comm *comm, const struct wf_entry *all);
 /* Use it if all ranks made it. */

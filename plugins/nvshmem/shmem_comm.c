@@ -1,6 +1,7 @@
 /* shmem_comm.c - making communicators: prepare alone, then commit together. */
 #include "shmem.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,8 +12,14 @@ static weft_status fill_in(struct wf_comm *comm)
     comm->peers = wf_new((size_t)comm->size * sizeof *comm->peers);
     if (comm->peers == NULL) return WEFT_ERR_NO_MEMORY;
     WF_TRY(wf_gpu_describe(comm->device, &info));
-    comm->facts = (struct wf_facts){sizeof comm->facts, (int32_t)getpid(), info.memory_total, {0}};
+    comm->facts = (struct wf_facts){.bytes = sizeof comm->facts,
+                                    .process = (int32_t)getpid(),
+                                    .memory = info.memory_total,
+                                    .available = info.memory_free,
+                                    .reserve = wf_size_reserve()};
     memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
+    wf_shmem_version(comm->facts.version);
+    WF_TRY(wf_size_wish(&comm->facts.wish));
     return wf_report_take(comm);
 }
 
@@ -43,7 +50,7 @@ weft_status wf_comm_prepare(void *device, const weft_comm_options *given, void *
 /* ---- agreeing ---- */
 
 /* Addresses may lie anywhere. */
-static struct wf_facts facts_of(const weft_blob *address)
+struct wf_facts wf_facts_of(const weft_blob *address)
 {
     struct wf_facts facts;
 
@@ -58,7 +65,7 @@ static weft_status check_processes(const struct wf_comm *comm, const weft_blob *
             return wf_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin",
                            comm->world_ranks[a], VENDOR_PLUGIN);
         if (a == comm->rank || comm->host_ids[a] != comm->host_ids[comm->rank] ||
-            facts_of(&addresses[a]).process != comm->facts.process)
+            wf_facts_of(&addresses[a]).process != comm->facts.process)
             continue;
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "ranks %d and %d are threads of one process, which NVSHMEM does not allow",
@@ -67,38 +74,62 @@ static weft_status check_processes(const struct wf_comm *comm, const weft_blob *
     return WEFT_OK;
 }
 
-static bool same_device(const struct wf_comm *comm, const weft_blob *addresses, int32_t a,
-                        int32_t b)
+bool wf_same_device(const struct wf_comm *comm, const weft_blob *addresses, int32_t a, int32_t b)
 {
-    struct wf_facts one = facts_of(&addresses[a]), other = facts_of(&addresses[b]);
+    struct wf_facts one = wf_facts_of(&addresses[a]), other = wf_facts_of(&addresses[b]);
 
     return comm->host_ids[a] == comm->host_ids[b] &&
            memcmp(one.uuid, other.uuid, sizeof one.uuid) == 0;
 }
 
-/* The devices in the order of their first ranks, and this rank's share of its own. */
-static void look_at_devices(struct wf_comm *comm, const weft_blob *addresses)
+uint64_t wf_sharers_of(const struct wf_comm *comm, const weft_blob *addresses, int32_t r)
 {
-    comm->device_count = comm->sharers = 0;
-    for (int32_t r = 0; r < comm->size; r++) {
-        int32_t first = 0;
-        if (same_device(comm, addresses, r, comm->rank)) comm->sharers++;
-        while (!same_device(comm, addresses, first, r))
-            first++;
-        if (first < r) continue;
-        if (same_device(comm, addresses, r, comm->rank)) comm->device_number = comm->device_count;
-        comm->device_count++;
-    }
-    comm->facts.memory /= comm->sharers;
+    uint64_t count = 0;
+
+    for (int32_t other = 0; other < comm->size; other++)
+        if (wf_same_device(comm, addresses, other, r)) count++;
+    return count;
 }
 
-/* ALL of what the ranks say; a failure of one becomes everybody's. */
+/* The devices in the order of their first ranks. */
+static void look_at_devices(struct wf_comm *comm, const weft_blob *addresses)
+{
+    comm->sharers = wf_sharers_of(comm, addresses, comm->rank);
+    comm->device_count = 0;
+    for (int32_t r = 0; r < comm->size; r++) {
+        int32_t first = 0;
+        while (!wf_same_device(comm, addresses, first, r))
+            first++;
+        if (first < r) continue;
+        if (wf_same_device(comm, addresses, r, comm->rank))
+            comm->device_number = comm->device_count;
+        comm->device_count++;
+    }
+}
+
+/* All that a rank can know of the others before NVSHMEM is called. */
+static weft_status look_at_peers(struct wf_comm *comm, const weft_blob *addresses)
+{
+    WF_TRY(check_processes(comm, addresses));
+    look_at_devices(comm, addresses);
+    if (wf_job.is_begun) return WEFT_OK;
+    WF_TRY(wf_guard_begin(comm, addresses));
+    return wf_size_agree(comm, addresses, &comm->arena_bytes);
+}
+
+/* ALL of what the ranks say; a failure of one becomes everybody's.  Its own is the one that a rank
+ * tells, also where the others no longer come, as they may wait for it inside NVSHMEM. */
 static weft_status gather(const struct wf_comm *comm, const weft_exchange *exchange,
                           weft_status status, struct wf_entry *mine, struct wf_entry *all)
 {
+    weft_status exchanged;
+    char reason[512] = "";
+
+    if (status != WEFT_OK) snprintf(reason, sizeof reason, "%s", wf_last_text());
     mine->status = status;
-    WF_TRY(exchange->all_gather(exchange->self, mine, all, sizeof *mine));
-    if (status != WEFT_OK) return wf_fail(status, "%s", wf_last_text());
+    exchanged = exchange->all_gather(exchange->self, mine, all, sizeof *mine);
+    if (status != WEFT_OK) return wf_fail(status, "%s", reason);
+    WF_TRY(exchanged);
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
             return wf_fail(all[r].status, "rank %d could not make the communicator %s",
@@ -178,7 +209,9 @@ static weft_status join_team(struct wf_comm *comm, const weft_exchange *exchange
                              weft_status status, struct wf_entry *mine, struct wf_entry *all)
 {
     if (!wf_team_is_wanted(comm, all)) return status;
+    if (status == WEFT_OK && !wf_team_is_safe()) mine->library = 0;
     WF_TRY(gather(comm, exchange, status, mine, all));
+    if (!wf_team_is_wanted(comm, all)) return WEFT_OK;
     mine->team = wf_team_make(comm, all);
     WF_TRY(gather(comm, exchange, WEFT_OK, mine, all));
     wf_team_settle(comm, mine, all);
@@ -188,11 +221,10 @@ static weft_status join_team(struct wf_comm *comm, const weft_exchange *exchange
 static weft_status join(struct wf_comm *comm, const weft_blob *addresses,
                         const weft_exchange *exchange, struct wf_entry *all)
 {
-    struct wf_entry mine;
+    struct wf_entry mine = {.pe = -1};
     struct wf_scope scope;
-    weft_status status = check_processes(comm, addresses);
+    weft_status status = look_at_peers(comm, addresses);
 
-    if (status == WEFT_OK) look_at_devices(comm, addresses);
     if (status == WEFT_OK) status = wf_job_introduce(comm, &mine);
     WF_TRY(gather(comm, exchange, status, &mine, all));
     status = wf_job_join(comm, all);

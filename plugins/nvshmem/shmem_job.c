@@ -7,60 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define USUAL_MOST (UINT64_C(128) << 30) /* of NVSHMEM_MAX_MEMORY_PER_GPU */
+
 struct wf_job wf_job;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of beginning, and of the heap */
 
-/* ---- how large the arena is ---- */
-
-/* "512M", "4G"; 0 if it is not a size. */
-static uint64_t read_size(const char *text)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-
-    if (end == text) return 0;
-    switch (*end) {
-    case 'k':
-    case 'K':
-        return value << 10;
-    case 'm':
-    case 'M':
-        return value << 20;
-    case 'g':
-    case 'G':
-        return value << 30;
-    default:
-        return *end == '\0' ? value : 0;
-    }
-}
-
-/* An eighth of the device, shared by the ranks that are on it. */
-static uint64_t default_size(const struct wf_comm *comm, uint64_t sharers)
-{
-    uint64_t unit = UINT64_C(2) << 20, bytes = comm->facts.memory / 8 / sharers / unit * unit;
-
-    return bytes > 4 * unit ? bytes : 4 * unit;
-}
-
-static weft_status wish(const struct wf_comm *comm, uint64_t *bytes)
-{
-    const char *asked = wf_host->knob(VENDOR_HEAP_KNOB);
-
-    *bytes = asked != NULL ? read_size(asked) : default_size(comm, 1);
-    if (*bytes < UINT64_C(1) << 20)
-        return wf_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
-                       VENDOR_HEAP_KNOB, asked != NULL ? asked : "");
-    return WEFT_OK;
-}
-
 /* ---- beginning ---- */
 
-/* Settings of the library that suit one host, unless the user has chosen others. */
+static void set_bytes(const char *name, uint64_t bytes)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
+    setenv(name, text, 0);
+}
+
+/* Settings of the library that suit one host, unless the user has chosen others.  It reads them
+ * once, when it is first called. */
 static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
 {
-    unsigned long long most = bytes + (UINT64_C(64) << 20); /* the library needs some itself */
+    uint64_t most = bytes + comm->facts.reserve;
     bool one_host = true;
-    char text[32];
 
     for (int32_t r = 1; r < comm->size; r++)
         if (comm->host_ids[r] != comm->host_ids[0]) one_host = false;
@@ -71,8 +38,8 @@ static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
     }
     setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* under several ranks on a device it would refuse */
     setenv("NVSHMEM_DISABLE_NVLS", "1", 0); /* takes many teams for each, and exits without */
-    snprintf(text, sizeof text, "%llu", most);
-    setenv("NVSHMEM_SYMMETRIC_SIZE", text, 0);
+    set_bytes("NVSHMEM_SYMMETRIC_SIZE", most);
+    if (most > USUAL_MOST) set_bytes("NVSHMEM_MAX_MEMORY_PER_GPU", most);
 }
 
 weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine)
@@ -81,13 +48,11 @@ weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine)
 
     *mine = (struct wf_entry){.pe = -1, .control = WK_NOWHERE};
     pthread_mutex_lock(&lock);
-    if (wf_job.is_begun)
-        *mine = (struct wf_entry){.pe = wf_job.pe, .job = wf_job.number, .heap = wf_job.bytes};
+    if (wf_job.is_begun) *mine = (struct wf_entry){.pe = wf_job.pe, .job = wf_job.number};
     pthread_mutex_unlock(&lock);
     WF_TRY(wf_team_wish(&mine->library));
     if (mine->pe >= 0) return WEFT_OK;
-    WF_TRY(wish(comm, &mine->heap));
-    set_defaults(comm, mine->heap);
+    set_defaults(comm, comm->arena_bytes);
     if (comm->rank != 0) return WEFT_OK;
     mine->id.version = SHMEM_VERSION_OF(struct shmem_id);
     code = wf_shmem.nvshmemx_get_uniqueid(&mine->id);
@@ -113,8 +78,9 @@ static weft_status check_mode(const struct wf_comm *comm)
         return wf_fail(
             WEFT_ERR_UNSUPPORTED,
             "several ranks share the device %s, and NVSHMEM allows that only in part here: it "
-            "wants the CUDA MPS daemon (nvidia-cuda-mps-control -d) and, in each rank, "
-            "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of 100 divided by the ranks on the device",
+            "wants the CUDA MPS daemon (nvidia-cuda-mps-control -d, a program that NVSHMEM must "
+            "find on PATH as well) and, in each rank, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of 100 "
+            "divided by the ranks on the device",
             comm->facts.uuid);
     if (mode < SHMEM_INITIALIZED)
         return wf_fail(WEFT_ERR_DEVICE, "NVSHMEM is not begun, though it said so (state %d)", mode);
@@ -127,7 +93,8 @@ static weft_status take_arena(struct wf_comm *comm, uint64_t bytes)
     if (wf_job.arena == NULL)
         return wf_fail(WEFT_ERR_NO_MEMORY,
                        "NVSHMEM has no %llu bytes of symmetric memory; %s makes it smaller, "
-                       "NVSHMEM_SYMMETRIC_SIZE allows more",
+                       "NVSHMEM_MAX_MEMORY_PER_GPU, or NVSHMEM_SYMMETRIC_SIZE where "
+                       "NVSHMEM_DISABLE_CUDA_VMM is set, allows more",
                        (unsigned long long)bytes, VENDOR_HEAP_KNOB);
     wf_job.bytes = bytes;
     wf_job.ordinal = comm->device->ordinal;
@@ -139,7 +106,7 @@ static weft_status take_arena(struct wf_comm *comm, uint64_t bytes)
 }
 
 /* Within a scope.  A context that the device's close does not end keeps the arena alive. */
-static weft_status begin(struct wf_comm *comm, const struct wf_entry *all, uint64_t bytes)
+static weft_status begin(struct wf_comm *comm, const struct wf_entry *all)
 {
     struct shmem_attributes attributes = {
         .version = SHMEM_VERSION_OF(struct shmem_attributes),
@@ -161,22 +128,19 @@ static weft_status begin(struct wf_comm *comm, const struct wf_entry *all, uint6
     wf_job.pe = wf_shmem.nvshmem_my_pe();
     wf_job.pes = wf_shmem.nvshmem_n_pes();
     wf_job.number = all[0].job;
-    wf_job.slot_bytes = wf_team_slot(bytes, all, comm->size);
+    wf_job.slot_bytes = wf_team_slot(comm->arena_bytes, all, comm->size);
     WF_TRY(check_mode(comm));
-    return take_arena(comm, bytes);
+    return take_arena(comm, comm->arena_bytes);
 }
 
 static weft_status begin_once(struct wf_comm *comm, const struct wf_entry *all)
 {
-    uint64_t bytes = all[0].heap;
     struct wf_scope scope;
     weft_status status;
 
-    for (int32_t r = 1; r < comm->size; r++)
-        if (all[r].heap < bytes) bytes = all[r].heap;
     WF_TRY(wf_enter(comm->device, &scope));
     pthread_mutex_lock(&lock);
-    status = begin(comm, all, bytes);
+    status = begin(comm, all);
     wf_job.is_begun = true;
     if (status != WEFT_OK) refuse(status);
     pthread_mutex_unlock(&lock);

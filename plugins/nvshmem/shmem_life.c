@@ -121,8 +121,8 @@ void wf_report_give(struct wf_comm *comm)
 /* ---- the end ---- */
 
 /* Kernels see the abort flag, so this does not last; but those of NVSHMEM do not.  False: they wait
- * for ever. */
-static bool await_last(struct wf_comm *comm)
+ * for ever.  CLEANLY stays true if all went well. */
+static bool await_last(struct wf_comm *comm, bool *cleanly)
 {
     uint64_t began = wf_now_ns();
     struct wf_scope scope;
@@ -139,6 +139,7 @@ static bool await_last(struct wf_comm *comm)
         if (comm->side != NULL) wf_gpu.stream_destroy(comm->side);
     }
     wf_leave(&scope);
+    if (result != GPU_SUCCESS) *cleanly = false;
     return result != GPU_NOT_READY;
 }
 
@@ -157,7 +158,7 @@ void wf_comm_destroy(void *made)
     wf_comm_look(comm);
     cleanly = atomic_load(&comm->error) == WEFT_OK && wf_windows_are_idle(comm);
     set_abort(comm);
-    if (!await_last(comm)) {
+    if (!await_last(comm, &cleanly)) {
         wf_job.is_lost = true;
         wf_log(1,
                "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BOOTSTRAP_SYMBOL "nvshmemi_bootstrap_plugin_init"
+
 struct wf_shmem_api wf_shmem;
 struct wf_library wf_shmem_library;
 
@@ -17,8 +19,8 @@ static const struct wf_symbol symbols[] = {
 #undef SHMEM
 };
 
-/* The library opens its bootstrap module by name, and ends in a failure that is hard to read if
- * there is none. */
+/* The library opens its bootstrap module by name, ends in a failure that is hard to read if there
+ * is none, and ends the process if it is something else. */
 static weft_status find_bootstrap(void)
 {
     const char *given = getenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN");
@@ -36,11 +38,15 @@ static weft_status find_bootstrap(void)
         if (handle != NULL) setenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN", beside, 0);
         if (handle == NULL) handle = dlopen(VENDOR_BOOTSTRAP, RTLD_NOW | RTLD_LOCAL);
     }
-    if (handle != NULL) return WEFT_OK; /* stays open for the library */
-    return wf_fail(WEFT_ERR_NO_LIBRARY,
-                   "%s, through which NVSHMEM's processes find each other, cannot be opened: it is "
-                   "neither beside %s nor on the library search path",
-                   given != NULL ? given : VENDOR_BOOTSTRAP, wf_shmem_library.path);
+    if (handle == NULL)
+        return wf_fail(WEFT_ERR_NO_LIBRARY,
+                       "%s, through which NVSHMEM's processes find each other, cannot be opened: "
+                       "it is neither beside %s nor on the library search path",
+                       given != NULL ? given : VENDOR_BOOTSTRAP, wf_shmem_library.path);
+    if (dlsym(handle, BOOTSTRAP_SYMBOL) == NULL)
+        return wf_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s: it is no bootstrap module",
+                       given != NULL ? given : VENDOR_BOOTSTRAP, BOOTSTRAP_SYMBOL);
+    return WEFT_OK; /* stays open for the library */
 }
 
 static weft_status open_library(void)
@@ -82,16 +88,26 @@ weft_status wf_shmem_load(void)
     return status;
 }
 
-static void write_library(char *out, size_t size)
+void wf_shmem_version(int32_t version[3])
 {
     int major = 0, minor = 0, patch = 0;
-    char driver[64];
 
     if (wf_shmem.nvshmemx_vendor_get_version_info != NULL)
         wf_shmem.nvshmemx_vendor_get_version_info(&major, &minor, &patch);
+    version[0] = major;
+    version[1] = minor;
+    version[2] = patch;
+}
+
+static void write_library(char *out, size_t size)
+{
+    int32_t version[3];
+    char driver[64];
+
+    wf_shmem_version(version);
     wf_vendor_version_text(driver, sizeof driver);
-    snprintf(out, size, "%s (NVSHMEM %d.%d.%d), %s", wf_shmem_library.path, major, minor, patch,
-             driver);
+    snprintf(out, size, "%s (NVSHMEM %d.%d.%d), %s", wf_shmem_library.path, version[0], version[1],
+             version[2], driver);
 }
 
 weft_status wf_shmem_probe(weft_probe *out)

@@ -6,19 +6,29 @@
  * and have no time limit. */
 #include "shmem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     MOST_TEAMS = 24,      /* NVSHMEM has 32, and uses some itself */
     MOST_SLOT = 64 << 20, /* bytes */
     LEAST_SLOT = 4096,    /* below, operations would go in too many rounds */
-    ARENA_SHARE = 4       /* one in so many bytes of the arena is the teams' */
+    ARENA_SHARE = 4,      /* one in so many bytes of the arena is the teams' */
+    TEAM_BYTES = 64 << 20 /* of the device, that making one may take */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* NVSHMEM makes one team at a time */
 static atomic_int made;
 static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wf_comm *watched; /* communicators with teams */
+
+/* As NVSHMEM reads it: everything else that is set means yes. */
+static bool nvls_is_forced(void)
+{
+    const char *disabled = getenv("NVSHMEM_DISABLE_NVLS");
+
+    return disabled != NULL && strchr("0NnFf", disabled[0]) != NULL && disabled[0] != '\0';
+}
 
 weft_status wf_team_wish(uint64_t *found)
 {
@@ -29,6 +39,12 @@ weft_status wf_team_wish(uint64_t *found)
     if (strcmp(asked, "nvshmem") != 0)
         return wf_fail(WEFT_ERR_INVALID, "%s=%s: wanted is weft or nvshmem", VENDOR_COLLECTIVES,
                        asked);
+    if (nvls_is_forced())
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s=nvshmem and NVSHMEM_DISABLE_NVLS=%s: with NVLS, NVSHMEM ends the process "
+            "when its teams run out; unset one of the two",
+            VENDOR_COLLECTIVES, getenv("NVSHMEM_DISABLE_NVLS"));
     if (!wf_job.is_lost && atomic_load(&made) < MOST_TEAMS) *found = wf_library_found();
     return WEFT_OK;
 }
@@ -84,6 +100,17 @@ bool wf_team_is_wanted(const struct wf_comm *comm, const struct wf_entry *all)
 }
 
 /* ---- making ---- */
+
+bool wf_team_is_safe(void)
+{
+    static atomic_flag is_told = ATOMIC_FLAG_INIT;
+
+    if (wf_guard_device(TEAM_BYTES) == WEFT_OK) return true;
+    if (!atomic_flag_test_and_set(&is_told))
+        wf_log(2, "NVSHMEM is asked for no team, so its collectives are not used: %s",
+               wf_last_text());
+    return false;
+}
 
 int32_t wf_team_make(const struct wf_comm *comm, const struct wf_entry *all)
 {
@@ -143,7 +170,11 @@ void wf_team_release(struct wf_comm *comm)
     struct wf_scope scope;
 
     if (comm->team == 0 || wf_enter(comm->device, &scope) != WEFT_OK) return;
-    destroy(comm->team);
+    if (wf_guard_device(0) == WEFT_OK)
+        destroy(comm->team);
+    else
+        wf_log(2, "NVSHMEM's team of the communicator %s is left behind: %s", comm->name,
+               wf_last_text());
     comm->team = 0;
     wf_leave(&scope);
 }

@@ -371,6 +371,48 @@ static int released_stuck(void)
     return released_under_a_wait(true);
 }
 
+/* ---- on the stand-ins alone, which the environment makes fail: nothing ends the process ---- */
+
+/* A kernel faults: nothing of the device works any more. */
+static int device_faulted(void)
+{
+    weft_comm *other = NULL;
+    int code;
+
+    must(weft_comm_split(world, 0, -rank, NULL, &other), "split");
+    must(reduce(other), "while the device is well");
+    setenv("STANDIN_FAIL_LAUNCH", "1", 1);
+    code = tell(put_reduce() == WEFT_ERR_DEVICE, WEFT_ERR_DEVICE);
+    weft_comm_release(&other);
+    return code;
+}
+
+/* The program takes all memory there is. */
+static int device_full(void)
+{
+    weft_comm *other = NULL;
+
+    setenv("STANDIN_FREE", "1000000", 1);
+    must(weft_comm_split(world, 0, -rank, NULL, &other), "split");
+    must(reduce(other), "on a device that is full");
+    weft_comm_release(&other);
+    return tell(true, WEFT_OK);
+}
+
+/* The program records some other stream, which makes the default stream useless. */
+static int recording(void)
+{
+    weft_status status;
+    int code;
+
+    setenv("STANDIN_RECORDING", "1", 1);
+    status = weft_all_reduce(world, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    unsetenv("STANDIN_RECORDING");
+    code = tell(status == WEFT_ERR_DEVICE, status);
+    must(reduce(world), "after a call that was refused");
+    return code;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -390,7 +432,10 @@ static const struct {
                  {"too_late", too_late},
                  {"left_behind", left_behind},
                  {"released_early", released_early},
-                 {"released_stuck", released_stuck}};
+                 {"released_stuck", released_stuck},
+                 {"device_faulted", device_faulted},
+                 {"device_full", device_full},
+                 {"recording", recording}};
 
 static int run(const char *name)
 {

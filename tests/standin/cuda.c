@@ -236,7 +236,7 @@ API(standin_adopt, void *memory, size_t bytes)
 
 API(cuStreamIsCapturing, struct sg_stream *stream, int *status)
 {
-    (void)stream;
     *status = 0;
-    return SG_OK;
+    if (sg_broken() != SG_OK) return sg_broken();
+    return stream == NULL && sg_setting("STANDIN_RECORDING", 0) != 0 ? SG_CAPTURE_IMPLICIT : SG_OK;
 }

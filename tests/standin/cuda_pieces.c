@@ -53,7 +53,7 @@ API(cuMemCreate, piece *out, size_t bytes, const struct options *options, unsign
     if (flags != 0 || options->type != 1 || bytes == 0 || bytes % GRAIN != 0)
         return SG_INVALID_VALUE;
     if (sg_broken() != SG_OK) return sg_broken();
-    if (bytes > (size_t)sg_setting("STANDIN_MEMORY", 1L << 30)) return SG_OUT_OF_MEMORY;
+    if (bytes > (size_t)sg_setting("STANDIN_MEMORY", 1L << 34)) return SG_OUT_OF_MEMORY;
     file = memfd_create("weft-standin", MFD_CLOEXEC);
     if (file < 0) return SG_OUT_OF_MEMORY;
     if (ftruncate(file, (off_t)bytes) != 0) {

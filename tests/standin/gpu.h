@@ -4,7 +4,9 @@
  *
  * The environment can make it fail: STANDIN_DEVICES (how many there are; 8), STANDIN_VERSION,
  * STANDIN_NO_PEERS (1: other processes' memory is out of reach), STANDIN_MEMORY (bytes of each),
- * STANDIN_FAIL_LAUNCH=N (the N-th launch breaks the device), STANDIN_SLOW_CONTEXT (microseconds it
+ * STANDIN_FREE (bytes that are said to be left, at most), STANDIN_RECORDING (1: another stream is
+ * recorded, so that the default stream cannot be used), STANDIN_FAIL_LAUNCH=N (the N-th launch, and
+ * any after it, breaks the device), STANDIN_SLOW_CONTEXT (microseconds it
  * takes to switch to a CUDA device). */
 #ifndef WEFT_STANDIN_GPU_H
 #define WEFT_STANDIN_GPU_H
@@ -33,7 +35,8 @@ enum {
     SG_NOT_FOUND = 500,
     SG_NOT_READY = 600,
     SG_LAUNCH_FAILED = 719,
-    SG_NOT_PERMITTED = 800
+    SG_NOT_PERMITTED = 800,
+    SG_CAPTURE_IMPLICIT = 906
 };
 
 enum { SG_MOST_DEVICES = 16 };

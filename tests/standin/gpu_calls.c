@@ -25,7 +25,13 @@ BOTH(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId, char *id, int size, int device)
 BOTH(cuMemGetInfo_v2, hipMemGetInfo, size_t *available, size_t *total)
 {
     sg_memory_info(available, total);
-    return SG_OK;
+    return sg_broken();
+}
+
+BOTH(cuCtxSynchronize, hipDeviceSynchronize, void)
+{
+    sg_device_sync();
+    return sg_broken();
 }
 
 BOTH(cuMemHostAlloc, hipHostMalloc, void **out, size_t bytes, unsigned flags)

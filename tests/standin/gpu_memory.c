@@ -1,6 +1,7 @@
 /* gpu_memory.c - the stand-in device's memory: the heap, with a list of what was handed out. */
 #include "gpu.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ static size_t used[SG_MOST_DEVICES];
 
 static size_t capacity(void)
 {
-    return (size_t)sg_setting("STANDIN_MEMORY", 1L << 30);
+    return (size_t)sg_setting("STANDIN_MEMORY", 1L << 34);
 }
 
 int sg_alloc(size_t bytes, enum sg_kind kind, void **out)
@@ -110,8 +111,11 @@ struct sg_block sg_find(const void *pointer)
 
 void sg_memory_info(size_t *available, size_t *total)
 {
+    size_t most = (size_t)sg_setting("STANDIN_FREE", LONG_MAX);
+
     pthread_mutex_lock(&lock);
     *total = capacity();
     *available = *total - used[sg_current()];
     pthread_mutex_unlock(&lock);
+    if (*available > most) *available = most;
 }

@@ -5,6 +5,7 @@
 #include "gpu.h"
 
 #include <atomic>
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -98,7 +99,7 @@ int sg_launch(const struct sg_kernel *kernel, unsigned blocks, void **arguments,
 
     static_assert(sizeof launch.args >= sizeof(struct wk_move_args), "room for all arguments");
     if (blocks == 0) return SG_INVALID_VALUE;
-    if (++launches == sg_setting("STANDIN_FAIL_LAUNCH", -1)) {
+    if (++launches >= sg_setting("STANDIN_FAIL_LAUNCH", LONG_MAX)) {
         sg_break(SG_LAUNCH_FAILED);
         return SG_LAUNCH_FAILED;
     }

@@ -3,12 +3,14 @@
  *
  * The environment can make it fail: STANDIN_LIMITED=1 (several processes on a device without MPS),
  * STANDIN_BEGIN=CODE (beginning fails), STANDIN_HEAP=BYTES (all the symmetric memory there is),
- * STANDIN_FAR=1 (no process reaches another's memory). */
+ * STANDIN_FAR=1 (no process reaches another's memory), STANDIN_NVSHMEM=30405 (its version).  It
+ * ends the process, or waits without limit, where the real one does. */
 #include "nvshmem.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,8 @@ struct attributes {
 };
 _Static_assert(sizeof(struct attributes) == 144, "as the library has it");
 
+#define PIECE ((size_t)512 << 20) /* of device memory, that it takes for itself */
+
 struct standin_job standin_job;
 #define job standin_job
 
@@ -42,14 +46,43 @@ long standin_setting(const char *name, long otherwise)
     return text != NULL && text[0] != '\0' ? strtol(text, NULL, 0) : otherwise;
 }
 
+void *standin_driver(const char *name)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *function = library != NULL ? dlsym(library, name) : NULL;
+
+    if (function == NULL) abort();
+    return function;
+}
+
+void standin_end(const char *why)
+{
+    fprintf(stderr, "the stand-in NVSHMEM exits: %s\n", why);
+    exit(255);
+}
+
+static size_t free_memory(void)
+{
+    int (*ask)(size_t *, size_t *) = NULL;
+    size_t available = 0, total = 0;
+
+    *(void **)(void *)&ask = standin_driver("cuMemGetInfo_v2");
+    if (ask(&available, &total) != 0) standin_end("the device failed");
+    return available;
+}
+
+void standin_need(size_t bytes)
+{
+    if (free_memory() < bytes) standin_end("the device is full");
+}
+
 /* Device memory to the stand-in of the driver, too. */
 static void tell_device(void *memory, size_t bytes)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     int (*adopt)(void *, size_t) = NULL;
 
-    if (library != NULL) *(void **)(void *)&adopt = dlsym(library, "standin_adopt");
-    if (adopt == NULL || adopt(memory, bytes) != 0) abort();
+    *(void **)(void *)&adopt = standin_driver("standin_adopt");
+    if (adopt(memory, bytes) != 0) abort();
 }
 
 static void *map_file(const char *name, size_t bytes)
@@ -84,8 +117,12 @@ static void meet(void)
 
 API(int, nvshmemx_get_uniqueid, struct id *id)
 {
+    const char *module = getenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN");
+    void *handle = module != NULL ? dlopen(module, RTLD_NOW) : NULL;
     struct timespec now;
 
+    if (handle != NULL && dlsym(handle, "nvshmemi_bootstrap_plugin_init") == NULL)
+        standin_end("no bootstrap module");
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (id->version != (1 << 16) + (int)sizeof *id) return 1;
     snprintf(id->name, sizeof id->name, "/weft-standin-nvshmem-%d-%lld", (int)getpid(),
@@ -103,8 +140,32 @@ API(int, nvshmemx_set_attr_uniqueid_args, int rank, int ranks, struct id *id,
     return 0;
 }
 
+static int version(void)
+{
+    return (int)standin_setting("STANDIN_NVSHMEM", 30405);
+}
+
+/* Every process comes with its version, and those on this one's device in equal steps. */
+static void look_at_others(void)
+{
+    int device = atomic_load(&job.board->devices[job.pe]), first = -1, step = 0;
+
+    for (int p = 0; p < job.pes; p++) {
+        if (atomic_load(&job.board->versions[p]) != version()) standin_end("another version");
+        if (atomic_load(&job.board->devices[p]) != device) continue;
+        if (first < 0)
+            first = p;
+        else if (step == 0)
+            step = p - first;
+        else if ((p - first) % step != 0)
+            standin_end("unequal steps on a device");
+    }
+}
+
 API(int, nvshmemx_hostlib_init_attr, unsigned flags, struct attributes *attributes)
 {
+    int (*device)(void) = NULL;
+
     if (standin_setting("STANDIN_BEGIN", 0) != 0) return (int)standin_setting("STANDIN_BEGIN", 0);
     if (flags != 8 || job.state != NOT_BEGUN || attributes->ranks > MOST_PES) return 7;
     snprintf(job.name, sizeof job.name, "%s", attributes->id->name);
@@ -113,8 +174,13 @@ API(int, nvshmemx_hostlib_init_attr, unsigned flags, struct attributes *attribut
     job.board = map_file(job.name, sizeof *job.board);
     if (job.board == NULL) return 2;
     atomic_store(&job.board->free_teams[job.pe], ~UINT32_C(0) << FIRST_FREE_TEAM);
+    *(void **)(void *)&device = standin_driver("standin_device");
+    atomic_store(&job.board->devices[job.pe], device());
+    atomic_store(&job.board->versions[job.pe], version());
     meet();
     if (job.pe == 0) shm_unlink(job.name);
+    standin_need(PIECE);
+    look_at_others();
     job.state = standin_setting("STANDIN_LIMITED", 0) != 0 && job.pes > 1 ? LIMITED : BEGUN;
     return 0;
 }
@@ -136,9 +202,9 @@ API(int, nvshmem_n_pes, void)
 
 API(void, nvshmemx_vendor_get_version_info, int *major, int *minor, int *patch)
 {
-    *major = 3;
-    *minor = 4;
-    *patch = 5;
+    *major = version() / 10000;
+    *minor = version() / 100 % 100;
+    *patch = version() % 100;
 }
 
 /* ---- memory ---- */
@@ -158,12 +224,20 @@ static bool sizes_agree(size_t bytes)
     return true;
 }
 
+static bool has_room(size_t bytes)
+{
+    size_t most = (size_t)standin_setting("NVSHMEM_MAX_MEMORY_PER_GPU", 128L << 30);
+
+    return bytes <= (size_t)standin_setting("STANDIN_HEAP", LONG_MAX) && bytes + PIECE < most &&
+           bytes + PIECE <= free_memory();
+}
+
+/* Whoever has no room goes, and the others wait for it. */
 API(void *, nvshmem_malloc, size_t bytes)
 {
     char name[160];
 
-    if (job.state == NOT_BEGUN || job.pieces > 0 || !sizes_agree(bytes) ||
-        bytes > (size_t)standin_setting("STANDIN_HEAP", 1L << 30))
+    if (job.state == NOT_BEGUN || job.pieces > 0 || !sizes_agree(bytes) || !has_room(bytes))
         return NULL;
     piece_name(job.pe, name, sizeof name);
     job.heap[job.pe] = map_file(name, bytes);

@@ -23,6 +23,7 @@ struct standin_meeting {
 struct standin_board {
     struct standin_meeting all;
     _Atomic uint64_t sizes[MOST_PES];
+    _Atomic int devices[MOST_PES], versions[MOST_PES];
     struct standin_meeting teams[MOST_TEAMS][MOST_PES]; /* by number and first member */
     _Atomic uint64_t team_ids[MOST_PES];                /* of the team that a process is making */
     _Atomic uint64_t found_ids[MOST_PES];               /* whose members it has found */
@@ -40,6 +41,12 @@ struct standin_job {
 
 __attribute__((visibility("hidden"))) extern struct standin_job standin_job;
 __attribute__((visibility("hidden"))) long standin_setting(const char *name, long otherwise);
+/* A function of the stand-in for the driver. */
+__attribute__((visibility("hidden"))) void *standin_driver(const char *name);
+/* The real one ends the process over much. */
+__attribute__((visibility("hidden"), noreturn)) void standin_end(const char *why);
+/* It does where the device has failed, or has not so many bytes left. */
+__attribute__((visibility("hidden"))) void standin_need(size_t bytes);
 /* Until COUNT processes have come. */
 __attribute__((visibility("hidden"))) void standin_meet(struct standin_meeting *meeting, int count);
 

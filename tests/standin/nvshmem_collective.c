@@ -3,7 +3,6 @@
 #include "ccl.h"
 #include "nvshmem_team.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,16 +143,28 @@ static bool is_symmetric(const char *pointer)
     return pointer >= job.heap[job.pe] && pointer < job.heap[job.pe] + job.bytes;
 }
 
+static void check_call(const struct task *task, void *stream)
+{
+    int (*is_capturing)(void *, int *) = NULL;
+    const char *nvls = getenv("NVSHMEM_DISABLE_NVLS");
+    int status = 0;
+
+    *(void **)(void *)&is_capturing = standin_driver("cuStreamIsCapturing");
+    if (is_capturing(stream, &status) != 0) standin_end("the stream cannot be used");
+    if (task->kind == FCOLLECT && nvls != NULL && nvls[0] == '0')
+        standin_end("fcollect has too few teams");
+}
+
 static int start(struct task task, void *target, const void *source, void *stream)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     int (*enqueue)(void *, void (*)(void *), void *) = NULL;
     struct task *copy = malloc(sizeof *copy);
 
     task.target = target;
     task.source = source;
-    if (library != NULL) *(void **)(void *)&enqueue = dlsym(library, "standin_enqueue");
-    if (copy == NULL || enqueue == NULL || standin_team(task.team) == NULL) abort();
+    *(void **)(void *)&enqueue = standin_driver("standin_enqueue");
+    if (copy == NULL || standin_team(task.team) == NULL) abort();
+    check_call(&task, stream);
     if (task.kind != BARRIER && (!is_symmetric(target) || !is_symmetric(source))) abort();
     *copy = task;
     return enqueue(stream, run, copy);

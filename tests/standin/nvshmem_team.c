@@ -8,6 +8,8 @@
 
 #define job standin_job
 
+enum { TEAM_BYTES = 8 << 20 }; /* of device memory */
+
 struct options {
     int version, contexts;
     uint64_t id;
@@ -58,6 +60,7 @@ API(int, nvshmem_team_split_strided, int parent, int first, int step, int size,
     if (parent != 0 || options != NULL || given != 0 || step < 1 || first < 0 || size < 1 ||
         first + (size - 1) * step >= job.pes)
         return 7;
+    standin_need(TEAM_BYTES);
     standin_meet(&job.board->all, job.pes);
     for (int i = 0; i < size; i++) {
         team.pes[i] = first + i * step;
@@ -116,6 +119,7 @@ API(int, nvshmemx_team_init, int *out, const struct options *options, long given
     int number;
 
     if (options->version != (2 << 16) + (int)sizeof *options || given != 2 || size < 2) return 7;
+    standin_need(TEAM_BYTES);
     if (standin_setting("STANDIN_NO_TEAMS", 0) != 0) return 1;
     atomic_store(&job.board->places[job.pe], place);
     atomic_store(&job.board->team_ids[job.pe], options->id);
@@ -133,6 +137,7 @@ API(int, nvshmemx_team_init, int *out, const struct options *options, long given
 API(void, nvshmem_team_destroy, int number)
 {
     if (standin_team(number) == NULL) abort();
+    standin_need(0);
     teams[number].is_made = false;
     atomic_fetch_or(&job.board->free_teams[job.pe], UINT32_C(1) << number);
 }

@@ -40,7 +40,7 @@ cannot_begin()
 }
 cannot_begin 2 "it wants the CUDA MPS daemon" STANDIN_LIMITED=1
 cannot_begin 2 "NVSHMEM could not be begun (code 7)" STANDIN_BEGIN=7
-cannot_begin 2 "NVSHMEM has no 134217728 bytes of symmetric memory" STANDIN_HEAP=1048576
+cannot_begin 2 "NVSHMEM has no 2147483648 bytes of symmetric memory" STANDIN_HEAP=1048576
 cannot_begin 2 "WEFT_NVSHMEM_HEAP=64K: wanted is a size of at least 1M" WEFT_NVSHMEM_HEAP=64K
 cannot_begin 2 "cannot load from and store to the memory of rank" STANDIN_FAR=1
 

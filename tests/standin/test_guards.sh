@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# test_guards.sh WEFT GPU_RANK STANDINS - where NVSHMEM would end the process, or wait without limit, weft says why and goes
+# on, or refuses on all ranks.  The stand-in library does as the real one.
+source "$(dirname "$0")/../cli/lib.sh"
+weft=$1
+program=$2
+standins=$3
+image=$(cd "$(dirname "$0")/../../plugins/kernels" && pwd)/weft_kernels.cu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export WEFT_TIMEOUT=4 WEFT_LOG=error WEFT_BACKEND=nvshmem WEFT_CUDA_LIB=$standins/nvidia/libcuda.so.1 \
+    WEFT_NVSHMEM_LIB=$standins/nvidia/libnvshmem_host.so.3 WEFT_NVSHMEM_KERNELS=$image
+
+# on RANK VARIABLE=VALUE PROGRAM...: only that rank has the variable.
+cat >"$folder/on" <<'SCRIPT'
+#!/usr/bin/env bash
+if [[ $WEFT_RANK == "$1" ]]; then export "$2"; fi
+shift 2
+exec "$@"
+SCRIPT
+chmod +x "$folder/on"
+
+# says N TEXT VARIABLE=VALUE... -- PROGRAM...: each of N ranks says TEXT, and none is ended by the library.
+says()
+{
+    local n=$1 text=$2 have told settings=()
+    shift 2
+    while [[ $1 != -- ]]; do settings+=("$1"); shift; done
+    shift
+    check=$((check + 1))
+    have=$(env "${settings[@]}" "$weft" run -n "$n" --keep-going --timeout 60 "$@" 2>&1)
+    told=$(grep -c "^\[.*$text" <<<"$have")
+    if ((told != n)) || [[ $have == *"NVSHMEM exits"* || $have == *NOT* ]]; then
+        not_so "$told of $n ranks say \"$text\": $have"
+    fi
+}
+
+# Memory: the arena is as large as fits on the rank that has least, and nothing is begun where nothing does.
+says 2 "as expected: OK" -- "$folder/on" 1 STANDIN_FREE=1500000000 "$program" split
+says 2 "rank 1 has 1200000000 bytes of device memory to itself, and NVSHMEM needs 1350565888 there: 8388608 for the arena" \
+    -- "$folder/on" 1 STANDIN_FREE=1200000000 "$program" split
+says 2 "rank 1 has 2000000000 bytes of device memory to itself, and NVSHMEM needs 2415919104 there: 1073741824 for the arena" \
+    WEFT_NVSHMEM_HEAP=1G -- "$folder/on" 1 STANDIN_FREE=2000000000 "$program" split
+says 2 "has 1100000000 bytes of device memory to itself" STANDIN_DEVICES=1 WEFT_SHARE_GPU=1 STANDIN_FREE=2200000000 -- "$program" split
+says 2 "as expected: OK" NVSHMEM_CUMEM_GRANULARITY=2M STANDIN_DEVICES=1 WEFT_SHARE_GPU=1 STANDIN_FREE=2200000000 -- "$program" split
+# More than NVSHMEM takes by itself.
+says 2 "as expected: OK" WEFT_NVSHMEM_HEAP=130G STANDIN_MEMORY=200000000000 -- "$program" split
+says 2 "NVSHMEM has no 139586437120 bytes of symmetric memory; .* NVSHMEM_MAX_MEMORY_PER_GPU" \
+    WEFT_NVSHMEM_HEAP=130G STANDIN_MEMORY=200000000000 NVSHMEM_MAX_MEMORY_PER_GPU=100000000000 -- "$program" split
+# A rank that fails while others wait inside the library says its own reason.
+expect 11 "NVSHMEM has no 2147483648 bytes of symmetric memory" env WEFT_TIMEOUT=1 "$weft" run -n 2 --timeout 20 \
+    "$folder/on" 1 STANDIN_HEAP=1000 "$program" split
+
+# Ranks of a device at unequal steps.
+cat >"$folder/devices" <<'SCRIPT'
+#!/usr/bin/env bash
+devices=($1)
+export WEFT_DEVICE=${devices[$WEFT_RANK]}
+shift
+exec "$@"
+SCRIPT
+chmod +x "$folder/devices"
+says 4 "ranks 0, 2 and 3 share the device .*: NVSHMEM can only have ranks at equal steps" WEFT_SHARE_GPU=1 \
+    -- "$folder/devices" "0 1 0 0" "$program" split
+says 4 "as expected: OK" WEFT_SHARE_GPU=1 -- "$folder/devices" "0 1 0 1" "$program" split
+
+# Libraries that are not alike, and what is no bootstrap module.
+says 2 "rank 0 has NVSHMEM 3.4.5 and rank 1 has 3.4.6: all ranks must have the same" -- "$folder/on" 1 STANDIN_NVSHMEM=30406 "$program" split
+says 2 "libcuda.so.1 has no function nvshmemi_bootstrap_plugin_init: it is no bootstrap module" \
+    "NVSHMEM_BOOTSTRAP_UID_PLUGIN=$standins/nvidia/libcuda.so.1" -- "$program" split
+says 2 "a program that NVSHMEM must find on PATH as well" STANDIN_LIMITED=1 -- "$program" split
+
+# NVSHMEM's own collectives.
+export WEFT_NVSHMEM_COLLECTIVES=nvshmem
+says 2 "as expected: OK" -- "$program" device_full
+says 2 "as expected: ERR_DEVICE" -- "$program" device_faulted
+says 2 "as expected: ERR_DEVICE.*asking whether a stream can be used" -- "$program" recording
+says 2 "WEFT_NVSHMEM_COLLECTIVES=nvshmem and NVSHMEM_DISABLE_NVLS=0: with NVLS, NVSHMEM ends the process" NVSHMEM_DISABLE_NVLS=0 \
+    -- "$program" split
+finish
