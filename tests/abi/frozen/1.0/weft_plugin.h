@@ -50,8 +50,7 @@ typedef int32_t weft_status;
     X(OK, 0, "success") X(IN_PROGRESS, 1, "not finished yet") \
     X(ERR_INVALID, -1, "an argument is not valid") \
     X(ERR_UNSUPPORTED, -2, "not supported here; another way may be") \
-    X(ERR_NOT_FOUND, -3, "no such thing") \
-    X(ERR_NO_MEMORY, -4, "out of memory") \
+    X(ERR_NOT_FOUND, -3, "no such thing") X(ERR_NO_MEMORY, -4, "out of memory") \
     X(ERR_SYSTEM, -5, "the operating system refused") \
     X(ERR_DEVICE, -6, "the device or its vendor library failed") \
     X(ERR_PEER, -7, "another rank failed or is gone") \
@@ -59,8 +58,7 @@ typedef int32_t weft_status;
     X(ERR_ABORTED, -9, "the communicator was aborted") \
     X(ERR_VERSION, -10, "versions do not fit together") \
     X(ERR_INTERNAL, -11, "a defect in weft or in a plugin") \
-    X(ERR_MISMATCH, -12, "ranks disagree") \
-    X(ERR_PARSE, -13, "text could not be read") \
+    X(ERR_MISMATCH, -12, "ranks disagree") X(ERR_PARSE, -13, "text could not be read") \
     X(ERR_NO_BACKEND, -14, "no usable backend") \
     X(ERR_NO_LIBRARY, -15, "a vendor library is missing") \
     X(ERR_OLD_LIBRARY, -16, "a vendor library or driver is too old") \
@@ -79,10 +77,9 @@ typedef int32_t weft_status;
 /* Integers wrap. avg is the sum divided by the number of ranks (integers truncate toward zero).
  * min and max hand NaN on. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
  * time the plugin stores one; f8 saturates at its largest finite value. On bool, sum, max and bor
- * are "or"; prod, min and band are "and". premul_sum multiplies each rank's data by that
- * rank's own scale, with the same rounding, and then sums; ranks may have different ones. Not
- * defined, so never claimed: band/bor/bxor on floats and complex, min/max on complex, avg and
- * premul_sum on bool. */
+ * are "or"; prod, min and band are "and". premul_sum is the sum of each rank's data times that
+ * rank's own scale. Not defined, so never claimed: band/bor/bxor on floats and complex, min/max on
+ * complex, avg and premul_sum on bool. */
 #define WEFT_REDUCTION_LIST(X) \
     X(SUM, 0, "sum") X(PROD, 1, "prod") X(MIN, 2, "min") X(MAX, 3, "max") \
     X(AVG, 4, "avg") X(BAND, 5, "band") X(BOR, 6, "bor") X(BXOR, 7, "bxor") \
@@ -310,7 +307,7 @@ typedef struct weft_collective_args {
     void *recv;
     uint64_t count;
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
-    const void *scale; /* premul_sum: this rank's factor, one element of dtype in host memory */
+    const void *scale; /* premul_sum: this rank's own, one element of dtype in host memory */
     void *stream;
 } weft_collective_args;
 
