@@ -20,6 +20,7 @@ static struct {
     weft_status collective_status;
     int exchanges;        /* made by commit */
     bool uneven_exchange; /* every rank brings another number of bytes */
+    atomic_bool awaited;  /* the others wait within commit for the rank whose commit fails */
     bool inlined;
     atomic_int prepared, committed, destroyed, aborted, collectives, messages, devices, events;
     atomic_int group_depth;
@@ -274,6 +275,13 @@ static weft_status fake_commit(void *comm, const weft_blob *addresses,
     for (int32_t i = 0; i < self->size; i++) /* lengths differ by rank, to be seen in order */
         if (addresses[i].bytes != 16 + (uint64_t)i)
             return wf_fail(WEFT_ERR_INTERNAL, "address %d came out of order", i);
+    if (self->world_rank == fake.commit_fails && fake.awaited) {
+        if (exchange->all_gather(exchange->self, mine, all, 4) == WEFT_OK)
+            return wf_fail(WEFT_ERR_INTERNAL, "the others came");
+        fake.awaited = false;
+    }
+    while (fake.awaited)
+        fake_sleep_ms(5);
     for (int n = 0; n < fake.exchanges; n++) {
         uint64_t bytes = fake.uneven_exchange ? 1 + (uint64_t)self->rank : sizeof mine[0];
         if (self->world_rank == fake.commit_fails && n == fake.exchanges - 1) break;

@@ -76,6 +76,22 @@ START_TEST(a_commit_that_fails_frees_those_who_wait_in_the_exchange)
 }
 END_TEST
 
+START_TEST(a_commit_that_fails_while_the_others_wait_for_it_says_why)
+{
+    fake_reset();
+    fake.commit_fails = 1;
+    fake.awaited = true;
+    world_begin(ranks, 3, NULL, NULL);
+    for (int i = 0; i < 3; i++)
+        ranks[i].timeout_ns = WF_SECOND_NS / 2;
+    world_go(ranks, 3);
+    ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_SYSTEM);
+    ck_assert_str_eq(ranks[1].seen.text, "scripted: commit fails");
+    ck_assert_int_ne(ranks[0].seen.status, WEFT_OK);
+    ck_assert_int_eq(fake.destroyed, 3);
+}
+END_TEST
+
 START_TEST(a_slow_rank_is_waited_for)
 {
     fake_reset();
@@ -151,7 +167,8 @@ END_TEST
 
 SUITE(comm_create, the_plugin_gets_addresses_in_the_users_order,
       a_prepare_that_fails_is_the_same_error_on_all, a_commit_that_fails_is_the_same_error_on_all,
-      a_commit_that_fails_frees_those_who_wait_in_the_exchange, a_slow_rank_is_waited_for,
+      a_commit_that_fails_frees_those_who_wait_in_the_exchange,
+      a_commit_that_fails_while_the_others_wait_for_it_says_why, a_slow_rank_is_waited_for,
       a_device_that_does_not_open_is_the_same_error_on_all,
       later_communicators_fail_as_the_first_would, many_communicators_leave_nothing_behind,
       an_exchange_of_unequal_sizes_is_named)
