@@ -57,6 +57,17 @@ static void break_off(const weft_symm *symm, weft_status status, const char *wai
     wf_log(WF_WARNING, "symmetric memory #%" PRIu64 " stays: %s", symm->number, weft_last_error());
 }
 
+/* This rank does not come to the release, for a reason that may be known here alone. */
+static void stay_away(const weft_comm *carrier, weft_status status, const char *reason)
+{
+    char text[1024];
+
+    if (status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER) return; /* all are told of these */
+    snprintf(text, sizeof text, "weft_symm_release on %s: rank %d: %.800s", carrier->name,
+             carrier->context->rank, reason);
+    wf_symm_tell(carrier, text);
+}
+
 static void end_window(weft_symm *symm)
 {
     weft_comm *carrier = symm->carrier;
@@ -69,6 +80,7 @@ static void end_window(weft_symm *symm)
         snprintf(text, sizeof text, "%s", weft_last_error());
         if (!was_stuck) wf_log(WF_WARNING, "weft_symm_release: %s", text);
         wf_comm_break(carrier, status, text); /* what waits for signals ends now */
+        if (was_stuck) stay_away(carrier, status, text);
     }
     pthread_mutex_lock(&carrier->context->lock);
     wf_symm_list_waits(symm, NULL, &waits);

@@ -91,6 +91,38 @@ START_TEST(who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it)
 }
 END_TEST
 
+/* Rank 1 alone has an error; the others learn of it when it does not come. */
+static void release_when_stuck(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context);
+    weft_symm *symm = NULL;
+
+    HOLDS(weft_symm_create(world, 64, NULL, &symm) == WEFT_OK);
+    if (self->rank == 1) wf_comm_break(world, WEFT_ERR_DEVICE, "the device is on fire");
+    if (self->rank == 1) weft_symm_release(&symm);
+    for (int i = 0; i < 5000 && weft_comm_async_error(world) == WEFT_OK; i++)
+        fake_sleep_ms(1);
+    note_seen(&self->seen, weft_comm_async_error(world));
+    weft_symm_release(&symm);
+}
+
+START_TEST(who_does_not_come_to_a_release_says_why)
+{
+    fake_reset();
+    world_begin(ranks, 3, release_when_stuck, NULL);
+    for (int i = 0; i < 3; i++)
+        ranks[i].plugin = fake_symm_plugin();
+    world_go(ranks, 3);
+    ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_DEVICE);
+    for (int i = 0; i < 3; i += 2) {
+        ck_assert_int_eq(ranks[i].seen.status, WEFT_ERR_ABORTED);
+        ck_assert_str_eq(ranks[i].seen.text,
+                         "weft_symm_release on world: rank 1: the device is on fire");
+    }
+    ck_assert_int_eq(fake.windows, 0);
+}
+END_TEST
+
 START_TEST(waits_end_with_their_communicator)
 {
     weft_context *context;
@@ -153,4 +185,5 @@ END_TEST
 
 SUITE(comm_release, who_outlives_its_communicator_is_of_no_use, a_release_that_fails_is_told_to_all,
       who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it,
-      waits_end_with_their_communicator, what_is_in_use_is_not_freed)
+      who_does_not_come_to_a_release_says_why, waits_end_with_their_communicator,
+      what_is_in_use_is_not_freed)
