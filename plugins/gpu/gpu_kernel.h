@@ -29,6 +29,9 @@ gpu_result wf_module_load(struct wf_module *module, const void *(*image)(size_t 
 void wf_module_close(struct wf_module *module);
 /* Find all kernels of FAMILY, which loads them where that was put off. */
 weft_status wf_module_find(struct wf_module *module, uint32_t family);
+/* The kernel of FAMILY for VARIANT, to launch in another way than wf_module_launch does. */
+weft_status wf_module_function(struct wf_module *module, uint32_t family, uint32_t variant,
+                               gpu_function *out);
 weft_status wf_module_launch(struct wf_module *module, uint32_t family, uint32_t variant,
                              uint64_t blocks, const void *args, gpu_stream stream);
 

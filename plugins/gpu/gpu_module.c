@@ -51,8 +51,8 @@ static void print_name(const struct wf_family *family, uint32_t variant, char *o
         snprintf(out, size, "weft_%s", family->name);
 }
 
-static weft_status find(struct wf_module *module, uint32_t family, uint32_t variant,
-                        gpu_function *out)
+weft_status wf_module_function(struct wf_module *module, uint32_t family, uint32_t variant,
+                               gpu_function *out)
 {
     const struct wf_family *kin = &module->families[family];
     _Atomic(gpu_function) *slot = &module->functions[family][place_of(kin, variant)];
@@ -74,11 +74,11 @@ weft_status wf_module_find(struct wf_module *module, uint32_t family)
 
     if (variants == WF_BY_DTYPE)
         for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++)
-            WF_TRY(find(module, family, dtype, &function));
+            WF_TRY(wf_module_function(module, family, dtype, &function));
     if (variants == WF_BY_WORD)
         for (uint32_t word = 1; word <= 16; word *= 2)
-            WF_TRY(find(module, family, word, &function));
-    return variants == WF_ALONE ? find(module, family, 1, &function) : WEFT_OK;
+            WF_TRY(wf_module_function(module, family, word, &function));
+    return variants == WF_ALONE ? wf_module_function(module, family, 1, &function) : WEFT_OK;
 }
 
 weft_status wf_module_launch(struct wf_module *module, uint32_t family, uint32_t variant,
@@ -90,7 +90,7 @@ weft_status wf_module_launch(struct wf_module *module, uint32_t family, uint32_t
     if (blocks > INT32_MAX)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "a launch of %llu blocks is too large",
                        (unsigned long long)blocks);
-    WF_TRY(find(module, family, variant, &function));
+    WF_TRY(wf_module_function(module, family, variant, &function));
     return wf_gpu_check(wf_gpu.launch(function, (unsigned)blocks, 1, 1, WK_THREADS, 1, 1, 0, stream,
                                       arguments, NULL),
                         "launching a kernel");

@@ -5,8 +5,12 @@
  * wanted, and waits until they have said so too; after that the rank's memory is its own again.
  * No rank can be two operations ahead of another, so one post for each pair is enough.
  *
- * Blocks that wait hold on to their multiprocessor.  So those of a large kernel do not wait: one of
- * a single block opens the operation before it, and at its end only its last block waits. */
+ * Blocks that wait hold on to their multiprocessor.  If those of a large kernel waited, two kernels
+ * of two communicators could each keep the other, which a peer waits for, out of two ranks' devices
+ * for ever.  So they do not wait for peers: a kernel of a single block opens the operation before
+ * it, and at its end only its last block waits.  The large kernel may take its place before the
+ * single block has ended, but not before that block has met all its peers: what it then waits for
+ * needs nobody else. */
 #ifndef WEFT_KERNELS_ONESIDED_H
 #define WEFT_KERNELS_ONESIDED_H
 
@@ -130,6 +134,25 @@ WK_DEVICE void wk_relax(uint32_t round)
 #endif
 
 #endif
+
+/* ---- kernels that are launched before the one in front of them has ended ---- */
+
+/* Nothing may be read or written before this: it waits for the kernels in front, and for what they
+ * wrote. */
+WK_DEVICE void wk_follow(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The kernel behind may take its place now, and will follow. */
+WK_DEVICE void wk_be_followed(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 WK_DEVICE struct wk_control *wk_own(const struct wk_channel &channel)
 {
@@ -294,6 +317,8 @@ WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
     {
         if (t == 0) {
             own->finished = 0;
+            for (uint32_t i = 0; i < WK_PULLS; i++)
+                own->taken[i] = 0;
             own->operation = operation;
         }
     }
@@ -305,8 +330,10 @@ WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
     {                                                                                              \
         WK_SHARED uint64_t near[WK_HELD];                                                          \
         WK_SHARED uint32_t state[2];                                                               \
+        wk_follow();                                                                               \
         const uint64_t *table = wk_begin(args.meeting, near, state);                               \
         if (table == nullptr) return;                                                              \
+        if ((args.meeting.phases & WK_KEEP) != 0) wk_be_followed();                                \
         work;                                                                                      \
         wk_end(args.meeting, state);                                                               \
     }

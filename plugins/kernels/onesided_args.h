@@ -11,6 +11,7 @@
 #define WK_LETTERS 16u  /* messages under way from one rank to another */
 #define WK_HELD    128u /* addresses that a kernel which opens an operation itself can hold */
 #define WK_LIST    60u  /* peers or sources that travel inside a kernel's arguments */
+#define WK_PULLS   8u   /* kernels that one operation can consist of */
 #define WK_NOWHERE UINT64_MAX
 
 struct wk_letter {
@@ -33,7 +34,8 @@ struct wk_control {
     uint64_t failed;    /* not 0: this rank gave up, and nothing of it runs any more */
     uint32_t finished;  /* blocks of the running kernel that are through */
     uint32_t reserved;
-    uint64_t rest[5];
+    uint32_t taken[WK_PULLS]; /* tiles that blocks of the running operation's kernels took */
+    uint64_t rest[1];
     struct wk_post posts[1]; /* as many as there are ranks */
 };
 
@@ -94,13 +96,14 @@ struct wk_meeting {
 };
 
 /* Work on a list of regions whose sources are the listed ranks' memory, in COUNT tiles.  The first
- * block begins with tile FIRST, so that not all devices read from the same one first. */
+ * block begins with tile FIRST, so that not all devices read from the same one first.  PULL numbers
+ * the kernels of an operation. */
 struct wk_pull_args {
     struct wk_meeting meeting;
     const struct wk_region *regions;
-    const void *tiles;
+    const struct wk_tile *tiles; /* or wk_transpose_tile */
     uint32_t reduction, size, word;
-    uint32_t first, count, blocks;
+    uint32_t first, count, blocks, pull, reserved;
 };
 
 /* Copies of whole parts: PARTS of them, number i from address FIRST + 1 + i of the table to LOCAL

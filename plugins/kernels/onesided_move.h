@@ -18,38 +18,79 @@ WK_MEETING(weft_meet, wk_meet_args, (void)table)
 /* As the kernels of regions.h see it. */
 struct wk_pull_view {
     const struct wk_region *regions;
-    const void *tiles;
     struct wk_table buffers;
     uint32_t reduction, size, word;
 };
-/* NUMBER is that of a tile; the functions of regions.h take that of their block. */
-WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table,
-                                      uint32_t number)
+WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table)
 {
-    uint32_t turned = number + args.first;
-    int64_t shift = int64_t(turned < args.count ? turned : turned - args.count) - wk_block();
-
-    return wk_pull_view{args.regions,    (const struct wk_tile *)args.tiles + shift,
-                        wk_table{table}, args.reduction,
-                        args.size,       args.word};
+    return wk_pull_view{args.regions, wk_table{table}, args.reduction, args.size, args.word};
 }
 
-/* Tiles of this block. */
-#define WK_EACH_TILE(number)                                                                       \
-    for (uint32_t number = wk_block(); number < args.count; number += args.blocks)
+/* The tiles that a block works on, shared by its threads.  Multiprocessors are not equally fast,
+ * least of all where several ranks use the device, and the slowest one's last tile is the end of
+ * the operation on all ranks: so a block has two tiles of its own, and takes more from a common
+ * count when it gets to them.  What comes next is asked for one tile ahead, which hides how long
+ * the answers take. */
+struct wk_work {
+    alignas(16) struct wk_tile tile[2];
+    uint32_t number[2];
+};
+
+/* Tile NUMBER, if there is one, to place AT; it is there after wk_fetched. */
+WK_DEVICE void wk_fetch_tile(const struct wk_pull_args &args, struct wk_work &mine, uint32_t at,
+                             uint32_t number)
+{
+    uint32_t turned = number + args.first;
+
+    mine.number[at] = number;
+    if (number < args.count)
+        wk_fetch16(&mine.tile[at], &args.tiles[turned < args.count ? turned : turned - args.count]);
+}
+
+/* The number of a tile that no block has. */
+WK_DEVICE uint32_t wk_take_tile(const struct wk_pull_args &args)
+{
+    if (2 * args.blocks >= args.count) return args.count;
+    return 2 * args.blocks + wk_count_up(&wk_own(args.meeting.channel)->taken[args.pull]);
+}
+
+/* WORK with mine.tile[now], for each tile of this block. */
+#define WK_EACH_TILE(work)                                                                         \
+    do {                                                                                           \
+        WK_SHARED struct wk_work mine;                                                             \
+        uint32_t now = 0;                                                                          \
+        WK_EACH_THREAD(t)                                                                          \
+        {                                                                                          \
+            if (t < 2) wk_fetch_tile(args, mine, t, wk_block() + t * args.blocks);                 \
+            if (t < 2) wk_fetched();                                                               \
+        }                                                                                          \
+        WK_BARRIER();                                                                              \
+        while (mine.number[now] < args.count) {                                                    \
+            uint32_t next = args.count;                                                            \
+            WK_EACH_THREAD(t)                                                                      \
+            {                                                                                      \
+                if (t == 0) next = wk_take_tile(args);                                             \
+            }                                                                                      \
+            work;                                                                                  \
+            WK_EACH_THREAD(t)                                                                      \
+            {                                                                                      \
+                if (t == 0) wk_fetched();                                                          \
+            }                                                                                      \
+            WK_BARRIER();                                                                          \
+            WK_EACH_THREAD(t)                                                                      \
+            {                                                                                      \
+                if (t == 0) wk_fetch_tile(args, mine, now, next);                                  \
+            }                                                                                      \
+            now ^= 1;                                                                              \
+        }                                                                                          \
+    } while (0)
 
 template <uint32_t Bytes>
 WK_DEVICE void wk_pull_copy(const struct wk_pull_args &args, const uint64_t *table)
 {
-    WK_EACH_TILE(number)
-    {
-        const struct wk_pull_view view = wk_view(args, table, number);
-        const struct wk_tile tile = ((const struct wk_tile *)view.tiles)[wk_block()];
-        WK_EACH_THREAD(t)
-        {
-            wk_copy_thread<Bytes>(view, tile, t);
-        }
-    }
+    const struct wk_pull_view view = wk_view(args, table);
+
+    WK_EACH_TILE(wk_copy_block<Bytes>(view, mine.tile[now]));
 }
 
 #define WK_PULL(bytes)                                                                             \
@@ -60,16 +101,19 @@ WK_PULL(4)
 WK_PULL(8)
 WK_PULL(16)
 
+template <uint32_t Bytes>
+WK_DEVICE void wk_pull_turned(const struct wk_pull_args &args, const uint64_t *table)
+{
+    constexpr uint32_t side = wk_side<Bytes>;
+    WK_SHARED typename wk_word<Bytes>::type turned[side][side + 1];
+    const struct wk_pull_view view = wk_view(args, table);
+
+    WK_EACH_TILE(
+        wk_transpose_block<Bytes>(view, wk_bits<struct wk_transpose_tile>(mine.tile[now]), turned));
+}
+
 #define WK_PULL_TURNED(bytes)                                                                      \
-    WK_MEETING(weft_pull_turned_##bytes, wk_pull_args, {                                           \
-        constexpr uint32_t side = wk_side<bytes>;                                                  \
-        WK_SHARED typename wk_word<bytes>::type turned[side][side + 1];                            \
-        WK_EACH_TILE(number)                                                                       \
-        {                                                                                          \
-            wk_transpose_block<bytes>(wk_view(args, table, number), turned);                       \
-            WK_BARRIER();                                                                          \
-        }                                                                                          \
-    })
+    WK_MEETING(weft_pull_turned_##bytes, wk_pull_args, (wk_pull_turned<bytes>(args, table)))
 WK_PULL_TURNED(1)
 WK_PULL_TURNED(2)
 WK_PULL_TURNED(4)
@@ -79,10 +123,9 @@ WK_PULL_TURNED(16)
 template <class D>
 WK_DEVICE void wk_pull_reduce(const struct wk_pull_args &args, const uint64_t *table)
 {
-    WK_EACH_TILE(number)
-    {
-        wk_regions_reduce<D>(wk_view(args, table, number));
-    }
+    const struct wk_pull_view view = wk_view(args, table);
+
+    WK_EACH_TILE(wk_regions_reduce<D>(view, mine.tile[now]));
 }
 
 #define WK_PULL_REDUCE(name)                                                                       \
@@ -218,6 +261,7 @@ WK_DEVICE void wk_post_letters(const struct wk_post_args &args)
 
 WK_KERNEL(weft_post, struct wk_post_args)
 {
+    wk_follow();
     WK_EACH_THREAD(t)
     {
         if (t == 0 && !wk_has_failed(args.channel)) {
@@ -252,8 +296,10 @@ WK_KERNEL(weft_fetch, struct wk_fetch_args)
     WK_SHARED uint64_t source[1];
     WK_SHARED uint32_t state[2];
     struct wk_post *here = &wk_own(args.channel)->posts[args.peer];
-    uint64_t number = here->received + 1;
+    uint64_t number;
 
+    wk_follow();
+    number = here->received + 1;
     WK_EACH_THREAD(t)
     {
         if (t == 0 && (args.phases & WK_AWAIT) != 0) source[0] = wk_await_letter(args, number);

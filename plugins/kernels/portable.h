@@ -165,6 +165,26 @@ template <class T> WK_DEVICE void wk_store_once(T *to, T value)
 #endif
 }
 
+/* 16 bytes from memory to shared memory, without a register to wait with; there after the same
+ * thread's wk_fetched. */
+WK_DEVICE void wk_fetch16(void *shared, const void *from)
+{
+#if defined(__CUDACC__)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(shared)),
+                 "l"(from)
+                 : "memory");
+#else
+    __builtin_memcpy(shared, from, 16);
+#endif
+}
+WK_DEVICE void wk_fetched(void)
+{
+#if defined(__CUDACC__)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 /* One of the buffers of a call. */
 WK_DEVICE uint64_t wk_buffer(const struct wk_buffers &buffers, uint32_t index)
 {

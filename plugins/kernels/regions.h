@@ -80,14 +80,20 @@ WK_DEVICE void wk_copy_thread(const Args &args, const struct wk_tile &tile, uint
     }
 }
 
+template <uint32_t Bytes, class Args>
+WK_DEVICE void wk_copy_block(const Args &args, const struct wk_tile &tile)
+{
+    WK_EACH_THREAD(t)
+    {
+        wk_copy_thread<Bytes>(args, tile, t);
+    }
+}
+
 #define WK_COPY(bytes)                                                                             \
     WK_KERNEL(weft_copy_##bytes, struct wk_copy_args)                                              \
     {                                                                                              \
         const struct wk_tile tile = args.tiles[wk_block()];                                        \
-        WK_EACH_THREAD(t)                                                                          \
-        {                                                                                          \
-            wk_copy_thread<bytes>(args, tile, t);                                                  \
-        }                                                                                          \
+        wk_copy_block<bytes>(args, tile);                                                          \
     }
 
 /* ---- transpose: through shared memory, so that both sides move whole lines ---- */
@@ -96,13 +102,11 @@ WK_DEVICE void wk_copy_thread(const Args &args, const struct wk_tile &tile, uint
 template <uint32_t Bytes> constexpr uint32_t wk_side = Bytes < 4 ? 128 / Bytes : 32;
 
 template <uint32_t Bytes, class Args>
-WK_DEVICE void wk_transpose_block(const Args &args,
+WK_DEVICE void wk_transpose_block(const Args &args, const struct wk_transpose_tile &tile,
                                   typename wk_word<Bytes>::type (*shared)[wk_side<Bytes> + 1])
 {
     using word = typename wk_word<Bytes>::type;
     constexpr uint32_t side = wk_side<Bytes>, step = WK_THREADS / side;
-    const struct wk_transpose_tile tile =
-        ((const struct wk_transpose_tile *)args.tiles)[wk_block()];
     const struct wk_region &region = args.regions[tile.region];
     uint32_t left0 = region.extent[0].value - tile.from0;
     uint32_t left1 = region.extent[1].value - tile.from1;
@@ -153,7 +157,7 @@ WK_DEVICE void wk_transpose_block(const Args &args,
     {                                                                                              \
         constexpr uint32_t side = wk_side<bytes>;                                                  \
         WK_SHARED typename wk_word<bytes>::type shared[side][side + 1];                            \
-        wk_transpose_block<bytes>(args, shared);                                                   \
+        wk_transpose_block<bytes>(args, args.tiles[wk_block()], shared);                           \
     }
 
 /* ---- reduce ---- */
@@ -171,25 +175,32 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
         const struct wk_region &region = wk_find(args.regions, tile, at);
         int64_t source, target;
         wk_place(region, at, source, target);
-        for (uint32_t k = 0; k < args.size; k++) {
-            const pack in =
-                *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source));
+        for (uint32_t k = 0; k < args.size; k += WK_BATCH) {
+            pack in[WK_BATCH] = {};
             WK_UNROLL
-            for (uint32_t i = 0; i < N; i++) {
-                value[i] = D::get(in.at[i]);
-                if (k == 0) sum[i] = value[i];
+            for (uint32_t j = 0; j < WK_BATCH; j++)
+                if (k + j < args.size)
+                    in[j] = *(const pack *)(wk_buffer(args.buffers, region.source + k + j) +
+                                            uint64_t(source));
+            WK_UNROLL
+            for (uint32_t j = 0; j < WK_BATCH; j++) {
+                if (k + j >= args.size) break;
+                WK_UNROLL
+                for (uint32_t i = 0; i < N; i++) {
+                    value[i] = D::get(in[j].at[i]);
+                    if (k + j == 0) sum[i] = value[i];
+                }
+                if (k + j > 0) wk_combine_pack<D>(args.reduction, sum, value);
             }
-            if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);
         }
         *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) =
             wk_finish<D>(args.reduction, args.size, sum);
     }
 }
 
-template <class D, class Args> WK_DEVICE void wk_regions_reduce(const Args &args)
+template <class D, class Args>
+WK_DEVICE void wk_regions_reduce(const Args &args, const struct wk_tile &tile)
 {
-    const struct wk_tile tile = ((const struct wk_tile *)args.tiles)[wk_block()];
-
     WK_EACH_THREAD(t)
     {
         if (args.word == 16)
@@ -202,7 +213,7 @@ template <class D, class Args> WK_DEVICE void wk_regions_reduce(const Args &args
 #define WK_REGIONS_REDUCE(name)                                                                    \
     WK_KERNEL(weft_regions_reduce_##name, struct wk_regions_reduce_args)                           \
     {                                                                                              \
-        wk_regions_reduce<wk_##name>(args);                                                        \
+        wk_regions_reduce<wk_##name>(args, args.tiles[wk_block()]);                                \
     }
 
 #endif

@@ -55,6 +55,7 @@ typedef CUmemAllocationProp gpu_piece_options;
 typedef CUmemAccessDesc gpu_piece_access;
 typedef CUmemAllocationGranularity_flags gpu_granularity;
 typedef CUmemAllocationHandleType gpu_piece_kind;
+typedef CUlaunchConfig gpu_launch;
 #else
 #include "gpu_types.h"
 typedef unsigned long long gpu_address;
@@ -67,9 +68,11 @@ typedef struct gpu_piece_options gpu_piece_options;
 typedef struct gpu_piece_access gpu_piece_access;
 typedef int gpu_granularity;
 typedef int gpu_piece_kind;
+typedef struct gpu_launch gpu_launch;
 #endif
 
-enum { GPU_CAPABILITY_MAJOR = 75, GPU_CAPABILITY_MINOR = 76 };
+enum { GPU_MULTIPROCESSORS = 16, GPU_CAPABILITY_MAJOR = 75, GPU_CAPABILITY_MINOR = 76 };
+enum { GPU_LAUNCH_EARLY = 6 }; /* before the kernel in front has ended */
 enum { GPU_POINTER_MEMORY_TYPE = 2, GPU_POINTER_IS_MANAGED = 8, GPU_POINTER_DEVICE = 9 };
 enum { GPU_PIECE_PINNED = 1, GPU_PIECE_AS_FILE = 1, GPU_PIECE_ON_DEVICE = 1 };
 enum { GPU_READ_AND_WRITE = 3, GPU_LEAST_GRANULARITY = 0 };
@@ -88,6 +91,21 @@ struct gpu_piece_options {
 struct gpu_piece_access {
     int location_type, location_id;
     int flags;
+};
+
+struct gpu_launch_attribute {
+    int id, reserved;
+    union {
+        int is_set;
+        char reserved[64];
+    } value;
+};
+
+struct gpu_launch {
+    unsigned blocks[3], threads[3], shared_bytes;
+    gpu_stream stream;
+    struct gpu_launch_attribute *attributes;
+    unsigned attribute_count;
 };
 
 struct gpu_copy_2d {

@@ -171,6 +171,7 @@ struct wf_comm {
     uint64_t device_number, device_count; /* of the ranks' devices, and which is this rank's */
     uint64_t sharers;                     /* ranks on this rank's device */
     uint64_t arena_bytes;                 /* to begin NVSHMEM with, if that is yet to be done */
+    uint32_t multiprocessors;             /* of this rank's part of it */
     atomic_bool is_ready;
 
     struct wk_control *control; /* in the arena */

@@ -8,7 +8,12 @@
 static weft_status fill_in(struct wf_comm *comm)
 {
     weft_device_info info = {.struct_size = sizeof info};
+    int multiprocessors = 0;
 
+    WF_TRY(wf_gpu_check(
+        wf_gpu.device_attribute(&multiprocessors, GPU_MULTIPROCESSORS, comm->device->handle),
+        "counting the device's multiprocessors"));
+    comm->multiprocessors = multiprocessors > 0 ? (uint32_t)multiprocessors : 1;
     comm->peers = wf_new((size_t)comm->size * sizeof *comm->peers);
     if (comm->peers == NULL) return WEFT_ERR_NO_MEMORY;
     WF_TRY(wf_gpu_describe(comm->device, &info));

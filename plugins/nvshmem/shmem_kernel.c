@@ -1,6 +1,8 @@
 /* shmem_kernel.c - finding and launching the one-sided kernels, a module of their own. */
 #include "shmem.h"
 
+#include "kernel_args.h"
+
 static const struct wf_family families[] = {
     [WF_MEET] = {"meet", WF_ALONE},
     [WF_PULL] = {"pull", WF_BY_WORD},
@@ -60,9 +62,30 @@ void wf_onesided_close(struct wf_gpu_device *device)
     device->plugin_data = NULL;
 }
 
+/* Devices from 9.0 on can prepare a kernel while the one in front of it still runs; the kernel
+ * itself then waits for that one's end (wk_follow), which it must do before anything else. Recorded
+ * graphs keep plain edges, which all of the driver's functions understand. */
+static bool can_be_early(const struct wf_comm *comm, gpu_stream stream)
+{
+    return comm->device->capability >= 90 && wf_gpu.launch_with != NULL && !wf_is_capturing(stream);
+}
+
 weft_status wf_onesided_launch(const struct wf_comm *comm, enum wf_onesided family,
                                uint32_t variant, uint64_t blocks, const void *args,
                                gpu_stream stream)
 {
-    return wf_module_launch(comm->device->plugin_data, family, variant, blocks, args, stream);
+    struct wf_module *module = comm->device->plugin_data;
+    struct gpu_launch_attribute early = {.id = GPU_LAUNCH_EARLY, .value = {.is_set = 1}};
+    struct gpu_launch how = {.blocks = {(unsigned)blocks, 1, 1},
+                             .threads = {WK_THREADS, 1, 1},
+                             .stream = stream,
+                             .attributes = &early,
+                             .attribute_count = 1};
+    void *arguments[] = {(void *)(uintptr_t)args};
+    gpu_function function;
+
+    if (blocks > INT32_MAX || !can_be_early(comm, stream))
+        return wf_module_launch(module, family, variant, blocks, args, stream);
+    WF_TRY(wf_module_function(module, family, variant, &function));
+    return wf_gpu_check(wf_gpu.launch_with(&how, function, arguments, NULL), "launching a kernel");
 }

@@ -4,9 +4,13 @@
 
 #include <string.h>
 
-/* On a device of one's own: about two rounds of all blocks that run at once.  More have more ends,
- * each of which holds its place for a while. */
-enum { MOST_BLOCKS = 1056 };
+/* Blocks for each multiprocessor.  Those of a copy or a reduction have enough under way with three,
+ * and take tiles as they get to them, so that more would do nothing but end.  Five or six would
+ * fit, and that some room is left matters: the parts of a device that several ranks have under MPS
+ * overlap, and a rank whose blocks came last would wait for the others' to end. */
+enum { COPYING = 3, TURNING = 8 };
+
+_Static_assert((uint32_t)WF_REGION_SETS <= WK_PULLS, "a count of tiles for each kernel");
 
 /* A pull, checked. */
 struct pull {
@@ -63,15 +67,15 @@ static weft_status check(const struct wf_comm *comm, const weft_pull_args *given
 
 static uint64_t blocks_of(const struct wf_comm *comm, const struct wf_region_set *set)
 {
-    uint64_t most = MOST_BLOCKS / comm->sharers;
+    uint64_t most = (uint64_t)comm->multiprocessors * (set->is_turned ? TURNING : COPYING);
 
-    if (most < 1) most = 1;
     return set->tile_count < most ? set->tile_count : most;
 }
 
 static weft_status launch(struct wf_comm *comm, const struct pull *pull, const struct wf_meet *meet,
-                          const struct wf_region_set *set)
+                          uint32_t index)
 {
+    const struct wf_region_set *set = &pull->sets[index];
     struct wk_pull_args args = {
         .meeting = meet->meeting,
         .regions = set->regions,
@@ -81,7 +85,8 @@ static weft_status launch(struct wf_comm *comm, const struct pull *pull, const s
         .word = set->word,
         .first = (uint32_t)(set->tile_count * comm->device_number / comm->device_count),
         .count = (uint32_t)set->tile_count,
-        .blocks = (uint32_t)blocks_of(comm, set)};
+        .blocks = (uint32_t)blocks_of(comm, set),
+        .pull = index};
     enum wf_onesided family = set->is_turned ? WF_PULL_TURNED : WF_PULL;
 
     if (pull->holders > 1)
@@ -92,17 +97,17 @@ static weft_status launch(struct wf_comm *comm, const struct pull *pull, const s
 
 static weft_status run(struct wf_comm *comm, struct pull *pull, struct wf_meet *meet)
 {
-    uint64_t blocks = pull->set_count == 1 ? pull->sets[0].tile_count : 1;
+    uint64_t tiles = pull->set_count == 1 ? pull->sets[0].tile_count : 1;
 
-    if (pull->set_count <= 1 && wf_meet_is_small(comm, meet, blocks)) {
-        wf_meet_fuse(meet, blocks);
-        if (pull->set_count == 1) return launch(comm, pull, meet, &pull->sets[0]);
+    if (pull->set_count <= 1 && wf_meet_is_small(comm, meet, tiles)) {
+        wf_meet_fuse(meet, pull->set_count == 1 ? blocks_of(comm, &pull->sets[0]) : 1);
+        if (pull->set_count == 1) return launch(comm, pull, meet, 0);
         return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
     }
     WF_TRY(wf_meet_open(comm, meet));
     for (uint32_t i = 0; i < pull->set_count; i++) {
         if (i + 1 == pull->set_count) wf_meet_close(meet, blocks_of(comm, &pull->sets[i]));
-        WF_TRY(launch(comm, pull, meet, &pull->sets[i]));
+        WF_TRY(launch(comm, pull, meet, i));
     }
     return pull->set_count > 0 ? WEFT_OK : wf_meet_close_alone(comm, meet);
 }

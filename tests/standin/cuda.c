@@ -78,11 +78,37 @@ API(cuDeviceGetAttribute, int *value, int attribute, int device)
         *value = (int)capability / 10;
     else if (attribute == 76)
         *value = (int)capability % 10;
+    else if (attribute ==
+             16) /* few multiprocessors, so that small lists of regions are many tiles */
+        *value = 2;
     else if (attribute == 102 || attribute == 103) /* memory as files */
         *value = 1;
     else
         return SG_INVALID_VALUE;
     return SG_OK;
+}
+
+/* As CUlaunchConfig. */
+struct launch {
+    unsigned grid[3], block[3], shared;
+    struct sg_stream *stream;
+    struct {
+        int id, reserved, value[16];
+    } * attributes;
+    unsigned attribute_count;
+};
+
+/* Early launches alone are known here, and a stream's work runs one after the other anyway. */
+API(cuLaunchKernelEx, const struct launch *launch, const struct sg_kernel *function,
+    void **arguments, void **extra)
+{
+    for (unsigned i = 0; i < launch->attribute_count; i++)
+        if (launch->attributes[i].id != 6 || launch->attributes[i].value[0] != 1)
+            return SG_INVALID_VALUE;
+    if (launch->grid[1] * launch->grid[2] * launch->block[1] * launch->block[2] != 1 ||
+        launch->block[0] != 256 || launch->shared != 0 || extra != NULL)
+        return SG_INVALID_VALUE;
+    return sg_launch(function, launch->grid[0], arguments, launch->stream);
 }
 
 API(cuDevicePrimaryCtxRetain, void **context, int device)

@@ -76,4 +76,12 @@ expect 0 "every element" "$weft" redistribute -n 2 --mesh 2 --shape 300x300 --fr
 expect 0 "every element" env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 500x500 --from "S(0)" --to "S(1)"
 expect 1 "bytes of symmetric memory are wanted, and of 1048576 bytes" \
     env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 2000x2000 --from "S(0)" --to "S(1)"
+# Many tiles, which the blocks of a kernel take as they get to them; in one kernel, and in one for each width of words.
+# Devices before 9.0 launch no kernel before the one in front has ended.
+for capability in 80 90; do
+    for shape in 1200x1200 1201x1203; do
+        expect 0 "every element" env STANDIN_CAPABILITY=$capability "$weft" redistribute -n 2 --mesh 2 --shape $shape --from "S(0)" --to "S(1)"
+        expect 0 "every element" env STANDIN_CAPABILITY=$capability "$weft" redistribute -n 2 --mesh 2 --shape $shape --from P --to "S(1)"
+    done
+done
 finish
