@@ -99,6 +99,8 @@ uint64_t wf_size_reserve(void);
 weft_status wf_size_agree(const struct wf_comm *comm, const weft_blob *addresses, uint64_t *arena);
 /* Would NVSHMEM begin with these ranks?  The same on all of them. */
 weft_status wf_guard_begin(const struct wf_comm *comm, const weft_blob *addresses);
+/* Can work be put on STREAM, and is that RECORDED?  Within a scope. */
+weft_status wf_guard_stream(gpu_stream stream, bool *recorded);
 /* Is the device well, with at least WANTED bytes free?  Waits for it.  Within a scope. */
 weft_status wf_guard_device(uint64_t wanted);
 

@@ -53,17 +53,28 @@ weft_status wf_guard_begin(const struct wf_comm *comm, const weft_blob *addresse
     return check_steps(comm, addresses);
 }
 
-/* NVSHMEM waits for the device itself, and its default stream cannot be used while some other
- * stream is recorded. */
+weft_status wf_guard_stream(gpu_stream stream, bool *recorded)
+{
+    gpu_result result = GPU_SUCCESS;
+    gpu_capture capture = 0;
+
+    if (wf_gpu.stream_capturing != NULL) result = wf_gpu.stream_capturing(stream, &capture);
+    if (result == GPU_CAPTURE_IMPLICIT)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the default stream cannot be used while another stream is recorded");
+    WF_TRY(wf_gpu_check(result, "asking whether a stream can be used"));
+    *recorded = capture != 0;
+    return WEFT_OK;
+}
+
+/* NVSHMEM waits for the device itself, and uses the default stream. */
 weft_status wf_guard_device(uint64_t wanted)
 {
     size_t available = 0, total = 0;
-    gpu_capture recorded = 0;
+    bool recorded;
 
     if (wf_job.is_lost) return wf_fail(WEFT_ERR_ABORTED, "a collective of NVSHMEM waits for ever");
-    if (wf_gpu.stream_capturing != NULL)
-        WF_TRY(wf_gpu_check(wf_gpu.stream_capturing(NULL, &recorded),
-                            "asking whether the default stream can be used"));
+    WF_TRY(wf_guard_stream(NULL, &recorded));
     WF_TRY(wf_gpu_check(wf_gpu.context_sync(), "waiting for the device"));
     WF_TRY(wf_gpu_check(wf_gpu.memory_info(&available, &total), "asking for the device's memory"));
     if (available < wanted)

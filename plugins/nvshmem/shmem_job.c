@@ -42,6 +42,17 @@ static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
     if (most > USUAL_MOST) set_bytes("NVSHMEM_MAX_MEMORY_PER_GPU", most);
 }
 
+static weft_status check_device(const struct wf_comm *comm)
+{
+    struct wf_scope scope;
+    weft_status status;
+
+    WF_TRY(wf_enter(comm->device, &scope));
+    status = wf_guard_device(0);
+    wf_leave(&scope);
+    return status;
+}
+
 weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine)
 {
     int code = 0;
@@ -52,6 +63,7 @@ weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine)
     pthread_mutex_unlock(&lock);
     WF_TRY(wf_team_wish(&mine->library));
     if (mine->pe >= 0) return WEFT_OK;
+    WF_TRY(check_device(comm));
     set_defaults(comm, comm->arena_bytes);
     if (comm->rank != 0) return WEFT_OK;
     mine->id.version = SHMEM_VERSION_OF(struct shmem_id);

@@ -12,13 +12,11 @@ enum { MOST_WAITING_BLOCKS = 32 };
 
 weft_status wf_turn_begin(struct wf_comm *comm, gpu_stream stream)
 {
-    gpu_capture status = 0;
+    bool recorded = false;
 
     /* Before anything is put there: NVSHMEM's collectives end the process over what this finds. */
-    if (wf_gpu.stream_capturing != NULL)
-        WF_TRY(wf_gpu_check(wf_gpu.stream_capturing(stream, &status),
-                            "asking whether a stream can be used"));
-    if (!comm->has_last || comm->last_stream == stream || status != 0) return WEFT_OK;
+    WF_TRY(wf_guard_stream(stream, &recorded));
+    if (!comm->has_last || comm->last_stream == stream || recorded) return WEFT_OK;
     return wf_gpu_check(wf_gpu.stream_wait_event(stream, comm->last, 0),
                         "letting a stream wait for an earlier operation");
 }

@@ -107,7 +107,7 @@ bool wf_team_is_safe(void)
 
     if (wf_guard_device(TEAM_BYTES) == WEFT_OK) return true;
     if (!atomic_flag_test_and_set(&is_told))
-        wf_log(2, "NVSHMEM is asked for no team, so its collectives are not used: %s",
+        wf_log(1, "NVSHMEM is asked for no team, so its collectives are not used: %s",
                wf_last_text());
     return false;
 }

@@ -28,6 +28,7 @@ SAME_VALUE(GPU_NO_DEVICE, hipErrorNoDevice);
 SAME_VALUE(GPU_INVALID_DEVICE, hipErrorInvalidDevice);
 SAME_VALUE(GPU_INVALID_HANDLE, hipErrorInvalidHandle);
 SAME_VALUE(GPU_NOT_READY, hipErrorNotReady);
+SAME_VALUE(GPU_CAPTURE_IMPLICIT, hipErrorStreamCaptureImplicit);
 SAME_VALUE(GPU_STREAM_NON_BLOCKING, hipStreamNonBlocking);
 SAME_VALUE(GPU_PINNED_PORTABLE, hipHostMallocPortable);
 SAME_VALUE(GPU_POOL_PINNED, hipMemAllocationTypePinned);

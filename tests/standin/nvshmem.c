@@ -71,8 +71,18 @@ static size_t free_memory(void)
     return available;
 }
 
+void standin_need_stream(void *stream)
+{
+    int (*is_capturing)(void *, int *) = NULL;
+    int status = 0;
+
+    *(void **)(void *)&is_capturing = standin_driver("cuStreamIsCapturing");
+    if (is_capturing(stream, &status) != 0) standin_end("the stream cannot be used");
+}
+
 void standin_need(size_t bytes)
 {
+    standin_need_stream(NULL);
     if (free_memory() < bytes) standin_end("the device is full");
 }
 

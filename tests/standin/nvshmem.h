@@ -45,8 +45,10 @@ __attribute__((visibility("hidden"))) long standin_setting(const char *name, lon
 __attribute__((visibility("hidden"))) void *standin_driver(const char *name);
 /* The real one ends the process over much. */
 __attribute__((visibility("hidden"), noreturn)) void standin_end(const char *why);
-/* It does where the device has failed, or has not so many bytes left. */
+/* It does where the device has failed, has not so many bytes left, or no default stream; */
 __attribute__((visibility("hidden"))) void standin_need(size_t bytes);
+/* or where this stream cannot be used. */
+__attribute__((visibility("hidden"))) void standin_need_stream(void *stream);
 /* Until COUNT processes have come. */
 __attribute__((visibility("hidden"))) void standin_meet(struct standin_meeting *meeting, int count);
 

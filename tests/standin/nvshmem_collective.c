@@ -145,12 +145,9 @@ static bool is_symmetric(const char *pointer)
 
 static void check_call(const struct task *task, void *stream)
 {
-    int (*is_capturing)(void *, int *) = NULL;
     const char *nvls = getenv("NVSHMEM_DISABLE_NVLS");
-    int status = 0;
 
-    *(void **)(void *)&is_capturing = standin_driver("cuStreamIsCapturing");
-    if (is_capturing(stream, &status) != 0) standin_end("the stream cannot be used");
+    standin_need_stream(stream);
     if (task->kind == FCOLLECT && nvls != NULL && nvls[0] == '0')
         standin_end("fcollect has too few teams");
 }
