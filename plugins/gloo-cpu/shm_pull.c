@@ -124,12 +124,16 @@ static weft_status read_box(struct wf_shm_group *group, const struct wf_cpu_box 
     return WEFT_OK;
 }
 
-/* The start of RANK's buffer as seen here, or NULL. */
-static const unsigned char *base_of(const struct wf_shm_group *group, int32_t rank)
+/* The start of RANK's buffer as seen here, or NULL.  A shared copy of this rank's own has no more
+ * than others want. */
+static const unsigned char *base_of(const struct wf_shm_group *group,
+                                    const struct wf_shm_pull *pull, int32_t rank)
 {
     const struct wf_shm_slot *slot = wf_shm_slot(group, rank);
-    const unsigned char *base = wf_shm_reach(group, rank, &slot->at.send);
+    const unsigned char *base;
 
+    if (rank == group->rank) return pull->send;
+    base = wf_shm_reach(group, rank, &slot->at.send);
     return base == NULL ? NULL : base - slot->shift;
 }
 
@@ -137,7 +141,7 @@ static weft_status copy_box(struct wf_shm_group *group, const struct wf_shm_pull
                             const struct wf_cpu_box *box)
 {
     int32_t rank = pull->sources[box->source];
-    const unsigned char *base = base_of(group, rank);
+    const unsigned char *base = base_of(group, pull, rank);
 
     if (base == NULL) return read_box(group, box, pull->regions->element, rank, pull->recv);
     wf_cpu_box_copy(box, pull->regions->element, base, pull->recv);
@@ -157,7 +161,7 @@ static weft_status fetch_holders(struct wf_shm_group *group, const struct wf_shm
 
     for (uint32_t k = 0; k < pull->holders; k++) {
         int32_t rank = pull->sources[box->source + k];
-        const unsigned char *base = base_of(group, rank);
+        const unsigned char *base = base_of(group, pull, rank);
 
         if (base == NULL) {
             CPU_TRY(read_box(group, &range, pull->regions->element, rank, room));
@@ -182,7 +186,7 @@ static weft_status reduce_box(struct wf_shm_group *group, const struct wf_shm_pu
     for (uint32_t k = 0; k < pull->holders && room == NULL; k++) {
         size_t bytes = (size_t)(last - first) * pull->holders;
 
-        if (base_of(group, pull->sources[box->source + k]) != NULL) continue;
+        if (base_of(group, pull, pull->sources[box->source + k]) != NULL) continue;
         room = wf_cpu_alloc(bytes);
         if (room == NULL)
             return wf_shm_fail(group, WEFT_ERR_NO_MEMORY, "pull: out of memory (%zu bytes)", bytes);
