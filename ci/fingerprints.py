@@ -22,9 +22,10 @@ HEADER = pathlib.Path(__file__).resolve().parent.parent / "core/include/weft/wef
 TABLES = ("device", "comm", "symm", "kernel")
 BEGIN, END = "/* fingerprints begin */\n", "/* fingerprints end */\n"
 
-# The ABI passes enums as fixed-width integers, so their types do not show in a signature; the
-# names of fields and parameters do.
+# The ABI passes enums as fixed-width integers, so their types do not show in a signature, and
+# neither do constants; the names of fields and parameters do.
 ENUM_OF_NAME = {
+    "timeout_ns": "WEFT_FOREVER",
     "dtype": "weft_dtype", "from": "weft_dtype", "to": "weft_dtype",
     "reduction": "weft_reduction", "collective": "weft_collective", "level": "weft_support_level",
     "features": "weft_feature", "kind": "weft_memory_kind", "flags": "weft_comm_flag",

@@ -14,6 +14,9 @@ struct wish {
     struct kit_region_list list;
     uint32_t dtype, reduction, holders;
     int32_t sources[KIT_MAX_RANKS + KIT_MAX_RANKS]; /* positions in the group */
+    int32_t readers[KIT_MAX_RANKS];
+    uint32_t reader_count;
+    enum kit_memory memory;
     struct kit_image send, recv;
     double *slack;
     const weft_region *region; /* being expected */
@@ -64,8 +67,10 @@ static bool make(struct wish *wish)
     struct kit_image *send = &wish->send;
 
     wish->slack = calloc(wish->list.target_elements, sizeof *wish->slack);
-    if (wish->slack == NULL || !kit_image_make(wish->kit, send, elements * bytes, 0, KIT_DEVICE) ||
-        !kit_image_make(wish->kit, &wish->recv, wish->list.target_elements * bytes, 0, KIT_DEVICE))
+    if (wish->slack == NULL ||
+        !kit_image_make(wish->kit, send, elements * bytes, 0, wish->memory) ||
+        !kit_image_make(wish->kit, &wish->recv, wish->list.target_elements * bytes, 0,
+                        wish->memory))
         return false;
     for (uint64_t i = 0; i < elements; i++)
         element(wish, wish->group->mine, i, send->before + send->start + i * bytes);
@@ -88,6 +93,8 @@ static void pull(struct wish *wish, void *comm, bool late)
                            .reduction = wish->reduction,
                            .holders = wish->holders,
                            .sources = wish->sources,
+                           .readers = wish->readers,
+                           .reader_count = wish->reader_count,
                            .send = kit_image_at(&wish->send, 0),
                            .send_bytes = wish->send.bytes,
                            .recv = kit_image_at(&wish->recv, 0)};
@@ -112,6 +119,30 @@ static void pull(struct wish *wish, void *comm, bool late)
     kernel->regions_destroy(args.regions);
 }
 
+static bool is_empty(const weft_region *region)
+{
+    for (uint32_t d = 0; d < region->dims; d++)
+        if (region->extent[d] == 0) return true;
+    return false;
+}
+
+static bool reads(const struct wish *wish, int32_t reader, int32_t source)
+{
+    int32_t size = wish->group->size;
+
+    for (uint32_t i = 0; i < wish->list.count; i++)
+        for (uint32_t k = 0; k < wish->holders && !is_empty(&wish->list.regions[i]); k++)
+            if ((reader + (int32_t)(wish->list.regions[i].source + k)) % size == source)
+                return true;
+    return false;
+}
+
+static void find_readers(struct wish *wish, bool only_first)
+{
+    for (int32_t r = 0; r < (only_first ? 1 : wish->group->size); r++)
+        if (reads(wish, r, wish->group->mine)) wish->readers[wish->reader_count++] = r;
+}
+
 /* Run list number WHICH inside the open case. */
 static void run(struct kit *kit, struct wish *wish, uint32_t which, bool late, bool only_first)
 {
@@ -122,6 +153,7 @@ static void run(struct kit *kit, struct wish *wish, uint32_t which, bool late, b
     for (int32_t i = 0; i < 2 * group->size; i++)
         wish->sources[i] = (group->mine + i) % group->size;
     kit_region_list(which, (uint32_t)group->size, &wish->list);
+    find_readers(wish, only_first);
     if (only_first && group->mine != 0) wish->list.count = 0;
     comm = kit_comm(kit, group);
     if (comm != NULL && make(wish)) pull(wish, comm, late);
@@ -169,6 +201,25 @@ static void special(struct kit *kit, const char *name, uint32_t which, bool late
     if (!kit_begin(kit, "%s", name)) return;
     run(kit, &wish, which, late, only_first);
     kit_end(kit);
+}
+
+/* Memory that the plugin did not allocate, where any will do. */
+static void plain(struct kit *kit, uint32_t holders)
+{
+    struct kit_region_list list;
+
+    for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
+        struct wish wish = {.kit = kit,
+                            .group = &kit->groups[0],
+                            .dtype = WEFT_DTYPE_I32,
+                            .reduction = WEFT_REDUCE_SUM,
+                            .holders = holders,
+                            .memory = KIT_PLAIN};
+
+        if (!kit_begin(kit, "plain/%s/holders=%u", list.name, holders)) continue;
+        run(kit, &wish, which, false, false);
+        kit_end(kit);
+    }
 }
 
 /* On a communicator that checks, one rank comes to a barrier while the others pull. */
@@ -226,6 +277,10 @@ void kit_level_pull(struct kit *kit)
         moved(kit, &kit->groups[0], dtypes[i]);
     for (int g = 1; g < kit->group_count; g++)
         moved(kit, &kit->groups[g], WEFT_DTYPE_F32);
+    if ((kit->info.features & WEFT_FEATURE_HOST_MEMORY) != 0) {
+        plain(kit, 1);
+        if (kit->size > 1) plain(kit, (uint32_t)kit->size);
+    }
     special(kit, "late", 7, true, false);
     special(kit, "only_first", 7, false, true);
     if (kit->size < 2) return;

@@ -44,6 +44,23 @@ static weft_status set_elements(struct wf_action *action, const struct wf_share 
     return WEFT_OK;
 }
 
+static weft_status set_readers(const struct weft_bound *bound, struct wf_action *action)
+{
+    const struct wf_step *step = action->step;
+    struct wf_parts parts;
+    weft_status status;
+
+    WF_TRY(wf_parts_serve(step->from, step->to, weft_comm_rank(bound->parent), NULL, &parts));
+    status = wf_parts_renumber(&parts, bound->parent, action->comm);
+    if (status == WEFT_OK) {
+        action->readers = parts.ranks;
+        action->reader_count = parts.rank_count;
+        parts.ranks = NULL;
+    }
+    wf_parts_free(&parts);
+    return status;
+}
+
 static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
                            struct wf_parts *parts)
 {
@@ -64,7 +81,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
     WF_TRY(make_list(bound, action, parts));
     action->sources = parts->ranks;
     parts->ranks = NULL;
-    return WEFT_OK;
+    return set_readers(bound, action);
 }
 
 static uint64_t input_bytes(const struct weft_bound *bound, const struct wf_action *action)
@@ -100,5 +117,6 @@ void wf_action_clear(struct weft_bound *bound, struct wf_action *action)
     if (action->regions != NULL) bound->kernel->regions_destroy(action->regions);
     if (action->way == WF_PACKED) wf_packing_clear(bound, action);
     wf_free(action->sources);
+    wf_free(action->readers);
     *action = (struct wf_action){0};
 }

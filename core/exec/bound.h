@@ -51,6 +51,8 @@ struct wf_action {
     uint64_t elements;    /* of its output */
     void *regions;        /* list: what is read, from where, to the output; NULL: nothing */
     int32_t *sources;     /* pull: ranks of COMM that region sources count in */
+    int32_t *readers;     /* and those that read this rank's input */
+    uint32_t reader_count;
     struct wf_packing packing;
     weft_collective_args collective;
     bool scaled, filled;

@@ -10,6 +10,8 @@ static weft_status run_pull(const struct wf_action *action, const void *in, void
                            .holders = action->holders,
                            .regions = action->regions,
                            .sources = action->sources,
+                           .readers = action->readers,
+                           .reader_count = action->reader_count,
                            .send = in,
                            .send_bytes = action->input_bytes,
                            .recv = out,

@@ -108,6 +108,7 @@ struct wf_region_set {
 enum { WF_REGION_SETS = 7 };
 uint32_t wf_regions_element(const void *list); /* bytes */
 uint32_t wf_regions_sources(const void *list); /* buffers that its regions read, from 0 on */
+bool wf_regions_reads(const void *list, uint32_t source); /* or has only empty ones of it */
 /* The sets that move LIST, of one target, between buffers that are ALIGNMENT-aligned; returns how
  * many. */
 uint32_t wf_regions_sets(const void *list, uint32_t alignment, bool reduces,

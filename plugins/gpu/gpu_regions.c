@@ -342,6 +342,13 @@ uint32_t wf_regions_sources(const void *made)
     return ((const struct wf_regions *)made)->source_count;
 }
 
+bool wf_regions_reads(const void *made, uint32_t source)
+{
+    const struct wf_regions *list = made;
+
+    return list->is_used[list->target_count + source];
+}
+
 uint32_t wf_regions_sets(const void *made, uint32_t alignment, bool reduces,
                          struct wf_region_set *sets)
 {

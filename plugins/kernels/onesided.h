@@ -1,9 +1,11 @@
 /* onesided.h - how an operation between ranks begins and ends inside kernels.
  *
- * Begin: the first block offers this rank's data to all peers, and every block waits for those it
- * reads from.  End: the last block to finish tells all peers that this rank has read what it
- * wanted, and waits until they have said so too; after that the rank's memory is its own again.
- * No rank can be two operations ahead of another, so one post for each pair is enough.
+ * Begin: the first block offers this rank's data to its readers, and every block waits for those it
+ * reads from.  End: the last block to finish tells these that this rank has read what it wanted,
+ * and waits until its readers have said so too; after that the rank's memory is its own again.
+ * Where it is not known who reads from whom, all ranks are taken for both.  Everything that is told
+ * is waited for: so a rank is in no later operation while somebody still has to do with it in this
+ * one, one post for each pair is enough, and nothing comes after the last one.
  *
  * Blocks that wait hold on to their multiprocessor.  If those of a large kernel waited, two kernels
  * of two communicators could each keep the other, which a peer waits for, out of two ranks' devices
@@ -224,11 +226,24 @@ WK_DEVICE bool wk_await(const struct wk_channel &channel, const uint64_t *flag, 
 
 /* ---- an operation's beginning ---- */
 
+/* Does PEER use memory of this rank? */
+WK_DEVICE bool wk_is_reader(const struct wk_meeting &m, uint32_t peer)
+{
+    return !m.by_few || (m.readers >> peer & 1) != 0;
+}
+
+/* Does this rank use memory of PEER? */
+WK_DEVICE bool wk_is_source(const struct wk_meeting &m, uint32_t peer)
+{
+    return !m.by_few || (m.sources >> peer & 1) != 0;
+}
+
 WK_DEVICE void wk_offer(const struct wk_meeting &m, uint32_t thread, uint64_t operation)
 {
     for (uint32_t i = thread; i < m.count; i += WK_THREADS) {
         uint32_t peer = m.first + i;
         struct wk_post *post = wk_post_at(m.channel, peer);
+        if (!wk_is_reader(m, peer)) continue;
         wk_store_plainly(&post->send, m.varied ? m.offers[i] : m.send + peer * m.send_step);
         wk_store_plainly(&post->recv, m.recv);
         wk_store(&post->ready, operation);
@@ -242,6 +257,7 @@ WK_DEVICE bool wk_look_up(const struct wk_meeting &m, uint64_t *table, uint32_t 
         uint32_t peer = m.in_order ? i : m.list[i];
         const struct wk_post *post = &wk_own(m.channel)->posts[peer];
         uint64_t arena = m.channel.peers[peer].arena;
+        if (!wk_is_source(m, peer)) continue;
         if (!wk_await(m.channel, &post->ready, operation, WK_NOT_READY, peer)) return false;
         table[1 + m.place + i] = arena + wk_load_plainly(&post->send);
         if (m.pushes) table[1 + m.listed + i] = arena + wk_load_plainly(&post->recv);
@@ -304,13 +320,14 @@ WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
     WK_EACH_THREAD(t)
     {
         for (uint32_t p = t; p < m.channel.size && (m.phases & WK_FREELY) == 0; p += WK_THREADS)
-            wk_store(&wk_post_at(m.channel, p)->done, operation);
+            if (wk_is_source(m, p)) wk_store(&wk_post_at(m.channel, p)->done, operation);
     }
     WK_BARRIER();
     WK_EACH_THREAD(t)
     {
         for (uint32_t p = t; p < m.channel.size && (m.phases & WK_FREELY) == 0; p += WK_THREADS)
-            wk_await(m.channel, &own->posts[p].done, operation, WK_NOT_DONE, p);
+            if (wk_is_reader(m, p))
+                wk_await(m.channel, &own->posts[p].done, operation, WK_NOT_DONE, p);
     }
     WK_BARRIER();
     WK_EACH_THREAD(t)

@@ -90,7 +90,9 @@ struct wk_meeting {
     uint32_t listed, place;    /* ranks to await; where in the table they go */
     uint32_t pushes;           /* 1: recv of the listed ranks follows */
     uint32_t in_order;         /* 1: listed are ranks 0, 1, 2..., else LIST */
-    uint32_t varied, reserved; /* 1: OFFERS count */
+    uint32_t varied;           /* 1: OFFERS count */
+    uint32_t by_few;           /* 1: of all ranks only these take part: */
+    uint64_t readers, sources; /* bits of ranks that read from this one, and that it reads from */
     uint64_t offers[WK_LIST];
     uint16_t list[WK_LIST];
 };

@@ -40,6 +40,16 @@ static weft_status check_kinds(const struct wf_comm *comm, const struct pull *pu
     return WEFT_OK;
 }
 
+static weft_status check_ranks(const struct wf_comm *comm, const char *what, uint32_t count,
+                               const int32_t *ranks)
+{
+    if (count > 0 && ranks == NULL) return wf_fail(WEFT_ERR_INVALID, "pull: %ss is NULL", what);
+    for (uint32_t i = 0; i < count; i++)
+        if (ranks[i] < 0 || ranks[i] >= comm->size)
+            return wf_fail(WEFT_ERR_INVALID, "pull: %s %d of %d ranks", what, ranks[i], comm->size);
+    return WEFT_OK;
+}
+
 static weft_status check(const struct wf_comm *comm, const weft_pull_args *given, struct pull *pull)
 {
     weft_pull_args *args = &pull->args;
@@ -51,16 +61,12 @@ static weft_status check(const struct wf_comm *comm, const weft_pull_args *given
         WF_TRY(wf_gpu_usable(args->send, "the source of a pull"));
     pull->holders = args->holders > 0 ? args->holders : 1;
     WF_TRY(check_kinds(comm, pull));
+    WF_TRY(check_ranks(comm, "reader", args->reader_count, args->readers));
     pull->source_count = wf_regions_sources(args->regions);
     if (pull->source_count == 0) return WEFT_OK;
     pull->source_count += pull->holders - 1;
-    if (args->sources == NULL || args->recv == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
-                       args->recv == NULL ? "recv" : "sources");
-    for (uint32_t i = 0; i < pull->source_count; i++)
-        if (args->sources[i] < 0 || args->sources[i] >= comm->size)
-            return wf_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks", args->sources[i],
-                           comm->size);
+    if (args->recv == NULL) return wf_fail(WEFT_ERR_INVALID, "pull: recv is NULL");
+    WF_TRY(check_ranks(comm, "source", pull->source_count, args->sources));
     if (wf_arena_holds(args->recv, 1, &offset)) return WEFT_OK;
     return wf_gpu_usable(args->recv, "the target of a pull");
 }
@@ -112,6 +118,23 @@ static weft_status run(struct wf_comm *comm, struct pull *pull, struct wf_meet *
     return pull->set_count > 0 ? WEFT_OK : wf_meet_close_alone(comm, meet);
 }
 
+/* Ranks that have nothing to do with each other do not wait for each other.  In a communicator that
+ * has more ranks than bits all are taken for readers and sources of all. */
+static void set_peers(const struct wf_comm *comm, const struct pull *pull,
+                      struct wk_meeting *meeting)
+{
+    const weft_pull_args *args = &pull->args;
+    uint32_t sources = wf_regions_sources(args->regions);
+
+    meeting->by_few = comm->size <= 64;
+    if (!meeting->by_few) return;
+    for (uint32_t i = 0; i < args->reader_count; i++)
+        meeting->readers |= UINT64_C(1) << args->readers[i];
+    for (uint32_t i = 0; i < sources; i++)
+        for (uint32_t k = 0; k < pull->holders && wf_regions_reads(args->regions, i); k++)
+            meeting->sources |= UINT64_C(1) << args->sources[i + k];
+}
+
 /* Sources are offered 16-byte aligned, so the target decides how wide words are. */
 static void choose_sets(struct pull *pull)
 {
@@ -130,6 +153,7 @@ static weft_status start(struct wf_comm *comm, struct pull *pull)
     meet.meeting.local = (uintptr_t)pull->args.recv;
     meet.meeting.listed = pull->source_count;
     meet.list = pull->args.sources;
+    set_peers(comm, pull, &meet.meeting);
     choose_sets(pull);
     WF_TRY(wf_turn_begin(comm, stream));
     status = wf_stage_send(comm, pull->args.send, pull->args.send_bytes, false, stream,

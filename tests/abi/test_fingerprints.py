@@ -44,6 +44,8 @@ class Fingerprints(unittest.TestCase):
 
     def test_constants_and_enums_count_though_they_are_no_types(self):
         self.assertEqual(changed("WEFT_MAX_DIMS 8", "WEFT_MAX_DIMS 9"), ["kernel"])
+        self.assertEqual(changed("WEFT_FOREVER  INT64_C(-1)", "WEFT_FOREVER  INT64_C(-2)"),
+                         ["device", "comm", "symm"])
         self.assertEqual(changed("WEFT_SIGNAL_ADD = 1", "WEFT_SIGNAL_ADD = 2"), ["symm"])
         self.assertEqual(changed("X(ALL_REDUCE, 0,", "X(ALL_REDUCE, 14,"), ["comm"])
         self.assertEqual(changed("X(ERR_PEER, -7,", "X(ERR_PEER, -70,"),

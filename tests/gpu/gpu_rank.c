@@ -210,6 +210,36 @@ static int wrapped_event(void)
     return tell(same, WEFT_OK);
 }
 
+/* Rank 0 gives to rank 2 and 1 to 3, who comes late: that is nothing to 0 and 2. */
+static int unrelated(void)
+{
+    weft_mesh *from_mesh, *to_mesh;
+    weft_spec *from, *to;
+    weft_plan *plan;
+    weft_bound *bound;
+    double began;
+    bool soon;
+
+    must(weft_mesh_parse("2@0,1", &from_mesh), "mesh");
+    must(weft_mesh_parse("2@2,3", &to_mesh), "mesh");
+    must(weft_spec_parse(from_mesh, "f32[2,64] S(0)", &from), "spec");
+    must(weft_spec_parse(to_mesh, "f32[2,64] S(0)", &to), "spec");
+    must(weft_plan_create(from, to, NULL, &plan), "plan");
+    must(weft_plan_bind(plan, world, NULL, &bound), "bind");
+    if (rank == 3) pause_ms(1500);
+    began = now();
+    must(weft_redistribute(bound, in, out, stream, NULL), "weft_redistribute");
+    must(weft_stream_wait(context, stream, LIMIT_NS), "weft_stream_wait");
+    soon = now() - began < 0.75;
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_mesh_release(&from_mesh);
+    weft_mesh_release(&to_mesh);
+    return tell(soon == (rank != 1), WEFT_OK);
+}
+
 /* ---- work that rank 0 never joins, and how it ends on rank 1 ---- */
 
 static weft_symm *symm;
@@ -424,6 +454,7 @@ static const struct {
                  {"wrapped_stream", wrapped_stream},
                  {"wrapped_comm", wrapped_comm},
                  {"wrapped_event", wrapped_event},
+                 {"unrelated", unrelated},
                  {"aborted_reduce", aborted_reduce},
                  {"aborted_receive", aborted_receive},
                  {"aborted_barrier", aborted_barrier},

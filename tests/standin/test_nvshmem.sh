@@ -59,6 +59,7 @@ ranks 2 2 "ERR_INVALID.*plain host memory, which the device cannot use" host_poi
 ranks 1 1 "ERR_NO_MEMORY.*allocating 1125899906842624 bytes of device memory" no_memory
 ranks 4 4 "OK" split
 ranks 2 2 "OK" wrapped_stream
+ranks 4 4 "OK" unrelated
 # Work on a stream that another rank never joins: no wait says that it was done.
 for what in reduce receive barrier on_default; do
     ranks 2 1 "ERR_ABORTED.*world was aborted by rank 0" "aborted_$what"

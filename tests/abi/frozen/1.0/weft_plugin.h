@@ -35,9 +35,9 @@ extern "C" {
 
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
-#define WEFT_DEVICE_SIGNATURE UINT64_C(0xd56668700968d003)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x6a422fca95c92d32)
-#define WEFT_SYMM_SIGNATURE   UINT64_C(0x90c16fbaddf55d47)
+#define WEFT_DEVICE_SIGNATURE UINT64_C(0x5e79676d3b7cbc33)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x515084483af48e11)
+#define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
 /* fingerprints end */
 
@@ -53,13 +53,11 @@ typedef int32_t weft_status;
     X(ERR_NOT_FOUND, -3, "no such thing") X(ERR_NO_MEMORY, -4, "out of memory") \
     X(ERR_SYSTEM, -5, "the operating system refused") \
     X(ERR_DEVICE, -6, "the device or its vendor library failed") \
-    X(ERR_PEER, -7, "another rank failed or is gone") \
-    X(ERR_TIMEOUT, -8, "the time limit passed") \
+    X(ERR_PEER, -7, "another rank failed or is gone") X(ERR_TIMEOUT, -8, "the time limit passed") \
     X(ERR_ABORTED, -9, "the communicator was aborted") \
     X(ERR_VERSION, -10, "versions do not fit together") \
-    X(ERR_INTERNAL, -11, "a defect in weft or in a plugin") \
-    X(ERR_MISMATCH, -12, "ranks disagree") X(ERR_PARSE, -13, "text could not be read") \
-    X(ERR_NO_BACKEND, -14, "no usable backend") \
+    X(ERR_INTERNAL, -11, "a defect in weft or in a plugin") X(ERR_MISMATCH, -12, "ranks disagree") \
+    X(ERR_PARSE, -13, "text could not be read") X(ERR_NO_BACKEND, -14, "no usable backend") \
     X(ERR_NO_LIBRARY, -15, "a vendor library is missing") \
     X(ERR_OLD_LIBRARY, -16, "a vendor library or driver is too old") \
     X(ERR_NO_DEVICE, -17, "no device of the kind is present")
@@ -113,7 +111,7 @@ enum weft_support_level {
     WEFT_SUPPORT_NATIVE = 2
 };
 
-#define WEFT_FOREVER  INT64_C(-1) /* a time limit that never ends */
+#define WEFT_FOREVER  INT64_C(-1) /* no time limit; 0 asks once; running out is WEFT_ERR_TIMEOUT */
 #define WEFT_MAX_DIMS 8
 
 /* What the host gives a plugin.  Valid for the life of the process. [any] */
@@ -192,7 +190,6 @@ typedef struct weft_region {
 typedef struct weft_device_table {
     uint32_t struct_size, reserved;
     uint64_t signature; /* WEFT_DEVICE_SIGNATURE */
-
     /* Can this machine serve?  Opens the vendor library; creates no device context.
      * WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY, _NO_DEVICE: why not. [any] */
     weft_status (*probe)(weft_probe *out);
@@ -211,7 +208,7 @@ typedef struct weft_device_table {
                         void *stream);
     weft_status (*fill)(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream);
 
-    /* Streams are in-order queues. NULL is the default one, valid in every call that takes one. */
+    /* Streams are in-order queues. NULL is the default one, valid wherever one is taken. [any] */
     weft_status (*stream_create)(void *device, void **stream);
     void (*stream_destroy)(void *device, void *stream); /* waits for its work */
     /* OK when all is done, IN_PROGRESS when not, else its error. [any] */
@@ -224,7 +221,7 @@ typedef struct weft_device_table {
     weft_status (*stream_wrap)(void *device, void *native, void **stream);
     void *(*stream_native)(void *device, void *stream); /* optional: NULL */
 
-    /* An event stands for the work before its last record; never recorded, for none. */
+    /* An event stands for the work before its last record; never recorded, for none. [any] */
     weft_status (*event_create)(void *device, void **event);
     void (*event_destroy)(void *device, void *event);
     weft_status (*event_record)(void *device, void *event, void *stream);
@@ -256,9 +253,7 @@ typedef struct weft_exchange {
     weft_status (*all_gather)(void *self, const void *mine, void *all, uint64_t bytes);
 } weft_exchange;
 
-enum weft_comm_flag {
-    WEFT_COMM_CHECK = 1 /* detect mismatched calls and name both ranks' calls */
-};
+enum weft_comm_flag { WEFT_COMM_CHECK = 1 }; /* find calls that differ, and name both ranks' */
 
 typedef struct weft_comm_options {
     uint32_t struct_size;
@@ -324,12 +319,15 @@ typedef struct weft_message {
 /* A redistribution in one pass: each rank reads what it wants straight out of its peers' SEND
  * buffers into its own RECV. REGIONS (of the kernel table) are this rank's wishes; region.source is
  * an index into SOURCES, which holds ranks; region.target is 0. With HOLDERS > 1 every element is
- * the reduction of SOURCES[region.source .. region.source + HOLDERS), in that order. */
+ * the reduction of SOURCES[region.source .. region.source + HOLDERS), in that order. READERS are
+ * the ranks whose regions have an element of this one's, in any order: nobody else is waited
+ * for. */
 typedef struct weft_pull_args {
     uint32_t struct_size;
     uint32_t dtype, reduction, holders;
     void *regions;
-    const int32_t *sources;
+    const int32_t *sources, *readers;
+    uint32_t reader_count, reserved;
     const void *send;
     uint64_t send_bytes; /* peers read nothing of SEND beyond */
     void *recv;          /* does not overlap SEND */
@@ -339,7 +337,6 @@ typedef struct weft_pull_args {
 typedef struct weft_comm_table {
     uint32_t struct_size, reserved;
     uint64_t signature; /* WEFT_COMM_SIGNATURE */
-
     /* Phase one, local: no word to other ranks. *ADDRESS, of any length, goes to all of them and
      * stays the communicator's until commit returns. [any] */
     weft_status (*prepare)(void *device, const weft_comm_options *options, void **comm,
@@ -347,8 +344,8 @@ typedef struct weft_comm_table {
     /* Phase two, collective: all ranks prepared. ADDRESSES has one entry per rank. After a failure,
      * here or elsewhere, destroy follows. */
     weft_status (*commit)(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
-    /* Frees without talking to peers; NULL is accepted. Work must be done, or the communicator
-     * aborted. */
+    /* Frees without talking to peers, windows that still stand included; NULL is accepted. Work
+     * must be done, or the communicator aborted. */
     void (*destroy)(void *comm);
     /* End all pending and later work with WEFT_ERR_ABORTED, which async_error says from now on
      * unless it had another error before. Does not block; may be called twice. [any] */
@@ -408,12 +405,14 @@ typedef struct weft_symm_handle {
 typedef struct weft_symm_table {
     uint32_t struct_size, reserved;
     uint64_t signature; /* WEFT_SYMM_SIGNATURE */
-
     /* Collective; differing sizes are WEFT_ERR_MISMATCH on every rank. */
     weft_status (*window_create)(void *comm, uint64_t bytes, uint32_t signals, void **window,
                                  void **local);
-    weft_status (*window_destroy)(void *window); /* collective */
-    /* Make user memory a window. optional: only window_create. */
+    /* Collective, and waits until all ranks are here; but for nobody on a communicator that is
+     * stuck or aborted. Always ends the window; memory that peers may still reach stays mapped. */
+    weft_status (*window_destroy)(void *window);
+    /* Make user memory, which outlives it, a window. What cannot be shared is WEFT_ERR_UNSUPPORTED,
+     * a size beyond its end WEFT_ERR_INVALID, on every rank. optional: only window_create. */
     weft_status (*window_register)(void *comm, void *memory, uint64_t bytes, uint32_t signals,
                                    void **window);
     weft_status (*handle)(void *window, weft_symm_handle *out); /* [any] */
@@ -427,7 +426,7 @@ typedef struct weft_symm_table {
                               int32_t peer, void *stream);
     weft_status (*signal)(void *window, uint32_t signal, uint64_t value, uint32_t op, int32_t peer,
                           void *stream);
-    /* Wait until the own SIGNAL compares true with VALUE. */
+    /* Wait until the own SIGNAL, without sign, compares true with VALUE. */
     weft_status (*wait_signal)(void *window, uint32_t signal, uint32_t compare, uint64_t value,
                                int64_t timeout_ns, void *stream);
     weft_status (*fence)(void *window, void *stream);
@@ -441,7 +440,6 @@ typedef struct weft_symm_table {
 typedef struct weft_kernel_table {
     uint32_t struct_size, reserved;
     uint64_t signature; /* WEFT_KERNEL_SIGNATURE */
-
     /* A list of regions made ready once and run many times; ELEMENT_BYTES is 1, 2, 4, 8 or 16.
      * Targets of one list do not overlap. [any] */
     weft_status (*regions_create)(void *device, uint32_t element_bytes, uint64_t count,
