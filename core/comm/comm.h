@@ -85,6 +85,11 @@ struct wf_released {
     uint64_t number, collectives;
 };
 
+struct wf_glance {
+    pthread_mutex_t lock;
+    void *stream, *word; /* of the plugin for symmetric memory; NULL before the first look */
+};
+
 struct weft_context {
     struct wf_config *config;
     weft_backends *backends; /* NULL when the plugin was given */
@@ -95,6 +100,7 @@ struct weft_context {
     void *symm_device;              /* DEVICE, or the second plugin's own */
     char symm_reason[1024];         /* why there is none */
     struct wf_wrapped *wrapped;     /* the vendor's streams as the second plugin's */
+    struct wf_glance glance;
     int32_t rank, size, local_rank, local_size;
     uint64_t *host_ids; /* one per rank */
     uint64_t job;
@@ -343,6 +349,13 @@ void wf_symm_choose(weft_context *context);
 /* Get it ready; collective over the world, which has been made. */
 weft_status wf_symm_begin(weft_context *context) WF_NODISCARD;
 void wf_symm_end(weft_context *context);
+
+/* ---- glance.c ---- */
+
+/* What is AT an address of symmetric memory's device; whatever is on streams is not waited for. */
+weft_status wf_glance(weft_context *context, const uint64_t *at, int64_t timeout_ns,
+                      uint64_t *out) WF_NODISCARD;
+void wf_glance_end(weft_context *context);
 
 /* ---- work.c ---- */
 

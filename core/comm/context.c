@@ -233,6 +233,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     if (context == NULL) return wf_fail_memory(sizeof *context);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->watched, NULL);
+    pthread_mutex_init(&context->glance.lock, NULL);
     context->clock = 1;
     context->plugin = plugin;
     status = wf_config_read(&context->config);
@@ -334,6 +335,7 @@ void weft_context_release(weft_context **held)
     wf_config_release(&context->config);
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->watched);
+    pthread_mutex_destroy(&context->glance.lock);
     wf_free(context->host_ids);
     wf_free(context);
 }

@@ -213,15 +213,12 @@ weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer, uint
     return WEFT_OK;
 }
 
-/* Through the device's default stream. */
 static weft_status read_slot(const weft_symm *symm, uint32_t channel, int32_t from, uint64_t *out)
 {
-    const weft_device_table *device = symm->plugin->device;
-    uint64_t *pad = symm->handle.signals[symm->comm->rank];
+    const uint64_t *pad = symm->handle.signals[symm->comm->rank];
 
-    WF_TRY(device->copy(symm->device, out, &pad[wf_symm_index(symm, channel, from)], sizeof *out,
-                        NULL));
-    return device->stream_wait(symm->device, NULL, symm->comm->timeout_ns);
+    return wf_glance(symm->comm->context, &pad[wf_symm_index(symm, channel, from)],
+                     symm->comm->timeout_ns, out);
 }
 
 weft_status weft_symm_test(weft_symm *symm, uint32_t channel, int32_t peer, uint32_t compare,

@@ -220,6 +220,7 @@ weft_status wf_symm_begin(weft_context *context)
 void wf_symm_end(weft_context *context)
 {
     unwrap_all(context);
+    wf_glance_end(context);
     if (context->symm_device != NULL && context->symm_device != context->device)
         context->symm_plugin->device->close(context->symm_device);
     context->symm_device = NULL;

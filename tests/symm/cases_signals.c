@@ -201,6 +201,34 @@ static void a_work_may_stand_for_a_wait(struct rank *self)
     weft_symm_release(&symm);
 }
 
+/* A wait that is under way on a stream does not keep the host from asking. */
+static void a_test_waits_for_no_stream(struct rank *self)
+{
+    weft_symm *symm = make(self, self->world, 0, 2);
+    weft_device_info info = {.struct_size = sizeof info};
+    bool done_on_return;
+    int64_t began;
+
+    if (symm == NULL || self->stream == NULL) {
+        weft_symm_release(&symm);
+        return;
+    }
+    OK(weft_context_describe(self->context, &info));
+    done_on_return = (info.features & WEFT_FEATURE_INLINE) != 0;
+    OK(weft_symm_wait(symm, 0, self->number, WEFT_COMPARE_GE, 1, 20 * SECOND,
+                      done_on_return ? self->stream : NULL));
+    began = now_ns();
+    check(self, weft_symm_test(symm, 0, self->number, WEFT_COMPARE_GE, 1) == WEFT_IN_PROGRESS,
+          "the signal is there already");
+    OK(weft_symm_test(symm, 1, self->number, WEFT_COMPARE_EQ, 0));
+    check(self, now_ns() - began < 10 * SECOND, "it waited for the stream");
+    OK(weft_symm_signal(symm, 0, 1, WEFT_SIGNAL_SET, self->number,
+                        done_on_return ? NULL : self->stream));
+    finish(self, NULL);
+    finish(self, self->stream);
+    weft_symm_release(&symm);
+}
+
 const struct symm_case signal_cases[] = {
     {"whoever_sees_the_signal_has_the_data", whoever_sees_the_signal_has_the_data, 1},
     {"every_sender_has_a_slot_of_its_own", every_sender_has_a_slot_of_its_own, 1},
@@ -208,4 +236,5 @@ const struct symm_case signal_cases[] = {
     {"values_have_all_their_bits", values_have_all_their_bits, 1},
     {"a_relay_runs_on_streams_alone", a_relay_runs_on_streams_alone, 1},
     {"a_work_may_stand_for_a_wait", a_work_may_stand_for_a_wait, 1},
+    {"a_test_waits_for_no_stream", a_test_waits_for_no_stream, 1},
     {NULL, NULL, 0}};

@@ -121,8 +121,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_signal(weft_symm *symm, uint32_t c
 WEFT_API WEFT_NODISCARD weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer,
                                                    uint32_t compare, uint64_t value,
                                                    int64_t timeout_ns, weft_stream *stream);
-/* The same asked once, by the host: OK, or WEFT_IN_PROGRESS.  A device is asked through its default
- * stream. */
+/* The same asked once, by the host: OK, or WEFT_IN_PROGRESS.  What is on streams is not waited
+ * for. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_test(weft_symm *symm, uint32_t channel, int32_t peer,
                                                    uint32_t compare, uint64_t value);
 
