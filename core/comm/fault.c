@@ -100,8 +100,11 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
     if (passes(status)) return wf_fail_context(status, "%s on %s", what, comm->name);
     snprintf(own, sizeof own, "%s", weft_last_error());
     if (status == WEFT_ERR_PEER) wf_comm_await_word(comm, WORD_NS);
-    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
-        return wf_comm_stuck(comm);
+    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) {
+        /* What ranks disagree in each finds out, perhaps after a peer has given up over it. */
+        return status == WEFT_ERR_MISMATCH ? wf_fail(status, "%s on %s: %s", what, comm->name, own)
+                                           : wf_comm_stuck(comm);
+    }
     if (status == WEFT_ERR_TIMEOUT)
         explain_timeout(comm, what, own, &text);
     else
