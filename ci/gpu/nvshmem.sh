@@ -73,6 +73,8 @@ nvshmem_parts()
     fi
     export WEFT_NVSHMEM_LIB
     gpu_part nvshmem_without_mps 60 "${self[@]}" refuses_without_mps
+    gpu_part nvshmem_racecheck 40 env WEFT_BACKEND=nvshmem "${self[@]}" sanitize racecheck --target-processes all \
+        "$weft" conform nvshmem --ranks 1 --level pull --timeout 30
     start_mps
     for n in 2 4; do
         gpu_part "nvshmem_rate_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_rate "$(board)"

@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-/* Blocks for each multiprocessor.  Those of a copy or a reduction have enough under way with three,
- * and take tiles as they get to them, so that more would do nothing but end.  Five or six would
- * fit, and that some room is left matters: the parts of a device that several ranks have under MPS
+/* Blocks for every two multiprocessors.  Those of a copy or a reduction have enough under way with
+ * these, and take tiles as they get to them, so that more would do nothing but end.  Ten or twelve
+ * would fit, and that room is left matters: the parts of a device that several ranks have under MPS
  * overlap, and a rank whose blocks came last would wait for the others' to end. */
-enum { COPYING = 3, TURNING = 8 };
-
+enum { COPYING = 7, TURNING = 16 };
 _Static_assert((uint32_t)WF_REGION_SETS <= WK_PULLS, "a count of tiles for each kernel");
 
 /* A pull, checked. */
@@ -73,7 +72,7 @@ static weft_status check(const struct wf_comm *comm, const weft_pull_args *given
 
 static uint64_t blocks_of(const struct wf_comm *comm, const struct wf_region_set *set)
 {
-    uint64_t most = (uint64_t)comm->multiprocessors * (set->is_turned ? TURNING : COPYING);
+    uint64_t most = (uint64_t)comm->multiprocessors * (set->is_turned ? TURNING : COPYING) / 2;
 
     return set->tile_count < most ? set->tile_count : most;
 }
