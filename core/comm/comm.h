@@ -190,6 +190,18 @@ weft_threads *wf_threads_current(int32_t *rank);
 weft_status wf_context_create(const weft_options *options, const weft_plugin *plugin,
                               weft_context **out) WF_NODISCARD;
 
+/* Open a device of PLUGIN, which may set variables for its vendor's library. */
+static inline weft_status wf_device_open(const weft_plugin *plugin,
+                                         const weft_device_options *wanted, void **device)
+{
+    weft_status status;
+
+    wf_environment_hold();
+    status = plugin->device->open(wanted, device);
+    wf_environment_let_go();
+    return status;
+}
+
 /* ---- agree.c ---- */
 
 /* Serials of what a rank does alone: its rank plus one above this bit, a counter below. */

@@ -66,7 +66,7 @@ static weft_status open_device(weft_context *context, const weft_options *option
     weft_device_info info = {.struct_size = sizeof info};
 
     if (options->device != NULL) wanted.device = *options->device;
-    WF_TRY(context->plugin->device->open(&wanted, &context->device));
+    WF_TRY(wf_device_open(context->plugin, &wanted, &context->device));
     WF_TRY(context->plugin->device->describe(context->device, &info));
     context->features = info.features;
     return weft_bind_thread(context);

@@ -203,13 +203,17 @@ weft_status wf_place_find(weft_context *context, const weft_options *options,
 {
     struct way way = {context, options, join_timeout_ns, events};
     struct wf_launch launch;
+    weft_status status;
     int32_t rank;
     weft_threads *threads = wf_threads_current(&rank);
 
     context->local_rank = -1;
     if (options->size > 0 || options->threads != NULL) return find_given(&way);
     if (threads != NULL) return find_by_threads(&way, threads, rank);
-    WF_TRY(wf_launch_read(wf_environment(), &launch));
+    wf_environment_hold();
+    status = wf_launch_read(wf_environment(), &launch);
+    wf_environment_let_go();
+    if (status != WEFT_OK) return status;
     context->rank = launch.rank;
     context->size = launch.size;
     context->local_rank = launch.local_rank;

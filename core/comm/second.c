@@ -38,10 +38,10 @@ static weft_status open_as(const weft_plugin *plugin, const weft_device_info *fi
 
     if ((first->features & WEFT_FEATURE_HOST_MEMORY) == 0) {
         wanted.device = first->device;
-        if (plugin->device->open(&wanted, device) == WEFT_OK) return WEFT_OK;
+        if (wf_device_open(plugin, &wanted, device) == WEFT_OK) return WEFT_OK;
         wanted.device = -1;
     }
-    return plugin->device->open(&wanted, device);
+    return wf_device_open(plugin, &wanted, device);
 }
 
 /* *ELSEWHERE: it is no device of the kind, as in a list of alternatives such as nccl,gloo-cpu. */

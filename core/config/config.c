@@ -1,6 +1,7 @@
 /* config.c - reads the environment into struct wf_config, by the table of knobs.def. */
 #include "config.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,19 @@ static const char reserved_for_tests[] = "WEFT_TEST_";
 struct wf_environment wf_environment(void)
 {
     return (struct wf_environment){environ, getauxval(AT_SECURE) != 0};
+}
+
+static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int held;
+
+void wf_environment_hold(void)
+{
+    if (held++ == 0) pthread_mutex_lock(&environment_lock);
+}
+
+void wf_environment_let_go(void)
+{
+    if (--held == 0) pthread_mutex_unlock(&environment_lock);
 }
 
 const char *wf_environment_get(struct wf_environment environment, const char *name)
@@ -85,9 +99,12 @@ bool wf_knob_ignored(const struct wf_knob *knob, struct wf_environment environme
 const char *wf_config_knob(const char *name)
 {
     const struct wf_knob *knob = find_knob(name, strlen(name));
+    const char *value = NULL;
 
-    if (knob == NULL || wf_knob_ignored(knob, wf_environment())) return NULL;
-    return wf_config_getenv(name);
+    wf_environment_hold();
+    if (knob != NULL && !wf_knob_ignored(knob, wf_environment())) value = wf_config_getenv(name);
+    wf_environment_let_go();
+    return value;
 }
 
 /* ---- values ---- */
@@ -279,14 +296,18 @@ static void point_out_unknown(struct wf_environment environment)
 
 weft_status wf_config_read(struct wf_config **out)
 {
-    struct wf_environment environment = wf_environment();
     struct wf_config *config;
+    weft_status status;
 
-    WF_TRY(wf_config_parse(environment, &config));
-    wf_log_set_level(config->log_level);
-    point_out_unknown(environment);
-    *out = config;
-    return WEFT_OK;
+    wf_environment_hold();
+    status = wf_config_parse(wf_environment(), &config);
+    if (status == WEFT_OK) {
+        wf_log_set_level(config->log_level);
+        point_out_unknown(wf_environment());
+        *out = config;
+    }
+    wf_environment_let_go();
+    return status;
 }
 
 void wf_config_release(struct wf_config **config)

@@ -2,7 +2,10 @@
 #include "support/suite.h"
 #include "weft/status.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
 #define ENVIRONMENT(...)                                                                           \
     ((struct wf_environment){(char *const[]){(char *)"HOME=/root", __VA_ARGS__, NULL}, false})
@@ -229,6 +232,44 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+static atomic_int reads;
+
+static void *read_environment(void *unused)
+{
+    struct wf_config *config = NULL;
+
+    if (wf_config_knob("WEFT_BACKEND") != NULL) atomic_fetch_add(&reads, 1);
+    if (wf_config_read(&config) == WEFT_OK) atomic_fetch_add(&reads, 1);
+    wf_config_release(&config);
+    return unused;
+}
+
+/* As a plugin that is probed does, which may ask for knobs too. */
+START_TEST(nobody_reads_the_environment_while_it_changes)
+{
+    pthread_t reader;
+
+    setenv("WEFT_BACKEND", "gloo-cpu", 1);
+    wf_environment_hold();
+    wf_environment_hold();
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_environment, NULL), 0);
+    for (int i = 0; i < 200; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "WEFT_TEST_%d", i);
+        setenv(name, "x", 1);
+        ck_assert_str_eq(wf_config_knob("WEFT_BACKEND"), "gloo-cpu");
+        if (i == 100) wf_environment_let_go();
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    ck_assert_int_eq(atomic_load(&reads), 0);
+    wf_environment_let_go();
+    pthread_join(reader, NULL);
+    ck_assert_int_eq(atomic_load(&reads), 2);
+    unsetenv("WEFT_BACKEND");
+}
+END_TEST
+
 SUITE(config_config, an_empty_environment_gives_the_defaults, values_come_from_the_environment,
       an_empty_variable_counts_as_not_set,
       a_bad_value_names_the_variable_the_text_and_what_is_wanted,
@@ -236,4 +277,4 @@ SUITE(config_config, an_empty_environment_gives_the_defaults, values_come_from_t
       every_default_can_be_read, a_privileged_program_ignores_path_variables,
       unknown_variables_come_with_the_nearest_known_name, plugins_see_knobs_and_nothing_else,
       reading_the_process_sets_the_log_level, the_digest_sees_planning_knobs_alone,
-      every_allocation_may_fail)
+      every_allocation_may_fail, nobody_reads_the_environment_while_it_changes)
