@@ -148,6 +148,7 @@ static int split(void)
     if (none != NULL) must(reduce(none), "on all but one");
     weft_comm_release(&quarter);
     weft_comm_release(&half); /* the parts stand on their own feet */
+    must(reduce(world), "when all are done with the last part");
     if (none != NULL) weft_comm_abort(none);
     weft_comm_release(&none);
     must(reduce(world), "after its parts");
