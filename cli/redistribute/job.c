@@ -3,6 +3,7 @@
 
 #include "bench/meeting.h"
 #include "crew.h"
+#include "exec/bound.h"
 #include "plugin/plugin.h"
 #include "redistribute/values.h"
 #include "weft/exec.h"
@@ -165,6 +166,7 @@ static weft_status measure(struct rank *rank, struct job_outcome *out)
         status = measure_round(rank, &ranks, bytes, out);
     if (status == BENCH_NO_MEMORY) return wf_fail_memory((size_t)(2 * bytes));
     if (status != 0) return status;
+    out->one_sided = !rank->bound->packed;
     out->scratch = weft_bound_scratch(rank->bound);
     return meeting_maximum(&rank->meeting, &out->scratch, 1);
 }

@@ -21,6 +21,7 @@ struct job_outcome {
     struct bench_times times;
     uint64_t limit_ns; /* what memcpy takes for the bytes that must be read and written */
     uint64_t scratch;  /* bytes, on the rank that needs most */
+    bool one_sided;    /* ranks read each other's memory, else messages are packed */
     char backend[64];
     char plan[2048];
 };

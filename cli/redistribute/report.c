@@ -62,6 +62,7 @@ static void add_json(struct wf_text *text, const struct report *report)
         wf_json_uint(&json, "limit_ns", outcome->limit_ns);
         wf_json_real(&json, "gbps", gbps(report));
         wf_json_uint(&json, "scratch_bytes", outcome->scratch);
+        wf_json_bool(&json, "one_sided", outcome->one_sided);
     }
     wf_json_end(&json, '}');
     wf_text_char(text, '\n');
@@ -95,7 +96,9 @@ static void add_words(struct wf_text *text, const struct report *report)
     wf_shape_add_text(weft_spec_dims(request->from), weft_spec_shape(request->from), text);
     wf_text_add(text, " is right on all %d ranks of ", weft_mesh_size(request->to_mesh));
     wf_mesh_add_text(request->to_mesh, text);
-    if (!report->simulated) wf_text_add(text, ", by %s", report->outcome.backend);
+    if (!report->simulated)
+        wf_text_add(text, ", by %s, %s", report->outcome.backend,
+                    report->outcome.one_sided ? "one-sided" : "packed");
     wf_text_char(text, '\n');
     add_time(text, report);
 }

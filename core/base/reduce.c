@@ -75,8 +75,15 @@ struct wf_number wf_number_combine(uint32_t dtype, uint32_t reduction, struct wf
     }
 }
 
+/* Integers wrap before they are divided, as those of a backend do. */
 struct wf_number wf_number_divide(uint32_t dtype, struct wf_number number, int64_t divisor)
 {
+    unsigned char bytes[16];
+
+    if (dtype < WEFT_DTYPE_F16) {
+        wf_number_store(dtype, number, bytes);
+        number = wf_number_load(dtype, bytes);
+    }
     if (wf_dtype_is_signed(dtype))
         number.integer = (uint64_t)((int64_t)number.integer / divisor);
     else

@@ -27,6 +27,13 @@ static double of_reals(uint32_t reduction, double a, double b)
     return wf_number_reduce(WEFT_DTYPE_F32, reduction, values, 2).re;
 }
 
+START_TEST(integers_wrap_before_they_are_divided)
+{
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_U8, WEFT_REDUCE_AVG, 200, 200), (400 - 256) / 2);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I8, WEFT_REDUCE_AVG, 100, 100), (200 - 256) / 2);
+}
+END_TEST
+
 START_TEST(integers_reduce_as_their_sign_says)
 {
     ck_assert_int_eq(of_integers(WEFT_DTYPE_I32, WEFT_REDUCE_SUM, -7, 3), -4);
@@ -80,6 +87,6 @@ START_TEST(division_rounds_integers_towards_zero)
 }
 END_TEST
 
-SUITE(base_reduce, integers_reduce_as_their_sign_says, bools_reduce_as_logic,
-      floats_reduce_and_nan_wins, complex_products_mix_their_parts,
+SUITE(base_reduce, integers_wrap_before_they_are_divided, integers_reduce_as_their_sign_says,
+      bools_reduce_as_logic, floats_reduce_and_nan_wins, complex_products_mix_their_parts,
       division_rounds_integers_towards_zero)
