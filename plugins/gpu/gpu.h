@@ -131,6 +131,7 @@ struct wf_gpu_device {
     gpu_stream setup; /* for copies that are waited for */
     pthread_mutex_t setup_lock;
     bool is_shared;            /* with other ranks, as WEFT_SHARE_GPU allows */
+    atomic_bool is_lost;       /* its work never ends, and freeing memory would wait for it */
     struct wf_module *kernels; /* NULL: none for this device */
     void *plugin_data;         /* of a plugin that adds to the device */
     char name[128], uuid[64];

@@ -55,7 +55,7 @@ weft_status wf_gpu_free(void *opened, void *pointer)
     int32_t ordinal = -1;
     gpu_result result;
 
-    if (pointer == NULL) return WEFT_OK;
+    if (pointer == NULL || device->is_lost) return WEFT_OK;
     forget_all();
     WF_TRY(wf_enter(device, &scope));
     result = wf_vendor_pointer_kind(pointer, &kind, &ordinal);

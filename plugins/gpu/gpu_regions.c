@@ -256,7 +256,8 @@ void wf_regions_destroy(void *made)
     struct wf_scope scope;
 
     if (list == NULL) return;
-    if (list->device_memory != NULL && wf_enter(list->device, &scope) == WEFT_OK) {
+    if (list->device_memory != NULL && !list->device->is_lost &&
+        wf_enter(list->device, &scope) == WEFT_OK) {
         wf_gpu.memory_free(GPU_ADDRESS(list->device_memory)); /* waits for work that uses it */
         wf_leave(&scope);
     }

@@ -82,6 +82,10 @@ weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine);
 /* Begin NVSHMEM with the ranks of COMM, or find that all of them are in one job already. */
 weft_status wf_job_join(struct wf_comm *comm, const struct wf_entry *all);
 
+/* A kernel of NVSHMEM's never ends on DEVICE: nothing of the driver's that waits for it is called
+ * any more, and what it would free stays. */
+void wf_job_lose(struct wf_gpu_device *device);
+
 /* Memory of the arena, on the device it is on. */
 weft_status wf_arena_take(uint64_t bytes, void **pointer);
 bool wf_arena_give(void *pointer);

@@ -62,7 +62,6 @@ weft_status wf_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **p
 weft_status wf_pe_free(void *opened, void *pointer)
 {
     if (wf_arena_give(pointer)) return WEFT_OK;
-    if (wf_job.is_lost) return WEFT_OK; /* the driver would wait for the device, so it stays */
     return wf_gpu_free(opened, pointer);
 }
 

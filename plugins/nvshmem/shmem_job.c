@@ -183,6 +183,12 @@ weft_status wf_job_join(struct wf_comm *comm, const struct wf_entry *all)
     return any_begun ? check_same(comm, all) : begin_once(comm, all);
 }
 
+void wf_job_lose(struct wf_gpu_device *device)
+{
+    wf_job.is_lost = true;
+    device->is_lost = true;
+}
+
 /* ---- the arena ---- */
 
 weft_status wf_arena_take(uint64_t bytes, void **pointer)

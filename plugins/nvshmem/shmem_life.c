@@ -159,7 +159,7 @@ void wf_comm_destroy(void *made)
     cleanly = atomic_load(&comm->error) == WEFT_OK && wf_windows_are_idle(comm);
     set_abort(comm);
     if (!await_last(comm, &cleanly)) {
-        wf_job.is_lost = true;
+        wf_job_lose(comm->device);
         wf_log(1,
                "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
                "does not come, and cannot be ended",

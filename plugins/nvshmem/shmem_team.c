@@ -209,9 +209,12 @@ weft_status wf_team_hangs(gpu_stream stream)
     weft_status status = WEFT_OK;
 
     pthread_mutex_lock(&watched_lock);
-    for (struct wf_comm *comm = watched; comm != NULL && status == WEFT_OK; comm = comm->next_team)
-        if (hangs(comm, stream)) status = wf_comm_stuck(comm);
+    for (struct wf_comm *comm = watched; comm != NULL && status == WEFT_OK;
+         comm = comm->next_team) {
+        if (!hangs(comm, stream)) continue;
+        wf_job_lose(comm->device);
+        status = wf_comm_stuck(comm);
+    }
     pthread_mutex_unlock(&watched_lock);
-    if (status != WEFT_OK) wf_job.is_lost = true;
     return status;
 }

@@ -3,6 +3,7 @@
  *     weft run -n 3 gpu_rank SCENARIO
  *
  * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+#include "bind.h"
 #include "weft/weft.h"
 
 #include <signal.h>
@@ -214,30 +215,17 @@ static int wrapped_event(void)
 /* Rank 0 gives to rank 2 and 1 to 3, who comes late: that is nothing to 0 and 2. */
 static int unrelated(void)
 {
-    weft_mesh *from_mesh, *to_mesh;
-    weft_spec *from, *to;
-    weft_plan *plan;
-    weft_bound *bound;
+    weft_bound *bound = NULL;
     double began;
     bool soon;
 
-    must(weft_mesh_parse("2@0,1", &from_mesh), "mesh");
-    must(weft_mesh_parse("2@2,3", &to_mesh), "mesh");
-    must(weft_spec_parse(from_mesh, "f32[2,64] S(0)", &from), "spec");
-    must(weft_spec_parse(to_mesh, "f32[2,64] S(0)", &to), "spec");
-    must(weft_plan_create(from, to, NULL, &plan), "plan");
-    must(weft_plan_bind(plan, world, NULL, &bound), "bind");
+    must(bind_rows(world, "2@0,1", "2@2,3", &bound), "bind_rows");
     if (rank == 3) pause_ms(1500);
     began = now();
     must(weft_redistribute(bound, in, out, stream, NULL), "weft_redistribute");
     must(weft_stream_wait(context, stream, LIMIT_NS), "weft_stream_wait");
     soon = now() - began < 0.75;
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_mesh_release(&from_mesh);
-    weft_mesh_release(&to_mesh);
     return tell(soon == (rank != 1), WEFT_OK);
 }
 
@@ -346,8 +334,10 @@ static int too_late(void)
 /* For work that cannot be ended, so that nothing can follow it on the stream. */
 static int left_behind(void)
 {
+    weft_bound *bound = NULL;
     weft_status status;
 
+    must(bind_rows(world, "2@0,1", "2@1,0", &bound), "bind_rows");
     must(reduce(world), "while all are there");
     if (rank == 0) {
         pause_ms(4500);
@@ -355,6 +345,7 @@ static int left_behind(void)
     }
     must(put_reduce(), "what rank 0 does not join");
     status = weft_stream_wait(context, stream, LIMIT_NS);
+    weft_bound_release(&bound); /* which frees memory of the device */
     return tell(status == WEFT_ERR_TIMEOUT && weft_stream_test(context, stream) == status &&
                     weft_comm_async_error(world) == status,
                 status);
