@@ -161,10 +161,15 @@ WK_DEVICE struct wk_control *wk_own(const struct wk_channel &channel)
     return (struct wk_control *)channel.control;
 }
 
+WK_DEVICE struct wk_control *wk_control_of(const struct wk_channel &channel, uint32_t peer)
+{
+    return (struct wk_control *)channel.peers[peer].control;
+}
+
 /* What this rank tells PEER, in the peer's memory. */
 WK_DEVICE struct wk_post *wk_post_at(const struct wk_channel &channel, uint32_t peer)
 {
-    return &((struct wk_control *)channel.peers[peer].control)->posts[channel.rank];
+    return &wk_control_of(channel, peer)->posts[channel.rank];
 }
 
 WK_DEVICE bool wk_has_failed(const struct wk_channel &channel)
@@ -191,15 +196,32 @@ WK_DEVICE void wk_give_up(const struct wk_channel &channel, const struct wk_awai
     wk_store(&report->reason, awaited.reason);
 }
 
+/* A rank declined: can *FLAG not come any more?  What was offered to a rank that goes on may still
+ * be read with success, so it is waited for; one that failed wrote all it ever will before.  A
+ * signal, which has no FLAG, is not waited for. */
+WK_DEVICE bool wk_is_in_vain(const struct wk_channel &channel, const struct wk_awaited &awaited,
+                             const uint64_t *flag)
+{
+    if (flag == nullptr) return true;
+    return wk_load(&wk_control_of(channel, awaited.peer)->failed) != 0 &&
+           wk_load_plainly(flag) < awaited.want;
+}
+
 /* Called again and again while waiting since BEGAN: false when it is time to give up. */
 WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaited &awaited,
-                        uint64_t began, uint32_t round)
+                        const uint64_t *flag, uint64_t began, uint32_t round)
 {
     const struct wk_report *report = (const struct wk_report *)channel.report;
+    uint64_t declined;
 
     wk_relax(round);
     if (round % 64 != 63) return true;
     if (wk_has_failed(channel)) return false;
+    declined = wk_load_plainly(&wk_own(channel)->declined);
+    if (declined != 0 && wk_is_in_vain(channel, awaited, flag)) {
+        wk_give_up(channel, wk_awaited{WK_DECLINED, uint32_t(declined & 0xffff) - 1, declined, 0});
+        return false;
+    }
     if (wk_load_plainly(&report->abort) != 0) {
         wk_give_up(channel, wk_awaited{WK_WAS_ABORTED, awaited.peer, 0, 0});
         return false;
@@ -218,7 +240,8 @@ WK_DEVICE bool wk_await(const struct wk_channel &channel, const uint64_t *flag, 
 
     for (uint32_t round = 0; seen < value; round++) {
         if (round == 0) began = wk_clock_ns();
-        if (!wk_go_on(channel, wk_awaited{reason, peer, seen, value}, began, round)) return false;
+        if (!wk_go_on(channel, wk_awaited{reason, peer, seen, value}, flag, began, round))
+            return false;
         seen = wk_load_plainly(flag);
     }
     return wk_load(flag) >= value;

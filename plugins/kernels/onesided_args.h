@@ -35,7 +35,7 @@ struct wk_control {
     uint32_t finished;  /* blocks of the running kernel that are through */
     uint32_t reserved;
     uint32_t taken[WK_PULLS]; /* tiles that blocks of the running operation's kernels took */
-    uint64_t rest[1];
+    uint64_t declined; /* 0, or by a peer that can do no more: its rank + 1 in 16 bits, and why */
     struct wk_post posts[1]; /* as many as there are ranks */
 };
 
@@ -53,6 +53,7 @@ enum wk_reason {
     WK_NOT_TAKEN,   /* PEER received nothing */
     WK_WRONG_BYTES, /* PEER sent HAVE bytes, WANT were expected */
     WK_NO_SIGNAL,   /* signal PEER is at HAVE; awaited with WANT */
+    WK_DECLINED,    /* PEER can do no more; HAVE says why, as DECLINED does */
     WK_WAS_ABORTED
 };
 struct wk_report {
@@ -141,6 +142,12 @@ struct wk_fetch_args {
     struct wk_channel channel;
     uint64_t table, target, bytes;
     uint32_t peer, phases, blocks, reserved;
+};
+
+/* Tell all peers that this rank does not come, and why: WORD, as in DECLINED. */
+struct wk_decline_args {
+    struct wk_channel channel;
+    uint64_t word;
 };
 
 enum wk_signal_op { WK_SIGNAL_SET, WK_SIGNAL_ADD };

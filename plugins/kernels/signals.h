@@ -45,7 +45,7 @@ WK_KERNEL(weft_await_signal, struct wk_signal_args)
             uint64_t seen = wk_load(signal), began = wk_clock_ns();
             for (uint32_t round = 0; !wk_compares(seen, args.compare, args.value); round++) {
                 if (!wk_go_on(args.channel, wk_awaited{WK_NO_SIGNAL, args.signal, seen, args.value},
-                              began, round))
+                              nullptr, began, round))
                     break;
                 seen = wk_load(signal);
             }

@@ -41,6 +41,8 @@ weft_status wf_heap_open(struct wf_heap *heap, uint64_t bytes);
 void wf_heap_close(struct wf_heap *heap);
 /* WEFT_ERR_NO_MEMORY says what was wanted and what is left. */
 weft_status wf_heap_take(struct wf_heap *heap, uint64_t bytes, uint64_t *offset);
+/* Bytes of the largest free block. */
+uint64_t wf_heap_largest(const struct wf_heap *heap);
 /* False: no used block starts at OFFSET. */
 bool wf_heap_give(struct wf_heap *heap, uint64_t offset);
 /* The used block that OFFSET lies in, or NULL. */
@@ -71,8 +73,9 @@ struct wf_job {
     char **arenas;  /* of each process, as seen here */
     uint64_t bytes; /* of each */
     int32_t ordinal;
-    struct wf_heap heap;
-    uint64_t slot_bytes; /* of the arena, behind the heap, for each team; 0: no teams */
+    struct wf_heap heap; /* the arena's first part */
+    struct wf_heap own;  /* then that of the plugin's own small things */
+    uint64_t slot_bytes; /* of the arena, behind both, for each team; 0: no teams */
     atomic_bool is_lost; /* a kernel of NVSHMEM's never ends: making a team would wait for it */
 };
 extern struct wf_job wf_job;
@@ -86,8 +89,14 @@ weft_status wf_job_join(struct wf_comm *comm, const struct wf_entry *all);
  * any more, and what it would free stays. */
 void wf_job_lose(struct wf_gpu_device *device);
 
+/* Whose memory of the arena it is.  What users fill is not what communicators and windows need for
+ * themselves; that goes on in the users' part when its own is full. */
+enum wf_part { WF_USERS, WF_OWN };
+
 /* Memory of the arena, on the device it is on. */
-weft_status wf_arena_take(uint64_t bytes, void **pointer);
+weft_status wf_arena_take(enum wf_part part, uint64_t bytes, void **pointer);
+/* The most that can be taken for users at once. */
+uint64_t wf_arena_left(void);
 bool wf_arena_give(void *pointer);
 /* Do all BYTES at POINTER lie in the arena, used or not?  *OFFSET is where. */
 bool wf_arena_holds(const void *pointer, uint64_t bytes, uint64_t *offset);
@@ -131,7 +140,8 @@ enum wf_onesided {
     WF_GATHER_REDUCE,
     WF_MOVE,
     WF_POST,
-    WF_FETCH
+    WF_FETCH,
+    WF_DECLINE
 };
 
 weft_status wf_onesided_open(struct wf_gpu_device *device);
@@ -158,8 +168,8 @@ struct wf_facts {
 };
 struct wf_facts wf_facts_of(const weft_blob *address);
 
-/* Arena memory of a communicator that grows.  What it grew out of is kept to the end, since
- * recorded graphs may use it. */
+/* Arena memory of a communicator that grows.  What it grew out of is kept to the end if recorded
+ * graphs may use it. */
 struct wf_stage {
     void *memory;
     uint64_t bytes;
@@ -183,17 +193,18 @@ struct wf_comm {
     struct wk_control *control; /* in the arena */
     struct wk_peer *peers;      /* host copy */
     struct wk_peer *device_peers;
-    void *table; /* addresses, in device memory */
-    uint64_t table_room;
+    struct wf_stage table;    /* of addresses */
     struct wk_report *report; /* pinned */
     struct wf_stage send_stage, recv_stage;
-    void **retired; /* arena and table memory that was outgrown */
+    void **retired; /* stages that were outgrown */
     size_t retired_count;
+    uint64_t lacking; /* bytes of the arena for which an operation could not begin */
 
     /* Operations run one after the other, whatever streams they are on. */
     gpu_event last;
     gpu_stream last_stream;
     bool has_last;
+    bool is_recorded; /* some of them, so that they may run again at any time */
 
     pthread_mutex_t lock;
     char error_text[512];
@@ -201,8 +212,9 @@ struct wf_comm {
 
     struct wf_group group;
     struct wf_window *windows;
-    void *match_memory; /* in the arena, and a stream: of shmem_match.c */
+    void *match_memory; /* of shmem_match.c, in the arena, with a stream of its own */
     gpu_stream side;
+    void *heard;               /* there, by rank */
     int32_t team;              /* of NVSHMEM; 0: none, so its collectives are not used */
     uint64_t failed_ns;        /* when that was noticed, where there is a team */
     struct wf_comm *next_team; /* of those that have one */
@@ -213,7 +225,8 @@ bool wf_same_device(const struct wf_comm *comm, const weft_blob *addresses, int3
 uint64_t wf_sharers_of(const struct wf_comm *comm, const weft_blob *addresses, int32_t r);
 
 /* Zeroed arena memory. */
-weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, uint64_t bytes, void **pointer);
+weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, enum wf_part part, uint64_t bytes,
+                                 void **pointer);
 
 /* Pinned memory in which kernels report; kept for the next when given back. */
 weft_status wf_report_take(struct wf_comm *comm);
@@ -228,7 +241,7 @@ void wf_turn_end(struct wf_comm *comm, gpu_stream stream);
 weft_status wf_turn_await(struct wf_comm *comm, gpu_stream stream);
 struct wk_channel wf_channel(const struct wf_comm *comm);
 
-/* At least BYTES of arena memory for STAGE. */
+/* At least BYTES of arena memory for STAGE; what was there is lost. */
 weft_status wf_stage_grow(struct wf_comm *comm, struct wf_stage *stage, uint64_t bytes);
 /* Where peers find BYTES at POINTER: *OFFSET in the arena.  Memory that lies elsewhere, or is not
  * aligned to 16 bytes, or must be COPIED, goes to the stage first, in stream order. */
@@ -253,6 +266,16 @@ void wf_meet_close(struct wf_meet *meet, uint64_t blocks);
 /* By a kernel that does nothing else. */
 weft_status wf_meet_close_alone(struct wf_comm *comm, struct wf_meet *meet);
 
+/* ---- shmem_decline.c: not coming ---- */
+
+/* This rank cannot do its part, which STATUS and its last failure say why.  All ranks' COMM is
+ * stuck with that: here at once, elsewhere when they wait for this rank.  Returns STATUS.  Within a
+ * scope.
+ */
+weft_status wf_decline(struct wf_comm *comm, weft_status status, gpu_stream stream);
+/* What a peer's word for it says. */
+weft_status wf_explain_declined(const struct wf_comm *comm, uint64_t word, char *out, size_t size);
+
 /* ---- shmem_support.c ---- */
 
 weft_status wf_comm_cost(void *device, const weft_support_query *query, uint64_t bytes,
@@ -269,9 +292,13 @@ weft_status wf_meet_all(struct wf_comm *comm, gpu_stream stream);
 weft_status wf_mail_run(struct wf_comm *comm, const struct wf_op *ops, size_t count);
 /* WEFT_COMM_CHECK: do all ranks call the same?  WEFT_ERR_MISMATCH names two that differ. */
 weft_status wf_match(struct wf_comm *comm, const struct wf_op *op);
-/* MINE of all ranks in order, through the arena; BYTES at most WF_GATHER_MOST.  Waits. */
+/* MINE of all ranks in order, through the arena; BYTES at most WF_GATHER_MOST.  Waits.  *ALL is
+ * COMM's, until the next call. */
 enum { WF_GATHER_MOST = 64 };
-weft_status wf_gather_small(struct wf_comm *comm, const void *mine, void *all, uint64_t bytes);
+weft_status wf_gather_small(struct wf_comm *comm, const void *mine, uint64_t bytes,
+                            const void **all);
+/* What that needs, taken beforehand.  Within a scope. */
+weft_status wf_gather_prepare(struct wf_comm *comm);
 
 weft_status wf_comm_pull(void *comm, const weft_pull_args *args);
 

@@ -11,7 +11,7 @@ weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t cou
     for (size_t i = 0; i < count; i++)
         messages = messages || ops[i].kind >= WF_OP_SEND;
     status = messages ? wf_mail_run(comm, ops, count) : WEFT_OK;
-    if (status != WEFT_OK) wf_comm_stick(comm, status, NULL);
+    if (status != WEFT_OK) return wf_decline(comm, status, ops[0].stream);
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
         if (ops[i].kind < WF_OP_SEND) status = wf_collective_run(comm, &ops[i]);
     return status;

@@ -344,7 +344,7 @@ weft_status wf_collective_run(struct wf_comm *comm, const struct wf_op *op)
     WF_TRY(wf_turn_begin(comm, op->stream));
     status = wf_library_run(comm, op);
     wf_turn_end(comm, op->stream);
-    return status == WEFT_OK ? status : wf_comm_stick(comm, status, NULL);
+    return status == WEFT_OK ? status : wf_decline(comm, status, op->stream);
 }
 
 weft_status wf_collective_run_alone(struct wf_comm *comm, const struct wf_op *op)
@@ -366,5 +366,5 @@ weft_status wf_collective_run_alone(struct wf_comm *comm, const struct wf_op *op
         wf_delete(job.offers);
     }
     wf_turn_end(comm, op->stream);
-    return status == WEFT_OK ? status : wf_comm_stick(comm, status, NULL);
+    return status == WEFT_OK ? status : wf_decline(comm, status, op->stream);
 }

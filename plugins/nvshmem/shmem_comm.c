@@ -15,7 +15,8 @@ static weft_status fill_in(struct wf_comm *comm)
         "counting the device's multiprocessors"));
     comm->multiprocessors = multiprocessors > 0 ? (uint32_t)multiprocessors : 1;
     comm->peers = wf_new((size_t)comm->size * sizeof *comm->peers);
-    if (comm->peers == NULL) return WEFT_ERR_NO_MEMORY;
+    comm->heard = wf_new((size_t)comm->size * WF_GATHER_MOST);
+    if (comm->peers == NULL || comm->heard == NULL) return WEFT_ERR_NO_MEMORY;
     WF_TRY(wf_gpu_describe(comm->device, &info));
     comm->facts = (struct wf_facts){.bytes = sizeof comm->facts,
                                     .process = (int32_t)getpid(),
@@ -142,13 +143,14 @@ static weft_status gather(const struct wf_comm *comm, const weft_exchange *excha
     return WEFT_OK;
 }
 
-weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, uint64_t bytes, void **pointer)
+weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, enum wf_part part, uint64_t bytes,
+                                 void **pointer)
 {
     struct wf_scope scope;
     gpu_result result;
     void *memory = NULL;
 
-    WF_TRY(wf_arena_take(bytes, &memory));
+    WF_TRY(wf_arena_take(part, bytes, &memory));
     if (wf_enter(device, &scope) != WEFT_OK) goto give_back;
     pthread_mutex_lock(&device->setup_lock);
     result = wf_gpu.fill_bytes(GPU_ADDRESS(memory), 0, bytes > 0 ? bytes : 1, device->setup);
@@ -164,22 +166,43 @@ give_back:
     return WEFT_ERR_DEVICE;
 }
 
+static weft_status make_memory(struct wf_comm *comm)
+{
+    uint64_t size = (uint64_t)comm->size, table = 8 * (1 + 2 * size);
+    uint64_t bytes = sizeof *comm->control + size * sizeof comm->control->posts[0];
+    void *memory = NULL;
+
+    WF_TRY(wf_arena_take_zeroed(comm->device, WF_OWN, bytes, &memory));
+    comm->control = memory;
+    /* Freeing the driver's memory would wait for the device. */
+    WF_TRY(wf_arena_take(WF_OWN, size * sizeof *comm->device_peers, &memory));
+    comm->device_peers = memory;
+    WF_TRY(wf_arena_take(WF_OWN, table, &comm->table.memory));
+    comm->table.bytes = table;
+    return WEFT_OK;
+}
+
+/* Within a scope. */
+static weft_status make_order(struct wf_comm *comm)
+{
+    WF_TRY(wf_gpu_check(wf_gpu.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event"));
+    return wf_gather_prepare(comm);
+}
+
+/* All that this rank alone can fail to get. */
 static weft_status make_control(struct wf_comm *comm, struct wf_entry *mine)
 {
-    uint64_t bytes = sizeof *comm->control + (uint64_t)comm->size * sizeof comm->control->posts[0];
-    uint64_t table = 8 * (1 + 2 * (uint64_t)comm->size), peers = 16 * (uint64_t)comm->size;
-    void *control = NULL, *memory = NULL;
+    struct wf_scope scope;
+    weft_status status;
 
-    WF_TRY(wf_arena_take_zeroed(comm->device, bytes, &control));
-    comm->control = control;
-    WF_TRY(
-        wf_arena_take(peers, &memory)); /* freeing the driver's memory would wait for the device */
-    comm->device_peers = memory;
-    WF_TRY(wf_arena_take(table, &comm->table));
-    comm->table_room = table / 8;
+    WF_TRY(make_memory(comm));
+    WF_TRY(wf_enter(comm->device, &scope));
+    status = make_order(comm);
+    wf_leave(&scope);
+    if (status != WEFT_OK) return status;
     mine->pe = wf_job.pe;
     mine->job = wf_job.number;
-    mine->control = (uint64_t)((char *)control - wf_job.arena);
+    mine->control = (uint64_t)((char *)comm->control - wf_job.arena);
     if (comm->rank == 0 && mine->library != 0 && wf_shmem.nvshmemx_team_get_uniqueid != NULL)
         wf_shmem.nvshmemx_team_get_uniqueid(&mine->team_id);
     return WEFT_OK;
@@ -199,13 +222,6 @@ static weft_status meet_peers(struct wf_comm *comm, const struct wf_entry *all)
         comm->peers[r] = (struct wk_peer){(uintptr_t)arena + all[r].control, (uintptr_t)arena};
     }
     return wf_gpu_upload(comm->device, comm->device_peers, comm->peers, bytes);
-}
-
-/* Within a scope. */
-static weft_status finish(struct wf_comm *comm, const struct wf_entry *all)
-{
-    WF_TRY(meet_peers(comm, all));
-    return wf_gpu_check(wf_gpu.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event");
 }
 
 /* Making a team is collective and without a time limit, so all ranks are asked first whether they
@@ -236,7 +252,7 @@ static weft_status join(struct wf_comm *comm, const weft_blob *addresses,
     if (status == WEFT_OK) status = make_control(comm, &mine);
     WF_TRY(gather(comm, exchange, status, &mine, all));
     WF_TRY(wf_enter(comm->device, &scope));
-    status = join_team(comm, exchange, finish(comm, all), &mine, all);
+    status = join_team(comm, exchange, meet_peers(comm, all), &mine, all);
     wf_leave(&scope);
     return status;
 }

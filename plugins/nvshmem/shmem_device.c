@@ -49,11 +49,13 @@ weft_status wf_pe_describe(void *opened, weft_device_info *out)
 
 weft_status wf_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **pointer)
 {
+    static atomic_bool is_known;
     const struct wf_gpu_device *device = opened;
 
     if (kind == WEFT_MEMORY_DEVICE && wf_job.arena != NULL && wf_job.ordinal == device->ordinal) {
-        if (wf_arena_take(bytes, pointer) == WEFT_OK) return WEFT_OK;
-        wf_log(3, "%s; the driver's memory takes its place, and is copied to be read by peers",
+        if (wf_arena_take(WF_USERS, bytes, pointer) == WEFT_OK) return WEFT_OK;
+        wf_log(atomic_exchange(&is_known, true) ? 4 : 1,
+               "%s; the driver's memory takes its place, and is copied to be read by peers",
                wf_last_text());
     }
     return wf_gpu_allocate(opened, bytes, kind, pointer);

@@ -47,18 +47,26 @@ static void cut(struct wf_heap *heap, size_t i, uint64_t bytes)
     heap->count++;
 }
 
+uint64_t wf_heap_largest(const struct wf_heap *heap)
+{
+    uint64_t largest = 0;
+
+    for (size_t i = 0; i < heap->count; i++)
+        if (!heap->blocks[i].used && heap->blocks[i].bytes > largest)
+            largest = heap->blocks[i].bytes;
+    return largest;
+}
+
 weft_status wf_heap_take(struct wf_heap *heap, uint64_t wanted, uint64_t *offset)
 {
-    uint64_t bytes = wanted > 0 ? wanted : 1, largest = 0;
+    uint64_t bytes = wanted > 0 ? wanted : 1;
 
     WF_TRY(make_room(heap));
     if (bytes <= heap->bytes)
         bytes = (bytes + WF_HEAP_ALIGNMENT - 1) / WF_HEAP_ALIGNMENT * WF_HEAP_ALIGNMENT;
     for (size_t i = 0; i < heap->count; i++) {
         struct wf_heap_block *block = &heap->blocks[i];
-        if (block->used) continue;
-        if (block->bytes > largest) largest = block->bytes;
-        if (block->bytes < bytes) continue;
+        if (block->used || block->bytes < bytes) continue;
         cut(heap, i, bytes);
         block->used = true;
         heap->used += bytes;
@@ -69,8 +77,8 @@ weft_status wf_heap_take(struct wf_heap *heap, uint64_t wanted, uint64_t *offset
                    "%llu bytes of symmetric memory are wanted, and of %llu bytes %llu are left, "
                    "%llu of them in one piece; %s makes it larger",
                    (unsigned long long)wanted, (unsigned long long)heap->bytes,
-                   (unsigned long long)(heap->bytes - heap->used), (unsigned long long)largest,
-                   VENDOR_HEAP_KNOB);
+                   (unsigned long long)(heap->bytes - heap->used),
+                   (unsigned long long)wf_heap_largest(heap), VENDOR_HEAP_KNOB);
 }
 
 /* The block that OFFSET lies in. */

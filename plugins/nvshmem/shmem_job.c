@@ -99,6 +99,22 @@ static weft_status check_mode(const struct wf_comm *comm)
     return WEFT_OK;
 }
 
+/* The plugin's own: enough for dozens of communicators, and little of what there is. */
+static uint64_t own_share(uint64_t bytes)
+{
+    const uint64_t most = UINT64_C(16) << 20;
+
+    return bytes / 8 < most ? bytes / 8 : most;
+}
+
+static weft_status divide(uint64_t bytes)
+{
+    uint64_t own = own_share(bytes), slots = WF_TEAM_SLOTS * wf_job.slot_bytes;
+
+    WF_TRY(wf_heap_open(&wf_job.heap, bytes - own - slots));
+    return wf_heap_open(&wf_job.own, own);
+}
+
 static weft_status take_arena(struct wf_comm *comm, uint64_t bytes)
 {
     wf_job.arena = wf_shmem.nvshmem_malloc(bytes);
@@ -114,7 +130,7 @@ static weft_status take_arena(struct wf_comm *comm, uint64_t bytes)
     if (wf_job.arenas == NULL) return WEFT_ERR_NO_MEMORY;
     for (int32_t p = 0; p < wf_job.pes; p++)
         wf_job.arenas[p] = p == wf_job.pe ? wf_job.arena : wf_shmem.nvshmem_ptr(wf_job.arena, p);
-    return wf_heap_open(&wf_job.heap, bytes - WF_TEAM_SLOTS * wf_job.slot_bytes);
+    return divide(bytes);
 }
 
 /* Within a scope.  A context that the device's close does not end keeps the arena alive. */
@@ -191,16 +207,39 @@ void wf_job_lose(struct wf_gpu_device *device)
 
 /* ---- the arena ---- */
 
-weft_status wf_arena_take(uint64_t bytes, void **pointer)
+weft_status wf_arena_take(enum wf_part part, uint64_t bytes, void **pointer)
 {
-    uint64_t offset = 0;
-    weft_status status;
+    weft_status status = WEFT_ERR_NO_MEMORY;
+    uint64_t offset = 0, start = wf_job.heap.bytes;
 
     pthread_mutex_lock(&lock);
-    status = wf_heap_take(&wf_job.heap, bytes, &offset);
+    if (part == WF_OWN) status = wf_heap_take(&wf_job.own, bytes, &offset);
+    if (status != WEFT_OK) {
+        status = wf_heap_take(&wf_job.heap, bytes, &offset);
+        start = 0;
+    }
     pthread_mutex_unlock(&lock);
-    if (status == WEFT_OK) *pointer = wf_job.arena + offset;
+    if (status == WEFT_OK) *pointer = wf_job.arena + start + offset;
     return status;
+}
+
+uint64_t wf_arena_left(void)
+{
+    uint64_t left;
+
+    pthread_mutex_lock(&lock);
+    left = wf_heap_largest(&wf_job.heap);
+    pthread_mutex_unlock(&lock);
+    return left;
+}
+
+/* The part of the arena that OFFSET lies in, and *START, where it begins. */
+static struct wf_heap *part_at(uint64_t offset, uint64_t *start)
+{
+    bool is_own = offset >= wf_job.heap.bytes;
+
+    *start = is_own ? wf_job.heap.bytes : 0;
+    return is_own ? &wf_job.own : &wf_job.heap;
 }
 
 static bool is_inside(const void *pointer)
@@ -212,11 +251,15 @@ static bool is_inside(const void *pointer)
 
 bool wf_arena_give(void *pointer)
 {
+    uint64_t offset, start;
+    struct wf_heap *heap;
     bool given;
 
     if (!is_inside(pointer)) return false;
+    offset = (uint64_t)((char *)pointer - wf_job.arena);
+    heap = part_at(offset, &start);
     pthread_mutex_lock(&lock);
-    given = wf_heap_give(&wf_job.heap, (uint64_t)((char *)pointer - wf_job.arena));
+    given = wf_heap_give(heap, offset - start);
     pthread_mutex_unlock(&lock);
     return given;
 }
@@ -224,12 +267,16 @@ bool wf_arena_give(void *pointer)
 bool wf_arena_block(const void *pointer, void **base, uint64_t *bytes)
 {
     const struct wf_heap_block *block;
+    const struct wf_heap *heap;
+    uint64_t offset, start;
 
     if (!is_inside(pointer)) return false;
+    offset = (uint64_t)((const char *)pointer - wf_job.arena);
+    heap = part_at(offset, &start);
     pthread_mutex_lock(&lock);
-    block = wf_heap_find(&wf_job.heap, (uint64_t)((const char *)pointer - wf_job.arena));
+    block = wf_heap_find(heap, offset - start);
     if (block != NULL) {
-        *base = wf_job.arena + block->offset;
+        *base = wf_job.arena + start + block->offset;
         *bytes = block->bytes;
     }
     pthread_mutex_unlock(&lock);

@@ -12,6 +12,7 @@ static const struct wf_family families[] = {
     [WF_MOVE] = {"move", WF_ALONE},
     [WF_POST] = {"post", WF_ALONE},
     [WF_FETCH] = {"fetch", WF_ALONE},
+    [WF_DECLINE] = {"decline", WF_ALONE},
 };
 
 /* Those built in; where the knob names other kernels, the image is in that file too. */

@@ -224,7 +224,8 @@ static weft_status run(const struct round *round)
 
 weft_status wf_library_run(struct wf_comm *comm, const struct wf_op *op)
 {
-    char *slot = wf_job.arena + wf_job.heap.bytes + (uint64_t)comm->team * wf_job.slot_bytes;
+    char *slots = wf_job.arena + wf_job.heap.bytes + wf_job.own.bytes;
+    char *slot = slots + (uint64_t)comm->team * wf_job.slot_bytes;
     struct round round = {comm, op, 0, 0, slot, slot + wf_job.slot_bytes / 2};
     uint64_t most;
 

@@ -41,6 +41,8 @@ static weft_status explain(const struct wf_comm *comm, const struct wk_report *r
     case WK_NO_SIGNAL:
         wf_explain_no_signal(comm, report, out, size);
         return WEFT_ERR_TIMEOUT;
+    case WK_DECLINED:
+        return wf_explain_declined(comm, report->have, out, size);
     default:
         snprintf(out, size, "it was aborted");
         return WEFT_ERR_ABORTED;
@@ -143,12 +145,6 @@ static bool await_last(struct wf_comm *comm, bool *cleanly)
     return result != GPU_NOT_READY;
 }
 
-static void free_memory(struct wf_comm *comm, void *memory)
-{
-    if (memory != NULL && wf_pe_free(comm->device, memory) != WEFT_OK)
-        wf_log(1, "a communicator's memory could not be freed: %s", wf_last_text());
-}
-
 void wf_comm_destroy(void *made)
 {
     struct wf_comm *comm = made;
@@ -169,17 +165,18 @@ void wf_comm_destroy(void *made)
     wf_windows_drop(comm, cleanly);
     if (cleanly) {
         wf_team_release(comm);
-        free_memory(comm, comm->control);
-        free_memory(comm, comm->send_stage.memory);
-        free_memory(comm, comm->recv_stage.memory);
-        free_memory(comm, comm->match_memory);
+        wf_arena_give(comm->control);
+        wf_arena_give(comm->send_stage.memory);
+        wf_arena_give(comm->recv_stage.memory);
+        wf_arena_give(comm->match_memory);
         for (size_t i = 0; i < comm->retired_count; i++)
-            free_memory(comm, comm->retired[i]);
+            wf_arena_give(comm->retired[i]);
     }
-    free_memory(comm, comm->device_peers);
-    free_memory(comm, comm->table);
+    wf_arena_give(comm->device_peers);
+    wf_arena_give(comm->table.memory);
     if (cleanly) wf_report_give(comm); /* else a wait for a signal may still look there */
     wf_delete(comm->retired);
+    wf_delete(comm->heard);
     wf_delete(comm->peers);
     wf_comm_free(comm);
 }

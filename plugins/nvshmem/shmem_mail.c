@@ -80,7 +80,7 @@ static weft_status launch_fetch(struct mail *mail, const struct wf_op *op)
     uint64_t bytes = bytes_of(op), blocks = bytes / TILE_BYTES + (bytes % TILE_BYTES != 0);
     struct wf_comm *comm = mail->comm;
     struct wk_fetch_args args = {.channel = wf_channel(comm),
-                                 .table = (uintptr_t)comm->table,
+                                 .table = (uintptr_t)comm->table.memory,
                                  .target = (uintptr_t)op->recv,
                                  .bytes = bytes,
                                  .peer = (uint32_t)op->root,

@@ -159,7 +159,7 @@ static weft_status start(struct wf_comm *comm, struct pull *pull)
                            &meet.meeting.send);
     if (status == WEFT_OK) status = run(comm, pull, &meet);
     wf_turn_end(comm, stream);
-    return status == WEFT_OK ? status : wf_comm_stick(comm, status, NULL);
+    return status == WEFT_OK ? status : wf_decline(comm, status, stream);
 }
 
 weft_status wf_comm_pull(void *made, const weft_pull_args *args)

@@ -23,8 +23,10 @@ weft_status wf_turn_begin(struct wf_comm *comm, gpu_stream stream)
 
 void wf_turn_end(struct wf_comm *comm, gpu_stream stream)
 {
-    if (wf_is_capturing(stream)) return;
-    if (wf_gpu.event_record(comm->last, stream) != GPU_SUCCESS) return;
+    if (wf_is_capturing(stream) || wf_gpu.event_record(comm->last, stream) != GPU_SUCCESS) {
+        comm->is_recorded = true; /* or not known to end */
+        return;
+    }
     comm->last_stream = stream;
     comm->has_last = true;
 }
@@ -54,12 +56,26 @@ struct wk_channel wf_channel(const struct wf_comm *comm)
 
 /* ---- memory ---- */
 
+/* An operation ends when no peer needs this rank's memory any more, so when the last one has ended
+ * and none can run again, nobody looks at any stage. */
+static bool is_idle(struct wf_comm *comm)
+{
+    gpu_capture_mode mode = GPU_CAPTURE_RELAXED; /* asking does not disturb other streams' */
+    gpu_result result;
+
+    if (comm->is_recorded) return false;
+    if (!comm->has_last) return true;
+    if (wf_gpu.capture_mode != NULL) wf_gpu.capture_mode(&mode);
+    result = wf_gpu.event_query(comm->last);
+    if (wf_gpu.capture_mode != NULL) wf_gpu.capture_mode(&mode);
+    wf_comm_look(comm);
+    return result == GPU_SUCCESS && atomic_load(&comm->error) == WEFT_OK;
+}
+
 static weft_status retire(struct wf_comm *comm, void *memory)
 {
-    void **longer;
+    void **longer = wf_new((comm->retired_count + 1) * sizeof *longer);
 
-    if (memory == NULL) return WEFT_OK;
-    longer = wf_new((comm->retired_count + 1) * sizeof *longer);
     if (longer == NULL) return WEFT_ERR_NO_MEMORY;
     if (comm->retired_count > 0)
         memcpy(longer, comm->retired, comm->retired_count * sizeof *longer);
@@ -69,19 +85,43 @@ static weft_status retire(struct wf_comm *comm, void *memory)
     return WEFT_OK;
 }
 
-weft_status wf_stage_grow(struct wf_comm *comm, struct wf_stage *stage, uint64_t bytes)
+static weft_status empty(struct wf_comm *comm, struct wf_stage *stage)
+{
+    if (stage->memory == NULL) return WEFT_OK;
+    if (is_idle(comm)) {
+        wf_arena_give(stage->memory);
+        while (comm->retired_count > 0)
+            wf_arena_give(comm->retired[--comm->retired_count]);
+    } else {
+        WF_TRY(retire(comm, stage->memory));
+    }
+    *stage = (struct wf_stage){0};
+    return WEFT_OK;
+}
+
+static weft_status grow(struct wf_comm *comm, struct wf_stage *stage, enum wf_part part,
+                        uint64_t bytes)
 {
     uint64_t wanted = bytes > 2 * stage->bytes ? bytes : 2 * stage->bytes;
-    void *memory = NULL;
+    weft_status status;
 
     if (bytes <= stage->bytes && stage->memory != NULL) return WEFT_OK;
-    if (wf_arena_take(wanted, &memory) != WEFT_OK) {
+    WF_TRY(empty(comm, stage));
+    status = wf_arena_take(part, wanted, &stage->memory);
+    if (status != WEFT_OK && wanted > bytes) {
         wanted = bytes;
-        WF_TRY(wf_arena_take(wanted, &memory));
+        status = wf_arena_take(part, wanted, &stage->memory);
     }
-    WF_TRY(retire(comm, stage->memory));
-    *stage = (struct wf_stage){memory, wanted};
-    return WEFT_OK;
+    if (status == WEFT_OK)
+        stage->bytes = wanted;
+    else
+        comm->lacking = bytes;
+    return status;
+}
+
+weft_status wf_stage_grow(struct wf_comm *comm, struct wf_stage *stage, uint64_t bytes)
+{
+    return grow(comm, stage, WF_USERS, bytes);
 }
 
 weft_status wf_stage_send(struct wf_comm *comm, const void *pointer, uint64_t bytes, bool copied,
@@ -97,18 +137,6 @@ weft_status wf_stage_send(struct wf_comm *comm, const void *pointer, uint64_t by
     wf_arena_holds(comm->send_stage.memory, bytes, offset);
     return wf_gpu_check(wf_vendor_copy(comm->send_stage.memory, pointer, bytes, stream),
                         "copying into symmetric memory");
-}
-
-static weft_status grow_table(struct wf_comm *comm, uint64_t entries)
-{
-    void *memory = NULL;
-
-    if (entries <= comm->table_room) return WEFT_OK;
-    WF_TRY(wf_arena_take(8 * entries, &memory));
-    WF_TRY(retire(comm, comm->table));
-    comm->table = memory;
-    comm->table_room = entries;
-    return WEFT_OK;
 }
 
 /* ---- beginning and end ---- */
@@ -191,8 +219,8 @@ weft_status wf_meet_open(struct wf_comm *comm, struct wf_meet *meet)
 {
     bool at_once = meet->offers == NULL || comm->size <= (int32_t)WK_LIST;
 
-    WF_TRY(grow_table(comm, table_entries(meet)));
-    meet->meeting.table = (uintptr_t)comm->table;
+    WF_TRY(grow(comm, &comm->table, WF_OWN, 8 * table_entries(meet)));
+    meet->meeting.table = (uintptr_t)comm->table.memory;
     if (!at_once) WF_TRY(offer(comm, meet));
     WF_TRY(look_up(comm, meet, at_once ? WK_OFFER : 0));
     meet->meeting.phases = 0;

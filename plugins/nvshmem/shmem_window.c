@@ -4,13 +4,35 @@
 
 #include <string.h>
 
+enum { MOST_OWN_PAD = 4096 }; /* bytes of a signal pad that counts as small */
+
 struct entry {
     int32_t status; /* of allocating, or UNSUPPORTED for memory that peers cannot reach */
     uint32_t signals;
     uint64_t bytes, memory, pad; /* offsets in the arena */
-    uint64_t left;               /* of the arena, where there was too little */
+    uint64_t lacking, left;      /* of the arena, in one piece, where there was too little */
 };
 _Static_assert(sizeof(struct entry) <= WF_GATHER_MOST, "a window is a small thing to say");
+
+static weft_status tell_failure(const struct wf_comm *comm, const struct entry *entry, int32_t r)
+{
+    int rank = comm->world_ranks[r];
+
+    if (entry->status == WEFT_ERR_UNSUPPORTED)
+        return wf_fail(entry->status,
+                       "window: the memory of rank %d is outside the symmetric heap, or ends "
+                       "before the window does",
+                       rank);
+    if (entry->status == WEFT_ERR_NO_MEMORY && entry->lacking > 0)
+        return wf_fail(entry->status,
+                       "window: rank %d has no %llu bytes of symmetric memory in one piece, %llu "
+                       "are left; %s makes it larger",
+                       rank, (unsigned long long)entry->lacking, (unsigned long long)entry->left,
+                       VENDOR_HEAP_KNOB);
+    if (entry->status == WEFT_ERR_NO_MEMORY)
+        return wf_fail(entry->status, "window: rank %d is out of host memory", rank);
+    return wf_fail(entry->status, "window: rank %d could not make its part", rank);
+}
 
 /* The first rank that could not, or that asked for something else, decides for all. */
 static weft_status judge(const struct wf_comm *comm, const struct entry *all)
@@ -23,17 +45,7 @@ static weft_status judge(const struct wf_comm *comm, const struct entry *all)
                            comm->world_ranks[0], (unsigned long long)all[0].bytes, all[0].signals,
                            comm->world_ranks[r], (unsigned long long)all[r].bytes, all[r].signals);
     for (int32_t r = 0; r < comm->size; r++)
-        if (all[r].status == WEFT_ERR_UNSUPPORTED)
-            return wf_fail(WEFT_ERR_UNSUPPORTED,
-                           "window: the memory of rank %d is outside the symmetric heap, or ends "
-                           "before the window does",
-                           comm->world_ranks[r]);
-        else if (all[r].status != WEFT_OK)
-            return wf_fail(all[r].status,
-                           "window: rank %d has no %llu bytes of symmetric memory, %llu are left; "
-                           "%s makes it larger",
-                           comm->world_ranks[r], (unsigned long long)all[r].bytes,
-                           (unsigned long long)all[r].left, VENDOR_HEAP_KNOB);
+        if (all[r].status != WEFT_OK) return tell_failure(comm, &all[r], r);
     return WEFT_OK;
 }
 
@@ -44,7 +56,6 @@ static weft_status upload_handle(struct wf_window *window)
     struct wf_scope scope;
     weft_status status;
 
-    WF_TRY(wf_arena_take(2 * size * sizeof(void *), &window->device_copy));
     WF_TRY(wf_enter(comm->device, &scope));
     status = wf_gpu_upload(comm->device, window->device_copy, window->buffers,
                            2 * size * sizeof(void *));
@@ -52,26 +63,25 @@ static weft_status upload_handle(struct wf_window *window)
     return status;
 }
 
-static weft_status settle(struct wf_window *window, const struct entry *mine)
+/* WINDOW is NULL where there was no room even for that, as MINE says. */
+static weft_status settle(struct wf_comm *comm, struct wf_window *window, const struct entry *mine)
 {
-    struct wf_comm *comm = window->comm;
-    struct entry *all = wf_new((size_t)comm->size * sizeof *all);
-    weft_status status;
+    const struct entry *all;
+    const void *heard;
 
-    if (all == NULL) return wf_comm_stick(comm, WEFT_ERR_NO_MEMORY, "out of host memory");
-    status = wf_gather_small(comm, mine, all, sizeof *mine);
-    if (status == WEFT_OK) status = judge(comm, all);
-    for (int32_t r = 0; status == WEFT_OK && r < comm->size; r++) {
+    WF_TRY(wf_gather_small(comm, mine, sizeof *mine, &heard));
+    all = heard;
+    WF_TRY(judge(comm, all));
+    for (int32_t r = 0; r < comm->size; r++) {
         window->buffers[r] = (void *)(uintptr_t)(comm->peers[r].arena + all[r].memory);
         window->pads[r] = (uint64_t *)(uintptr_t)(comm->peers[r].arena + all[r].pad);
     }
-    wf_delete(all);
-    return status == WEFT_OK ? upload_handle(window) : status;
+    return upload_handle(window);
 }
 
 static void give_back(struct wf_window *window, bool memory_too)
 {
-    if (memory_too) {
+    if (window != NULL && memory_too) {
         wf_arena_give(window->pad);
         if (!window->is_registered) wf_arena_give(window->memory);
         wf_arena_give(window->device_copy);
@@ -89,44 +99,66 @@ static bool is_registrable(const struct wf_window *window)
     return window->bytes <= bytes - (uint64_t)((char *)window->memory - (char *)base);
 }
 
-/* This rank's part of the window, and what it says of it. */
-static struct entry take(struct wf_window *window)
+/* BYTES of the arena, unless something is missing already. */
+static void take_piece(struct wf_gpu_device *device, enum wf_part part, uint64_t bytes,
+                       struct entry *mine, void **piece)
 {
+    if (mine->status != WEFT_OK) return;
+    mine->status = wf_arena_take_zeroed(device, part, bytes, piece);
+    if (mine->status != WEFT_ERR_NO_MEMORY) return;
+    mine->lacking = bytes > 0 ? bytes : 1;
+    mine->left = wf_arena_left();
+}
+
+/* This rank's part of the window, and what it says of it. */
+static void take(struct wf_window *window, struct entry *mine)
+{
+    uint64_t pad_bytes = 8 * (uint64_t)window->signals;
+    enum wf_part pads_part = pad_bytes <= MOST_OWN_PAD ? WF_OWN : WF_USERS;
     struct wf_gpu_device *device = window->comm->device;
-    struct entry mine = {.bytes = window->bytes, .signals = window->signals};
+    uint64_t addresses = 2 * (uint64_t)window->comm->size * sizeof(void *);
     void *pad = NULL;
 
-    if (window->is_registered && !is_registrable(window)) mine.status = WEFT_ERR_UNSUPPORTED;
-    if (!window->is_registered)
-        mine.status = wf_arena_take_zeroed(device, window->bytes, &window->memory);
-    if (mine.status == WEFT_OK)
-        mine.status = wf_arena_take_zeroed(device, 8 * (uint64_t)window->signals, &pad);
-    mine.left = wf_job.heap.bytes - wf_job.heap.used;
+    if (window->is_registered && !is_registrable(window)) mine->status = WEFT_ERR_UNSUPPORTED;
+    if (!window->is_registered) take_piece(device, WF_USERS, window->bytes, mine, &window->memory);
+    take_piece(device, pads_part, pad_bytes, mine, &pad);
+    take_piece(device, WF_OWN, addresses, mine, &window->device_copy);
     window->pad = pad;
-    wf_arena_holds(window->memory, 1, &mine.memory);
-    wf_arena_holds(pad, 1, &mine.pad);
-    return mine;
+    wf_arena_holds(window->memory, 1, &mine->memory);
+    wf_arena_holds(pad, 1, &mine->pad);
+}
+
+static struct wf_window *allocate(struct wf_comm *comm, void *memory, uint64_t bytes,
+                                  uint32_t signals)
+{
+    size_t size = (size_t)comm->size;
+    struct wf_window *window = wf_new(sizeof *window + 2 * size * sizeof(void *));
+
+    if (window == NULL) return NULL;
+    window->comm = comm;
+    window->bytes = bytes;
+    window->signals = signals;
+    window->memory = memory;
+    window->is_registered = memory != NULL;
+    window->buffers = (void **)(window + 1);
+    window->pads = (uint64_t **)(window + 1) + size;
+    return window;
 }
 
 static weft_status create(struct wf_comm *comm, void *memory, uint64_t bytes, uint32_t signals,
                           struct wf_window **out)
 {
+    struct entry mine = {.bytes = bytes, .signals = signals};
     struct wf_window *window;
-    struct entry mine;
     weft_status status;
 
     WF_TRY(wf_comm_usable(comm));
-    window = wf_new(sizeof *window + 2 * (size_t)comm->size * sizeof(void *));
-    if (window == NULL) return WEFT_ERR_NO_MEMORY;
-    *window = (struct wf_window){.comm = comm,
-                                 .bytes = bytes,
-                                 .signals = signals,
-                                 .memory = memory,
-                                 .is_registered = memory != NULL,
-                                 .buffers = (void **)(window + 1),
-                                 .pads = (uint64_t **)(window + 1) + comm->size};
-    mine = take(window);
-    status = settle(window, &mine);
+    window = allocate(comm, memory, bytes, signals);
+    if (window != NULL)
+        take(window, &mine);
+    else
+        mine.status = WEFT_ERR_NO_MEMORY;
+    status = settle(comm, window, &mine);
     if (status != WEFT_OK) {
         give_back(window, true);
         return status;
@@ -204,7 +236,8 @@ weft_status wf_window_destroy(void *given)
 {
     struct wf_window *window = given, **at;
     struct wf_comm *comm;
-    uint64_t word = 0, *all;
+    uint64_t word = 0;
+    const void *all;
     weft_status status;
 
     if (window == NULL) return WEFT_OK;
@@ -212,11 +245,9 @@ weft_status wf_window_destroy(void *given)
     for (at = &comm->windows; *at != NULL && *at != window;)
         at = &(*at)->next;
     if (*at != NULL) *at = window->next;
-    all = wf_new((size_t)comm->size * sizeof *all);
-    status = all != NULL ? wf_comm_stuck(comm) : WEFT_ERR_NO_MEMORY;
+    status = wf_comm_stuck(comm);
     if (status == WEFT_OK) status = end_waits(window);
-    if (status == WEFT_OK) status = wf_gather_small(comm, &word, all, sizeof word);
-    wf_delete(all);
+    if (status == WEFT_OK) status = wf_gather_small(comm, &word, sizeof word, &all);
     give_back(window, status == WEFT_OK);
     return status;
 }

@@ -62,8 +62,9 @@ const struct sg_kernel kernels[] = {
                 KERNEL(weft_key_f32, wk_map_args) KERNEL(weft_key_f64, wk_map_args)
                     KERNEL(weft_table, wk_table_args) KERNEL(weft_meet, wk_meet_args)
                         KERNEL(weft_move, wk_move_args) KERNEL(weft_post, wk_post_args)
-                            KERNEL(weft_fetch, wk_fetch_args) KERNEL(weft_signal, wk_signal_args)
-                                KERNEL(weft_await_signal, wk_signal_args)};
+                            KERNEL(weft_fetch, wk_fetch_args) KERNEL(weft_decline, wk_decline_args)
+                                KERNEL(weft_signal, wk_signal_args)
+                                    KERNEL(weft_await_signal, wk_signal_args)};
 
 struct launch {
     const struct sg_kernel *kernel;

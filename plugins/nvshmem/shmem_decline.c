@@ -1,0 +1,50 @@
+/* shmem_decline.c - a rank that cannot do its part of an operation says so, since the others wait
+ * for it: they get its error at once, not a timeout.
+ *
+ * What it says is one word, so that two ranks which decline at the same time do not mix: rank + 1
+ * in 16 bits, the status in 8, and above them the bytes of the arena that it lacked, 0 for none. */
+#include "shmem.h"
+
+#include <stdio.h>
+
+#define MOST_BYTES (UINT64_MAX >> 24)
+
+static uint64_t pack(const struct wf_comm *comm, weft_status status)
+{
+    uint64_t bytes = status == WEFT_ERR_NO_MEMORY ? comm->lacking : 0;
+
+    if (bytes > MOST_BYTES) bytes = MOST_BYTES;
+    return bytes << 24 | (uint64_t)(uint8_t)-status << 16 | (uint64_t)(comm->rank + 1);
+}
+
+weft_status wf_explain_declined(const struct wf_comm *comm, uint64_t word, char *out, size_t size)
+{
+    weft_status status = -(weft_status)(word >> 16 & 0xff);
+    uint64_t bytes = word >> 24, rank = (word & 0xffff) - 1;
+    int peer = rank < (uint64_t)comm->size ? comm->world_ranks[rank] : -1;
+
+    if (bytes > 0)
+        snprintf(out, size,
+                 "rank %d has no room for %llu bytes of symmetric memory; %s makes it larger", peer,
+                 (unsigned long long)bytes, VENDOR_HEAP_KNOB);
+    else if (status == WEFT_ERR_NO_MEMORY)
+        snprintf(out, size, "rank %d is out of host memory", peer);
+    else
+        snprintf(out, size, "rank %d could not do its part", peer);
+    return status;
+}
+
+weft_status wf_decline(struct wf_comm *comm, weft_status status, gpu_stream stream)
+{
+    struct wk_decline_args args = {.channel = wf_channel(comm), .word = pack(comm, status)};
+    char text[sizeof comm->error_text];
+
+    snprintf(text, sizeof text, "rank %d: %s", comm->world_ranks[comm->rank], wf_last_text());
+    if (wf_is_capturing(stream)) stream = comm->side; /* for what is recorded may never run */
+    if (wf_turn_begin(comm, stream) == WEFT_OK &&
+        wf_onesided_launch(comm, WF_DECLINE, 1, 1, &args, stream) == WEFT_OK)
+        wf_turn_end(comm, stream);
+    comm->lacking = 0;
+    wf_comm_stick(comm, status, text);
+    return wf_fail(status, "%s", text);
+}
