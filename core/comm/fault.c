@@ -26,11 +26,13 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status)
     return status;
 }
 
-static bool passes(weft_status status)
+/* Does COMM go on after STATUS?  Memory may have been missing before anything was begun, or in the
+ * midst of it: the backend knows. */
+static bool passes(weft_comm *comm, weft_status status)
 {
+    if (status == WEFT_ERR_NO_MEMORY) return comm->table->async_error(comm->handle) == WEFT_OK;
     return status == WEFT_ERR_INVALID || status == WEFT_ERR_UNSUPPORTED ||
-           status == WEFT_ERR_NO_MEMORY || status == WEFT_ERR_NOT_FOUND ||
-           status == WEFT_IN_PROGRESS;
+           status == WEFT_ERR_NOT_FOUND || status == WEFT_IN_PROGRESS;
 }
 
 static void stick(weft_comm *comm, weft_status status, const char *text)
@@ -97,8 +99,8 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
     struct wf_text text = {0};
     char own[1024];
 
-    if (passes(status)) return wf_fail_context(status, "%s on %s", what, comm->name);
     snprintf(own, sizeof own, "%s", weft_last_error());
+    if (passes(comm, status)) return wf_fail_context(status, "%s on %s", what, comm->name);
     if (status == WEFT_ERR_PEER) wf_comm_await_word(comm, WORD_NS);
     if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) {
         /* What ranks disagree in each finds out, perhaps after a peer has given up over it. */
