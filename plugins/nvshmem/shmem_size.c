@@ -84,13 +84,14 @@ weft_status wf_size_agree(const struct wf_comm *comm, const weft_blob *addresses
     for (int32_t r = 0; r < comm->size; r++) {
         struct wf_facts facts = wf_facts_of(&addresses[r]);
         uint64_t available = facts.available / wf_sharers_of(comm, addresses, r);
+        unsigned long long needed = bytes + facts.reserve;
         if (available >= bytes && available - bytes >= facts.reserve) continue;
         return wf_fail(WEFT_ERR_NO_MEMORY,
                        "rank %d has %llu bytes of device memory to itself, and NVSHMEM needs %llu "
                        "there: %llu for the arena, which %s makes smaller, and %llu of its own",
-                       comm->world_ranks[r], (unsigned long long)available,
-                       (unsigned long long)(bytes + facts.reserve), (unsigned long long)bytes,
-                       VENDOR_HEAP_KNOB, (unsigned long long)facts.reserve);
+                       comm->world_ranks[r], (unsigned long long)available, needed,
+                       (unsigned long long)bytes, VENDOR_HEAP_KNOB,
+                       (unsigned long long)facts.reserve);
     }
     *arena = bytes;
     return WEFT_OK;
