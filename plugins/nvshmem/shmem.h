@@ -60,6 +60,7 @@ struct wf_entry {
     uint64_t library;   /* which of NVSHMEM's collectives can be used; 0: none */
     uint64_t team_id;   /* the first rank's */
     int32_t team;       /* made, or 0 */
+    char reason[384];   /* of a status that is not WEFT_OK */
 };
 
 /* The job that all processes which began NVSHMEM together are in.  Written once. */

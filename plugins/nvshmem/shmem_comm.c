@@ -129,17 +129,16 @@ static weft_status gather(const struct wf_comm *comm, const weft_exchange *excha
                           weft_status status, struct wf_entry *mine, struct wf_entry *all)
 {
     weft_status exchanged;
-    char reason[512] = "";
 
-    if (status != WEFT_OK) snprintf(reason, sizeof reason, "%s", wf_last_text());
+    if (status != WEFT_OK) snprintf(mine->reason, sizeof mine->reason, "%s", wf_last_text());
     mine->status = status;
     exchanged = exchange->all_gather(exchange->self, mine, all, sizeof *mine);
-    if (status != WEFT_OK) return wf_fail(status, "%s", reason);
+    if (status != WEFT_OK) return wf_fail(status, "%s", mine->reason);
     WF_TRY(exchanged);
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
-            return wf_fail(all[r].status, "rank %d could not make the communicator %s",
-                           comm->world_ranks[r], comm->name);
+            return wf_fail(all[r].status, "rank %d could not make the communicator %s: %s",
+                           comm->world_ranks[r], comm->name, all[r].reason);
     return WEFT_OK;
 }
 
