@@ -123,6 +123,8 @@ static void the_last_communicator_is_refused_on_all_ranks(struct rank *self)
         if (status == WEFT_OK) count++;
     }
     refused(self, "a communicator", status, WEFT_ERR_NO_MEMORY, "rank 1");
+    refused(self, "a communicator", status, WEFT_ERR_NO_MEMORY,
+            "WEFT_NVSHMEM_HEAP makes it larger");
     check(self, count >= 30, "%d communicators fit", count);
     while (count > 0)
         weft_comm_release(&comms[--count]);
