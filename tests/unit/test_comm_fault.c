@@ -49,6 +49,31 @@ START_TEST(an_error_that_passes_does_not_stick)
 }
 END_TEST
 
+/* Before anything was begun, or in the midst of it: the backend says which. */
+START_TEST(missing_memory_sticks_if_the_backend_is_stuck_with_it)
+{
+    weft_context *context;
+    weft_comm *world;
+
+    fake_reset();
+    context = world_alone();
+    world = weft_world(context);
+    fake.collective_fails = 0;
+    fake.collective_status = WEFT_ERR_NO_MEMORY;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_NO_MEMORY);
+    fake.collective_fails = NOBODY;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    fake.collective_fails = 0;
+    fake.async_status = WEFT_ERR_NO_MEMORY;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_NO_MEMORY);
+    fake.collective_fails = NOBODY;
+    fake.async_status = WEFT_OK;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_NO_MEMORY);
+    ck_assert_int_eq(fake.collectives, 3);
+    weft_context_release(&context);
+}
+END_TEST
+
 START_TEST(an_abort_ends_later_calls)
 {
     weft_context *context;
@@ -251,9 +276,9 @@ START_TEST(what_waits_for_a_rank_that_released_it_and_left_ends)
 END_TEST
 
 SUITE(comm_fault, an_error_that_cannot_pass_sticks_with_its_words,
-      an_error_that_passes_does_not_stick, an_abort_ends_later_calls,
-      an_abort_reaches_the_other_ranks, a_rank_that_fails_ends_what_the_others_wait_for,
-      who_is_left_goes_on_without_the_lost_rank,
+      an_error_that_passes_does_not_stick, missing_memory_sticks_if_the_backend_is_stuck_with_it,
+      an_abort_ends_later_calls, an_abort_reaches_the_other_ranks,
+      a_rank_that_fails_ends_what_the_others_wait_for, who_is_left_goes_on_without_the_lost_rank,
       a_goodbye_does_not_disturb_what_the_rank_took_part_in,
       what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
       what_waits_for_a_rank_that_released_it_and_left_ends)
