@@ -199,7 +199,8 @@ struct wf_comm {
     struct wf_stage send_stage, recv_stage;
     void **retired; /* stages that were outgrown */
     size_t retired_count;
-    uint64_t lacking; /* bytes of the arena for which an operation could not begin */
+    uint64_t lacking;   /* bytes of the arena for which an operation could not begin */
+    bool has_withdrawn; /* for that, and offered nothing since the last one that ended */
 
     /* Operations run one after the other, whatever streams they are on. */
     gpu_event last;

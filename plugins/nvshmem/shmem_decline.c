@@ -44,6 +44,7 @@ weft_status wf_decline(struct wf_comm *comm, weft_status status, gpu_stream stre
     if (wf_turn_begin(comm, stream) == WEFT_OK &&
         wf_onesided_launch(comm, WF_DECLINE, 1, 1, &args, stream) == WEFT_OK)
         wf_turn_end(comm, stream);
+    comm->has_withdrawn = status == WEFT_ERR_NO_MEMORY && comm->lacking > 0;
     comm->lacking = 0;
     wf_comm_stick(comm, status, text);
     return wf_fail(status, "%s", text);

@@ -145,6 +145,20 @@ static bool await_last(struct wf_comm *comm, bool *cleanly)
     return result != GPU_NOT_READY;
 }
 
+/* Nobody looks at stages any more after operations that all ended, also if the next one was not
+ * begun for want of room: that room may be theirs. */
+static void give_stages(struct wf_comm *comm, bool cleanly)
+{
+    bool ended = comm->has_withdrawn && !comm->is_recorded && comm->report->reason == WK_DECLINED &&
+                 comm->report->peer == (uint64_t)comm->rank;
+
+    if (!cleanly && !ended) return;
+    wf_arena_give(comm->send_stage.memory);
+    wf_arena_give(comm->recv_stage.memory);
+    for (size_t i = 0; i < comm->retired_count; i++)
+        wf_arena_give(comm->retired[i]);
+}
+
 void wf_comm_destroy(void *made)
 {
     struct wf_comm *comm = made;
@@ -166,12 +180,9 @@ void wf_comm_destroy(void *made)
     if (cleanly) {
         wf_team_release(comm);
         wf_arena_give(comm->control);
-        wf_arena_give(comm->send_stage.memory);
-        wf_arena_give(comm->recv_stage.memory);
         wf_arena_give(comm->match_memory);
-        for (size_t i = 0; i < comm->retired_count; i++)
-            wf_arena_give(comm->retired[i]);
     }
+    give_stages(comm, cleanly);
     wf_arena_give(comm->device_peers);
     wf_arena_give(comm->table.memory);
     if (cleanly) wf_report_give(comm); /* else a wait for a signal may still look there */

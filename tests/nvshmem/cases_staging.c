@@ -85,6 +85,27 @@ static void stages_grow_within_the_arena(struct rank *self)
     give(self, recv);
 }
 
+/* A rank that has no room for more gets back what it had, once the communicator is gone. */
+static void stages_of_a_rank_that_declined_are_free(struct rank *self)
+{
+    enum { FITS = 300 << 10, ALL = 800 << 10 };
+    weft_comm *comm = spare_comm(self);
+    uint8_t *send = take_outside(self, ARENA);
+    uint8_t *recv = take_outside(self, ARENA * (uint64_t)self->size);
+    void *most;
+
+    OK(weft_all_gather(comm, send, recv, FITS, WEFT_DTYPE_U8, self->stream));
+    refused(self, "more than there is",
+            weft_all_gather(comm, send, recv, ARENA, WEFT_DTYPE_U8, self->stream),
+            WEFT_ERR_NO_MEMORY, "1048576 bytes of symmetric memory are wanted");
+    weft_comm_release(&comm);
+    most = take(self, ALL);
+    check(self, is_in_arena(most), "stages are left behind");
+    give(self, most);
+    give(self, send);
+    give(self, recv);
+}
+
 /* Without waiting in between, what was outgrown is still read. */
 static void stages_that_are_in_use_stay(struct rank *self)
 {
@@ -320,6 +341,7 @@ const struct symm_case staging_cases[] = {
     /* Communicators that are stuck keep their memory, so these come first. */
     {"stages_grow_within_the_arena", stages_grow_within_the_arena, 1},
     {"stages_that_are_in_use_stay", stages_that_are_in_use_stay, 1},
+    {"stages_of_a_rank_that_declined_are_free", stages_of_a_rank_that_declined_are_free, 1},
     {"collectives_are_told", collectives_are_told, 2},
     {"both_ways_of_all_reduce_are_told", both_ways_of_all_reduce_are_told, 2},
     {"what_came_before_is_done", what_came_before_is_done, 2},
