@@ -7,7 +7,7 @@
 enum { MOST_OWN_PAD = 4096 }; /* bytes of a signal pad that counts as small */
 
 struct entry {
-    int32_t status; /* of allocating, or UNSUPPORTED for memory that peers cannot reach */
+    int32_t status; /* of allocating, or of check_registrable */
     uint32_t signals;
     uint64_t bytes, memory, pad; /* offsets in the arena */
     uint64_t lacking, left;      /* of the arena, in one piece, where there was too little */
@@ -20,9 +20,12 @@ static weft_status tell_failure(const struct wf_comm *comm, const struct entry *
 
     if (entry->status == WEFT_ERR_UNSUPPORTED)
         return wf_fail(entry->status,
-                       "window: the memory of rank %d is outside the symmetric heap, or ends "
-                       "before the window does",
+                       "window: the memory of rank %d is not from weft_alloc, or not in the "
+                       "symmetric heap, so that its peers cannot reach it",
                        rank);
+    if (entry->status == WEFT_ERR_INVALID)
+        return wf_fail(entry->status, "window: the memory of rank %d ends before its %llu bytes do",
+                       rank, (unsigned long long)entry->bytes);
     if (entry->status == WEFT_ERR_NO_MEMORY && entry->lacking > 0)
         return wf_fail(entry->status,
                        "window: rank %d has no %llu bytes of symmetric memory in one piece, %llu "
@@ -89,14 +92,16 @@ static void give_back(struct wf_window *window, bool memory_too)
     wf_delete(window);
 }
 
-/* Is it all in one piece that weft_alloc gave and nobody took back? */
-static bool is_registrable(const struct wf_window *window)
+/* It lies in a piece that weft_alloc gave and nobody took back, and ends there. */
+static weft_status check_registrable(const struct wf_window *window)
 {
     void *base = NULL;
     uint64_t bytes = 0;
 
-    if (!wf_arena_block(window->memory, &base, &bytes)) return false;
-    return window->bytes <= bytes - (uint64_t)((char *)window->memory - (char *)base);
+    if (!wf_arena_block(window->memory, &base, &bytes)) return WEFT_ERR_UNSUPPORTED;
+    if (window->bytes > bytes - (uint64_t)((char *)window->memory - (char *)base))
+        return WEFT_ERR_INVALID;
+    return WEFT_OK;
 }
 
 /* BYTES of the arena, unless something is missing already. */
@@ -119,7 +124,7 @@ static void take(struct wf_window *window, struct entry *mine)
     uint64_t addresses = 2 * (uint64_t)window->comm->size * sizeof(void *);
     void *pad = NULL;
 
-    if (window->is_registered && !is_registrable(window)) mine->status = WEFT_ERR_UNSUPPORTED;
+    if (window->is_registered) mine->status = check_registrable(window);
     if (!window->is_registered) take_piece(device, WF_USERS, window->bytes, mine, &window->memory);
     take_piece(device, pads_part, pad_bytes, mine, &pad);
     take_piece(device, WF_OWN, addresses, mine, &window->device_copy);

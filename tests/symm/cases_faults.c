@@ -195,10 +195,14 @@ static void more_than_was_allocated_is_refused(struct rank *self)
     weft_symm *symm = NULL;
     weft_status status = weft_symm_register(self->world, memory, 1 << 20, NULL, &symm);
 
-    if (status != WEFT_OK)
+    if (status != WEFT_OK) {
         refuses_memory(self, status, reasons, COUNT(reasons));
-    else
+        check(self,
+              (status == WEFT_ERR_INVALID) == (strstr(weft_last_error(), "ends before") != NULL),
+              "it is %s: %s", weft_status_name(status), weft_last_error());
+    } else {
         check(self, (self->threads || self->size == 1) && self->second, "it is not refused");
+    }
     weft_symm_release(&symm);
     give(self, memory);
 }
