@@ -47,11 +47,11 @@ static void compute(const struct gradient *g, int32_t rank, int layer)
 
 static int count_wrong(const struct gradient *g, int32_t ranks, int layer)
 {
-    float ranks_sum = (float)(ranks * (ranks + 1) / 2);
+    int32_t all_ranks = ranks * (ranks + 1) / 2; /* 1 + 2 + ... */
     int wrong = 0;
 
     for (int i = 0; i < ELEMENTS; i++)
-        wrong += g->host[i] != ranks_sum * (float)(i % 7 + layer);
+        wrong += g->host[i] != (float)(all_ranks * (i % 7 + layer));
     return wrong;
 }
 
