@@ -57,11 +57,12 @@ static inline void wf_ring_add(struct wf_ring *ring, uint32_t kind, uint32_t dty
     uint64_t n = atomic_load_explicit(&ring->posted, memory_order_relaxed) + 1;
     struct wf_ring_entry *entry = &ring->entries[n % WF_RING_ENTRIES];
 
+    /* Whoever sees what overwrites the oldest entry must see that the one before was counted. */
     atomic_store_explicit(&entry->what,
                           (uint64_t)(kind & 255) << 48 | (uint64_t)(dtype & 255) << 40 |
                               (uint64_t)(reduction & 255) << 32 | (uint32_t)root,
-                          memory_order_relaxed);
-    atomic_store_explicit(&entry->count, count, memory_order_relaxed);
+                          memory_order_release);
+    atomic_store_explicit(&entry->count, count, memory_order_release);
     atomic_store_explicit(&ring->posted, n, memory_order_release);
 }
 

@@ -196,32 +196,51 @@ WK_DEVICE void wk_give_up(const struct wk_channel &channel, const struct wk_awai
     wk_store(&report->reason, awaited.reason);
 }
 
-/* A rank declined: can *FLAG not come any more?  What was offered to a rank that goes on may still
- * be read with success, so it is waited for; one that failed wrote all it ever will before.  A
- * signal, which has no FLAG, is not waited for. */
+/* This rank gives up, with WORD for those that wait for it.  They look here: what it wrote into
+ * their memory might come after they have ended the communicator. */
+WK_DEVICE void wk_decline(const struct wk_channel &channel, uint64_t word)
+{
+    wk_store(&wk_own(channel)->declined, word);
+    wk_give_up(channel, wk_awaited{WK_DECLINED, uint32_t(word & 0xffff) - 1, word, 0});
+}
+
+/* Has the rank that is waited for declined?  It wrote all it ever will before, so what is not in
+ * *FLAG now never comes.  Its word goes on to those that wait for this rank. */
 WK_DEVICE bool wk_is_in_vain(const struct wk_channel &channel, const struct wk_awaited &awaited,
                              const uint64_t *flag)
 {
-    if (flag == nullptr) return true;
-    return wk_load(&wk_control_of(channel, awaited.peer)->failed) != 0 &&
-           wk_load_plainly(flag) < awaited.want;
+    uint64_t word = wk_load(&wk_control_of(channel, awaited.peer)->declined);
+
+    if (word == 0 || wk_load_plainly(flag) >= awaited.want) return false;
+    wk_decline(channel, word);
+    return true;
 }
 
-/* Called again and again while waiting since BEGAN: false when it is time to give up. */
+/* The same for a signal, which might be anybody's.  While a window stands, so do the communicators
+ * that it is on. */
+WK_DEVICE bool wk_someone_declined(const struct wk_channel &channel)
+{
+    for (uint32_t p = 0; channel.peers != nullptr && p < channel.size; p++) {
+        uint64_t word = wk_load(&wk_control_of(channel, p)->declined);
+        if (word == 0) continue;
+        wk_decline(channel, word);
+        return true;
+    }
+    return false;
+}
+
+/* Called again and again while waiting since BEGAN: false when it is time to give up.  FLAG is what
+ * AWAITED.peer, a rank, will write; NULL for a signal. */
 WK_DEVICE bool wk_go_on(const struct wk_channel &channel, const struct wk_awaited &awaited,
                         const uint64_t *flag, uint64_t began, uint32_t round)
 {
     const struct wk_report *report = (const struct wk_report *)channel.report;
-    uint64_t declined;
 
     wk_relax(round);
     if (round % 64 != 63) return true;
     if (wk_has_failed(channel)) return false;
-    declined = wk_load_plainly(&wk_own(channel)->declined);
-    if (declined != 0 && wk_is_in_vain(channel, awaited, flag)) {
-        wk_give_up(channel, wk_awaited{WK_DECLINED, uint32_t(declined & 0xffff) - 1, declined, 0});
+    if (flag != nullptr ? wk_is_in_vain(channel, awaited, flag) : wk_someone_declined(channel))
         return false;
-    }
     if (wk_load_plainly(&report->abort) != 0) {
         wk_give_up(channel, wk_awaited{WK_WAS_ABORTED, awaited.peer, 0, 0});
         return false;
@@ -334,12 +353,35 @@ WK_DEVICE bool wk_is_last(const struct wk_channel &channel, uint32_t blocks, uin
     return state[1] != 0;
 }
 
+/* A source that gave up waits for no reader, and what was read of it may have been anything.  Where
+ * all ranks wait for all at the end, that is found there. */
+WK_DEVICE bool wk_source_gave_up(const struct wk_meeting &m, uint32_t peer, uint64_t operation)
+{
+    const struct wk_control *source = wk_control_of(m.channel, peer);
+    uint64_t word;
+
+    if (!m.by_few || !wk_is_source(m, peer) || wk_load(&source->failed) == 0) return false;
+    word = wk_load(&source->declined);
+    if (word != 0)
+        wk_decline(m.channel, word);
+    else
+        wk_give_up(m.channel, wk_awaited{WK_GAVE_UP, peer, 0, operation});
+    return true;
+}
+
 WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
 {
     struct wk_control *own = wk_own(m.channel);
     uint64_t operation = own->operation + 1;
 
     if ((m.phases & WK_CLOSE) == 0 || !wk_is_last(m.channel, m.blocks, state)) return;
+    WK_EACH_THREAD(t)
+    {
+        for (uint32_t p = t; p < m.channel.size; p += WK_THREADS)
+            if (wk_source_gave_up(m, p, operation)) state[1] = 0;
+    }
+    WK_BARRIER();
+    if (state[1] == 0) return;
     WK_EACH_THREAD(t)
     {
         for (uint32_t p = t; p < m.channel.size && (m.phases & WK_FREELY) == 0; p += WK_THREADS)

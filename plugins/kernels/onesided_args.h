@@ -35,7 +35,8 @@ struct wk_control {
     uint32_t finished;  /* blocks of the running kernel that are through */
     uint32_t reserved;
     uint32_t taken[WK_PULLS]; /* tiles that blocks of the running operation's kernels took */
-    uint64_t declined; /* 0, or by a peer that can do no more: its rank + 1 in 16 bits, and why */
+    uint64_t
+        declined; /* 0, or why this rank can do no more: rank + 1 of the first, and its reason */
     struct wk_post posts[1]; /* as many as there are ranks */
 };
 
@@ -53,6 +54,7 @@ enum wk_reason {
     WK_NOT_TAKEN,   /* PEER received nothing */
     WK_WRONG_BYTES, /* PEER sent HAVE bytes, WANT were expected */
     WK_NO_SIGNAL,   /* signal PEER is at HAVE; awaited with WANT */
+    WK_GAVE_UP,     /* PEER, from which was read, in operation WANT */
     WK_DECLINED,    /* PEER can do no more; HAVE says why, as DECLINED does */
     WK_WAS_ABORTED
 };
@@ -144,7 +146,7 @@ struct wk_fetch_args {
     uint32_t peer, phases, blocks, reserved;
 };
 
-/* Tell all peers that this rank does not come, and why: WORD, as in DECLINED. */
+/* This rank does not come, and why: WORD, as in DECLINED. */
 struct wk_decline_args {
     struct wk_channel channel;
     uint64_t word;

@@ -16,20 +16,11 @@ WK_MEETING(weft_meet, wk_meet_args, (void)table)
 /* This rank does not come to its next operation, nor to any other. */
 WK_KERNEL(weft_decline, struct wk_decline_args)
 {
-    const struct wk_channel &channel = args.channel;
-
     wk_follow();
-    if (wk_has_failed(channel)) return;
+    if (wk_has_failed(args.channel)) return;
     WK_EACH_THREAD(t)
     {
-        for (uint32_t p = t; p < channel.size; p += WK_THREADS) {
-            if (p != channel.rank) wk_store(&wk_control_of(channel, p)->declined, args.word);
-        }
-    }
-    WK_BARRIER();
-    WK_EACH_THREAD(t)
-    {
-        if (t == 0) wk_give_up(channel, wk_awaited{WK_DECLINED, channel.rank, args.word, 0});
+        if (t == 0) wk_decline(args.channel, args.word);
     }
 }
 

@@ -1,8 +1,8 @@
-/* shmem_decline.c - a rank that cannot do its part of an operation says so, since the others wait
- * for it: they get its error at once, not a timeout.
+/* shmem_decline.c - a rank that cannot do its part of an operation says so, since others wait for
+ * it: they get its error at once, not a timeout, and say it to those that wait for them.
  *
- * What it says is one word, so that two ranks which decline at the same time do not mix: rank + 1
- * in 16 bits, the status in 8, and above them the bytes of the arena that it lacked, 0 for none. */
+ * What is said is one word: rank + 1 in 16 bits, the status in 8, and above them the bytes of the
+ * arena that it lacked, 0 for none. */
 #include "shmem.h"
 
 #include <stdio.h>

@@ -26,6 +26,10 @@ static weft_status explain(const struct wf_comm *comm, const struct wk_report *r
         snprintf(out, size, "rank %d did not end operation %llu within %.3f s", peer, want,
                  seconds);
         return WEFT_ERR_TIMEOUT;
+    case WK_GAVE_UP:
+        snprintf(out, size, "rank %d gave up operation %llu, in which rank %d read from it", peer,
+                 want, me);
+        return WEFT_ERR_PEER;
     case WK_NO_LETTER:
         snprintf(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want, me,
                  seconds);

@@ -1,5 +1,6 @@
 /* cases_staging.c - what is sent from memory outside the arena is copied into it, and on one rank
  * it has no room: the operation fails on all ranks, at once. */
+#include "../gpu/bind.h"
 #include "arena.h"
 
 #include <stdio.h>
@@ -276,6 +277,31 @@ static void redistributions_are_told(struct rank *self)
     end(self);
 }
 
+/* Rank FULL gives to 1, which gives to 2: 1 has offered what 2 wants before it hears that it gets
+ * nothing, and then its memory may be changed. */
+static void who_comes_late_is_told_too(struct rank *self)
+{
+    weft_bound *bound = NULL;
+    weft_status status;
+    double began;
+
+    if (!begin(self)) return;
+    if (OK(bind_rows(at.comm, "2@0,1", "2@1,2", &bound))) {
+        OK(weft_barrier(self->world, NULL));
+        finish(self, NULL);
+        began = seconds();
+        while (self->number == 2 && seconds() - began < 0.5)
+            continue;
+        status = wait_for(self, weft_redistribute(bound, at.send, at.recv, self->stream, NULL));
+        if (self->number < 3)
+            refused(self, "a chain", status, WEFT_ERR_NO_MEMORY, "256 bytes of symmetric memory");
+        else
+            OK(status);
+    }
+    weft_bound_release(&bound);
+    end(self);
+}
+
 /* ---- messages, and other waits ---- */
 
 /* The receiver hears it, and who waits for the receiver, and the others when they meet next. */
@@ -346,6 +372,7 @@ const struct symm_case staging_cases[] = {
     {"both_ways_of_all_reduce_are_told", both_ways_of_all_reduce_are_told, 2},
     {"what_came_before_is_done", what_came_before_is_done, 2},
     {"redistributions_are_told", redistributions_are_told, 2},
+    {"who_comes_late_is_told_too", who_comes_late_is_told_too, 3},
     {"messages_are_told", messages_are_told, 2},
     {"messages_of_a_group_are_told", messages_of_a_group_are_told, 2},
     {"waits_for_signals_end", waits_for_signals_end, 2},
