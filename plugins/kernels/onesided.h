@@ -353,19 +353,19 @@ WK_DEVICE bool wk_is_last(const struct wk_channel &channel, uint32_t blocks, uin
     return state[1] != 0;
 }
 
-/* A source that gave up waits for no reader, and what was read of it may have been anything.  Where
- * all ranks wait for all at the end, that is found there. */
-WK_DEVICE bool wk_source_gave_up(const struct wk_meeting &m, uint32_t peer, uint64_t operation)
+/* After reading from PEER: did it give up?  Then it waits for no reader, and what was read may have
+ * been anything, so this rank gives up too. */
+WK_DEVICE bool wk_gave_up(const struct wk_channel &channel, uint32_t peer)
 {
-    const struct wk_control *source = wk_control_of(m.channel, peer);
+    const struct wk_control *source = wk_control_of(channel, peer);
     uint64_t word;
 
-    if (!m.by_few || !wk_is_source(m, peer) || wk_load(&source->failed) == 0) return false;
+    if (wk_load(&source->failed) == 0) return false;
     word = wk_load(&source->declined);
     if (word != 0)
-        wk_decline(m.channel, word);
+        wk_decline(channel, word);
     else
-        wk_give_up(m.channel, wk_awaited{WK_GAVE_UP, peer, 0, operation});
+        wk_give_up(channel, wk_awaited{WK_GAVE_UP, peer, 0, 0});
     return true;
 }
 
@@ -375,10 +375,10 @@ WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
     uint64_t operation = own->operation + 1;
 
     if ((m.phases & WK_CLOSE) == 0 || !wk_is_last(m.channel, m.blocks, state)) return;
-    WK_EACH_THREAD(t)
+    WK_EACH_THREAD(t) /* where all ranks wait for all, that is found below */
     {
-        for (uint32_t p = t; p < m.channel.size; p += WK_THREADS)
-            if (wk_source_gave_up(m, p, operation)) state[1] = 0;
+        for (uint32_t p = t; p < m.channel.size && m.by_few; p += WK_THREADS)
+            if (wk_is_source(m, p) && wk_gave_up(m.channel, p)) state[1] = 0;
     }
     WK_BARRIER();
     if (state[1] == 0) return;

@@ -54,7 +54,7 @@ enum wk_reason {
     WK_NOT_TAKEN,   /* PEER received nothing */
     WK_WRONG_BYTES, /* PEER sent HAVE bytes, WANT were expected */
     WK_NO_SIGNAL,   /* signal PEER is at HAVE; awaited with WANT */
-    WK_GAVE_UP,     /* PEER, from which was read, in operation WANT */
+    WK_GAVE_UP,     /* PEER, from which was read */
     WK_DECLINED,    /* PEER can do no more; HAVE says why, as DECLINED does */
     WK_WAS_ABORTED
 };

@@ -334,7 +334,7 @@ WK_KERNEL(weft_fetch, struct wk_fetch_args)
     if (!wk_is_last(args.channel, args.blocks, state)) return;
     WK_EACH_THREAD(t)
     {
-        if (t == 0) {
+        if (t == 0 && !wk_gave_up(args.channel, args.peer)) {
             wk_own(args.channel)->finished = 0;
             here->received = number;
             wk_store(&wk_post_at(args.channel, args.peer)->taken, number);

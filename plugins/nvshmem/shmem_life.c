@@ -27,8 +27,7 @@ static weft_status explain(const struct wf_comm *comm, const struct wk_report *r
                  seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_GAVE_UP:
-        snprintf(out, size, "rank %d gave up operation %llu, in which rank %d read from it", peer,
-                 want, me);
+        snprintf(out, size, "rank %d gave up what rank %d read from it", peer, me);
         return WEFT_ERR_PEER;
     case WK_NO_LETTER:
         snprintf(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want, me,
@@ -180,6 +179,8 @@ void wf_comm_destroy(void *made)
                comm->name);
         return;
     }
+    wf_comm_look(comm); /* work that was under way was ended by the flag */
+    if (atomic_load(&comm->error) != WEFT_OK) cleanly = false;
     wf_windows_drop(comm, cleanly);
     if (cleanly) {
         wf_team_release(comm);

@@ -359,6 +359,8 @@ static void waits_for_signals_end(struct rank *self)
     else
         status = weft_symm_wait(symm, 0, FULL, WEFT_COMPARE_EQ, 1, WEFT_FOREVER, self->stream);
     expect_told(self, "a signal", wait_for(self, status), COUNT_OF_EACH * sizeof(float), began);
+    OK(weft_barrier(self->world, NULL)); /* a release would end the wait as well */
+    finish(self, NULL);
     weft_symm_release(&symm);
     end(self);
 }
