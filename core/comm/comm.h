@@ -351,6 +351,9 @@ void wf_symm_forsake(weft_comm *comm);
 void wf_symm_stop(weft_context *context);
 /* WEFT_ERR_INVALID if symmetric memory lies where POINTER is to be freed. */
 weft_status wf_symm_check_free(weft_context *context, const void *pointer) WF_NODISCARD;
+/* May MEMORY be registered?  Not what other symmetric memory frees. */
+weft_status wf_symm_check_register(weft_context *context, const void *memory,
+                                   uint64_t bytes) WF_NODISCARD;
 /* Work that failed with STATUS on STREAM (NULL: some stream): if a wait for a signal may be behind
  * it, name that, and let its communicator stick to it.  Returns STATUS. */
 weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream);

@@ -165,6 +165,25 @@ static bool overlaps(const weft_symm *symm, uintptr_t start, uint64_t bytes)
     return start < local + room && local < start + bytes;
 }
 
+weft_status wf_symm_check_register(weft_context *context, const void *memory, uint64_t bytes)
+{
+    weft_status status = WEFT_OK;
+    const weft_symm *symm;
+
+    pthread_mutex_lock(&context->lock);
+    symm = context->windows;
+    while (symm != NULL && (symm->registered || !overlaps(symm, (uintptr_t)memory, bytes)))
+        symm = symm->next;
+    if (symm != NULL)
+        status =
+            wf_fail(WEFT_ERR_INVALID,
+                    "weft_symm_register: %p belongs to symmetric memory on %s, which would free "
+                    "it",
+                    memory, symm->comm->name);
+    pthread_mutex_unlock(&context->lock);
+    return status;
+}
+
 weft_status wf_symm_check_free(weft_context *context, const void *pointer)
 {
     weft_status status = WEFT_OK;

@@ -38,6 +38,7 @@ static weft_status check_wish(const weft_comm *comm, const weft_symm_options *op
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: 0 bytes", wish->function, comm->name);
     if (comm->group_depth > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", wish->function, comm->name);
+    if (wish->registers) WF_TRY(wf_symm_check_register(comm->context, wish->memory, wish->bytes));
     WF_TRY(read_options(options, wish));
     if (wish->bytes > INT64_MAX)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: %" PRIu64 " bytes are more than 2^63 - 1",

@@ -234,15 +234,36 @@ static void leave(struct wf_cpu_window *window)
     if (!window->registered) wf_shm_leave_behind(group, window->memory);
 }
 
+/* No barrier, which a rank might come to that has forgotten the release. */
+static weft_status meet_at_end(struct wf_cpu_window *window)
+{
+    struct wf_cpu_comm *comm = window->comm;
+    struct entry mine = {
+        .status = WEFT_IN_PROGRESS, .signals = window->signals, .bytes = window->bytes};
+    struct entry *all = wf_cpu_alloc((size_t)comm->size * sizeof *all);
+    weft_status status;
+
+    if (all == NULL) return wf_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
+    status = gather(comm, &mine, all);
+    for (int32_t p = 0; p < comm->size && status == WEFT_OK; p++)
+        if (all[p].status != mine.status || all[p].bytes != mine.bytes ||
+            all[p].signals != mine.signals)
+            status = wf_shm_fail(&comm->group, WEFT_ERR_MISMATCH,
+                                 "rank %d does not release the window that rank %d does",
+                                 (int)comm->group.peers[p].name,
+                                 (int)comm->group.peers[comm->rank].name);
+    wf_cpu_free(all);
+    return status;
+}
+
 weft_status wf_cpu_window_destroy(void *handle)
 {
     struct wf_cpu_window *window = handle;
-    struct wf_shm_op op = {.collective = WEFT_COLL_BARRIER};
     weft_status status;
 
     if (window == NULL) return WEFT_OK;
     status = end_operations(window);
-    if (status == WEFT_OK) status = wf_cpu_call_run(window->comm, window->comm->issued++, &op);
+    if (status == WEFT_OK) status = meet_at_end(window);
     if (status == WEFT_OK) {
         take_out(window);
         give_back(window);

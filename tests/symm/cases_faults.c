@@ -287,6 +287,27 @@ static void checks_find_what_differs(struct rank *self)
     weft_comm_release(&comm);
 }
 
+/* On a CPU calls are always compared: whoever forgets the release does not let the others through.
+ */
+static void a_release_meets_no_barrier(struct rank *self)
+{
+    weft_comm *comm = spare_comm(self);
+    weft_symm *symm = comm != NULL ? make(self, comm, 64, 1) : NULL;
+
+    if (symm != NULL && strcmp(weft_symm_backend(symm), "gloo-cpu") == 0 && !self->second &&
+        !self->checks) {
+        if (self->number == 0)
+            weft_symm_release(&symm);
+        else
+            refused(self, "a barrier beside a release", weft_barrier(comm, NULL), WEFT_ERR_MISMATCH,
+                    "barrier");
+    }
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+    weft_comm_release(&comm);
+}
+
 const struct symm_case fault_cases[] = {
     {"wrong_moves_are_refused", wrong_moves_are_refused, 1},
     {"wrong_signals_are_refused", wrong_signals_are_refused, 1},
@@ -300,6 +321,7 @@ const struct symm_case fault_cases[] = {
     {"a_wait_in_vain_on_a_stream_does_so_too", a_wait_in_vain_on_a_stream_does_so_too, 1},
     {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},
     {"checks_find_what_differs", checks_find_what_differs, 2},
+    {"a_release_meets_no_barrier", a_release_meets_no_barrier, 2},
     {NULL, NULL, 0}};
 
 int run_gone(struct rank *self, int32_t gone)

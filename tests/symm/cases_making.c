@@ -237,6 +237,21 @@ static void nobody_frees_it_but_its_release(struct rank *self)
 }
 
 /* More than a small heap has at once. */
+/* Releasing the one would free it under the other. */
+static void symmetric_memory_is_not_registered_again(struct rank *self)
+{
+    weft_symm *outer = make(self, self->world, 4096, 1), *inner = NULL;
+    weft_status status;
+
+    if (outer == NULL) return;
+    status = weft_symm_register(self->world, (char *)weft_symm_local(outer) + 64, 64, NULL, &inner);
+    if (status != WEFT_ERR_UNSUPPORTED)
+        refused(self, "a part of symmetric memory", status, WEFT_ERR_INVALID,
+                "belongs to symmetric memory on world");
+    weft_symm_release(&inner);
+    weft_symm_release(&outer);
+}
+
 static void much_of_it_comes_and_goes(struct rank *self)
 {
     for (int i = 0; i < 20 && !self->failed; i++) {
@@ -257,5 +272,6 @@ const struct symm_case making_cases[] = {
     {"parts_of_the_world_have_their_own", parts_of_the_world_have_their_own, 2},
     {"memory_there_is_may_be_registered", memory_there_is_may_be_registered, 1},
     {"nobody_frees_it_but_its_release", nobody_frees_it_but_its_release, 1},
+    {"symmetric_memory_is_not_registered_again", symmetric_memory_is_not_registered_again, 1},
     {"much_of_it_comes_and_goes", much_of_it_comes_and_goes, 1},
     {NULL, NULL, 0}};

@@ -49,11 +49,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_create(weft_comm *comm, uint64_t b
                                                      weft_symm **out);
 
 /* The same for BYTES of memory there are already, which stay the caller's and must outlive *OUT:
- * until its release weft_free refuses them.
- * WEFT_ERR_UNSUPPORTED where the backend registers no memory, or not this one: what weft_alloc gave
- * is taken by every backend that registers any, as long as it came from the symmetric heap (nvshmem
- * takes the driver's when that is full, and where it is the second plugin weft_alloc gives none of
- * its own). */
+ * until its release weft_free refuses them.  WEFT_ERR_INVALID for more than was allocated, or for
+ * memory of other symmetric memory.  WEFT_ERR_UNSUPPORTED where the backend registers no memory, or
+ * not this one: what weft_alloc gave is taken by every backend that registers any, as long as it
+ * came from the symmetric heap (nvshmem takes the driver's when that is full, and where it is the
+ * second plugin weft_alloc gives none of its own). */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_register(weft_comm *comm, void *memory,
                                                        uint64_t bytes,
                                                        const weft_symm_options *options,

@@ -481,7 +481,7 @@ typedef struct weft_plugin {
     const weft_device_table *device; /* required */
     const weft_comm_table *comm;     /* NULL: memory only */
     const weft_symm_table *symm;     /* NULL: no symmetric memory */
-    const weft_kernel_table *kernel; /* NULL: weft's generic paths */
+    const weft_kernel_table *kernel; /* NULL: no redistributions */
 } weft_plugin;
 
 /* The one exported symbol. Cheap; touches no vendor library. NULL refuses, after set_error has said
