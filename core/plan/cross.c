@@ -135,6 +135,19 @@ static uint64_t ranks_of_kind(const weft_spec *spec, uint32_t kind)
     return ranks;
 }
 
+/* How many ranks of the target want one element: its copies, and all contributions to an average,
+ * which are equal then; of other partials one rank has it, and the rest what adds nothing. */
+static uint64_t ranks_that_want(const weft_spec *target)
+{
+    uint64_t ranks = ranks_of_kind(target, WEFT_PLACE_REPLICATE);
+
+    for (int32_t a = 0; a < target->layout.mesh->axes; a++)
+        if (target->layout.placements[a].kind == WEFT_PLACE_PARTIAL &&
+            target->layout.placements[a].reduction == WEFT_REDUCE_AVG)
+            ranks *= (uint64_t)target->layout.mesh->axis[a].size;
+    return ranks;
+}
+
 static bool one_host(const weft_mesh *a, const weft_mesh *b)
 {
     return weft_mesh_hosts(a) == 1 && weft_mesh_hosts(b) == 1 &&
@@ -155,10 +168,8 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
     work.link = one_host(source, target) ? WF_WITHIN_HOST : WF_BETWEEN_HOSTS;
     work.ranks = (int64_t)(sources < readers ? sources : readers) + 1;
     step->received = wf_mul_capped(wants, holders);
-    /* A shard goes to every copy of the target; the copies of the source share that. */
-    step->sent = wf_add_capped(wf_mul_capped(has, ranks_of_kind(step->to, WEFT_PLACE_REPLICATE)),
-                               copies - 1) /
-                 copies;
+    /* A shard goes to all that want it; the copies of the source share that. */
+    step->sent = wf_add_capped(wf_mul_capped(has, ranks_that_want(step->to)), copies - 1) / copies;
     work.received = step->received > step->sent ? step->received : step->sent;
     if (holders > 1) work.reduced = step->received;
     work.packed = wf_add_capped(has > step->sent ? has : step->sent, step->received);
