@@ -57,21 +57,9 @@ void *take_outside(struct rank *self, uint64_t bytes)
     return memory;
 }
 
-static void run_case(struct rank *self, const struct symm_case *one, const char *only)
-{
-    if (self->size < one->least || (only != NULL && strcmp(only, one->name) != 0)) return;
-    self->name = one->name;
-    self->failed = false;
-    one->run(self);
-    OK(weft_barrier(self->world, NULL));
-    finish(self, NULL);
-    if (self->failed) self->failures++;
-}
-
 int main(int argc, char **argv)
 {
     static const struct symm_case *const groups[] = {window_cases, staging_cases};
-    const char *only = argc > 1 ? argv[1] : NULL;
     struct rank self = {0};
 
     if (weft_init(NULL, &self.context) != WEFT_OK) {
@@ -85,9 +73,7 @@ int main(int argc, char **argv)
     ok(&self, weft_stream_create(self.context, &self.stream), "weft_stream_create");
     start = take(&self, 256); /* where nothing is taken yet */
     give(&self, start);
-    for (size_t g = 0; g < COUNT(groups); g++)
-        for (const struct symm_case *one = groups[g]; one->name != NULL; one++)
-            run_case(&self, one, only);
+    run_cases(&self, groups, COUNT(groups), argc > 1 ? argv[1] : NULL);
     weft_stream_release(self.context, &self.stream);
     weft_context_release(&self.context);
     if (self.failures == 0) printf("rank %d: all as it should be\n", self.number);

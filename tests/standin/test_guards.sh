@@ -1,15 +1,7 @@
 #!/usr/bin/env bash
 # test_guards.sh WEFT GPU_RANK STANDINS - where NVSHMEM would end the process, or wait without limit, weft says why and goes
 # on, or refuses on all ranks.  The stand-in library does as the real one.
-source "$(dirname "$0")/../cli/lib.sh"
-weft=$1
-program=$2
-standins=$3
-image=$(cd "$(dirname "$0")/../../plugins/kernels" && pwd)/weft_kernels.cu
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export WEFT_TIMEOUT=4 WEFT_LOG=error WEFT_BACKEND=nvshmem WEFT_CUDA_LIB=$standins/nvidia/libcuda.so.1 \
-    WEFT_NVSHMEM_LIB=$standins/nvidia/libnvshmem_host.so.3 WEFT_NVSHMEM_KERNELS=$image
+source "$(dirname "$0")/nvshmem_lib.sh"
 
 # on RANK VARIABLE=VALUE PROGRAM...: only that rank has the variable.
 cat >"$folder/on" <<'SCRIPT'

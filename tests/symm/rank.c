@@ -98,3 +98,22 @@ uint8_t byte_of(int32_t from, int32_t to, uint64_t i)
 {
     return (uint8_t)(i * 7 + (uint64_t)from * 31 + (uint64_t)to * 11 + 1);
 }
+
+static void run_case(struct rank *self, const struct symm_case *one)
+{
+    self->name = one->name;
+    self->failed = false;
+    one->run(self);
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+    if (self->failed) self->failures++;
+}
+
+void run_cases(struct rank *self, const struct symm_case *const *groups, size_t count,
+               const char *only)
+{
+    for (size_t g = 0; g < count; g++)
+        for (const struct symm_case *one = groups[g]; one->name != NULL; one++)
+            if (self->size >= one->least && (only == NULL || strcmp(only, one->name) == 0))
+                run_case(self, one);
+}

@@ -64,6 +64,10 @@ struct symm_case {
 extern const struct symm_case making_cases[], moving_cases[], signal_cases[], litmus_cases[],
     fault_cases[], end_cases[]; /* each ends with a NULL name */
 
+/* Those of COUNT groups, or the one that is called ONLY, one after the other on all ranks. */
+void run_cases(struct rank *self, const struct symm_case *const *groups, size_t count,
+               const char *only);
+
 /* Rank GONE kills itself; the others must be told.  The exit code. */
 int run_gone(struct rank *self, int32_t gone);
 /* A wait is under way as the context ends, HOW: the memory "released", or "kept".  The exit code.

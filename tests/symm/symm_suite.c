@@ -17,26 +17,12 @@ static struct {
     const char *only, *leave;
 } options = {.gone = -1, .rounds = 2000};
 
-static void run_case(struct rank *self, const struct symm_case *one)
-{
-    if (self->size < one->least || (options.only != NULL && strcmp(options.only, one->name) != 0))
-        return;
-    self->name = one->name;
-    self->failed = false;
-    one->run(self);
-    OK(weft_barrier(self->world, NULL));
-    finish(self, NULL);
-    if (self->failed) self->failures++;
-}
-
 static void run_all(struct rank *self)
 {
     static const struct symm_case *const groups[] = {making_cases, moving_cases, signal_cases,
                                                      litmus_cases, fault_cases,  end_cases};
 
-    for (size_t g = 0; g < COUNT(groups); g++)
-        for (const struct symm_case *one = groups[g]; one->name != NULL; one++)
-            run_case(self, one);
+    run_cases(self, groups, COUNT(groups), options.only);
 }
 
 /* Memory of a second plugin may have no use for the first one's streams. */

@@ -11,15 +11,21 @@ static void reduce_once(struct world_rank *self)
                                            WEFT_REDUCE_SUM, NULL));
 }
 
+/* The world of one rank, whose collectives fail. */
+static weft_comm *failing_world(weft_status status, weft_context **context)
+{
+    fake_reset();
+    *context = world_alone();
+    fake.collective_fails = 0;
+    fake.collective_status = status;
+    return weft_world(*context);
+}
+
 START_TEST(an_error_that_cannot_pass_sticks_with_its_words)
 {
     weft_context *context;
-    weft_comm *world;
+    weft_comm *world = failing_world(WEFT_ERR_DEVICE, &context);
 
-    fake_reset();
-    context = world_alone();
-    world = weft_world(context);
-    fake.collective_fails = 0;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE);
     ck_assert_str_eq(weft_last_error(), "barrier on world: scripted: collective fails");
     fake.collective_fails = NOBODY;
@@ -35,13 +41,8 @@ END_TEST
 START_TEST(an_error_that_passes_does_not_stick)
 {
     weft_context *context;
-    weft_comm *world;
+    weft_comm *world = failing_world(WEFT_ERR_UNSUPPORTED, &context);
 
-    fake_reset();
-    context = world_alone();
-    world = weft_world(context);
-    fake.collective_fails = 0;
-    fake.collective_status = WEFT_ERR_UNSUPPORTED;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_UNSUPPORTED);
     fake.collective_fails = NOBODY;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
@@ -53,13 +54,8 @@ END_TEST
 START_TEST(missing_memory_sticks_if_the_backend_is_stuck_with_it)
 {
     weft_context *context;
-    weft_comm *world;
+    weft_comm *world = failing_world(WEFT_ERR_NO_MEMORY, &context);
 
-    fake_reset();
-    context = world_alone();
-    world = weft_world(context);
-    fake.collective_fails = 0;
-    fake.collective_status = WEFT_ERR_NO_MEMORY;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_NO_MEMORY);
     fake.collective_fails = NOBODY;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
