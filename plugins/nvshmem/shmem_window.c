@@ -164,8 +164,8 @@ static weft_status create(struct wf_comm *comm, void *memory, uint64_t bytes, ui
     else
         mine.status = WEFT_ERR_NO_MEMORY;
     status = settle(comm, window, &mine);
-    if (status != WEFT_OK) {
-        give_back(window, true);
+    if (status != WEFT_OK) { /* a peer that heard all ranks may write there already */
+        give_back(window, atomic_load(&comm->error) == WEFT_OK);
         return status;
     }
     window->next = comm->windows;
