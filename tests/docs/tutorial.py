@@ -4,7 +4,7 @@
 In the order of the text: a block that opens with ```c NAME is written to the file NAME, a ```sh block
 is run, and the lines of a ```text block must all turn up, in order, in what the last ```sh block printed.
 Numbers of seconds are not compared.  The folder it all happens in holds nothing else but HEADER; if that is a folder
-of headers, WEFT_INCLUDE names it instead.  With --fix,
+of headers, HEADERS names it instead.  With --fix,
 ```text blocks are replaced by what was printed by the command before them, less its first line.
 """
 import os
@@ -56,7 +56,7 @@ def main():
     printed, ran, fixed = "", 0, text
     with tempfile.TemporaryDirectory(prefix="weft-tutorial-") as folder:
         if header.is_dir():
-            environment["WEFT_INCLUDE"] = str(header)
+            environment["HEADERS"] = str(header)
             WARNINGS.append(f"-I{header}")
         else:
             shutil.copy(header, folder)
