@@ -105,7 +105,8 @@ struct wf_library {
 
 /* Open what KNOB names (a file, or a folder that holds one of NAMES, or a Python site-packages
  * folder that holds it under WHEEL), else the first of NAMES that can be opened.
- * WEFT_ERR_NO_LIBRARY says what was tried, or why a file is not trusted. */
+ * WEFT_ERR_NO_LIBRARY says what was tried, or why a file is not trusted.  Nothing is opened in a
+ * privileged program. */
 weft_status wf_library_open(struct wf_library *library, const char *knob, const char *const *names,
                             size_t count, const char *wheel);
 /* Open FILE if code out of it may run (trust.h).  The caller closes OUT->fd.  Else OUT->why says

@@ -118,12 +118,20 @@ static weft_status open_on_search_path(struct wf_library *library, const char *k
                    "%s not found on the library search path; %s can name the file", tried, knob);
 }
 
+/* Vendors' libraries load code and files that variables of their own name, so the user of a
+ * privileged program would gain its privileges through them. */
 weft_status wf_library_open(struct wf_library *library, const char *knob, const char *const *names,
                             size_t count, const char *wheel)
 {
     const char *asked = wf_host->knob(knob);
     bool missing;
 
+    if (getauxval(AT_SECURE) != 0)
+        return wf_fail(WEFT_ERR_NO_LIBRARY,
+                       "%s is not opened, because this program runs with privileges that its user "
+                       "lacks, and the library obeys variables that name code to load; run the "
+                       "program without raised privileges",
+                       names[0]);
     if (asked == NULL) return open_on_search_path(library, knob, names, count);
     if (is_folder(asked)) return open_in_folder(library, knob, asked, names, count, wheel);
     return open_named(library, knob, asked, asked, &missing);
