@@ -136,12 +136,12 @@ static enum wf_trust_answer refuse_writers(struct walk *walk, const struct stat 
  * nobody but the owner can rename the entry that comes next, and its owner is judged as well. */
 static enum wf_trust_answer judge(struct walk *walk, int fd, const struct stat *info, bool last)
 {
-    bool folder = S_ISDIR(info->st_mode);
+    bool folder = S_ISDIR(info->st_mode), above = folder && holds_own_file(walk);
     bool group = (info->st_mode & S_IWGRP) != 0, others = (info->st_mode & S_IWOTH) != 0;
     const char *what = folder ? "replace what it holds" : "change it";
     char owners[96];
 
-    if (!owner_trusted(walk->trust, info->st_uid) && !(folder && holds_own_file(walk))) {
+    if (!owner_trusted(walk->trust, info->st_uid) && !above) {
         list_owners(walk->trust, owners, sizeof owners);
         return refuse(
             walk, WF_TRUST_REFUSED,
@@ -151,6 +151,7 @@ static enum wf_trust_answer judge(struct walk *walk, int fd, const struct stat *
             (unsigned)(info->st_mode & 07777), (unsigned)info->st_uid, what, owners);
     }
     if (folder && !last && (info->st_mode & S_ISVTX) != 0) return WF_TRUSTED;
+    if (above && !others) return WF_TRUSTED;
     if (group && !others && !walk->trust->secure && group_is_owners(fd, info)) return WF_TRUSTED;
     return group || others ? refuse_writers(walk, info, what) : WF_TRUSTED;
 }
@@ -270,6 +271,11 @@ enum wf_trust_answer wf_trust_open(const char *path, const struct wf_trust *trus
     }
     if (strcmp(out->path, "/") == 0)
         return refuse(&walk, WF_TRUST_UNREADABLE, "/ is a directory; wanted is a regular file");
+    if (strchr(out->path, '$') != NULL)
+        return refuse(&walk, WF_TRUST_REFUSED,
+                      "%s has a $, which the dynamic linker may expand to another path; wanted is "
+                      "a path without one",
+                      out->path);
     return walk_path(&walk);
 }
 

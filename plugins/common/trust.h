@@ -2,8 +2,8 @@
  *
  * A path is resolved once and then walked from / without following links.  Every directory on it,
  * and the file, must belong to root, to the effective user or to the owner of the object that asks
- * (libweft or a plugin), and nobody else may write to them.  A directory that this object lies
- * below itself may have any owner, since that owner can replace the object.  Nobody else can then
+ * (libweft or a plugin), and nobody else may write to them.  A directory above this object may have
+ * any owner, and a group may write to it: they can replace the object anyway.  Nobody else can then
  * make the resolved path name another file, so it may be given to dlopen.
  *
  * This source needs nothing but the C library: libweft and the plugins compile it. */
@@ -21,7 +21,7 @@ struct wf_trust {
     uid_t user;           /* the effective user */
     uid_t maker;          /* the owner of the object that asks; USER where that adds nobody */
     bool user_counts;     /* false in a privileged program that the effective user started */
-    bool secure;          /* privileged: no group may write, and own_file excuses no owner */
+    bool secure;          /* privileged: no group may write, and own_file excuses nobody */
 };
 
 enum wf_trust_answer { WF_TRUSTED, WF_TRUST_MISSING, WF_TRUST_UNREADABLE, WF_TRUST_REFUSED };

@@ -177,7 +177,6 @@ static int attack(const char *what, const char *file, const char *one, const cha
 
 static void set_up(const char *good, const char *hostile)
 {
-    REQUIRE(mkdtemp(base) != NULL && chmod(base, 0755) == 0);
     /* A trusted directory with a link into one that everybody may write to. */
     make_folder("open", 0, 0777);
     copy(good, "open/libweft_plugin_good.so", 0);
@@ -207,8 +206,10 @@ static void set_up(const char *good, const char *hostile)
 int main(int count, char **arguments)
 {
     REQUIRE(count == 4);
-    if (geteuid() != 0) {
-        printf("skipped: only root can act as two users\n");
+    REQUIRE(mkdtemp(base) != NULL && chmod(base, 0755) == 0);
+    if (geteuid() != 0 || chown(base, OTHER_USER, OTHER_USER) != 0 || chown(base, 0, 0) != 0) {
+        printf("skipped: only root can act as two users, where there are two\n");
+        clean_up();
         return SKIPPED;
     }
     gpu_plugin = arguments[3];

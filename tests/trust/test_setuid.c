@@ -216,6 +216,11 @@ int main(int count, char **arguments)
         printf("skipped: no folder here honours set-user-ID bits\n");
         return SKIPPED;
     }
+    if (chown(base, OTHER_USER, OTHER_USER) != 0 || chown(base, 0, 0) != 0) {
+        printf("skipped: there is no other user in this namespace\n");
+        clean_up();
+        return SKIPPED;
+    }
     make_folder("plugins", 0);
     copy(arguments[4], "plugins/libweft_plugin_hostile.so", 0, 0755);
     make_folder("telling", 0);
