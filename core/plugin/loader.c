@@ -5,6 +5,7 @@
  * asked for its entry again, whoever looks for it and under whatever name. */
 #include "plugin.h"
 
+#include "common/trust.h"
 #include "weft/status.h"
 
 #include <dlfcn.h>
@@ -25,9 +26,11 @@ static struct wf_loaded *find_loaded(const struct stat *info)
     return NULL;
 }
 
-static bool open_object(const char *file, void **handle, struct wf_verdict *verdict)
+/* PATH is what FILE was resolved to and examined as. */
+static bool open_object(const char *file, const char *path, void **handle,
+                        struct wf_verdict *verdict)
 {
-    *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*handle == NULL) {
         const char *why = dlerror();
         return wf_refuse(verdict, WEFT_REASON_DLOPEN_FAILED, "%s cannot be loaded: %s", file,
@@ -73,8 +76,8 @@ static bool run_entry(entry_function entry, const struct wf_image *image, const 
 
 /* With the lock held.  Files that did not come as far as their entry are not kept: they may be
  * mended meanwhile. */
-static weft_status load_locked(const char *file, const struct stat *info, struct wf_loaded **loaded,
-                               struct wf_verdict *verdict)
+static weft_status load_locked(const char *file, const char *path, const struct stat *info,
+                               struct wf_loaded **loaded, struct wf_verdict *verdict)
 {
     struct wf_loaded *fresh = find_loaded(info);
     struct wf_image image;
@@ -82,7 +85,7 @@ static weft_status load_locked(const char *file, const struct stat *info, struct
     void *handle;
 
     if (fresh == NULL) {
-        if (!open_object(file, &handle, verdict)) return WEFT_OK;
+        if (!open_object(file, path, &handle, verdict)) return WEFT_OK;
         if (!find_entry(handle, file, &image, &entry, verdict)) return WEFT_OK;
         fresh = wf_calloc(1, sizeof *fresh);
         if (fresh == NULL) return wf_fail_memory(sizeof *fresh);
@@ -122,19 +125,19 @@ weft_status wf_load(const char *file, const char *own_file, bool secure,
 {
     struct wf_loaded *found = NULL;
     weft_status status = WEFT_OK;
+    struct wf_trusted trusted;
     struct stat info;
-    int fd;
 
     *loaded = NULL;
-    if (!wf_file_open(file, own_file, secure, &fd, verdict)) return WEFT_OK;
-    if (fstat(fd, &info) != 0) {
+    if (!wf_file_open(file, own_file, secure, &trusted, verdict)) return WEFT_OK;
+    if (fstat(trusted.fd, &info) != 0) {
         (void)wf_refuse(verdict, WEFT_REASON_NOT_READABLE, "%s cannot be examined", file);
-    } else if (wf_elf_check(fd, file, verdict)) {
+    } else if (wf_elf_check(trusted.fd, file, verdict)) {
         pthread_mutex_lock(&lock);
-        status = load_locked(file, &info, &found, verdict);
+        status = load_locked(file, trusted.path, &info, &found, verdict);
         pthread_mutex_unlock(&lock);
     }
-    close(fd);
+    close(trusted.fd);
     *loaded = found;
     if (found != NULL) check_name(file, loaded, verdict);
     return status;

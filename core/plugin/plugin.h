@@ -83,9 +83,11 @@ weft_status wf_search_own_file(char **out) WF_NODISCARD;
 
 /* ---- file.c and elf.c: a file looked at, not run ---- */
 
-/* Open FILE for reading and judge whether it may be trusted: a regular file, owned by root, by us
- * or by the owner of OWN_FILE, that nobody else can change.  The caller closes *FD. */
-bool wf_file_open(const char *file, const char *own_file, bool secure, int *fd,
+struct wf_trusted; /* plugins/common/trust.h */
+
+/* Open FILE for reading if nobody can change it but root, the effective user and the owner of
+ * OWN_FILE (trust.h).  The caller closes OUT->fd and loads OUT->path. */
+bool wf_file_open(const char *file, const char *own_file, bool secure, struct wf_trusted *out,
                   struct wf_verdict *verdict) WF_NODISCARD;
 
 /* Is FD a whole ELF shared object for the machine this process runs as? */

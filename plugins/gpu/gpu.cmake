@@ -30,7 +30,7 @@ function(weft_add_gpu name images)
   weft_embed_images(${embedded} "${images}" wf_vendor_image)
   file(GLOB device CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/gpu_*.c)
   list(FILTER device EXCLUDE REGEX gpu_symm)
-  list(APPEND device ${WEFT_PLUGINS_COMMON}/abi_names.c)
+  list(APPEND device ${WEFT_PLUGINS_COMMON}/abi_names.c ${WEFT_PLUGINS_COMMON}/trust.c)
   file(GLOB hashed CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/*.[ch] ${WEFT_GPU_DIRECTORY}/*.def
        ${WEFT_GPU_DIRECTORY}/../xccl/*.[ch] ${WEFT_GPU_DIRECTORY}/../xccl/*.def ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch] ${CMAKE_CURRENT_SOURCE_DIR}/*.def
        ${WEFT_PLUGINS_COMMON}/*.[ch] ${WEFT_GPU_DIRECTORY}/../kernels/*.h ${WEFT_GPU_DIRECTORY}/../kernels/*.cu)

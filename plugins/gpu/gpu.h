@@ -105,9 +105,14 @@ struct wf_library {
 
 /* Open what KNOB names (a file, or a folder that holds one of NAMES, or a Python site-packages
  * folder that holds it under WHEEL), else the first of NAMES that can be opened.
- * WEFT_ERR_NO_LIBRARY says what was tried. */
+ * WEFT_ERR_NO_LIBRARY says what was tried, or why a file is not trusted.  Nothing is opened in a
+ * privileged program. */
 weft_status wf_library_open(struct wf_library *library, const char *knob, const char *const *names,
                             size_t count, const char *wheel);
+/* Open FILE if code out of it may run (trust.h).  The caller closes OUT->fd.  Else OUT->why says
+ * why not, and *MISSING, unless NULL, whether FILE does not exist. */
+struct wf_trusted;
+bool wf_library_trust(const char *file, struct wf_trusted *out, bool *missing);
 /* Fill in all addresses; the name of the first required one that is missing, or NULL. */
 const char *wf_library_resolve(const struct wf_library *library, const struct wf_symbol *symbols,
                                size_t count);

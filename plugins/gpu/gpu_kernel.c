@@ -1,8 +1,10 @@
 /* gpu_kernel.c - finding and launching kernels, and the kernel table's calls over plain arrays. */
 #include "gpu_kernel.h"
 #include "kernel_args.h"
+#include "trust.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 _Static_assert(WEFT_REDUCE_SUM == 0 && WEFT_REDUCE_AVG == 4 && WEFT_REDUCE_BXOR == 7,
                "plugins/kernels/reductions.h numbers the reductions as the ABI does");
@@ -23,10 +25,24 @@ static const struct wf_family families[] = {
 
 /* ---- loading ---- */
 
+static FILE *open_image(const char *path)
+{
+    struct wf_trusted trusted;
+    FILE *file;
+
+    if (!wf_library_trust(path, &trusted, NULL)) {
+        wf_log(1, "%s=%s is not read: %s", VENDOR_KERNELS_KNOB, path, trusted.why);
+        return NULL;
+    }
+    file = fdopen(trusted.fd, "rb");
+    if (file == NULL) close(trusted.fd);
+    return file;
+}
+
 /* The file at PATH, read whole; NULL if that cannot be done. */
 static void *read_image(const char *path)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = open_image(path);
     char *image = NULL;
     long bytes;
 

@@ -2,14 +2,20 @@
  *
  * Libraries are opened for the plugin alone (RTLD_LOCAL), so that NCCL and RCCL, which export the
  * same names, can live in one process; DEEPBIND keeps a library's calls to itself also where the
- * program has linked the other one.  The address sanitizer does not allow DEEPBIND. */
+ * program has linked the other one.  The address sanitizer does not allow DEEPBIND.
+ *
+ * A file that a variable names is opened only if trust.h accepts it.  A name without a slash goes
+ * to the dynamic linker, which searches where it would have searched without the variable. */
 #include "gpu.h"
+#include "trust.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct wf_gpu_api wf_gpu;
 struct wf_library wf_gpu_library;
@@ -44,35 +50,65 @@ static bool is_folder(const char *path)
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
+bool wf_library_trust(const char *file, struct wf_trusted *out, bool *missing)
+{
+    bool secure = getauxval(AT_SECURE) != 0;
+    Dl_info self = {0};
+    struct wf_trust trust;
+    enum wf_trust_answer answer;
+
+    (void)dladdr(&wf_gpu_library, &self);
+    trust = wf_trust_of(self.dli_fname, secure);
+    answer = wf_trust_open(file, &trust, out);
+    if (missing != NULL) *missing = answer == WF_TRUST_MISSING;
+    return answer == WF_TRUSTED;
+}
+
+/* FILE, to which KNOB=ASKED leads.  *MISSING says whether it fails because FILE does not exist. */
+static weft_status open_named(struct wf_library *library, const char *knob, const char *asked,
+                              const char *file, bool *missing)
+{
+    struct wf_trusted trusted;
+    bool opened;
+
+    *missing = false;
+    if (strchr(file, '/') == NULL) {
+        opened = try_open(library, file);
+    } else if (wf_library_trust(file, &trusted, missing)) {
+        opened = try_open(library, trusted.path);
+        close(trusted.fd);
+    } else {
+        return wf_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked, trusted.why);
+    }
+    if (opened) return WEFT_OK;
+    return wf_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked, dlerror());
+}
+
 static weft_status open_in_folder(struct wf_library *library, const char *knob, const char *folder,
                                   const char *const *names, size_t count, const char *wheel)
 {
     char file[4096];
 
-    for (size_t i = 0; i < count; i++) {
-        snprintf(file, sizeof file, "%s/%s", folder, names[i]);
-        if (try_open(library, file)) return WEFT_OK;
-        if (wheel == NULL) continue;
-        snprintf(file, sizeof file, "%s/%s/%s", folder, wheel, names[i]);
-        if (try_open(library, file)) return WEFT_OK;
+    for (size_t i = 0; i < 2 * count; i++) {
+        bool in_wheel = i % 2 == 1, missing;
+        weft_status status;
+
+        if (in_wheel && wheel == NULL) continue;
+        snprintf(file, sizeof file, "%s/%s%s%s", folder, in_wheel ? wheel : "", in_wheel ? "/" : "",
+                 names[i / 2]);
+        status = open_named(library, knob, folder, file, &missing);
+        if (!missing) return status;
     }
     return wf_fail(WEFT_ERR_NO_LIBRARY, "%s not found in the folder %s, which %s names", names[0],
                    folder, knob);
 }
 
-weft_status wf_library_open(struct wf_library *library, const char *knob, const char *const *names,
-                            size_t count, const char *wheel)
+static weft_status open_on_search_path(struct wf_library *library, const char *knob,
+                                       const char *const *names, size_t count)
 {
-    const char *asked = wf_host->knob(knob);
     char tried[512];
     size_t used = 0;
 
-    if (asked != NULL && is_folder(asked))
-        return open_in_folder(library, knob, asked, names, count, wheel);
-    if (asked != NULL) {
-        if (try_open(library, asked)) return WEFT_OK;
-        return wf_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked, dlerror());
-    }
     for (size_t i = 0; i < count; i++)
         if (try_open(library, names[i])) return WEFT_OK;
     for (size_t i = 0; i < count && used < sizeof tried; i++)
@@ -80,6 +116,25 @@ weft_status wf_library_open(struct wf_library *library, const char *knob, const 
                                  names[i]);
     return wf_fail(WEFT_ERR_NO_LIBRARY,
                    "%s not found on the library search path; %s can name the file", tried, knob);
+}
+
+/* Vendors' libraries load code and files that variables of their own name, so the user of a
+ * privileged program would gain its privileges through them. */
+weft_status wf_library_open(struct wf_library *library, const char *knob, const char *const *names,
+                            size_t count, const char *wheel)
+{
+    const char *asked = wf_host->knob(knob);
+    bool missing;
+
+    if (getauxval(AT_SECURE) != 0)
+        return wf_fail(WEFT_ERR_NO_LIBRARY,
+                       "%s is not opened, because this program runs with privileges that its user "
+                       "lacks, and the library obeys variables that name code to load; run the "
+                       "program without raised privileges",
+                       names[0]);
+    if (asked == NULL) return open_on_search_path(library, knob, names, count);
+    if (is_folder(asked)) return open_in_folder(library, knob, asked, names, count, wheel);
+    return open_named(library, knob, asked, asked, &missing);
 }
 
 const char *wf_library_resolve(const struct wf_library *library, const struct wf_symbol *symbols,

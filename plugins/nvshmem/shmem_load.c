@@ -1,10 +1,12 @@
 /* shmem_load.c - opening NVSHMEM and its bootstrap module, and saying what is missing. */
 #include "shmem.h"
+#include "trust.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BOOTSTRAP_SYMBOL "nvshmemi_bootstrap_plugin_init"
 
@@ -19,30 +21,55 @@ static const struct wf_symbol symbols[] = {
 #undef SHMEM
 };
 
+/* Open FILE, after an examination if a variable led to it.  The library opens the module by its own
+ * variable, which therefore gets the path that was examined. */
+static void *open_module(const char *file, bool examine, struct wf_trusted *trusted, bool *missing)
+{
+    bool accepted = !examine || wf_library_trust(file, trusted, missing);
+    const char *path = examine ? trusted->path : file;
+    void *handle = accepted ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+    if (handle != NULL) setenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN", path, 1);
+    if (examine && accepted) close(trusted->fd);
+    return handle;
+}
+
+static void *open_bootstrap(const char *given, struct wf_trusted *trusted)
+{
+    const char *slash = strrchr(wf_shmem_library.path, '/');
+    bool examine = wf_host->knob(VENDOR_SHMEM_KNOB) != NULL, missing = true;
+    char beside[512];
+    void *handle = NULL;
+
+    trusted->why[0] = '\0';
+    if (given != NULL && strchr(given, '/') != NULL)
+        return open_module(given, true, trusted, &missing);
+    if (given != NULL) return dlopen(given, RTLD_NOW | RTLD_LOCAL);
+    snprintf(beside, sizeof beside, "%.*s/%s",
+             slash != NULL ? (int)(slash - wf_shmem_library.path) : 0, wf_shmem_library.path,
+             VENDOR_BOOTSTRAP);
+    if (slash != NULL) handle = open_module(beside, examine, trusted, &missing);
+    if (handle != NULL || !missing) return handle;
+    trusted->why[0] = '\0';
+    return dlopen(VENDOR_BOOTSTRAP, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* The library opens its bootstrap module by name, ends in a failure that is hard to read if there
  * is none, and ends the process if it is something else. */
 static weft_status find_bootstrap(void)
 {
     const char *given = getenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN");
-    const char *slash = strrchr(wf_shmem_library.path, '/');
-    char beside[512];
-    void *handle;
+    struct wf_trusted trusted;
+    void *handle = open_bootstrap(given, &trusted);
 
-    snprintf(beside, sizeof beside, "%.*s/%s",
-             slash != NULL ? (int)(slash - wf_shmem_library.path) : 0, wf_shmem_library.path,
-             VENDOR_BOOTSTRAP);
-    if (given != NULL) {
-        handle = dlopen(given, RTLD_NOW | RTLD_LOCAL);
-    } else {
-        handle = slash != NULL ? dlopen(beside, RTLD_NOW | RTLD_LOCAL) : NULL;
-        if (handle != NULL) setenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN", beside, 0);
-        if (handle == NULL) handle = dlopen(VENDOR_BOOTSTRAP, RTLD_NOW | RTLD_LOCAL);
-    }
     if (handle == NULL)
         return wf_fail(WEFT_ERR_NO_LIBRARY,
                        "%s, through which NVSHMEM's processes find each other, cannot be opened: "
-                       "it is neither beside %s nor on the library search path",
-                       given != NULL ? given : VENDOR_BOOTSTRAP, wf_shmem_library.path);
+                       "%s%s%s",
+                       given != NULL ? given : VENDOR_BOOTSTRAP,
+                       trusted.why[0] != '\0' ? trusted.why : "it is neither beside ",
+                       trusted.why[0] != '\0' ? "" : wf_shmem_library.path,
+                       trusted.why[0] != '\0' ? "" : " nor on the library search path");
     if (dlsym(handle, BOOTSTRAP_SYMBOL) == NULL)
         return wf_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s: it is no bootstrap module",
                        given != NULL ? given : VENDOR_BOOTSTRAP, BOOTSTRAP_SYMBOL);

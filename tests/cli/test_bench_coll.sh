@@ -35,5 +35,11 @@ WEFT_BACKEND=nothing expect 1 "nothing" coll --sizes 8
 each_its_host() { "$weft" run -n 2 sh -c "WEFT_HOST_ID=host\$WEFT_RANK exec \"\$@\"" sh "$@"; }
 WEFT_GLOO_LIB=/nonexistent.so expect 1 "without Gloo gloo-cpu serves one host only" \
     each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
+open=$(mktemp -d)
+touch "$open/libgloo.so"
+chmod 0777 "$open"
+WEFT_GLOO_LIB=$open/libgloo.so expect 1 "gloo-cpu serves one host only: $open belongs to user $(id -u) and has mode 0777" \
+    each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
+rm -r "$open"
 expect 0 "example:" coll --help
 finish

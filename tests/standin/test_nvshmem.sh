@@ -15,6 +15,13 @@ alone 11 "nvshmem_bootstrap_uid.so.3, through which NVSHMEM's processes find eac
     "WEFT_NVSHMEM_LIB=$folder"
 alone 11 "/nowhere/uid.so, through which NVSHMEM's processes find each other, cannot be opened" \
     NVSHMEM_BOOTSTRAP_UID_PLUGIN=/nowhere/uid.so
+mkdir "$folder/open" && cp "$standins/nvidia/nvshmem_bootstrap_uid.so.3" "$folder/open" && chmod 0777 "$folder/open"
+alone 11 "cannot be opened: $folder/open belongs to user $(id -u) and has mode 0777" \
+    "NVSHMEM_BOOTSTRAP_UID_PLUGIN=$folder/open/nvshmem_bootstrap_uid.so.3"
+ln -s "$folder/open/nvshmem_bootstrap_uid.so.3" "$folder" # beside the library
+alone 11 "nvshmem_bootstrap_uid.so.3, through which NVSHMEM's processes find each other, cannot be opened: $folder/" \
+    "WEFT_NVSHMEM_LIB=$folder"
+rm "$folder/nvshmem_bootstrap_uid.so.3"
 alone 11 "no NVIDIA device is present" STANDIN_DEVICES=0
 # Also for the conformance kit, whichever cases it is asked for.
 expect 1 "WEFT_NVSHMEM_LIB=/nowhere cannot be opened" env WEFT_NVSHMEM_LIB=/nowhere "$weft" conform nvshmem --ranks 2 --only "errors/timeout/*"

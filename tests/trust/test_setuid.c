@@ -1,0 +1,251 @@
+/* test_setuid.c PRIVILEGED STATIC TELLING HOSTILE - what the environment of a set-user-ID program
+ * can make weft do.
+ *
+ * PRIVILEGED is privileged.c over libweft, STATIC the same with the core linked into it; TELLING
+ * and HOSTILE are the plugins of this folder. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OTHER_USER = 12345, HOSTILE_RAN = 66, NO_LIBRARY = 127, SKIPPED = 77 };
+
+#define REQUIRE(condition) require((condition), #condition, __LINE__)
+
+static char base[64];
+static char output[1 << 16]; /* of the last run */
+
+static int remove_entry(const char *path, const struct stat *info, int flag, struct FTW *walk)
+{
+    (void)info, (void)flag, (void)walk;
+    return remove(path);
+}
+
+static void clean_up(void)
+{
+    nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void require(bool holds, const char *what, int line)
+{
+    if (holds) return;
+    fprintf(stderr, "test_setuid.c:%d: %s does not hold; the program printed:\n%s\n", line, what,
+            output);
+    clean_up();
+    exit(EXIT_FAILURE);
+}
+
+static const char *at(const char *name)
+{
+    static char paths[32][512];
+    static unsigned next;
+    char *path = paths[next++ % 32];
+
+    snprintf(path, sizeof paths[0], "%s/%s", base, name);
+    return path;
+}
+
+static bool prints(const char *text)
+{
+    return strstr(output, text) != NULL;
+}
+
+/* ---- files ---- */
+
+static void make_folder(const char *name, uid_t owner)
+{
+    REQUIRE(mkdir(at(name), 0755) == 0 && chmod(at(name), 0755) == 0);
+    REQUIRE(chown(at(name), owner, owner) == 0);
+}
+
+static void copy(const char *from, const char *name, uid_t owner, mode_t mode)
+{
+    static char bytes[16 << 20];
+    int in = open(from, O_RDONLY), out = open(at(name), O_WRONLY | O_CREAT | O_EXCL, 0755);
+    ssize_t length;
+
+    REQUIRE(in >= 0 && out >= 0);
+    length = read(in, bytes, sizeof bytes);
+    REQUIRE(length > 0 && length < (ssize_t)sizeof bytes);
+    REQUIRE(write(out, bytes, (size_t)length) == length);
+    REQUIRE(fchown(out, owner, owner) == 0 && fchmod(out, mode) == 0);
+    close(in);
+    close(out);
+}
+
+/* A folder on a file system that honours set-user-ID bits. */
+static bool make_base(void)
+{
+    static const char *const places[] = {"/tmp", "/var/tmp", "."};
+    struct statvfs about;
+    char place[512];
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (realpath(places[i], place) == NULL || statvfs(place, &about) != 0) continue;
+        if ((about.f_flag & (ST_NOSUID | ST_NOEXEC)) != 0) continue;
+        snprintf(base, sizeof base, "%.40s/weft-setuid-XXXXXX", place);
+        return mkdtemp(base) != NULL && chmod(base, 0755) == 0;
+    }
+    return false;
+}
+
+/* ---- running ---- */
+
+static void set_environment(const char *backend)
+{
+    static const char *const libraries[] = {
+        "WEFT_GLOO_LIB",     "WEFT_NCCL_LIB",     "WEFT_RCCL_LIB",
+        "WEFT_CUDA_LIB",     "WEFT_HIP_LIB",      "WEFT_NVSHMEM_LIB",
+        "WEFT_NCCL_KERNELS", "WEFT_RCCL_KERNELS", "WEFT_NVSHMEM_KERNELS"};
+
+    clearenv();
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++)
+        setenv(libraries[i], at("plugins/libweft_plugin_hostile.so"), 1);
+    setenv("WEFT_PLUGIN_PATH", at("plugins"), 1);
+    setenv("WEFT_COSTS", at("no-such-costs"), 1);
+    setenv("WEFT_LAUNCHER", "none", 1);
+    setenv("WEFT_LOG", "debug", 1);
+    if (backend != NULL) setenv("WEFT_BACKEND", backend, 1);
+}
+
+/* PROGRAM as USER, in a hostile environment; FOLDER may be NULL.  What it exits with. */
+static int run(uid_t user, const char *program, const char *folder, const char *backend)
+{
+    int ends[2], status;
+    size_t used = 0;
+    ssize_t got;
+    pid_t child;
+
+    REQUIRE(pipe(ends) == 0);
+    child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], 1);
+        dup2(ends[1], 2);
+        close(ends[0]);
+        close(ends[1]);
+        set_environment(backend);
+        if (setgid(user) != 0 || setuid(user) != 0) _exit(1);
+        execl(program, program, folder, (char *)NULL);
+        _exit(2);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], output + used, sizeof output - 1 - used)) > 0)
+        used += (size_t)got;
+    output[used] = '\0';
+    close(ends[0]);
+    REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* ---- what holds ---- */
+
+/* The environment means what it says in a program without privileges. */
+static void check_plain(void)
+{
+    REQUIRE(run(0, at("plain"), NULL, NULL) == HOSTILE_RAN);
+    REQUIRE(prints("secure: 0"));
+    REQUIRE(run(0, at("plain"), NULL, at("plugins/libweft_plugin_hostile.so")) == HOSTILE_RAN);
+    REQUIRE(run(0, at("plain"), at("telling"), NULL) == 0);
+    REQUIRE(prints("obeyed: WEFT_PLUGIN_PATH") && prints("obeyed: WEFT_COSTS"));
+    REQUIRE(prints("obeyed: WEFT_CUDA_LIB") && prints("obeyed: WEFT_RCCL_KERNELS"));
+}
+
+/* No path out of the environment is obeyed. */
+static void check_privileged(const char *program)
+{
+    REQUIRE(run(OTHER_USER, program, NULL, NULL) == 0); /* all that lies beside libweft is probed */
+    REQUIRE(prints("secure: 1"));
+    REQUIRE(!prints(at("plugins"))); /* neither searched nor opened */
+    REQUIRE(run(OTHER_USER, program, NULL, at("plugins/libweft_plugin_hostile.so")) == 0);
+    REQUIRE(prints("not trusted: WEFT_BACKEND names a file"));
+    REQUIRE(prints("init fails"));
+    /* A directory that the program itself names is searched.  Its plugin gets no path either. */
+    REQUIRE(run(OTHER_USER, program, at("telling"), NULL) == 0);
+    REQUIRE(prints("the telling plugin runs") && !prints("obeyed: "));
+    REQUIRE(run(OTHER_USER, program, at("other"), NULL) == 0);
+    REQUIRE(prints("not trusted: ") && !prints("the telling plugin runs"));
+}
+
+/* The program works with the plugins beside it, and without WEFT_COSTS.  Vendors' libraries obey
+ * variables of their own. */
+static void check_beside(const char *program)
+{
+    REQUIRE(run(OTHER_USER, program, NULL, "gloo-cpu") == 0);
+    REQUIRE(prints("gloo-cpu.so: usable") && prints("init succeeds"));
+    REQUIRE(run(OTHER_USER, program, NULL, "nccl") == 0);
+    REQUIRE(prints("libcuda.so.1 is not opened, because this program runs with privileges"));
+}
+
+/* The privileges are the group's, and the effective user is the one who started it. */
+static void check_set_group(void)
+{
+    int status = run(OTHER_USER, at("set-group"), at("other"), NULL);
+
+    if (status == NO_LIBRARY) {
+        printf("not checked: a program with a group's privileges, as libweft is for root alone\n");
+        return;
+    }
+    REQUIRE(status == 0 && prints("secure: 1"));
+    REQUIRE(prints("other belongs to user 12345") && !prints("the telling plugin runs"));
+}
+
+/* A link of the other user to the program, for which "beside" is a directory of that user. */
+static void check_linked(void)
+{
+    REQUIRE(link(at("bin/privileged"), at("other/bin/program")) == 0);
+    REQUIRE(run(OTHER_USER, at("other/bin/program"), NULL, NULL) == 0);
+    REQUIRE(prints("secure: 1") && prints(at("other/lib/weft")));
+    REQUIRE(prints("not trusted: ") && prints("belongs to user 12345"));
+}
+
+int main(int count, char **arguments)
+{
+    REQUIRE(count == 7);
+    if (geteuid() != 0) {
+        printf("skipped: only root can make a program that runs as another user\n");
+        return SKIPPED;
+    }
+    if (!make_base()) {
+        printf("skipped: no folder here honours set-user-ID bits\n");
+        return SKIPPED;
+    }
+    if (chown(base, OTHER_USER, OTHER_USER) != 0 || chown(base, 0, 0) != 0) {
+        printf("skipped: there is no other user in this namespace\n");
+        clean_up();
+        return SKIPPED;
+    }
+    make_folder("plugins", 0);
+    copy(arguments[4], "plugins/libweft_plugin_hostile.so", 0, 0755);
+    make_folder("telling", 0);
+    copy(arguments[3], "telling/libweft_plugin_telling.so", 0, 0755);
+    make_folder("other", OTHER_USER);
+    copy(arguments[3], "other/libweft_plugin_telling.so", OTHER_USER, 0755);
+    make_folder("other/bin", OTHER_USER);
+    make_folder("other/lib", OTHER_USER);
+    make_folder("other/lib/weft", OTHER_USER);
+    copy(arguments[4], "other/lib/weft/libweft_plugin_hostile.so", OTHER_USER, 0755);
+    copy(arguments[1], "plain", 0, 0755);
+    copy(arguments[1], "privileged", 0, 04755);
+    copy(arguments[1], "set-group", 0, 02755);
+    make_folder("bin", 0);
+    copy(arguments[2], "bin/privileged", 0, 04755);
+    make_folder("lib", 0);
+    make_folder("lib/weft", 0);
+    copy(arguments[5], "lib/weft/libweft_plugin_gloo-cpu.so", 0, 0755);
+    copy(arguments[6], "lib/weft/libweft_plugin_nccl.so", 0, 0755);
+    check_plain();
+    check_privileged(at("privileged"));
+    check_privileged(at("bin/privileged"));
+    check_beside(at("bin/privileged"));
+    check_set_group();
+    check_linked();
+    clean_up();
+    return EXIT_SUCCESS;
+}
