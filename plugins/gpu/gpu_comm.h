@@ -69,6 +69,8 @@ struct wf_op {
     uint64_t *arrays;  /* owned copies of these, in a group */
     uint64_t scale[2]; /* premul_sum: what this rank's data is multiplied by */
     gpu_stream stream;
+    uint64_t plan; /* with BINDING and STEP: as in weft_collective_args */
+    uint32_t binding, step;
 };
 
 const char *wf_op_name(uint32_t kind) WF_HOT;
@@ -107,6 +109,8 @@ struct wf_call {
     uint32_t kind, dtype, reduction;
     int32_t root;
     uint64_t count, counts_hash;
+    uint64_t plan;
+    uint32_t binding, step;
 };
 struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op);
 /* One call of each rank; WEFT_ERR_MISMATCH, to which the communicator sticks, names two ranks that

@@ -31,12 +31,12 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 0u
+#define WEFT_ABI_MINOR 1u
 
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x5e79676d3b7cbc33)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x515084483af48e11)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x653a52a276e18020)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
 /* fingerprints end */
@@ -253,7 +253,8 @@ typedef struct weft_exchange {
     weft_status (*all_gather)(void *self, const void *mine, void *all, uint64_t bytes);
 } weft_exchange;
 
-enum weft_comm_flag { WEFT_COMM_CHECK = 1 }; /* find calls that differ, and name both ranks' */
+/* Find calls that differ, also in their identity, and name both ranks'. */
+enum weft_comm_flag { WEFT_COMM_CHECK = 1 };
 
 typedef struct weft_comm_options {
     uint32_t struct_size;
@@ -304,6 +305,12 @@ typedef struct weft_collective_args {
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
     const void *scale; /* premul_sum: this rank's own, one element of dtype in host memory */
     void *stream;
+    /* Since 1.1: the identity of the call, which ranks that run bound plans in different orders do
+     * not share: the digest of the plan, the number of its binding on its communicator, and the
+     * number of the step, both from 1. All 0: the call belongs to no plan. Ranks agree on it as
+     * on the rest of the call. */
+    uint64_t plan;
+    uint32_t binding, step;
 } weft_collective_args;
 
 typedef struct weft_message {
@@ -332,6 +339,8 @@ typedef struct weft_pull_args {
     uint64_t send_bytes; /* peers read nothing of SEND beyond */
     void *recv;          /* does not overlap SEND */
     void *stream;
+    uint64_t plan; /* since 1.1, with BINDING and STEP: as in weft_collective_args */
+    uint32_t binding, step;
 } weft_pull_args;
 
 typedef struct weft_comm_table {
