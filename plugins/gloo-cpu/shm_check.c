@@ -13,6 +13,11 @@ static void print_call(const struct wf_shm_call *call, char *text, size_t bytes)
     bool per_rank = call->collective > WEFT_COLL_BARRIER;
     char step[96] = "calls ", root[32] = "", count[48];
 
+    if (call->identity.binding == SHM_WINDOW) {
+        snprintf(text, bytes, "%s symmetric memory",
+                 call->identity.step == 1 ? "makes" : "releases");
+        return;
+    }
     if (call->identity.binding != 0)
         snprintf(step, sizeof step, "runs step %u of plan %016llx (binding %u) as ",
                  (unsigned)call->identity.step, (unsigned long long)call->identity.plan,
@@ -56,7 +61,8 @@ weft_status wf_shm_call_differs(struct wf_shm_group *group, int32_t rank,
                                 const struct wf_shm_call *call, int32_t other_rank,
                                 const struct wf_shm_call *other)
 {
-    bool of_plans = !same_identity(&call->identity, &other->identity);
+    bool of_plans = !same_identity(&call->identity, &other->identity) &&
+                    call->identity.binding != SHM_WINDOW && other->identity.binding != SHM_WINDOW;
     char text[200], other_text[200];
 
     print_call(call, text, sizeof text);
