@@ -26,8 +26,7 @@ struct wf_shm_identity {
     uint64_t plan;
     uint32_t binding, step;
 };
-/* A binding that there is none of: the call makes a window if the step is 1, and releases it if it
- * is 2. */
+/* Instead of a binding: step 1 makes a window, step 2 releases it. */
 #define SHM_WINDOW UINT32_MAX
 
 /* A call as all ranks should make it.  COUNT is a hash where ranks share an array of counts, and 0

@@ -1,7 +1,7 @@
 /* shm_check.c - do the ranks make the same call?
  *
- * Whoever reads a peer's slot compares the call in it, which costs nothing but may leave others in
- * the dark.  With WEFT_COMM_CHECK all ranks show all others their calls before each one. */
+ * Every rank compares the head of each peer's slot with its own, which costs next to nothing.  With
+ * WEFT_COMM_CHECK all ranks also show all others their calls, with all counts, before each one. */
 #include "shm.h"
 
 #include <stdio.h>

@@ -238,7 +238,7 @@ weft_status wf_window_part(struct wf_window *window, uint64_t present, gpu_strea
     uint64_t began = wf_now_ns();
     gpu_result result;
 
-    /* A wait that ran out meanwhile: this rank does not release, and peers are told why. */
+    /* After a wait that reached its limit this rank does not release. */
     WF_TRY(wf_comm_stuck(window->comm));
     WF_TRY(leave(window, stream));
     WF_TRY(await_others(window, present, stream));

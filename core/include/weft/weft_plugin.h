@@ -253,8 +253,7 @@ typedef struct weft_exchange {
     weft_status (*all_gather)(void *self, const void *mine, void *all, uint64_t bytes);
 } weft_exchange;
 
-/* Find calls that differ, also in their identity, and name both ranks'. */
-enum weft_comm_flag { WEFT_COMM_CHECK = 1 };
+enum weft_comm_flag { WEFT_COMM_CHECK = 1 }; /* find calls that differ, and name both ranks' */
 
 typedef struct weft_comm_options {
     uint32_t struct_size;
@@ -305,12 +304,8 @@ typedef struct weft_collective_args {
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
     const void *scale; /* premul_sum: this rank's own, one element of dtype in host memory */
     void *stream;
-    /* Since 1.1: the identity of the call, which ranks that run bound plans in different orders do
-     * not share: the digest of the plan, the number of its binding on its communicator, and the
-     * number of the step, both from 1. All 0: the call belongs to no plan. Ranks agree on it as
-     * on the rest of the call. */
-    uint64_t plan;
-    uint32_t binding, step;
+    uint64_t plan;          /* since 1.1: the digest of the bound plan that the call belongs to, */
+    uint32_t binding, step; /* and numbers from 1; all 0: no plan. Ranks agree on all three */
 } weft_collective_args;
 
 typedef struct weft_message {
@@ -327,8 +322,7 @@ typedef struct weft_message {
  * buffers into its own RECV. REGIONS (of the kernel table) are this rank's wishes; region.source is
  * an index into SOURCES, which holds ranks; region.target is 0. With HOLDERS > 1 every element is
  * the reduction of SOURCES[region.source .. region.source + HOLDERS), in that order. READERS are
- * the ranks whose regions have an element of this one's, in any order: nobody else is waited
- * for. */
+ * the ranks, in any order, whose regions have elements of this one's: only they are waited for. */
 typedef struct weft_pull_args {
     uint32_t struct_size;
     uint32_t dtype, reduction, holders;
@@ -339,7 +333,7 @@ typedef struct weft_pull_args {
     uint64_t send_bytes; /* peers read nothing of SEND beyond */
     void *recv;          /* does not overlap SEND */
     void *stream;
-    uint64_t plan; /* since 1.1, with BINDING and STEP: as in weft_collective_args */
+    uint64_t plan; /* since 1.1, with what follows: as in weft_collective_args */
     uint32_t binding, step;
 } weft_pull_args;
 
@@ -493,8 +487,7 @@ typedef struct weft_plugin {
     const weft_kernel_table *kernel; /* NULL: no redistributions */
 } weft_plugin;
 
-/* The one exported symbol. Cheap; touches no vendor library. NULL refuses, after set_error has said
- * why. [once] */
+/* The one exported symbol. Cheap; touches no vendor library. NULL: set_error says why. [once] */
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
