@@ -268,21 +268,25 @@ static void abort_idle(struct kit *kit)
 
 /* ---- calls that do not match, on a communicator that checks ---- */
 
-static void mismatch(struct kit *kit, const char *name, uint64_t count, uint32_t collective)
+/* The last rank's call is ODD; buffers are the same. */
+static void mismatch(struct kit *kit, const char *name, const weft_collective_args *odd)
 {
     struct kit_comm_wish wish = {.timeout_ns = 4 * SHORT_NS, .flags = WEFT_COMM_CHECK};
     struct patient p;
 
-    if (collective != WEFT_COLL_BARRIER &&
-        !kit->groups[0].claims[collective][WEFT_DTYPE_F32][WEFT_REDUCE_SUM])
+    if (odd->collective != WEFT_COLL_BARRIER &&
+        !kit->groups[0].claims[odd->collective][odd->dtype][odd->reduction])
         return;
     if (!kit_begin(kit, "mismatch/%s", name)) return;
     if (patient_make(kit, wish, &p)) {
         weft_status status = run(&p, SLACK_NS);
         kit_ok(kit, "a collective that matches, with WEFT_COMM_CHECK", status);
         if (kit->rank == kit->size - 1) {
-            p.args.count = count;
-            p.args.collective = collective;
+            p.args.count = odd->count;
+            p.args.collective = odd->collective;
+            p.args.plan = odd->plan;
+            p.args.binding = odd->binding;
+            p.args.step = odd->step;
         }
         if (status == WEFT_OK)
             kit_expect(kit, "a collective that differs on one rank", run(&p, 2 * SLACK_NS),
@@ -294,12 +298,20 @@ static void mismatch(struct kit *kit, const char *name, uint64_t count, uint32_t
 
 static void mismatches(struct kit *kit)
 {
-    weft_collective_args args = {0};
+    weft_collective_args args = {0}, odd;
 
     choose(kit, &args);
-    if (args.collective != WEFT_COLL_BARRIER) mismatch(kit, "count", 3, args.collective);
-    if (args.collective == WEFT_COLL_ALL_REDUCE)
-        mismatch(kit, "collective", 4, WEFT_COLL_ALL_GATHER);
+    odd = args;
+    odd.count = 3;
+    if (args.collective != WEFT_COLL_BARRIER) mismatch(kit, "count", &odd);
+    odd = args;
+    odd.collective = WEFT_COLL_ALL_GATHER;
+    if (args.collective == WEFT_COLL_ALL_REDUCE) mismatch(kit, "collective", &odd);
+    if (kit->plugin->abi_minor < 1) return; /* which has no plans */
+    odd = args;
+    odd.plan = UINT64_C(0x123456789abcdef0);
+    odd.binding = odd.step = 1;
+    mismatch(kit, "plan", &odd);
 }
 
 /* ---- an exchange that fails while communicators are made ---- */

@@ -249,6 +249,35 @@ static void mismatch(struct kit *kit)
     kit_end(kit);
 }
 
+/* All pull, but one rank does it for another binding of the plan. */
+static void other_binding(struct kit *kit)
+{
+    const weft_kernel_table *kernel = kit->plugin->kernel;
+    struct kit_comm_wish wish = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
+    weft_pull_args args = {.struct_size = sizeof args,
+                           .dtype = WEFT_DTYPE_F32,
+                           .holders = 1,
+                           .plan = UINT64_C(0x123456789abcdef0),
+                           .binding = kit->rank == kit->size - 1 ? 2 : 1,
+                           .step = 1};
+    void *comm = NULL;
+    weft_status status;
+
+    if (kit->plugin->abi_minor < 1 || !kit_begin(kit, "mismatch/plan")) return;
+    if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
+               kit_comm_try(kit, &kit->groups[0], wish, &comm)) &&
+        kit_ok(kit, "regions_create of nothing",
+               kernel->regions_create(kit->device, 4, 0, NULL, &args.regions))) {
+        status = kit->plugin->comm->pull(comm, &args);
+        if (status == WEFT_OK) status = kit_finish(kit, comm, NULL, 8 * KIT_SECOND);
+        kit_expect(kit, "a pull of another binding on one rank", status, WEFT_ERR_MISMATCH);
+        kernel->regions_destroy(args.regions);
+    }
+    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_comm_drop(kit, comm);
+    kit_end(kit);
+}
+
 /* Asked without regions, which is no pull. */
 static bool is_possible(struct kit *kit)
 {
@@ -287,6 +316,7 @@ void kit_level_pull(struct kit *kit)
     special(kit, "only_first", 7, false, true);
     if (kit->size < 2) return;
     mismatch(kit);
+    other_binding(kit);
     reduced(kit, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, 2);
     reduced(kit, WEFT_DTYPE_F16, WEFT_REDUCE_SUM, (uint32_t)kit->size);
     reduced(kit, WEFT_DTYPE_I32, WEFT_REDUCE_MAX, (uint32_t)kit->size);

@@ -1,7 +1,18 @@
 /* coll.c - collectives: check, record, and straight into the plugin's table. */
 #include "comm.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+static weft_status compare(weft_comm *comm, uint32_t kind, const char *name,
+                           const struct wf_call_identity *identity)
+{
+    weft_status status = wf_comm_compare(comm, kind, identity);
+
+    return status == WEFT_OK ? status : wf_comm_note(comm, wf_comm_fault(comm, status, name));
+}
 
 /* Inlined into every function below, where the collective is a constant. */
 static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
@@ -15,6 +26,11 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
         if (status != WEFT_OK) return wf_comm_note(comm, status);
     }
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
+    if (UNLIKELY(comm->compares)) {
+        status = compare(comm, args->collective, wf_collective_name(args->collective),
+                         &(struct wf_call_identity){args->plan, args->binding, args->step});
+        if (status != WEFT_OK) return status;
+    }
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
                 args->count);
     status = comm->table->collective(comm->handle, args);
@@ -31,6 +47,9 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
     weft_status status;
 
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
+    if (UNLIKELY(comm->compares))
+        WF_TRY(compare(comm, WF_RING_PULL, "pull",
+                       &(struct wf_call_identity){args->plan, args->binding, args->step}));
     wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
     status = comm->table->pull(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, wf_comm_fault(comm, status, "pull"));
@@ -39,13 +58,24 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
     return WEFT_OK;
 }
 
+/* From a caller who was compiled with the header of ABI 1.0. */
+static weft_status post_old(weft_comm *comm, const weft_collective_args *given)
+{
+    weft_collective_args args = {0};
+
+    if (given->struct_size < offsetof(weft_collective_args, plan))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_collective_args.struct_size is %u; set it to %zu, the struct's size",
+                       given->struct_size, sizeof args);
+    memcpy(&args, given, offsetof(weft_collective_args, plan));
+    args.struct_size = sizeof args;
+    return post(comm, &args);
+}
+
 WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *args)
 {
     if (args == NULL) return wf_fail_null("weft_collective", "args");
-    if (args->struct_size < sizeof *args)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_collective_args.struct_size is %u; set it to %zu, the struct's size",
-                       args->struct_size, sizeof *args);
+    if (UNLIKELY(args->struct_size < sizeof *args)) return post_old(comm, args);
     return post(comm, args);
 }
 

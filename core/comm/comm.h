@@ -7,7 +7,8 @@
  *     create.c     making communicators in two phases; split.c cuts them, groups.c keeps parts
  *     comm.c       asking, aborting, releasing
  *     fault.c      what an error on a communicator becomes
- *     coll.c       collectives; message.c point to point; check.c their arguments
+ *     coll.c       collectives; message.c point to point; check.c their arguments; compare.c what
+ *                  plugins of ABI 1.0 do not compare
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
@@ -138,6 +139,7 @@ struct weft_comm {
                                   as a rank that has left took part in */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is */
+    bool compares;       /* identities of calls, before each, for a plugin that does not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
     uint64_t most[WEFT_DTYPE_COUNT];     /* elements per rank that fit 2^63 - 1 bytes in all */
@@ -153,6 +155,7 @@ struct weft_comm {
     weft_comm *keeper; /* if this is a group or a twin */
     void *device;      /* of the plugin that TABLE is of */
     uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
+    uint32_t bindings; /* of plans to it, so far; exec numbers them */
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
@@ -322,6 +325,18 @@ static inline bool wf_comm_may_begin(weft_comm *comm)
     atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
     return true;
 }
+
+/* ---- compare.c ---- */
+
+/* Which step of which bound plan a call is, as in weft_collective_args. */
+struct wf_call_identity {
+    uint64_t plan;
+    uint32_t binding, step;
+};
+/* WEFT_ERR_MISMATCH on all ranks unless all come to a call of this KIND, of the ring, with this
+ * identity.  Collective. */
+weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
+                            const struct wf_call_identity *identity) WF_NODISCARD;
 
 /* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements);

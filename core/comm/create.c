@@ -71,6 +71,8 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->context = context;
     comm->table = request->plugin != NULL ? request->plugin->comm : context->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
+    comm->compares = context->config->check &&
+                     (request->plugin != NULL ? request->plugin : context->plugin)->abi_minor < 1;
     comm->size = request->count;
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;

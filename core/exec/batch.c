@@ -106,17 +106,19 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
                           weft_bound **out)
 {
     weft_bound *bound = NULL;
+    uint32_t binding = 0;
     weft_status status = check(plan, comm, given);
 
     if (status == WEFT_OK) status = check_strides(plan, comm->rank, given);
     if (status == WEFT_OK) status = make_bound(plan, comm, &bound);
-    status = wf_bind_agree(comm, "preparing", status, plan, given);
+    status = wf_bind_agree(comm, "preparing", status, plan, given, NULL);
     if (status == WEFT_OK) status = bind_all_alone(bound, given);
     if (status != WEFT_OK) goto failed; /* on all ranks alike */
     if (plan->together > 0) status = wf_together_set(bound, given, status, &bound->batch->together);
     if (status == WEFT_OK) status = give_scratch(bound);
-    status = wf_bind_agree(comm, "binding", status, plan, given);
+    status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) goto failed;
+    bound->binding = binding;
     *out = bound;
     return WEFT_OK;
 failed:

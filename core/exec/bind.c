@@ -159,6 +159,7 @@ static weft_status fill_in(struct binding *b)
     bound->after = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
     for (uint32_t i = 0; i < bound->action_count; i++) {
         struct wf_action *action = &bound->actions[i];
+        if (i >= first && i < first + plan->step_count) action->number = i - first + 1;
         if (i < first)
             action->step = &bound->before;
         else if (i - first < plan->step_count)
@@ -201,7 +202,8 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
 struct plan_name {
     uint64_t digest;
     uint32_t packed, in_place;
-    char text[240]; /* cut where it is longer */
+    uint32_t bindings, unused; /* there were on the communicator so far */
+    char text[240];            /* cut where it is longer */
 };
 
 static void add_spec(struct wf_text *text, const weft_spec *spec)
@@ -233,11 +235,13 @@ static void add_plan(struct wf_text *text, const weft_plan *plan)
 }
 
 /* Without memory for the text, the digest must do. */
-static void name_plan(const weft_plan *plan, const weft_bind_options *given, struct plan_name *out)
+static void name_plan(const weft_comm *comm, const weft_plan *plan, const weft_bind_options *given,
+                      struct plan_name *out)
 {
     struct wf_text text = {0};
 
     memset(out, 0, sizeof *out);
+    out->bindings = comm->bindings;
     out->digest = plan->digest;
     out->packed = given->packed;
     out->in_place = given->in_place;
@@ -270,14 +274,15 @@ static weft_status compare(const weft_comm *comm, const struct plan_name *mine, 
     return WEFT_OK;
 }
 
-weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
-                          const weft_plan *plan, const weft_bind_options *given)
+weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
+                          const weft_plan *plan, const weft_bind_options *given, uint32_t *binding)
 {
     struct plan_name mine, theirs;
+    uint32_t bindings = comm->bindings;
     struct wf_gathered got;
     char label[192];
 
-    name_plan(plan, given, &mine);
+    name_plan(comm, plan, given, &mine);
     snprintf(label, sizeof label, "%s a plan on %s", step, comm->name);
     WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
                     (weft_blob){&mine, sizeof mine}, &got));
@@ -289,8 +294,10 @@ weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status s
         memcpy(&theirs, got.blobs[i].data, sizeof theirs);
         theirs.text[sizeof theirs.text - 1] = '\0';
         status = compare(comm, &mine, i, &theirs);
+        if (theirs.bindings > bindings) bindings = theirs.bindings;
     }
     wf_gathered_free(&got);
+    if (status == WEFT_OK && binding != NULL) *binding = comm->bindings = bindings + 1;
     return status;
 }
 
@@ -338,17 +345,19 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
     struct binding b = {.of_batch = of_batch,
                         .source_strides = given->source_strides,
                         .target_strides = given->target_strides};
+    uint32_t binding = 0;
     weft_status status;
 
     WF_TRY(wf_bind_check(plan->from, plan->to, comm));
     plan_copies(&b, plan, given->in_place);
     status = check_strides(&b, plan, comm->rank);
     status = status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline(plan, comm, status);
-    status = wf_bind_agree(comm, "binding", status, plan, given);
+    status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);
         return status;
     }
+    b.bound->binding = binding;
     *out = b.bound;
     return WEFT_OK;
 }
@@ -362,7 +371,7 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
         return wf_fail_null("weft_plan_bind", "plan, comm or out");
     WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
     if (comm->context->config->check)
-        WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan, &given));
+        WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan, &given, NULL));
     return plan->members != NULL ? wf_batch_bind(plan, comm, &given, out)
                                  : wf_bind(plan, comm, &given, false, out);
 }

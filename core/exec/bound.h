@@ -41,6 +41,7 @@ struct wf_packing {
 
 struct wf_action {
     enum wf_way way;
+    uint32_t number; /* of the plan's step, from 1; 0: none of its */
     const struct wf_step *step;
     weft_comm *comm;             /* of those who take part; kept with the parent */
     bool member;                 /* this rank is one of them */
@@ -66,7 +67,8 @@ struct weft_bound {
     void *device;
     const weft_device_table *device_table;
     const weft_kernel_table *kernel;
-    void *scratch; /* NULL: none, or for a tensor of a batch the batch's */
+    uint32_t binding; /* its number on PARENT, the same on all ranks; from 1 */
+    void *scratch;    /* NULL: none, or for a tensor of a batch the batch's */
     uint64_t scratch_bytes;
     struct wf_batch *batch;                    /* NULL: one tensor */
     uint64_t source_elements, target_elements; /* of this rank's shards */
@@ -90,9 +92,10 @@ weft_status wf_group_list(const weft_mesh *mesh, uint32_t axes, int32_t rank, in
 weft_status wf_bind_check(const weft_spec *from, const weft_spec *to,
                           const weft_comm *comm) WF_NODISCARD;
 /* Come out of STEP ("binding") alike on all ranks: OK, or the error of the one that failed first;
- * STATUS is this rank's. */
-weft_status wf_bind_agree(const weft_comm *comm, const char *step, weft_status status,
-                          const weft_plan *plan, const weft_bind_options *given) WF_NODISCARD;
+ * STATUS is this rank's.  *BINDING, unless it is NULL, becomes the number of a new binding. */
+weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
+                          const weft_plan *plan, const weft_bind_options *given,
+                          uint32_t *binding) WF_NODISCARD;
 
 /* ---- strides.c ---- */
 
@@ -170,6 +173,12 @@ weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
+
+/* ---- run.c ---- */
+
+/* ACTION's collective on this memory. */
+weft_status wf_action_collective(const struct weft_bound *bound, const struct wf_action *action,
+                                 const void *in, void *out, weft_stream *stream) WF_NODISCARD;
 
 /* ---- packing.c ---- */
 

@@ -222,17 +222,12 @@ weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_actio
                            const void *in, void *out, weft_stream *stream)
 {
     const struct wf_packing *p = &action->packing;
-    weft_collective_args args = action->collective;
+    const void *sent = p->out.list != NULL ? p->out.staging : in;
+    void *received = p->in.list != NULL ? p->in.staging : out;
 
-    args.send = in;
-    args.recv = out;
-    args.stream = stream;
-    if (p->out.list != NULL) {
+    if (p->out.list != NULL)
         WF_TRY(bound->kernel->regions_copy(p->out.list, &in, &p->out.staging, stream));
-        args.send = p->out.staging;
-    }
-    if (p->in.list != NULL) args.recv = p->in.staging;
-    WF_TRY(weft_collective(action->comm, &args));
+    WF_TRY(wf_action_collective(bound, action, sent, received, stream));
     if (p->in.list == NULL) return WEFT_OK;
     if (p->holders == 1) return bound->kernel->regions_copy(p->in.list, p->arrivals, &out, stream);
     return bound->kernel->regions_reduce(p->in.list, action->dtype, action->reduction, p->holders,

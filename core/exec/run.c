@@ -1,8 +1,8 @@
 /* run.c - a bound plan carried out: no allocation, no lock. */
 #include "bound.h"
 
-static weft_status run_pull(const struct wf_action *action, const void *in, void *out,
-                            weft_stream *stream)
+static weft_status run_pull(const struct weft_bound *bound, const struct wf_action *action,
+                            const void *in, void *out, weft_stream *stream)
 {
     weft_pull_args args = {.struct_size = sizeof args,
                            .dtype = action->dtype,
@@ -15,19 +15,26 @@ static weft_status run_pull(const struct wf_action *action, const void *in, void
                            .send = in,
                            .send_bytes = action->input_bytes,
                            .recv = out,
-                           .stream = stream};
+                           .stream = stream,
+                           .plan = bound->plan->digest,
+                           .binding = bound->binding,
+                           .step = action->number};
 
     return wf_comm_pull(action->comm, &args, action->elements);
 }
 
-static WF_HOT weft_status run_collective(const struct wf_action *action, const void *in, void *out,
-                                         weft_stream *stream)
+WF_HOT weft_status wf_action_collective(const struct weft_bound *bound,
+                                        const struct wf_action *action, const void *in, void *out,
+                                        weft_stream *stream)
 {
     weft_collective_args args = action->collective;
 
     args.send = in;
     args.recv = out;
     args.stream = stream;
+    args.plan = bound->plan->digest;
+    args.binding = bound->binding;
+    args.step = action->number;
     return weft_collective(action->comm, &args);
 }
 
@@ -38,9 +45,9 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
         WF_TRY(bound->kernel->fill(bound->device, action->dtype, action->elements, action->identity,
                                    out, stream));
     if (action->way == WF_PULL)
-        WF_TRY(run_pull(action, in, out, stream));
+        WF_TRY(run_pull(bound, action, in, out, stream));
     else if (action->way == WF_COLLECTIVE)
-        WF_TRY(run_collective(action, in, out, stream));
+        WF_TRY(wf_action_collective(bound, action, in, out, stream));
     else if (action->way == WF_PACKED)
         WF_TRY(wf_packing_run(bound, action, in, out, stream));
     else if (action->way == WF_COPY && action->regions != NULL)

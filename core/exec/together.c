@@ -393,6 +393,27 @@ void wf_together_clear(struct weft_bound *bound, struct wf_together *together)
     *together = (struct wf_together){0};
 }
 
+static weft_status exchange(const struct weft_bound *bound, const struct wf_together *together,
+                            weft_stream *stream)
+{
+    weft_collective_args args = {.struct_size = sizeof args,
+                                 .collective = WEFT_COLL_ALL_TO_ALL_V,
+                                 .dtype = WEFT_DTYPE_U8,
+                                 .root = -1,
+                                 .send = together->send,
+                                 .recv = together->receive,
+                                 .send_counts = together->send_counts,
+                                 .send_offsets = together->send_offsets,
+                                 .recv_counts = together->receive_counts,
+                                 .recv_offsets = together->receive_offsets,
+                                 .stream = stream,
+                                 .plan = bound->plan->digest,
+                                 .binding = bound->binding,
+                                 .step = 1};
+
+    return weft_collective(together->comm, &args);
+}
+
 weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *together,
                             const void *const *sources, void *const *targets, weft_stream *stream)
 {
@@ -406,9 +427,7 @@ weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *
     for (uint32_t i = 0; i < together->packed.count; i++)
         WF_TRY(kernel->regions_copy(together->packed.list[i].list, together->inputs,
                                     &together->send, stream));
-    WF_TRY(weft_all_to_all_v(together->comm, together->send, together->send_counts,
-                             together->send_offsets, together->receive, together->receive_counts,
-                             together->receive_offsets, WEFT_DTYPE_U8, stream));
+    WF_TRY(exchange(bound, together, stream));
     for (uint32_t i = 0; i < together->unpacked.count; i++) {
         const struct wf_parcel *parcel = &together->unpacked.list[i];
         if (parcel->holders == 1)

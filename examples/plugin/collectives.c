@@ -141,6 +141,9 @@ static void write_note(const struct work *work)
     note->dtype = work->args->dtype;
     note->reduction = work->args->reduction;
     note->root = work->args->root;
+    note->plan = work->args->plan;
+    note->binding = work->args->binding;
+    note->step = work->args->step;
     note->total = 0;
     for (int32_t i = 0; i < send_part_count(work); i++) {
         note->parts[i] = work->send_parts[i].bytes;
@@ -247,11 +250,14 @@ weft_status example_compare_notes(struct example_comm *comm)
         return example_stick(
             comm, example_fail(WEFT_ERR_MISMATCH,
                                "rank 0 calls collective %u on %llu bytes of dtype %u, reduction "
-                               "%u, root %d; rank %d calls %u, %llu, %u, %u, %d",
+                               "%u, root %d (step %u of plan %016llx, binding %u); rank %d calls "
+                               "%u, %llu, %u, %u, %d (step %u of plan %016llx, binding %u)",
                                first->collective, (unsigned long long)first->total, first->dtype,
-                               first->reduction, first->root, i, other->collective,
-                               (unsigned long long)other->total, other->dtype, other->reduction,
-                               other->root));
+                               first->reduction, first->root, first->step,
+                               (unsigned long long)first->plan, first->binding, i,
+                               other->collective, (unsigned long long)other->total, other->dtype,
+                               other->reduction, other->root, other->step,
+                               (unsigned long long)other->plan, other->binding));
     }
     return WEFT_OK;
 }

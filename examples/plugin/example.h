@@ -46,6 +46,8 @@ enum { EXAMPLE_PULL = WEFT_COLL_COUNT }; /* in a note, beside the collectives */
 struct example_note {
     uint32_t collective, dtype, reduction;
     int32_t root;
+    uint64_t plan; /* with BINDING and STEP: which step of which bound plan it is */
+    uint32_t binding, step;
     uint64_t parts[EXAMPLE_MOST_RANKS]; /* bytes of its data, per peer where it is split */
     uint64_t total;
     char name[64]; /* of shared memory that rank 0 made */

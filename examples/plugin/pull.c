@@ -22,7 +22,11 @@ static weft_status compare_wishes(struct pull *pull)
     uint32_t holders = pull->args->holders > 1 ? pull->args->holders : 1;
     weft_status status;
 
-    *note = (struct example_note){.collective = EXAMPLE_PULL, .dtype = pull->args->dtype};
+    *note = (struct example_note){.collective = EXAMPLE_PULL,
+                                  .dtype = pull->args->dtype,
+                                  .plan = pull->args->plan,
+                                  .binding = pull->args->binding,
+                                  .step = pull->args->step};
     for (uint64_t i = 0; i < example_region_count(pull->args->regions); i++) {
         uint32_t source;
         uint64_t end = example_region_end(pull->args->regions, i, &source);

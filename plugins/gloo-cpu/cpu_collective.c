@@ -144,7 +144,8 @@ static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *
     bool send, recv;
 
     needs_arrays(comm, args, &send, &recv);
-    *op = (struct wf_shm_op){.collective = args->collective,
+    *op = (struct wf_shm_op){.identity = {args->plan, args->binding, args->step},
+                             .collective = args->collective,
                              .dtype = args->dtype,
                              .reduction = args->reduction,
                              .root = args->root,
@@ -261,18 +262,18 @@ static weft_status put_on_stream(struct wf_cpu_comm *comm, struct task *task, vo
 }
 
 /* On its stream, or into the open group. */
-static weft_status enqueue(struct wf_cpu_comm *comm, struct task *task, void *stream)
+static weft_status enqueue(struct wf_cpu_comm *comm, const struct wf_shm_op *op, void *stream)
 {
-    const struct wf_shm_op *op = &task->call.op;
+    struct task task = {.comm = comm, .call.op = *op};
     weft_status status;
 
-    if (op->scale != NULL) memcpy(task->call.scale, op->scale, op->element);
+    if (op->scale != NULL) memcpy(task.call.scale, op->scale, op->element);
     if (comm->group_depth > 0) {
-        CPU_TRY(keep_arrays(comm, &task->call));
-        return wf_cpu_group_add_call(comm, &task->call, stream);
+        CPU_TRY(keep_arrays(comm, &task.call));
+        return wf_cpu_group_add_call(comm, &task.call, stream);
     }
-    task->call.turn = comm->issued++;
-    status = put_on_stream(comm, task, stream);
+    task.call.turn = comm->issued++;
+    status = put_on_stream(comm, &task, stream);
     if (status != WEFT_OK) comm->issued--;
     return status;
 }
@@ -280,8 +281,8 @@ static weft_status enqueue(struct wf_cpu_comm *comm, struct task *task, void *st
 weft_status wf_cpu_comm_collective(void *handle, const weft_collective_args *args)
 {
     struct wf_cpu_comm *comm = handle;
-    struct task task = {.comm = comm};
     weft_collective_args whole;
+    struct wf_shm_op op;
     weft_status status;
 
     if (args->struct_size < sizeof whole) {
@@ -291,10 +292,10 @@ weft_status wf_cpu_comm_collective(void *handle, const weft_collective_args *arg
     CPU_TRY(wf_shm_fault(&comm->group));
     status = check_args(comm, args);
     if (status == WEFT_OK) {
-        fill_op(comm, args, &task.call.op);
+        fill_op(comm, args, &op);
         if (args->stream == NULL && comm->group_depth == 0)
-            return wf_cpu_call_run(comm, comm->issued++, &task.call.op);
-        status = enqueue(comm, &task, args->stream);
+            return wf_cpu_call_run(comm, comm->issued++, &op);
+        status = enqueue(comm, &op, args->stream);
     }
     if (status != WEFT_OK) wf_cpu_group_fail(comm, status);
     return status;

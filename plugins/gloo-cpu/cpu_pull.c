@@ -52,7 +52,8 @@ static weft_status check(const struct wf_cpu_comm *comm, const weft_pull_args *a
     if (wf_abi_dtype_bytes(args->dtype) != regions->element)
         return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
                            wf_abi_dtype_name(args->dtype), regions->element);
-    *pull = (struct wf_shm_pull){.dtype = args->dtype,
+    *pull = (struct wf_shm_pull){.identity = {args->plan, args->binding, args->step},
+                                 .dtype = args->dtype,
                                  .reduction = args->reduction,
                                  .holders = args->holders > 0 ? args->holders : 1,
                                  .regions = regions,

@@ -11,9 +11,12 @@ struct entry {
     struct wf_shm_place memory, pad;
 };
 
-static weft_status gather(struct wf_cpu_comm *comm, const struct entry *mine, struct entry *all)
+/* STEP: see SHM_WINDOW. */
+static weft_status gather(struct wf_cpu_comm *comm, uint32_t step, const struct entry *mine,
+                          struct entry *all)
 {
-    struct wf_shm_op op = {.collective = WEFT_COLL_ALL_GATHER,
+    struct wf_shm_op op = {.identity = {.binding = SHM_WINDOW, .step = step},
+                           .collective = WEFT_COLL_ALL_GATHER,
                            .dtype = WEFT_DTYPE_U8,
                            .element = 1,
                            .send = mine,
@@ -60,7 +63,7 @@ static weft_status settle(struct wf_cpu_window *window, const struct entry *mine
     weft_status status;
 
     if (all == NULL) return wf_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
-    status = gather(comm, mine, all);
+    status = gather(comm, 1, mine, all);
     if (status == WEFT_OK) status = judge(comm, all);
     for (int32_t p = 0; status == WEFT_OK && p < comm->size; p++) {
         window->buffers[p] = wf_shm_reach(&comm->group, p, &all[p].memory);
@@ -244,7 +247,7 @@ static weft_status meet_at_end(struct wf_cpu_window *window)
     weft_status status;
 
     if (all == NULL) return wf_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
-    status = gather(comm, &mine, all);
+    status = gather(comm, 2, &mine, all);
     for (int32_t p = 0; p < comm->size && status == WEFT_OK; p++)
         if (all[p].status != mine.status || all[p].bytes != mine.bytes ||
             all[p].signals != mine.signals)

@@ -6,6 +6,7 @@
 #include "regions.h"
 
 struct wf_shm_pull {
+    struct wf_shm_identity identity;
     uint32_t dtype, reduction, holders;
     const struct wf_cpu_regions *regions;
     const int32_t *sources; /* ranks of the group */

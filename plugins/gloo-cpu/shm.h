@@ -21,16 +21,33 @@
 #define SHM_PULL    WEFT_COLL_COUNT       /* a pull, among the collectives */
 #define SHM_CHECK   (WEFT_COLL_COUNT + 1) /* the comparison of calls before each */
 
+/* Which step of which bound plan a call is, as in weft_collective_args; all 0: none. */
+struct wf_shm_identity {
+    uint64_t plan;
+    uint32_t binding, step;
+};
+/* Instead of a binding: step 1 makes a window, step 2 releases it. */
+#define SHM_WINDOW UINT32_MAX
+
 /* A call as all ranks should make it.  COUNT is a hash where ranks share an array of counts, and 0
  * where each has its own. */
 struct wf_shm_call {
-    uint8_t collective, dtype, reduction;
-    uint8_t where; /* enum wf_shm_where: each rank's own choice, not compared */
+    uint8_t collective, dtype, reduction, unused;
     int32_t root;
     uint64_t count;
+    struct wf_shm_identity identity;
 };
 
+/* What peers compare of a call: it fits into the slot's first cache line. */
+struct wf_shm_head {
+    uint32_t kind; /* collective, dtype and reduction, a byte each from the lowest; then where */
+    int32_t root;
+    uint64_t signature; /* of the count and the identity */
+};
+
+/* Each rank's own choice, which is not compared. */
 enum wf_shm_where { SHM_IN_LINE, SHM_IN_SLOT, SHM_BY_REFERENCE, SHM_IN_PIECES };
+#define SHM_WHERE_SHIFT 24
 
 /* Where a buffer lies: in its owner's address space, and in its owner's heap or nowhere. */
 struct wf_shm_place {
@@ -44,7 +61,7 @@ struct wf_shm_span {
 
 struct wf_shm_slot {
     _Alignas(CPU_LINE) _Atomic(uint64_t) number;
-    struct wf_shm_call call;
+    struct wf_shm_head head;
     union {
         unsigned char tiny[SHM_TINY];
         struct {
@@ -53,7 +70,8 @@ struct wf_shm_slot {
     };
     _Alignas(16) unsigned char scale[16]; /* premul_sum */
     uint64_t bytes;                       /* sent */
-    uint64_t shift; /* where the shared part begins, or how much of it is to be read */
+    uint64_t shift;          /* where the shared part begins, or how much of it is to be read */
+    struct wf_shm_call call; /* in full; peers read it to describe a mismatch */
     /* With calls that have counts per rank: the owner's spans, one per rank. */
     unsigned char data[]; /* spans, then up to SHM_INLINE bytes */
 };
@@ -222,6 +240,10 @@ weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *c
  * read or written, it must not have given up meanwhile. */
 weft_status wf_shm_meet(struct wf_shm_group *group, int32_t rank);
 weft_status wf_shm_meet_all(struct wf_shm_group *group);
+/* The same for ranks whose buffers are not touched: they may have ended this call and failed in a
+ * later one.  No rank ends a collective before it has met all others in one of these ways, so that
+ * a call that differs fails on all ranks. */
+weft_status wf_shm_compare_all(struct wf_shm_group *group);
 /* wf_shm_still_there for RANK (-1: every rank), all met, where its data is not in the slot. */
 weft_status wf_shm_confirm(struct wf_shm_group *group, int32_t rank);
 /* This rank is done with everybody's memory. */
@@ -230,6 +252,10 @@ void wf_shm_done(struct wf_shm_group *group);
 weft_status wf_shm_settle(struct wf_shm_group *group, int32_t rank);
 
 struct wf_shm_slot *wf_shm_slot(const struct wf_shm_group *group, int32_t rank);
+static inline enum wf_shm_where wf_shm_where(const struct wf_shm_slot *slot)
+{
+    return (enum wf_shm_where)(slot->head.kind >> SHM_WHERE_SHIFT);
+}
 /* What RANK sent, the memory it receives in, and its spans.  Only after meeting it.  NULL if it
  * cannot be reached. */
 const void *wf_shm_sent(const struct wf_shm_group *group, int32_t rank);
@@ -264,14 +290,31 @@ weft_status wf_shm_piece(struct wf_shm_group *group, int32_t rank, uint64_t inde
 void wf_shm_drained(struct wf_shm_group *group, uint64_t index);
 static inline bool wf_shm_is_in_pieces(const struct wf_shm_group *group, int32_t rank)
 {
-    return wf_shm_slot(group, rank)->call.where == SHM_IN_PIECES;
+    return wf_shm_where(wf_shm_slot(group, rank)) == SHM_IN_PIECES;
 }
 
 /* ---- shm_check.c ---- */
 
-/* WEFT_ERR_MISMATCH naming both calls unless RANK's call is the same as MINE. */
-weft_status wf_shm_check(struct wf_shm_group *group, int32_t rank, const struct wf_shm_call *mine,
-                         const struct wf_shm_call *theirs);
+uint64_t wf_shm_identity_hash(const struct wf_shm_identity *identity);
+/* The head of CALL; `where` is left to the caller. */
+static inline struct wf_shm_head wf_shm_head_of(const struct wf_shm_call *call)
+{
+    struct wf_shm_head head = {.kind = call->collective | (uint32_t)call->dtype << 8 |
+                                       (uint32_t)call->reduction << 16,
+                               .root = call->root,
+                               .signature = call->count};
+
+    if (call->identity.binding != 0) head.signature ^= wf_shm_identity_hash(&call->identity);
+    return head;
+}
+static inline bool wf_shm_head_same(const struct wf_shm_head *a, const struct wf_shm_head *b)
+{
+    uint32_t kind = (a->kind ^ b->kind) & ((UINT32_C(1) << SHM_WHERE_SHIFT) - 1);
+
+    return kind == 0 && a->root == b->root && a->signature == b->signature;
+}
+/* WEFT_ERR_MISMATCH naming this rank's call and that of RANK, which are in the slots and differ. */
+weft_status wf_shm_mismatch(struct wf_shm_group *group, int32_t rank);
 
 bool wf_shm_call_same(const struct wf_shm_call *a, const struct wf_shm_call *b);
 /* That failure; ranks as they are called in messages. */
@@ -292,6 +335,7 @@ weft_status wf_shm_check_all(struct wf_shm_group *group, const struct wf_shm_cal
 
 /* One collective, arguments checked, ranks as in the group. */
 struct wf_shm_op {
+    struct wf_shm_identity identity;
     uint32_t collective, dtype, reduction;
     int32_t root;
     size_t element;

@@ -1,7 +1,7 @@
 /* shm_check.c - do the ranks make the same call?
  *
- * Whoever reads a peer's slot compares the call in it, which costs nothing but may leave others in
- * the dark.  With WEFT_COMM_CHECK all ranks show all others their calls before each one. */
+ * Every rank compares the head of each peer's slot with its own, which costs next to nothing.  With
+ * WEFT_COMM_CHECK all ranks also show all others their calls, with all counts, before each one. */
 #include "shm.h"
 
 #include <stdio.h>
@@ -11,36 +11,66 @@ static void print_call(const struct wf_shm_call *call, char *text, size_t bytes)
 {
     bool reduces = wf_abi_collective_reduces(call->collective);
     bool per_rank = call->collective > WEFT_COLL_BARRIER;
-    char root[32] = "", count[48];
+    char step[96] = "calls ", root[32] = "", count[48];
 
+    if (call->identity.binding == SHM_WINDOW) {
+        snprintf(text, bytes, "%s symmetric memory",
+                 call->identity.step == 1 ? "makes" : "releases");
+        return;
+    }
+    if (call->identity.binding != 0)
+        snprintf(step, sizeof step, "runs step %u of plan %016llx (binding %u) as ",
+                 (unsigned)call->identity.step, (unsigned long long)call->identity.plan,
+                 (unsigned)call->identity.binding);
+    if (call->collective == WEFT_COLL_BARRIER) {
+        snprintf(text, bytes, "%sbarrier", step);
+        return;
+    }
     if (call->root >= 0) snprintf(root, sizeof root, ", root %d", (int)call->root);
     if (per_rank)
         snprintf(count, sizeof count, "counts #%08llx",
                  (unsigned long long)(call->count & 0xffffffffu));
     else
         snprintf(count, sizeof count, "count %llu", (unsigned long long)call->count);
-    snprintf(text, bytes, "%s(%s, %s%s%s%s)", wf_cpu_collective_name(call->collective),
+    snprintf(text, bytes, "%s%s(%s, %s%s%s%s)", step, wf_cpu_collective_name(call->collective),
              wf_abi_dtype_name(call->dtype), count, reduces ? ", " : "",
              reduces ? wf_abi_reduction_name(call->reduction) : "", root);
+}
+
+static bool same_identity(const struct wf_shm_identity *a, const struct wf_shm_identity *b)
+{
+    return a->plan == b->plan && a->binding == b->binding && a->step == b->step;
 }
 
 bool wf_shm_call_same(const struct wf_shm_call *a, const struct wf_shm_call *b)
 {
     return a->collective == b->collective && a->dtype == b->dtype && a->reduction == b->reduction &&
-           a->root == b->root && a->count == b->count;
+           a->root == b->root && a->count == b->count && same_identity(&a->identity, &b->identity);
+}
+
+uint64_t wf_shm_identity_hash(const struct wf_shm_identity *identity)
+{
+    uint64_t hash = identity->plan ^ ((uint64_t)identity->binding << 32 | identity->step);
+
+    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
+    return hash ^ hash >> 31;
 }
 
 weft_status wf_shm_call_differs(struct wf_shm_group *group, int32_t rank,
                                 const struct wf_shm_call *call, int32_t other_rank,
                                 const struct wf_shm_call *other)
 {
-    char text[160], other_text[160];
+    bool of_plans = !same_identity(&call->identity, &other->identity) &&
+                    call->identity.binding != SHM_WINDOW && other->identity.binding != SHM_WINDOW;
+    char text[200], other_text[200];
 
     print_call(call, text, sizeof text);
     print_call(other, other_text, sizeof other_text);
-    return wf_shm_fail(group, WEFT_ERR_MISMATCH, "collective %llu: rank %d calls %s, rank %d %s",
+    return wf_shm_fail(group, WEFT_ERR_MISMATCH, "collective %llu: rank %d %s, rank %d %s%s",
                        (unsigned long long)group->number, (int)rank, text, (int)other_rank,
-                       other_text);
+                       other_text,
+                       of_plans ? "; all ranks must run bound plans in the same order" : "");
 }
 
 static weft_status disagree(struct wf_shm_group *group, int32_t a, const struct wf_shm_call *by_a,
@@ -49,12 +79,13 @@ static weft_status disagree(struct wf_shm_group *group, int32_t a, const struct 
     return wf_shm_call_differs(group, group->peers[a].name, by_a, group->peers[b].name, by_b);
 }
 
-weft_status wf_shm_check(struct wf_shm_group *group, int32_t rank, const struct wf_shm_call *mine,
-                         const struct wf_shm_call *theirs)
+weft_status wf_shm_mismatch(struct wf_shm_group *group, int32_t rank)
 {
-    if (wf_shm_call_same(mine, theirs)) return WEFT_OK;
-    if (rank < group->rank) return disagree(group, rank, theirs, group->rank, mine);
-    return disagree(group, group->rank, mine, rank, theirs);
+    int32_t low = rank < group->rank ? rank : group->rank;
+    int32_t high = rank < group->rank ? group->rank : rank;
+
+    return disagree(group, low, &wf_shm_slot(group, low)->call, high,
+                    &wf_shm_slot(group, high)->call);
 }
 
 weft_status wf_shm_check_bytes(struct wf_shm_group *group, int32_t sender, uint64_t sent,

@@ -152,6 +152,7 @@ static weft_status run(struct wf_shm_group *group, const struct move *move)
 
     CPU_TRY(wf_shm_begin(group, &call, &move->share));
     CPU_TRY(read_all(group, move, 0));
+    if (move->from != -1) CPU_TRY(wf_shm_compare_all(group));
     if (group->in_pieces) {
         own = wf_shm_piece_count(group, &move->share);
         theirs = move->from == -2 ? 0 : count_steps(group, move);
@@ -278,6 +279,7 @@ static weft_status broadcast_root(struct wf_shm_group *group, const struct wf_sh
     CPU_TRY(wf_shm_begin(group, &call, &share));
     if (share.shift < bytes) CPU_TRY(push_tails(group, op, share.shift));
     copy(op->recv, 0, op->send, bytes);
+    CPU_TRY(wf_shm_compare_all(group));
     pieces = wf_shm_piece_count(group, &share);
     for (uint64_t i = 1; i < pieces; i++)
         CPU_TRY(wf_shm_fill(group, &share, i));
@@ -299,11 +301,13 @@ weft_status wf_shm_broadcast(struct wf_shm_group *group, const struct wf_shm_op 
         head = wf_shm_slot(group, op->root)->shift;
         if (!wf_shm_reachable(group, op->recv, bytes)) head = bytes;
         copy(op->recv, 0, wf_shm_sent(group, op->root), head);
+        CPU_TRY(wf_shm_compare_all(group));
         CPU_TRY(wf_shm_confirm(group, op->root));
         wf_shm_done(group);
         if (head == bytes) return WEFT_OK;
         return wf_shm_wait(group, &group->peers[op->root].board->done, group->number, op->root);
     }
+    CPU_TRY(wf_shm_compare_all(group));
     for (uint64_t i = 0; i * piece < bytes; i++) {
         CPU_TRY(wf_shm_piece(group, op->root, i, false, &data));
         copy(op->recv, i * piece, data, bytes - i * piece < piece ? bytes - i * piece : piece);

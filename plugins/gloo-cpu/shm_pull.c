@@ -220,7 +220,8 @@ static weft_status run(struct wf_shm_group *group, const struct wf_shm_pull *pul
 
 weft_status wf_shm_pull(struct wf_shm_group *group, const struct wf_shm_pull *pull)
 {
-    struct wf_shm_call call = {.collective = SHM_PULL,
+    struct wf_shm_call call = {.identity = pull->identity,
+                               .collective = SHM_PULL,
                                .dtype = (uint8_t)pull->dtype,
                                .reduction = (uint8_t)(pull->holders > 1 ? pull->reduction : 0),
                                .root = -1,

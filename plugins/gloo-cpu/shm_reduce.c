@@ -236,10 +236,7 @@ weft_status wf_shm_reduce(struct wf_shm_group *group, const struct wf_shm_op *op
     bool together = false;
 
     CPU_TRY(wf_shm_begin(group, &call, &share));
-    if (large || root)
-        CPU_TRY(wf_shm_meet_all(group));
-    else
-        CPU_TRY(wf_shm_meet(group, op->root));
+    CPU_TRY(wf_shm_meet_all(group));
     if (large) together = all_reachable(group, op->root);
     if (together)
         push_slice(group, op, op->root);

@@ -29,7 +29,8 @@ static bool has_root(uint32_t collective)
 
 struct wf_shm_call wf_shm_call_of(const struct wf_shm_op *op, int32_t size)
 {
-    struct wf_shm_call call = {.collective = (uint8_t)op->collective,
+    struct wf_shm_call call = {.identity = op->identity,
+                               .collective = (uint8_t)op->collective,
                                .dtype = (uint8_t)op->dtype,
                                .root = has_root(op->collective) ? op->root : -1};
 

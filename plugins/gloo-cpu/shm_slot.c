@@ -46,28 +46,28 @@ struct wf_shm_place wf_shm_place_of(const struct wf_shm_group *group, const void
     return place;
 }
 
-static void write_data(const struct wf_shm_group *group, struct wf_shm_slot *slot,
-                       const struct wf_shm_share *share)
+/* Returns where the data is: enum wf_shm_where. */
+static uint32_t write_data(const struct wf_shm_group *group, struct wf_shm_slot *slot,
+                           const struct wf_shm_share *share)
 {
     if (share->send_bytes > SHM_TINY) {
-        slot->call.where = SHM_IN_SLOT;
         memcpy(data_of(group, slot), share->send, share->send_bytes);
-    } else {
-        slot->call.where = SHM_IN_LINE;
-        if (share->send_bytes > 0) memcpy(slot->tiny, share->send, share->send_bytes);
+        return SHM_IN_SLOT;
     }
+    if (share->send_bytes > 0) memcpy(slot->tiny, share->send, share->send_bytes);
+    return SHM_IN_LINE;
 }
 
 static weft_status write_places(struct wf_shm_group *group, struct wf_shm_slot *slot,
-                                const struct wf_shm_share *share)
+                                const struct wf_shm_share *share, uint32_t *where)
 {
-    slot->call.where = SHM_BY_REFERENCE;
+    *where = SHM_BY_REFERENCE;
     slot->at.send = wf_shm_place_of(group, share->send);
     slot->at.recv = wf_shm_place_of(group, share->recv);
     if (share->by_reference ||
         (!share->in_pieces && wf_shm_reachable(group, share->send, share->send_bytes)))
         return WEFT_OK;
-    slot->call.where = SHM_IN_PIECES;
+    *where = SHM_IN_PIECES;
     group->in_pieces = true;
     return wf_shm_fill(group, share, 0);
 }
@@ -75,7 +75,9 @@ static weft_status write_places(struct wf_shm_group *group, struct wf_shm_slot *
 weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *call,
                          const struct wf_shm_share *share)
 {
+    struct wf_shm_head head = wf_shm_head_of(call);
     struct wf_shm_slot *slot;
+    uint32_t where;
 
     if (wf_shm_broken(group)) return wf_shm_fault(group);
     group->number++;
@@ -90,23 +92,44 @@ weft_status wf_shm_begin(struct wf_shm_group *group, const struct wf_shm_call *c
     if (share->spans != NULL)
         memcpy(slot->data, share->spans, (size_t)group->size * sizeof *share->spans);
     if (share->by_reference || share->recv != NULL || share->send_bytes > SHM_INLINE)
-        CPU_TRY(write_places(group, slot, share));
+        CPU_TRY(write_places(group, slot, share, &where));
     else
-        write_data(group, slot, share);
+        where = write_data(group, slot, share);
+    head.kind |= where << SHM_WHERE_SHIFT;
+    slot->head = head;
     atomic_store(&slot->number, group->number);
     wf_shm_ring_all(group);
     return WEFT_OK;
 }
 
+/* Wait for RANK's slot and compare the calls. */
+static inline weft_status compare(struct wf_shm_group *group, int32_t rank,
+                                  const struct wf_shm_slot *slot)
+{
+    CPU_TRY(wf_shm_wait(group, &slot->number, group->number, rank));
+    if (!wf_shm_head_same(&wf_shm_slot(group, group->rank)->head, &slot->head))
+        return wf_shm_mismatch(group, rank);
+    if (wf_shm_where(slot) == SHM_IN_PIECES) group->in_pieces = true;
+    return WEFT_OK;
+}
+
 weft_status wf_shm_meet(struct wf_shm_group *group, int32_t rank)
 {
-    struct wf_shm_slot *slot = wf_shm_slot(group, rank);
+    const struct wf_shm_slot *slot = wf_shm_slot(group, rank);
 
     if (rank == group->rank) return WEFT_OK;
-    CPU_TRY(wf_shm_wait(group, &slot->number, group->number, rank));
-    if (slot->call.where == SHM_IN_PIECES) group->in_pieces = true;
-    CPU_TRY(wf_shm_check(group, rank, &wf_shm_slot(group, group->rank)->call, &slot->call));
-    return slot->call.where < SHM_BY_REFERENCE ? WEFT_OK : wf_shm_still_there(group, rank);
+    CPU_TRY(compare(group, rank, slot));
+    return wf_shm_where(slot) < SHM_BY_REFERENCE ? WEFT_OK : wf_shm_still_there(group, rank);
+}
+
+weft_status wf_shm_compare_all(struct wf_shm_group *group)
+{
+    for (int32_t i = 1; i < group->size; i++) {
+        int32_t p = (group->rank + i) % group->size;
+
+        CPU_TRY(compare(group, p, wf_shm_slot(group, p)));
+    }
+    return WEFT_OK;
 }
 
 weft_status wf_shm_meet_all(struct wf_shm_group *group)
@@ -121,7 +144,7 @@ weft_status wf_shm_confirm(struct wf_shm_group *group, int32_t rank)
     int32_t first = rank < 0 ? 0 : rank, last = rank < 0 ? group->size - 1 : rank;
 
     for (int32_t p = first; p <= last; p++)
-        if (p != group->rank && wf_shm_slot(group, p)->call.where >= SHM_BY_REFERENCE)
+        if (p != group->rank && wf_shm_where(wf_shm_slot(group, p)) >= SHM_BY_REFERENCE)
             CPU_TRY(wf_shm_still_there(group, p));
     return WEFT_OK;
 }
@@ -136,7 +159,7 @@ void wf_shm_done(struct wf_shm_group *group)
 
 weft_status wf_shm_settle(struct wf_shm_group *group, int32_t rank)
 {
-    if (wf_shm_slot(group, group->rank)->call.where < SHM_BY_REFERENCE) return WEFT_OK;
+    if (wf_shm_where(wf_shm_slot(group, group->rank)) < SHM_BY_REFERENCE) return WEFT_OK;
     for (int32_t i = 1; i < group->size; i++) {
         int32_t p = (group->rank + i) % group->size;
 
@@ -150,7 +173,7 @@ const void *wf_shm_sent(const struct wf_shm_group *group, int32_t rank)
 {
     struct wf_shm_slot *slot = wf_shm_slot(group, rank);
 
-    switch (slot->call.where) {
+    switch (wf_shm_where(slot)) {
     case SHM_IN_LINE:
         return slot->tiny;
     case SHM_IN_SLOT:

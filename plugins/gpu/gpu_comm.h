@@ -69,6 +69,8 @@ struct wf_op {
     uint64_t *arrays;  /* owned copies of these, in a group */
     uint64_t scale[2]; /* premul_sum: what this rank's data is multiplied by */
     gpu_stream stream;
+    uint64_t plan; /* with BINDING and STEP: as in weft_collective_args */
+    uint32_t binding, step;
 };
 
 const char *wf_op_name(uint32_t kind) WF_HOT;
@@ -107,6 +109,8 @@ struct wf_call {
     uint32_t kind, dtype, reduction;
     int32_t root;
     uint64_t count, counts_hash;
+    uint64_t plan;
+    uint32_t binding, step;
 };
 struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op);
 /* One call of each rank; WEFT_ERR_MISMATCH, to which the communicator sticks, names two ranks that
@@ -118,7 +122,8 @@ weft_status wf_calls_match(struct wf_comm *comm, const struct wf_call *calls);
 /* Each plugin has a struct wf_window of its own too, of which this is needed:
  *
  *     comm, bytes, signals   what it was made with
- *     buffers, pads          each rank's memory and signals as seen here; NULL out of reach
+ *     buffers, pads          each rank's memory and signals as seen here; NULL out of reach.  A pad
+ *                            has a word more for each rank, for wf_window_part
  *     device_copy            of these two arrays
  *     waits                  of gpu_waits.c */
 struct wf_window;
@@ -127,6 +132,12 @@ extern const weft_symm_table wf_symm_table;
 /* What a kernel reported that waited for a signal until the time limit. */
 void wf_explain_no_signal(const struct wf_comm *comm, const struct wk_report *report, char *out,
                           size_t size);
+
+/* This rank releases WINDOW: when all ranks that reach its memory do so too, none of them uses it
+ * any more.  Ranks meet in the words behind their signals, so that nothing but the release of this
+ * window is taken for one.  While a rank may still come to use the memory, its word in this rank's
+ * pad is PRESENT.  STREAM is idle, and the plugin's own.  Waits.  Within a scope. */
+weft_status wf_window_part(struct wf_window *window, uint64_t present, gpu_stream stream);
 
 /* Of the plugin: making and ending windows.  VENDOR_WINDOW_REGISTER, which may be NULL, makes them
  * of the caller's memory. */

@@ -22,7 +22,8 @@ static bool has_a_root(uint32_t collective)
 
 struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op)
 {
-    struct wf_call call = {.kind = op->kind};
+    struct wf_call call = {
+        .kind = op->kind, .plan = op->plan, .binding = op->binding, .step = op->step};
 
     if (op->kind == WEFT_COLL_BARRIER) return call;
     call.dtype = op->dtype;
@@ -35,9 +36,10 @@ struct wf_call wf_call_of(const struct wf_comm *comm, const struct wf_op *op)
     return call;
 }
 
-/* As "all_reduce(f32, count 8, sum)". */
+/* As "calls all_reduce(f32, count 8, sum)", or for a plan "runs step 1 of plan ... as ...". */
 static void print(const struct wf_call *call, char *out, size_t size)
 {
+    char step[96] = "calls";
     const char *name = wf_op_name(call->kind), *dtype = wf_abi_dtype_name(call->dtype);
     char count[40] = "", reduction[32] = "", root[24] = "";
 
@@ -49,23 +51,30 @@ static void print(const struct wf_call *call, char *out, size_t size)
     if (wf_abi_collective_reduces(call->kind))
         snprintf(reduction, sizeof reduction, ", %s", wf_abi_reduction_name(call->reduction));
     if (has_a_root(call->kind)) snprintf(root, sizeof root, ", root %d", call->root);
+    if (call->binding != 0)
+        snprintf(step, sizeof step, "runs step %u of plan %016llx (binding %u) as", call->step,
+                 (unsigned long long)call->plan, call->binding);
     if (call->kind == WEFT_COLL_BARRIER)
-        snprintf(out, size, "%s", name);
+        snprintf(out, size, "%s %s", step, name);
     else
-        snprintf(out, size, "%s(%s%s%s%s)", name, dtype, count, reduction, root);
+        snprintf(out, size, "%s %s(%s%s%s%s)", step, name, dtype, count, reduction, root);
 }
 
 weft_status wf_calls_match(struct wf_comm *comm, const struct wf_call *calls)
 {
-    char first[128], other[128];
+    char first[224], other[224];
+    bool of_plans;
     weft_status status;
 
     for (int32_t r = 1; r < comm->size; r++) {
         if (memcmp(&calls[0], &calls[r], sizeof calls[0]) == 0) continue;
         print(&calls[0], first, sizeof first);
         print(&calls[r], other, sizeof other);
-        status = wf_fail(WEFT_ERR_MISMATCH, "on %s rank %d calls %s, but rank %d calls %s",
-                         comm->name, comm->world_ranks[0], first, comm->world_ranks[r], other);
+        of_plans = calls[0].plan != calls[r].plan || calls[0].binding != calls[r].binding ||
+                   calls[0].step != calls[r].step;
+        status = wf_fail(WEFT_ERR_MISMATCH, "on %s rank %d %s, but rank %d %s%s", comm->name,
+                         comm->world_ranks[0], first, comm->world_ranks[r], other,
+                         of_plans ? "; all ranks must run bound plans in the same order" : "");
         return wf_comm_stick(comm, status, NULL);
     }
     return WEFT_OK;

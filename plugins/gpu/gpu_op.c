@@ -138,7 +138,10 @@ weft_status wf_op_read(struct wf_comm *comm, const weft_collective_args *given, 
                          .send_offsets = args.send_offsets,
                          .recv_counts = args.recv_counts,
                          .recv_offsets = args.recv_offsets,
-                         .stream = wf_native(args.stream)};
+                         .stream = wf_native(args.stream),
+                         .plan = args.plan,
+                         .binding = args.binding,
+                         .step = args.step};
     WF_TRY(check_kind(comm, op));
     WF_TRY(check_arrays(comm, op));
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;

@@ -156,9 +156,21 @@ static weft_status wait_signal(void *given, uint32_t signal, uint32_t compare, u
     return status;
 }
 
+/* In reports: the low bits are a rank, which did not release the window. */
+#define RELEASE_BIT (UINT32_C(1) << 31)
+
 void wf_explain_no_signal(const struct wf_comm *comm, const struct wk_report *report, char *out,
                           size_t size)
 {
+    uint64_t late = report->peer ^ RELEASE_BIT;
+
+    if (late < (uint64_t)comm->size) {
+        snprintf(out, size,
+                 "rank %d released symmetric memory, and rank %d did not come to its release "
+                 "within the time limit",
+                 comm->world_ranks[comm->rank], comm->world_ranks[late]);
+        return;
+    }
     snprintf(out, size,
              "signal %llu of rank %d stayed at %llu, compared with %llu, until the time limit",
              (unsigned long long)report->peer, comm->world_ranks[comm->rank],
@@ -182,6 +194,60 @@ static weft_status barrier(void *given, void *stream)
         .struct_size = sizeof args, .collective = WEFT_COLL_BARRIER, .stream = stream};
 
     return wf_comm_collective(window->comm, &args);
+}
+
+/* ---- the end ---- */
+
+enum { RELEASED = 2 }; /* in a rank's word of its peers' pads */
+
+static weft_status leave(const struct wf_window *window, gpu_stream stream)
+{
+    const struct wf_comm *comm = window->comm;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        struct wk_signal_args args = {
+            .channel = wf_window_channel(window), .value = RELEASED, .op = WK_SIGNAL_SET};
+
+        if (r == comm->rank || window->pads[r] == NULL) continue;
+        args.address = (uintptr_t)(window->pads[r] + window->signals + comm->rank);
+        WF_TRY(wf_launch(comm->device, WF_KERNEL_SIGNAL, 1, 1, &args, stream));
+    }
+    return WEFT_OK;
+}
+
+static weft_status await_others(const struct wf_window *window, uint64_t present, gpu_stream stream)
+{
+    const struct wf_comm *comm = window->comm;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        struct wk_signal_args args = {.channel = wf_window_channel(window),
+                                      .value = present,
+                                      .compare = WK_NE,
+                                      .signal = RELEASE_BIT | (uint32_t)r};
+
+        if (r == comm->rank || window->pads[r] == NULL) continue;
+        args.address = (uintptr_t)(window->pads[comm->rank] + window->signals + r);
+        args.channel.timeout_ns = comm->timeout_ns > 0 ? (uint64_t)comm->timeout_ns : 0;
+        WF_TRY(wf_launch(comm->device, WF_KERNEL_AWAIT_SIGNAL, 1, 1, &args, stream));
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_window_part(struct wf_window *window, uint64_t present, gpu_stream stream)
+{
+    uint64_t began = wf_now_ns();
+    gpu_result result;
+
+    /* After a wait that reached its limit this rank does not release. */
+    WF_TRY(wf_comm_stuck(window->comm));
+    WF_TRY(leave(window, stream));
+    WF_TRY(await_others(window, present, stream));
+    while ((result = wf_gpu.stream_query(stream)) == GPU_NOT_READY) {
+        WF_TRY(wf_comm_stuck(window->comm));
+        wf_pause(began);
+    }
+    WF_TRY(wf_comm_stuck(window->comm));
+    return wf_gpu_check(result, "the release of symmetric memory");
 }
 
 /* ---- the table ---- */

@@ -38,7 +38,7 @@ static size_t pad_at(const struct wf_window *window)
 }
 static size_t copy_at(const struct wf_window *window)
 {
-    return pad_at(window) + 8 * (size_t)window->signals;
+    return pad_at(window) + 8 * ((size_t)window->signals + (size_t)window->comm->size);
 }
 static size_t control_at(const struct wf_window *window)
 {
@@ -148,6 +148,21 @@ static weft_status note_addresses(struct making *m)
                          2 * (size_t)comm->size * sizeof(void *));
 }
 
+/* In this rank's word of a peer's pad, from before the first use until wf_window_part. */
+static const uint64_t present = 1;
+
+static weft_status announce(struct making *m)
+{
+    struct wf_window *window = m->window;
+    struct wf_comm *comm = window->comm;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (r != comm->rank && window->pads[r] != NULL)
+            WF_TRY(wf_gpu_upload(comm->device, window->pads[r] + window->signals + comm->rank,
+                                 &present, sizeof present));
+    return WEFT_OK;
+}
+
 /* Everybody's memory to everybody. */
 static weft_status share(struct making *m, const struct entry *all)
 {
@@ -159,7 +174,8 @@ static weft_status share(struct making *m, const struct entry *all)
     }
     WF_TRY(wf_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
     map_peers(m);
-    return note_addresses(m);
+    WF_TRY(note_addresses(m));
+    return announce(m);
 }
 
 static weft_status settle(struct making *m, weft_status status)
@@ -358,16 +374,16 @@ weft_status wf_window_create(void *made, uint64_t bytes, uint32_t signals, void 
 
 /* ---- the end ---- */
 
-/* All ranks are here, so nobody needs it any more. */
+/* Not through NCCL, which would pair this with whatever collective a peer calls. */
 static weft_status part(struct wf_window *window)
 {
-    struct making m = {.window = window, .courier = {.socket = -1}, .file = -1};
-    int32_t nothing = 0;
-    const void *all = NULL;
-    weft_status status = begin_making(&m);
+    gpu_stream stream = NULL;
+    weft_status status;
 
-    if (status == WEFT_OK) status = talk(&m, &nothing, sizeof nothing, &all);
-    end_making(&m);
+    WF_TRY(
+        wf_gpu_check(wf_gpu.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream"));
+    status = wf_window_part(window, present, stream);
+    wf_gpu.stream_destroy(stream);
     return status;
 }
 

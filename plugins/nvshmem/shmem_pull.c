@@ -175,7 +175,10 @@ weft_status wf_comm_pull(void *made, const weft_pull_args *args)
     if (status == WEFT_OK && (comm->flags & WEFT_COMM_CHECK) != 0)
         status = wf_match(comm, &(struct wf_op){.kind = WF_OP_PULL,
                                                 .dtype = pull.args.dtype,
-                                                .stream = wf_native(pull.args.stream)});
+                                                .stream = wf_native(pull.args.stream),
+                                                .plan = pull.args.plan,
+                                                .binding = pull.args.binding,
+                                                .step = pull.args.step});
     if (status == WEFT_OK) status = start(comm, &pull);
     wf_leave(&scope);
     return status;

@@ -118,7 +118,7 @@ static void take_piece(struct wf_gpu_device *device, enum wf_part part, uint64_t
 /* This rank's part of the window, and what it says of it. */
 static void take(struct wf_window *window, struct entry *mine)
 {
-    uint64_t pad_bytes = 8 * (uint64_t)window->signals;
+    uint64_t pad_bytes = 8 * ((uint64_t)window->signals + (uint64_t)window->comm->size);
     enum wf_part pads_part = pad_bytes <= MOST_OWN_PAD ? WF_OWN : WF_USERS;
     struct wf_gpu_device *device = window->comm->device;
     uint64_t addresses = 2 * (uint64_t)window->comm->size * sizeof(void *);
@@ -224,13 +224,15 @@ void wf_windows_drop(struct wf_comm *comm, bool cleanly)
     }
 }
 
-static weft_status end_waits(struct wf_window *window)
+/* A pad is zero where a rank has not released the window. */
+static weft_status part(struct wf_window *window)
 {
     struct wf_scope scope;
     weft_status status;
 
     WF_TRY(wf_enter(window->comm->device, &scope));
     status = wf_waits_end(window->comm, &window->waits);
+    if (status == WEFT_OK) status = wf_window_part(window, 0, window->comm->side);
     wf_leave(&scope);
     return status;
 }
@@ -241,8 +243,6 @@ weft_status wf_window_destroy(void *given)
 {
     struct wf_window *window = given, **at;
     struct wf_comm *comm;
-    uint64_t word = 0;
-    const void *all;
     weft_status status;
 
     if (window == NULL) return WEFT_OK;
@@ -251,8 +251,7 @@ weft_status wf_window_destroy(void *given)
         at = &(*at)->next;
     if (*at != NULL) *at = window->next;
     status = wf_comm_stuck(comm);
-    if (status == WEFT_OK) status = end_waits(window);
-    if (status == WEFT_OK) status = wf_gather_small(comm, &word, sizeof word, &all);
+    if (status == WEFT_OK) status = part(window);
     give_back(window, status == WEFT_OK);
     return status;
 }

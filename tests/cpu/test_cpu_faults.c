@@ -232,11 +232,11 @@ START_TEST(every_rank_learns_of_calls_that_differ_and_sees_both)
         int root;
         const char *words;
     } calls[] = {
-        {WEFT_COLL_BROADCAST, WEFT_DTYPE_F32, 4, 0, "rank 1 broadcast(f32, count 4, root 0)"},
-        {WEFT_COLL_BROADCAST, WEFT_DTYPE_I32, 3, 0, "rank 1 broadcast(i32, count 3, root 0)"},
-        {WEFT_COLL_BROADCAST, WEFT_DTYPE_F32, 3, 2, "rank 1 broadcast(f32, count 3, root 2)"},
-        {WEFT_COLL_ALL_REDUCE, WEFT_DTYPE_F32, 3, 0, "rank 1 all_reduce(f32, count 3, sum)"},
-        {WEFT_COLL_BARRIER, WEFT_DTYPE_F32, 0, 0, "rank 1 barrier"},
+        {WEFT_COLL_BROADCAST, WEFT_DTYPE_F32, 4, 0, "rank 1 calls broadcast(f32, count 4, root 0)"},
+        {WEFT_COLL_BROADCAST, WEFT_DTYPE_I32, 3, 0, "rank 1 calls broadcast(i32, count 3, root 0)"},
+        {WEFT_COLL_BROADCAST, WEFT_DTYPE_F32, 3, 2, "rank 1 calls broadcast(f32, count 3, root 2)"},
+        {WEFT_COLL_ALL_REDUCE, WEFT_DTYPE_F32, 3, 0, "rank 1 calls all_reduce(f32, count 3, sum)"},
+        {WEFT_COLL_BARRIER, WEFT_DTYPE_F32, 0, 0, "rank 1 calls barrier"},
     };
 
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)

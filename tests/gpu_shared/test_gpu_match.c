@@ -67,5 +67,29 @@ START_TEST(counts_that_all_ranks_give_are_compared)
 }
 END_TEST
 
+START_TEST(steps_of_bound_plans_are_compared)
+{
+    struct wf_op op = {.kind = WF_OP_PULL, .plan = 0xabc, .binding = 1, .step = 2}, other = op;
+
+    ck_assert_int_eq(compare(&op, &other), WEFT_OK);
+    other.step = 1;
+    ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
+    other = op;
+    other.plan = 0xdef;
+    ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
+    op = (struct wf_op){.kind = WEFT_COLL_ALL_REDUCE, .count = 8};
+    other = op;
+    other.plan = 0xabc;
+    other.binding = 3;
+    other.step = 1;
+    ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
+    ck_assert_str_eq(
+        fake.said, "on four rank 10 calls all_reduce(bool, count 8, sum), but rank 12 runs step 1 "
+                   "of plan 0000000000000abc (binding 3) as all_reduce(bool, count 8, sum); all "
+                   "ranks must run bound plans in the same order");
+}
+END_TEST
+
 SUITE(gpu_match, what_may_differ_between_ranks_is_not_compared,
-      calls_that_differ_are_told_apart_in_words, counts_that_all_ranks_give_are_compared)
+      calls_that_differ_are_told_apart_in_words, counts_that_all_ranks_give_are_compared,
+      steps_of_bound_plans_are_compared)

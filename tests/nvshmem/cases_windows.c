@@ -56,7 +56,7 @@ static void a_large_pad_has_no_room(struct rank *self)
     char text[96];
 
     snprintf(text, sizeof text, "rank 1 has no %d bytes of symmetric memory",
-             8 * 2048 * self->size);
+             8 * (2048 + 1) * self->size); /* a word of each rank for the release */
     if (self->number == FULL) fill(self, &filling);
     refused(self, "a window with many channels",
             weft_symm_register(self->world, memory, 64, &options, &symm), WEFT_ERR_NO_MEMORY, text);

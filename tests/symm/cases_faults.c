@@ -308,6 +308,32 @@ static void a_release_meets_no_barrier(struct rank *self)
     weft_comm_release(&comm);
 }
 
+/* Nor does a device, where both sides wait until one of them gives up. */
+static void a_release_is_no_collective(struct rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 500000000};
+    weft_comm *comm = NULL;
+    weft_status status = WEFT_OK;
+    weft_symm *symm;
+
+    OK(weft_comm_split(self->world, 0, 0, &options, &comm));
+    symm = comm != NULL ? make(self, comm, 64, 1) : NULL;
+    if (symm != NULL && strcmp(weft_symm_backend(symm), "gloo-cpu") != 0 && !self->second &&
+        !self->checks) {
+        if (self->number == 0)
+            weft_symm_release(&symm);
+        else
+            status = weft_barrier(comm, NULL);
+        if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 20 * SECOND);
+        if (status == WEFT_OK) status = weft_comm_async_error(comm);
+        check(self, status != WEFT_OK, "a barrier was taken for a release");
+    }
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+    weft_comm_release(&comm);
+}
+
 const struct symm_case fault_cases[] = {
     {"wrong_moves_are_refused", wrong_moves_are_refused, 1},
     {"wrong_signals_are_refused", wrong_signals_are_refused, 1},
@@ -322,6 +348,7 @@ const struct symm_case fault_cases[] = {
     {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},
     {"checks_find_what_differs", checks_find_what_differs, 2},
     {"a_release_meets_no_barrier", a_release_meets_no_barrier, 2},
+    {"a_release_is_no_collective", a_release_is_no_collective, 2},
     {NULL, NULL, 0}};
 
 int run_gone(struct rank *self, int32_t gone)

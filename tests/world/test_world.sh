@@ -130,10 +130,10 @@ expect 137 "[0] as expected" "$weft" run -n 4 --keep-going --timeout 25 "$progra
 # Calls that differ: all three ranks see both.
 export WEFT_CHECK=1
 first="ERR_MISMATCH.*rank 0 calls"
-survivors 3 "$first all_reduce(f32, count 8, sum), rank 2 barrier" 3 mismatch 0
-survivors 3 "$first all_reduce(f32, count 8, sum), rank 2 all_reduce(f32, count 9, sum)" 3 mismatch 1
-survivors 3 "$first all_reduce(f32, count 8, sum), rank 2 all_reduce(i32, count 8, sum)" 3 mismatch 2
-survivors 3 "$first broadcast(f32, count 8, root 0), rank 2 broadcast(f32, count 8, root 1)" 3 mismatch 3
+survivors 3 "$first all_reduce(f32, count 8, sum), rank 2 calls barrier" 3 mismatch 0
+survivors 3 "$first all_reduce(f32, count 8, sum), rank 2 calls all_reduce(f32, count 9, sum)" 3 mismatch 1
+survivors 3 "$first all_reduce(f32, count 8, sum), rank 2 calls all_reduce(i32, count 8, sum)" 3 mismatch 2
+survivors 3 "$first broadcast(f32, count 8, root 0), rank 2 calls broadcast(f32, count 8, root 1)" 3 mismatch 3
 unset WEFT_CHECK
 
 # Limits.

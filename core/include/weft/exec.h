@@ -57,7 +57,8 @@ WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 /* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that
  * of its target; NULL where the shard is empty.  Collective.  *WORK, if wanted, stands for it and
  * is the caller's to release.  What is bound to one communicator runs in the same order on all its
- * ranks, one thread at a time; on different communicators, at the same time.  Runs of one BOUND use
+ * ranks, else WEFT_ERR_MISMATCH (always on gloo-cpu within a host, elsewhere with WEFT_CHECK=1);
+ * one thread at a time; on different communicators, at the same time.  Runs of one BOUND use
  * the same scratch: on different streams, the second must wait for the first
  * (weft_stream_wait_work), or be bound apart. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,

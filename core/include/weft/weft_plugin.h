@@ -31,12 +31,12 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 0u
+#define WEFT_ABI_MINOR 1u
 
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x5e79676d3b7cbc33)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x515084483af48e11)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x653a52a276e18020)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
 /* fingerprints end */
@@ -304,6 +304,8 @@ typedef struct weft_collective_args {
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
     const void *scale; /* premul_sum: this rank's own, one element of dtype in host memory */
     void *stream;
+    uint64_t plan;          /* since 1.1: the digest of the bound plan that the call belongs to, */
+    uint32_t binding, step; /* and numbers from 1; all 0: no plan. Ranks agree on all three */
 } weft_collective_args;
 
 typedef struct weft_message {
@@ -320,8 +322,7 @@ typedef struct weft_message {
  * buffers into its own RECV. REGIONS (of the kernel table) are this rank's wishes; region.source is
  * an index into SOURCES, which holds ranks; region.target is 0. With HOLDERS > 1 every element is
  * the reduction of SOURCES[region.source .. region.source + HOLDERS), in that order. READERS are
- * the ranks whose regions have an element of this one's, in any order: nobody else is waited
- * for. */
+ * the ranks, in any order, whose regions have elements of this one's: only they are waited for. */
 typedef struct weft_pull_args {
     uint32_t struct_size;
     uint32_t dtype, reduction, holders;
@@ -332,6 +333,8 @@ typedef struct weft_pull_args {
     uint64_t send_bytes; /* peers read nothing of SEND beyond */
     void *recv;          /* does not overlap SEND */
     void *stream;
+    uint64_t plan; /* since 1.1, with what follows: as in weft_collective_args */
+    uint32_t binding, step;
 } weft_pull_args;
 
 typedef struct weft_comm_table {
@@ -484,8 +487,7 @@ typedef struct weft_plugin {
     const weft_kernel_table *kernel; /* NULL: no redistributions */
 } weft_plugin;
 
-/* The one exported symbol. Cheap; touches no vendor library. NULL refuses, after set_error has said
- * why. [once] */
+/* The one exported symbol. Cheap; touches no vendor library. NULL: set_error says why. [once] */
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif

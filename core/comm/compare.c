@@ -1,0 +1,70 @@
+/* compare.c - WEFT_CHECK where the plugin is of ABI 1.0: it compares calls, but knows nothing of
+ * the bound plans they belong to, so the ranks compare that over the rendezvous. */
+#include "comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a rank tells of its call. */
+struct record {
+    uint64_t plan;
+    uint32_t binding, step;
+    uint32_t kind, unused; /* of the ring */
+};
+
+static void print(const struct record *record, char *out, size_t bytes)
+{
+    const char *name = record->kind == WF_RING_PULL ? "pull" : wf_collective_name(record->kind);
+
+    if (record->binding == 0)
+        snprintf(out, bytes, "calls %s", name != NULL ? name : "an unknown collective");
+    else
+        snprintf(out, bytes, "runs step %u of plan %016llx (binding %u) as %s", record->step,
+                 (unsigned long long)record->plan, record->binding,
+                 name != NULL ? name : "an unknown collective");
+}
+
+static weft_status differ(const weft_comm *comm, const struct record *first, int32_t other,
+                          const struct record *theirs)
+{
+    char text[160], other_text[160];
+
+    print(first, text, sizeof text);
+    print(theirs, other_text, sizeof other_text);
+    return wf_fail(WEFT_ERR_MISMATCH,
+                   "rank %d %s, rank %d %s; all ranks must run bound plans in the same order",
+                   comm->world_ranks[0], text, comm->world_ranks[other], other_text);
+}
+
+/* All compare all with the first, so all find the same. */
+static weft_status compare(const weft_comm *comm, const struct wf_gathered *got)
+{
+    struct record first, other;
+
+    for (int32_t i = 0; i < got->count; i++) {
+        if (got->blobs[i].bytes != sizeof other)
+            return wf_fail(WEFT_ERR_MISMATCH, "rank %d compares something else than a call",
+                           comm->world_ranks[i]);
+        memcpy(&other, got->blobs[i].data, sizeof other);
+        if (i == 0) first = other;
+        if (memcmp(&first, &other, sizeof first) != 0) return differ(comm, &first, i, &other);
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_comm_compare(weft_comm *comm, uint32_t kind, const struct wf_call_identity *identity)
+{
+    struct record mine = {
+        .plan = identity->plan, .binding = identity->binding, .step = identity->step, .kind = kind};
+    struct wf_gathered got;
+    char label[160];
+    weft_status status;
+
+    snprintf(label, sizeof label, "comparing calls on %s", comm->name);
+    status = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns,
+                      WEFT_OK, (weft_blob){&mine, sizeof mine}, &got);
+    if (status != WEFT_OK) return status;
+    status = compare(comm, &got);
+    wf_gathered_free(&got);
+    return status;
+}

@@ -1,0 +1,411 @@
+/* order_suite.c - ranks that run bound plans in different orders, or name different roots.
+ *
+ *     order_suite [--threads N] [--only NAME] [--words 0]
+ *
+ * Every case has a communicator of its own, on which all ranks make the same two calls in different
+ * orders, or one call that differs.  Every rank must get WEFT_ERR_MISMATCH, with both operations
+ * in its text, and no rank may wait for its time limit. */
+#include "weft/exec.h"
+#include "weft/weft.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE = 64, BYTES = 2 << 20 };
+
+struct rank {
+    weft_context *context;
+    weft_comm *world, *comm; /* COMM: of one case */
+    weft_stream *stream;
+    int32_t number, size;
+    void *device[4], *private[2]; /* BYTES each */
+    const char *name;             /* of the case */
+    int failed;
+};
+
+struct order_case {
+    const char *name;
+    void (*run)(struct rank *self);
+    int32_t least; /* ranks */
+};
+
+static const char *only;
+static int words = 1;        /* look for weft's own words in what plugins say */
+static int takes_any_memory; /* also what is not from weft_alloc */
+
+static void complain(struct rank *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void complain(struct rank *self, const char *format, ...)
+{
+    char text[1400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "not so: rank %d: %s: %s\n", self->number, self->name, text);
+    self->failed = 1;
+}
+
+static int good(struct rank *self, const char *what, weft_status status)
+{
+    if (status != WEFT_OK) complain(self, "%s: %s", what, weft_last_error());
+    return status == WEFT_OK;
+}
+
+/* STATUS is a mismatch, and its text has all of the WANTED, up to NULL. */
+static void differs(struct rank *self, weft_status status, ...)
+{
+    const char *text = weft_last_error(), *wanted;
+    va_list args;
+
+    if (status != WEFT_ERR_MISMATCH) {
+        complain(self, "%s, not a mismatch: %s", weft_status_name(status),
+                 status == WEFT_OK ? "" : text);
+        return;
+    }
+    va_start(args, status);
+    while (words && (wanted = va_arg(args, const char *)) != NULL)
+        if (strstr(text, wanted) == NULL) complain(self, "no \"%s\" in: %s", wanted, text);
+    va_end(args);
+}
+
+static int is_last(const struct rank *self)
+{
+    return self->number == self->size - 1;
+}
+
+/* ---- plans ---- */
+
+static weft_spec *spec_of(struct rank *self, const char *text)
+{
+    weft_mesh *mesh = NULL;
+    weft_spec *spec = NULL;
+    char ranks[16];
+
+    snprintf(ranks, sizeof ranks, "%d", self->size);
+    if (good(self, ranks, weft_mesh_parse(ranks, &mesh)))
+        good(self, text, weft_spec_parse(mesh, text, &spec));
+    weft_mesh_release(&mesh);
+    return spec;
+}
+
+static weft_plan *plan_of(struct rank *self, const char *from_text, const char *to_text)
+{
+    weft_spec *from = spec_of(self, from_text), *to = spec_of(self, to_text);
+    weft_plan *plan = NULL;
+
+    good(self, "a plan", weft_plan_create(from, to, NULL, &plan));
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    return plan;
+}
+
+/* Two tensors in one plan. */
+static weft_plan *batch_of(struct rank *self, const char *from_text, const char *to_text)
+{
+    weft_spec *from = spec_of(self, from_text), *to = spec_of(self, to_text);
+    const weft_spec *froms[] = {from, from}, *tos[] = {to, to};
+    weft_plan *plan = NULL;
+
+    good(self, "a plan of a batch", weft_plan_create_batch(2, froms, tos, NULL, &plan));
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    return plan;
+}
+
+static weft_bound *bind(struct rank *self, weft_plan *plan, int packed)
+{
+    weft_bind_options options = {.struct_size = sizeof options, .packed = packed != 0};
+    weft_bound *bound = NULL;
+
+    good(self, "binding", weft_plan_bind(plan, self->comm, &options, &bound));
+    return bound;
+}
+
+static weft_status run_bound(struct rank *self, weft_bound *bound, int batch, weft_stream *stream)
+{
+    const void *sources[] = {self->device[0], self->device[1]};
+    void *targets[] = {self->device[2], self->device[3]};
+
+    if (batch) return weft_redistribute_batch(bound, sources, targets, stream, NULL);
+    return weft_redistribute(bound, sources[0], targets[0], stream, NULL);
+}
+
+/* How messages name PLAN.  Tensors of a batch that go alone have plans of their own. */
+static char *digest_of(const weft_plan *plan, char *text, size_t bytes)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+
+    weft_plan_get(plan, &info);
+    if (info.tensors > 1 && info.together == 0)
+        snprintf(text, bytes, "of plan");
+    else
+        snprintf(text, bytes, "of plan %016llx", (unsigned long long)info.digest);
+    return text;
+}
+
+/* All ranks run FIRST, then all but the last run SECOND, and the last runs FIRST again. */
+static void swap(struct rank *self, weft_plan *first, weft_plan *second, int packed, int batch)
+{
+    weft_bound *a = bind(self, first, packed), *b = bind(self, second, packed);
+    char first_name[40], second_name[40];
+
+    if (a != NULL && b != NULL) {
+        good(self, "the same order", run_bound(self, a, batch, NULL));
+        good(self, "the same order", run_bound(self, b, batch, NULL));
+        differs(self, run_bound(self, is_last(self) ? a : b, batch, NULL), "(binding ",
+                digest_of(first, first_name, sizeof first_name),
+                digest_of(second, second_name, sizeof second_name),
+                "must run bound plans in the same order", (char *)NULL);
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&first);
+    weft_plan_release(&second);
+}
+
+static void swapped_plans_are_found(struct rank *self)
+{
+    swap(self, plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+         plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 0);
+}
+
+static void swapped_packed_plans_are_found(struct rank *self)
+{
+    swap(self, plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+         plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 1, 0);
+}
+
+static void swapped_gathers_are_found(struct rank *self)
+{
+    swap(self, plan_of(self, "f32[64,64] S(0)", "f32[64,64] R"),
+         plan_of(self, "f32[64,64] S(1)", "f32[64,64] R"), 1, 0);
+}
+
+static void swapped_reductions_are_found(struct rank *self)
+{
+    swap(self, plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R"),
+         plan_of(self, "i32[4096] P(sum)", "i32[4096] R"), 0, 0);
+}
+
+static void swapped_batches_are_found(struct rank *self)
+{
+    swap(self, batch_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+         batch_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 1);
+}
+
+static void two_bindings_of_one_plan_differ(struct rank *self, int packed)
+{
+    weft_plan *plan = plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *a = bind(self, plan, packed), *b = bind(self, plan, packed);
+
+    if (a != NULL && b != NULL) {
+        good(self, "the same order", run_bound(self, b, 0, NULL));
+        differs(self, run_bound(self, is_last(self) ? a : b, 0, NULL), "(binding 1)", "(binding 2)",
+                "must run bound plans in the same order", (char *)NULL);
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&plan);
+}
+
+static void one_plan_bound_twice_is_two(struct rank *self)
+{
+    two_bindings_of_one_plan_differ(self, 0);
+}
+
+static void one_plan_bound_twice_is_two_packed(struct rank *self)
+{
+    two_bindings_of_one_plan_differ(self, 1);
+}
+
+/* The same all-reduce, in a plan and as a call of its own. */
+static void a_plan_is_no_plain_call(struct rank *self)
+{
+    weft_plan *plan = plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R");
+    weft_bound *bound = bind(self, plan, 0);
+    weft_status status;
+
+    if (bound != NULL) {
+        good(self, "a plan", run_bound(self, bound, 0, NULL));
+        good(self, "a call",
+             weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
+                             WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
+        status = is_last(self) ? weft_all_reduce(self->comm, self->device[0], self->device[2],
+                                                 SIDE * SIDE, WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL)
+                               : run_bound(self, bound, 0, NULL);
+        differs(self, status, "runs step 1 of plan", "calls all_reduce(i32, count 4096, sum)",
+                (char *)NULL);
+    }
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+}
+
+/* Another rank is the odd one, and the work is on a stream. */
+static void a_stream_says_it_too(struct rank *self)
+{
+    weft_plan *plan = plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *a = bind(self, plan, 0), *b = bind(self, plan, 0);
+    weft_status status;
+
+    if (a != NULL && b != NULL) {
+        status = run_bound(self, self->number == 0 ? a : b, 0, self->stream);
+        if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
+        differs(self, status, "(binding 1)", "(binding 2)", (char *)NULL);
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&plan);
+}
+
+/* ---- roots ---- */
+
+/* The collective of this NUMBER with ROOT, of COUNT elements. */
+static weft_status rooted(struct rank *self, int number, uint64_t count, int32_t root, int hidden)
+{
+    void *send = hidden ? self->private[0] : self->device[0];
+    void *recv = hidden ? self->private[1] : self->device[2];
+
+    if (number == 0)
+        return weft_broadcast(self->comm, send, recv, count, WEFT_DTYPE_F32, root, NULL);
+    if (number == 1)
+        return weft_reduce(self->comm, send, recv, count, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, root,
+                           NULL);
+    count = count > (uint64_t)self->size ? count / (uint64_t)self->size : 1;
+    if (number == 2) return weft_gather(self->comm, send, recv, count, WEFT_DTYPE_F32, root, NULL);
+    return weft_scatter(self->comm, send, recv, count, WEFT_DTYPE_F32, root, NULL);
+}
+
+/* Roots by rank: each its own, the last rank's differs, or the halves differ. */
+static int32_t root_of(const struct rank *self, int way)
+{
+    if (way == 0) return self->number;
+    if (way == 1) return is_last(self);
+    return self->number < self->size / 2 ? 0 : self->size - 1;
+}
+
+static void renew(struct rank *self);
+
+static void different_roots_are_found(struct rank *self, int number)
+{
+    static const char *const names[] = {"broadcast(", "reduce(", "gather(", "scatter("};
+    static const uint64_t counts[] = {1, 512, 2048, 200000};
+
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (int hidden = 0; hidden < 1 + takes_any_memory; hidden++)
+            for (int way = 0; way < 3; way++) {
+                good(self, "one root", rooted(self, number, counts[i], 0, hidden));
+                differs(self, rooted(self, number, counts[i], root_of(self, way), hidden),
+                        names[number], ", root ", (char *)NULL);
+                renew(self);
+            }
+}
+
+static void roots_of_broadcasts_differ(struct rank *self)
+{
+    different_roots_are_found(self, 0);
+}
+
+static void roots_of_reductions_differ(struct rank *self)
+{
+    different_roots_are_found(self, 1);
+}
+
+static void roots_of_gathers_differ(struct rank *self)
+{
+    different_roots_are_found(self, 2);
+}
+
+static void roots_of_scatters_differ(struct rank *self)
+{
+    different_roots_are_found(self, 3);
+}
+
+/* ---- the suite ---- */
+
+static const struct order_case cases[] = {
+    {"swapped_plans_are_found", swapped_plans_are_found, 2},
+    {"swapped_packed_plans_are_found", swapped_packed_plans_are_found, 2},
+    {"swapped_gathers_are_found", swapped_gathers_are_found, 2},
+    {"swapped_reductions_are_found", swapped_reductions_are_found, 2},
+    {"swapped_batches_are_found", swapped_batches_are_found, 2},
+    {"one_plan_bound_twice_is_two", one_plan_bound_twice_is_two, 2},
+    {"one_plan_bound_twice_is_two_packed", one_plan_bound_twice_is_two_packed, 2},
+    {"a_plan_is_no_plain_call", a_plan_is_no_plain_call, 2},
+    {"a_stream_says_it_too", a_stream_says_it_too, 2},
+    {"roots_of_broadcasts_differ", roots_of_broadcasts_differ, 2},
+    {"roots_of_reductions_differ", roots_of_reductions_differ, 2},
+    {"roots_of_gathers_differ", roots_of_gathers_differ, 2},
+    {"roots_of_scatters_differ", roots_of_scatters_differ, 2},
+};
+
+/* Another communicator, when all are done with the one that is stuck. */
+static void renew(struct rank *self)
+{
+    good(self, "a barrier of all", weft_barrier(self->world, NULL));
+    weft_comm_release(&self->comm);
+    good(self, "a communicator", weft_comm_split(self->world, 0, self->number, NULL, &self->comm));
+}
+
+static weft_status allocate(struct rank *self)
+{
+    weft_status status = WEFT_OK;
+
+    for (int i = 0; i < 4 && status == WEFT_OK; i++)
+        status = weft_alloc(self->context, BYTES, WEFT_MEMORY_DEVICE, &self->device[i]);
+    for (int i = 0; i < 2; i++)
+        self->private[i] = calloc(1, BYTES);
+    if (status == WEFT_OK) status = weft_stream_create(self->context, &self->stream);
+    return status;
+}
+
+static weft_status run_rank(void *argument)
+{
+    struct rank self = {.name = "making things"};
+    weft_status status = weft_init(NULL, &self.context);
+
+    (void)argument;
+    if (status != WEFT_OK) return status;
+    self.world = weft_world(self.context);
+    self.number = weft_rank(self.context);
+    self.size = weft_size(self.context);
+    good(&self, "memory", allocate(&self));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (self.size < cases[i].least || (only != NULL && strstr(cases[i].name, only) == NULL))
+            continue;
+        self.name = cases[i].name;
+        renew(&self);
+        if (self.comm != NULL) cases[i].run(&self);
+    }
+    good(&self, "a barrier of all", weft_barrier(self.world, NULL));
+    weft_comm_release(&self.comm);
+    weft_stream_release(self.context, &self.stream);
+    for (int i = 0; i < 4; i++)
+        good(&self, "freeing", weft_free(self.context, self.device[i]));
+    for (int i = 0; i < 2; i++)
+        free(self.private[i]);
+    weft_context_release(&self.context);
+    if (!self.failed) printf("rank %d: all found\n", self.number);
+    return self.failed ? WEFT_ERR_INTERNAL : WEFT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    int32_t threads = 0;
+    weft_status status;
+
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--threads") == 0) threads = atoi(argv[i + 1]);
+        if (strcmp(argv[i], "--words") == 0) words = atoi(argv[i + 1]);
+        if (strcmp(argv[i], "--only") == 0) only = argv[i + 1];
+    }
+    takes_any_memory =
+        getenv("WEFT_BACKEND") != NULL && strcmp(getenv("WEFT_BACKEND"), "gloo-cpu") == 0;
+    status = threads > 0 ? weft_threads_run(threads, run_rank, NULL) : run_rank(NULL);
+    if (status != WEFT_OK) fprintf(stderr, "not so: %s\n", weft_last_error());
+    return status == WEFT_OK ? 0 : 1;
+}
