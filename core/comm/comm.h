@@ -326,6 +326,13 @@ static inline bool wf_comm_may_begin(weft_comm *comm)
 /* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements);
 
+/* ---- average.c ---- */
+
+/* Does weft make the average that ARGS, checked, asks for, since the backend means another? */
+bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args);
+/* Make it.  Waits until it is done; a rank without memory for it breaks COMM. */
+weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args) WF_NODISCARD;
+
 /* ---- costs.c ---- */
 
 /* The built-in table NAME, or the one in the file of that name. */
@@ -399,7 +406,8 @@ static inline bool wf_surely_fit(const weft_comm *comm, const weft_collective_ar
     if (reduces && (args->reduction >= WEFT_REDUCE_COUNT ||
                     (comm->defined[args->reduction] >> args->dtype & 1) == 0))
         return false;
-    return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL;
+    return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL &&
+           args->divisor == 0;
 }
 
 static inline bool wf_comm_is_inline(const weft_comm *comm, const void *stream)

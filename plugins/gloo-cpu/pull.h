@@ -6,7 +6,7 @@
 #include "regions.h"
 
 struct wf_shm_pull {
-    uint32_t dtype, reduction, holders;
+    uint32_t dtype, reduction, holders, divisor; /* 0: HOLDERS */
     const struct wf_cpu_regions *regions;
     const int32_t *sources; /* ranks of the group */
     const void *send;

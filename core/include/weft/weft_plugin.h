@@ -31,14 +31,14 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 0u
+#define WEFT_ABI_MINOR 1u
 
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x5e79676d3b7cbc33)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x515084483af48e11)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0xc4056b5b493ad15f)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
-#define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
+#define WEFT_KERNEL_SIGNATURE UINT64_C(0x10d1fa3f67e1e508)
 /* fingerprints end */
 
 /* ---- vocabulary -------------------------------------------------------------- */
@@ -72,8 +72,11 @@ typedef int32_t weft_status;
     X(F64, 12, "f64", 8) X(F8E4M3, 13, "f8e4m3", 1) X(F8E5M2, 14, "f8e5m2", 1) \
     X(C64, 15, "c64", 8) X(C128, 16, "c128", 16)
 
-/* Integers wrap. avg is the sum divided by the number of ranks (integers truncate toward zero).
- * min and max hand NaN on. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
+/* Integers wrap. avg is the sum divided by the number of ranks or buffers. Since ABI 1.1: the sum of
+ * integers is exact (128 bits hold it), then divided, truncated toward zero and wrapped; each float
+ * is divided before it is added, so that an average is finite where the mean is; a `divisor` that is
+ * not 0 takes the place of that number. Before, the sum of integers wrapped.
+ * min and max hand NaN on, and since 1.1 the infinities of f8e5m2. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
  * time the plugin stores one; f8 saturates at its largest finite value. On bool, sum, max and bor
  * are "or"; prod, min and band are "and". premul_sum is the sum of each rank's data times that
  * rank's own scale. Not defined, so never claimed: band/bor/bxor on floats and complex, min/max on
@@ -304,6 +307,8 @@ typedef struct weft_collective_args {
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
     const void *scale; /* premul_sum: this rank's own, one element of dtype in host memory */
     void *stream;
+    uint32_t divisor; /* avg, since 1.1: what the sum is divided by; 0: the number of ranks */
+    uint32_t reserved_1_1;
 } weft_collective_args;
 
 typedef struct weft_message {
@@ -332,6 +337,8 @@ typedef struct weft_pull_args {
     uint64_t send_bytes; /* peers read nothing of SEND beyond */
     void *recv;          /* does not overlap SEND */
     void *stream;
+    uint32_t divisor; /* avg, since 1.1: what the sum is divided by; 0: HOLDERS */
+    uint32_t reserved_1_1;
 } weft_pull_args;
 
 typedef struct weft_comm_table {
@@ -465,6 +472,11 @@ typedef struct weft_kernel_table {
                          void *data, void *stream);
     weft_status (*fill)(void *device, uint32_t dtype, uint64_t count, const void *value,
                         void *target, void *stream);
+
+    /* Since 1.1. As regions_reduce by avg, but divided by DIVISOR, which is at least 1 and may
+     * differ from SIZE. optional: weft averages in host memory where the two differ. */
+    weft_status (*regions_average)(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
+                                   const void *const *sources, void *const *targets, void *stream);
 } weft_kernel_table;
 
 /* ---- the plugin -------------------------------------------------------------- */
