@@ -1,17 +1,34 @@
-/* average.c - collectives that average, for backends of plugin ABI 1.0.
+/* average.c - collectives that average, where the backend does not.
  *
- * There an average of integers is what the backend makes of it, and nothing is divided by another
- * number than that of the ranks.  So that all backends give the same, the contributions are moved
- * by the backend and averaged by the host, before the call returns. */
+ * For a plugin of ABI 1.0 an average of integers is what the plugin makes of it, and nothing is
+ * divided by another number than that of the ranks; others lack the kernels for it.  So that all
+ * backends give the same, they move the contributions then, and the host averages them before the
+ * call returns. */
 #include "comm.h"
 
 #include "base/number.h"
 
+uint32_t wf_average_by_backend(const weft_comm *comm)
+{
+    weft_support_query query = {.struct_size = sizeof query,
+                                .collective = WEFT_COLL_ALL_REDUCE,
+                                .reduction = WEFT_REDUCE_AVG,
+                                .size = comm->size};
+    uint32_t averages = 0, level;
+
+    if (comm->context->plugin->abi_minor < 1) return 0;
+    for (query.dtype = WEFT_DTYPE_I8; query.dtype < WEFT_DTYPE_COUNT; query.dtype++)
+        if (comm->table->support(comm->device, &query, &level) == WEFT_OK &&
+            level != WEFT_SUPPORT_NO)
+            averages |= UINT32_C(1) << query.dtype;
+    return averages;
+}
+
 bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args)
 {
-    return comm->context->plugin->abi_minor < 1 && wf_collective_reduces(args->collective) &&
-           args->reduction == WEFT_REDUCE_AVG &&
-           (args->dtype < WEFT_DTYPE_F16 || args->divisor != 0);
+    return wf_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_AVG &&
+           (args->dtype < WEFT_DTYPE_F16 || args->divisor != 0) &&
+           !(comm->averages >> args->dtype & 1);
 }
 
 /* Every rank's contribution to what this rank gets, one after the other. */
@@ -117,8 +134,8 @@ weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *a
 
     if (comm->group_depth > 0)
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s of %s by avg on %s: not inside a group, since backend %s is of plugin "
-                       "ABI 1.0 and weft averages for it; call it before weft_group_begin or after "
+                       "%s of %s by avg on %s: not inside a group, since backend %s does not "
+                       "average it and weft does; call it before weft_group_begin or after "
                        "weft_group_end",
                        wf_collective_name(args->collective), wf_dtype_name(args->dtype), comm->name,
                        comm->context->plugin->name);

@@ -62,7 +62,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
         action->way = WF_COPY;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
-    by_backend = wf_average_by_backend(bound, &action->kind);
+    by_backend = wf_average_is_native(bound, &action->kind);
     if (action->step->kind == WEFT_STEP_ALL_REDUCE && by_backend) {
         set_all_reduce(action);
         return WEFT_OK;

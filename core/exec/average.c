@@ -1,9 +1,9 @@
 /* average.c - what has arrived, reduced into place.
  *
  * A backend of plugin ABI 1.0 has its own meaning of an average of integers, and none of one that
- * is divided by less than the number of contributions.  There the host averages: contributions are
- * copied to its memory, each average takes the place of the first of its contributions, and goes
- * back to the device, from where it is copied into the tensor. */
+ * is divided by less than the number of contributions; others lack the kernels.  There the host
+ * averages: contributions are copied to its memory, each average takes the place of the first of
+ * its contributions, and goes back to the device, from where it is copied into the tensor. */
 #include "bound.h"
 
 #include "base/number.h"
@@ -32,14 +32,14 @@ bool wf_average_is_own(const struct wf_arrival_kind *kind)
            (kind->dtype < WEFT_DTYPE_F16 || kind->divisor != kind->holders);
 }
 
-bool wf_average_by_backend(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
+bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
 {
-    return !wf_average_is_own(kind) || bound->context->plugin->abi_minor >= 1;
+    return !wf_average_is_own(kind) || (bound->parent->averages >> kind->dtype & 1);
 }
 
 static bool has_kernel(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
 {
-    if (!wf_average_by_backend(bound, kind)) return false;
+    if (!wf_average_is_native(bound, kind)) return false;
     return !wf_average_is_own(kind) || kind->divisor == kind->holders ||
            WF_HAS(bound->kernel, regions_average);
 }

@@ -200,7 +200,7 @@ weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_actio
  * than that of the holders? */
 bool wf_average_is_own(const struct wf_arrival_kind *kind);
 /* Do the backend's collectives and pulls reduce KIND as the plan means it? */
-bool wf_average_by_backend(const struct weft_bound *bound, const struct wf_arrival_kind *kind);
+bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind);
 /* For a backend without a kernel for KIND: let the host average what REGIONS read, whose other ends
  * lie in the staging.  NULL: the backend has one. */
 weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_kind *kind,

@@ -46,7 +46,7 @@ static uint32_t choose(const struct weft_bound *bound, const struct wf_action *a
     if (wf_step_scatters_shards(step)) {
         uint32_t collective = shares_evenly(bound, action, step->to) ? WEFT_COLL_REDUCE_SCATTER
                                                                      : WEFT_COLL_REDUCE_SCATTER_V;
-        if (is_native(action, collective) && wf_average_by_backend(bound, &action->kind))
+        if (is_native(action, collective) && wf_average_is_native(bound, &action->kind))
             return collective;
     }
     return WEFT_COLL_ALL_TO_ALL_V;

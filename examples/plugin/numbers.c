@@ -114,7 +114,7 @@ struct number {
 };
 
 /* Holds the sum of any integers. */
-__extension__ typedef __int128 wide;
+__extension__ typedef __int128 wide_sum;
 
 static double load_real(uint32_t dtype, const uint8_t *from)
 {
@@ -234,11 +234,11 @@ static struct number average(uint32_t dtype, uint32_t size, const void *const *s
                              uint32_t divisor)
 {
     struct number result = {0};
-    wide sum = 0;
+    wide_sum sum = 0;
 
     for (uint32_t k = 0; k < size; k++) {
         struct number next = load(dtype, (const uint8_t *)sources[k] + at);
-        sum += is_signed(dtype) ? (wide)(int64_t)next.i : (wide)next.i;
+        sum += is_signed(dtype) ? (wide_sum)(int64_t)next.i : (wide_sum)next.i;
         next.re /= divisor;
         next.im /= divisor;
         result = k == 0 ? next : combine(dtype, WEFT_REDUCE_SUM, result, next);
