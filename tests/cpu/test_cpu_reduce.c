@@ -5,6 +5,7 @@
 #include "support/suite.h"
 
 #include <complex.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,12 +132,15 @@ static void reduce_real(const struct wf_cpu_reducer *r, const void *const *from,
 {
     double all = load_real(r->dtype, from[0]);
     bool scaled = r->reduction == WEFT_REDUCE_PREMUL_SUM;
+    uint32_t parts = r->reduction != WEFT_REDUCE_AVG ? 1 : r->parts != 0 ? r->parts : r->size;
 
     if (scaled) all = step(r->dtype, all * load_real(r->dtype, r->scales[0]));
+    all = step(r->dtype, all / parts);
     for (uint32_t k = 1; k < r->size; k++) {
         double x = load_real(r->dtype, from[k]);
 
         if (scaled) x = step(r->dtype, x * load_real(r->dtype, r->scales[k]));
+        x = step(r->dtype, x / parts);
         if (r->reduction == WEFT_REDUCE_PROD)
             all = step(r->dtype, all * x);
         else if (r->reduction == WEFT_REDUCE_MIN)
@@ -146,7 +150,6 @@ static void reduce_real(const struct wf_cpu_reducer *r, const void *const *from,
         else
             all = step(r->dtype, all + x);
     }
-    if (r->reduction == WEFT_REDUCE_AVG) all = step(r->dtype, all / r->size);
     store_real(r->dtype, all, to);
 }
 
@@ -191,9 +194,27 @@ static uint64_t combine_whole(uint32_t dtype, uint32_t reduction, uint64_t a, ui
     }
 }
 
+static void average_whole(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+{
+    wf_cpu_wide sum = 0, parts = r->parts != 0 ? r->parts : r->size;
+    uint64_t all;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        int64_t x = load_whole(r->dtype, from[k]);
+        sum += r->dtype == WEFT_DTYPE_U64 ? (wf_cpu_wide)(uint64_t)x : (wf_cpu_wide)x;
+    }
+    all = (uint64_t)(sum / parts);
+    memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
+}
+
 static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from, void *to)
 {
     uint64_t all = 0;
+
+    if (r->reduction == WEFT_REDUCE_AVG) {
+        average_whole(r, from, to);
+        return;
+    }
 
     for (uint32_t k = 0; k < r->size; k++) {
         uint64_t x = (uint64_t)load_whole(r->dtype, from[k]);
@@ -204,8 +225,6 @@ static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from
         memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
         all = (uint64_t)load_whole(r->dtype, to);
     }
-    if (r->reduction == WEFT_REDUCE_AVG)
-        all = r->dtype == WEFT_DTYPE_U64 ? all / r->size : (uint64_t)((int64_t)all / (int)r->size);
     memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
 }
 
@@ -227,6 +246,10 @@ static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *fr
             b = a * t + b * s;
             a = c;
         }
+        if (r->reduction == WEFT_REDUCE_AVG) {
+            a = step(part, a / (r->parts != 0 ? r->parts : r->size));
+            b = step(part, b / (r->parts != 0 ? r->parts : r->size));
+        }
         if (k == 0) {
             re = a;
             im = b;
@@ -235,13 +258,9 @@ static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *fr
             im = re * b + im * a;
             re = c;
         } else {
-            re += a;
-            im += b;
+            re = step(part, re + a);
+            im = step(part, im + b);
         }
-    }
-    if (r->reduction == WEFT_REDUCE_AVG) {
-        re = step(part, re / r->size);
-        im = step(part, im / r->size);
     }
     store_real(part, re, to);
     store_real(part, im, (char *)to + half);
@@ -302,6 +321,8 @@ START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
 
                     if (!wf_abi_reduction_defined(reduction, dtype)) continue;
                     check(levels[level], &r, counts[(size + reduction) % 6], offset);
+                    for (r.parts = 2; r.parts < 4 && reduction == WEFT_REDUCE_AVG; r.parts++)
+                        check(levels[level], &r, counts[(size + r.parts) % 6], offset);
                 }
         }
 }
@@ -343,6 +364,41 @@ START_TEST(min_and_max_hand_nan_on)
         for (int i = 0; i < 70; i++)
             ck_assert((isnan(out[i]) != 0) == (i % 3 == 0 || i % 5 == 0));
     }
+}
+END_TEST
+
+START_TEST(infinities_of_f8e5m2_pass_through_min_and_max)
+{
+    uint8_t a[70], b[70], out[70];
+    const void *sources[2] = {a, b};
+    const struct wf_cpu_kernels *const *levels = wf_cpu_kernel_levels();
+
+    memset(a, 0xfc, sizeof a);
+    memset(b, 0x7c, sizeof b);
+    for (size_t level = 0; levels[level] != NULL; level++)
+        for (uint32_t reduction = WEFT_REDUCE_MIN; reduction <= WEFT_REDUCE_MAX; reduction++) {
+            struct wf_cpu_reducer r = {
+                .dtype = WEFT_DTYPE_F8E5M2, .reduction = reduction, .size = 2};
+
+            wf_cpu_reduce(levels[level], &r, sources, out, 70);
+            for (int i = 0; i < 70; i++)
+                ck_assert_uint_eq(out[i], reduction == WEFT_REDUCE_MIN ? 0xfc : 0x7c);
+        }
+}
+END_TEST
+
+START_TEST(averages_are_finite_where_the_mean_is)
+{
+    float a = FLT_MAX, out;
+    uint16_t b = wf_bf16_of_f32(0x1.fep127f), small;
+    const void *sources[4] = {&a, &a, &a, &a}, *halves[3] = {&b, &b, &b};
+    struct wf_cpu_reducer r = {.dtype = WEFT_DTYPE_F32, .reduction = WEFT_REDUCE_AVG, .size = 4};
+    struct wf_cpu_reducer h = {.dtype = WEFT_DTYPE_BF16, .reduction = WEFT_REDUCE_AVG, .size = 3};
+
+    wf_cpu_reduce(wf_cpu_kernels(), &r, sources, &out, 1);
+    ck_assert(out == FLT_MAX);
+    wf_cpu_reduce(wf_cpu_kernels(), &h, halves, &small, 1);
+    ck_assert_uint_eq(small, b);
 }
 END_TEST
 
@@ -448,4 +504,5 @@ END_TEST
 
 SUITE(cpu_reduce, every_reduction_of_every_dtype_is_right_at_every_level,
       the_target_may_be_any_of_the_sources, min_and_max_hand_nan_on,
+      infinities_of_f8e5m2_pass_through_min_and_max, averages_are_finite_where_the_mean_is,
       small_floats_add_up_in_f32_and_round_once, conversions_give_the_same_bits_at_every_level)
