@@ -184,11 +184,10 @@ static void reduce_regions(struct kit *kit, const struct kit_region_list *list, 
                                      list->regions, &made))) {
         want_list(&b, list, reduction, 3);
         if (done(kit, name,
-                 divisor != 0
-                     ? table->regions_average(made, dtype, 3, divisor, b.source_pointers,
-                                              b.target_pointers, NULL)
-                     : table->regions_reduce(made, dtype, reduction, 3, b.source_pointers,
-                                             b.target_pointers, NULL)))
+                 divisor != 0 ? table->regions_average(made, dtype, 3, divisor, b.source_pointers,
+                                                       b.target_pointers, NULL)
+                              : table->regions_reduce(made, dtype, reduction, 3, b.source_pointers,
+                                                      b.target_pointers, NULL)))
             bench_check(&b, reduction);
         table->regions_destroy(made);
     }

@@ -195,7 +195,8 @@ static void reduced(struct kit *kit, uint32_t dtype, uint32_t reduction, uint32_
     }
 }
 
-/* Integers whose sum goes beyond their dtype, divided by another number than that of the holders. */
+/* Integers whose sum goes beyond their dtype, divided by another number than that of the holders.
+ */
 static void averaged(struct kit *kit, uint32_t dtype, uint32_t divisor)
 {
     struct kit_region_list list;

@@ -237,8 +237,7 @@ static weft_status check_rank(struct check *c)
         for (int64_t i = 0; i < segment.length; i++) {
             combine(c, segment.local + i, have);
             wf_number_store(dtype, values_at(c->values, segment.global + i), want);
-            if (memcmp(have, want, wf_dtype_bytes(dtype)) != 0 &&
-                !is_near(c->values, have, want))
+            if (memcmp(have, want, wf_dtype_bytes(dtype)) != 0 && !is_near(c->values, have, want))
                 return complain(c, segment.global + i, have, want);
         }
     return WEFT_OK;

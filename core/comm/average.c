@@ -86,10 +86,9 @@ static void average(const struct contributions *all)
         struct wf_reducing r = {
             .dtype = args->dtype, .reduction = WEFT_REDUCE_AVG, .divisor = divisor};
         for (int32_t rank = 0; rank < all->comm->size; rank++)
-            wf_reducing_add(&r, wf_number_load(args->dtype,
-                                               (const char *)all->host +
-                                                   ((uint64_t)rank * all->count + i) *
-                                                       all->element));
+            wf_reducing_add(&r, wf_number_load(args->dtype, (const char *)all->host +
+                                                                ((uint64_t)rank * all->count + i) *
+                                                                    all->element));
         wf_reducing_store(&r, (char *)all->host + i * all->element);
     }
 }
@@ -104,8 +103,8 @@ static weft_status run(const struct contributions *all)
 
     WF_TRY(gather(all));
     if (bytes == 0 || !mine) return weft_stream_wait(context, args->stream, all->comm->timeout_ns);
-    WF_TRY(device->copy(context->device, all->host, all->device,
-                        bytes * (uint64_t)all->comm->size, args->stream));
+    WF_TRY(device->copy(context->device, all->host, all->device, bytes * (uint64_t)all->comm->size,
+                        args->stream));
     WF_TRY(weft_stream_wait(context, args->stream, all->comm->timeout_ns));
     average(all);
     WF_TRY(device->copy(context->device, args->recv, all->host, bytes, args->stream));
@@ -126,10 +125,8 @@ static weft_status drop(struct contributions *all, weft_status status)
 
 weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args)
 {
-    struct contributions all = {.comm = comm,
-                                .args = args,
-                                .count = args->count,
-                                .element = wf_dtype_bytes(args->dtype)};
+    struct contributions all = {
+        .comm = comm, .args = args, .count = args->count, .element = wf_dtype_bytes(args->dtype)};
     weft_status status;
 
     if (comm->group_depth > 0)

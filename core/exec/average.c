@@ -99,8 +99,8 @@ static void average_span(const struct wf_average *average, const struct span *sp
             wf_reducing_add(&r, wf_number_load(average->kind.dtype,
                                                (const char *)average->host + message + at));
         }
-        wf_reducing_store(
-            &r, (char *)average->host + ((const char *)arrivals[0] - average->staging) + at);
+        wf_reducing_store(&r, (char *)average->host +
+                                  ((const char *)arrivals[0] - average->staging) + at);
     }
 }
 

@@ -211,7 +211,7 @@ weft_status wf_average_give_room(struct weft_bound *bound, struct wf_average *av
                                  uint64_t bytes) WF_NODISCARD;
 void wf_average_free(struct weft_bound *bound, struct wf_average *average);
 
-/* What has arrived. */
+/* The messages of a step after their arrival. */
 struct wf_arrivals {
     void *list;            /* of regions, from arrivals to the tensors */
     const void *const *at; /* by region source */

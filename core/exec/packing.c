@@ -14,8 +14,8 @@ static bool is_native(const struct wf_action *action, uint32_t collective)
 {
     uint32_t level;
 
-    return weft_comm_support(action->comm, collective, action->kind.dtype, action->kind.reduction, &level) ==
-               WEFT_OK &&
+    return weft_comm_support(action->comm, collective, action->kind.dtype, action->kind.reduction,
+                             &level) == WEFT_OK &&
            level == WEFT_SUPPORT_NATIVE;
 }
 
@@ -67,8 +67,8 @@ static bool gathers(const struct wf_packing *p)
 static weft_status make_list(struct weft_bound *bound, const struct wf_action *action,
                              uint64_t count, const weft_region *regions, void **list)
 {
-    return bound->kernel->regions_create(bound->device, (uint32_t)wf_dtype_bytes(action->kind.dtype),
-                                         count, regions, list);
+    return bound->kernel->regions_create(
+        bound->device, (uint32_t)wf_dtype_bytes(action->kind.dtype), count, regions, list);
 }
 
 static weft_status set_out(struct weft_bound *bound, struct wf_action *action)

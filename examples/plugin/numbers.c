@@ -229,7 +229,8 @@ static struct number combine(uint32_t dtype, uint32_t reduction, struct number a
     }
 }
 
-/* The sum of integers is exact, and divided at the end; floats are divided before they are added. */
+/* The sum of integers is exact, and divided at the end; floats are divided before they are added.
+ */
 static struct number average(uint32_t dtype, uint32_t size, const void *const *sources, uint64_t at,
                              uint32_t divisor)
 {

@@ -139,8 +139,7 @@ weft_status wf_cpu_regions_average(void *list, uint32_t dtype, uint32_t size, ui
         .list = list,
         .sources = sources,
         .targets = targets,
-        .reducer = {
-            .dtype = dtype, .reduction = WEFT_REDUCE_AVG, .size = size, .parts = divisor}};
+        .reducer = {.dtype = dtype, .reduction = WEFT_REDUCE_AVG, .size = size, .parts = divisor}};
 
     if (divisor == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "regions_average: divided by 0");
     return reduce_list(&work, "regions_average", stream);

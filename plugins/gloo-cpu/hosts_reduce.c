@@ -64,9 +64,8 @@ static void add_wide(wf_cpu_wide *target, const void *const *sources, int32_t si
 static void reduce_hosts(const struct reduction *it, uint64_t count, void *target)
 {
     struct wf_cpu_hosts *hosts = it->comm->other_hosts;
-    struct wf_cpu_reducer reducer = {.dtype = it->op->dtype,
-                                     .reduction = it->op->reduction,
-                                     .size = (uint32_t)hosts->count};
+    struct wf_cpu_reducer reducer = {
+        .dtype = it->op->dtype, .reduction = it->op->reduction, .size = (uint32_t)hosts->count};
 
     if (it->wide) {
         add_wide(target, hosts->sources, hosts->count, count);

@@ -80,7 +80,7 @@ static weft_status gpu_reduce(void *opened, uint32_t dtype, uint32_t reduction, 
 }
 
 static weft_status regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
-                              const void *const *sources, void *const *targets, void *stream)
+                                  const void *const *sources, void *const *targets, void *stream)
 {
     struct wk_regions_reduce_args args = {.reduction = reduction, .size = size, .divisor = size};
 
@@ -88,7 +88,7 @@ static weft_status regions_reduce(void *list, uint32_t dtype, uint32_t reduction
 }
 
 static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
-                               const void *const *sources, void *const *targets, void *stream)
+                                   const void *const *sources, void *const *targets, void *stream)
 {
     struct wk_regions_reduce_args args = {
         .reduction = WEFT_REDUCE_AVG, .size = size, .divisor = divisor};

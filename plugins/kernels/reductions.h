@@ -174,10 +174,9 @@ WK_DEVICE void wk_combine_pack(uint32_t reduction, typename D::number (&sum)[N],
     }
 }
 
-/* What a float is before it is combined. */
+/* A float that is averaged is divided before it is combined. */
 template <class D, uint32_t N>
-WK_DEVICE void wk_prepare_pack(uint32_t reduction, uint32_t divisor,
-                               typename D::number (&value)[N])
+WK_DEVICE void wk_prepare_pack(uint32_t reduction, uint32_t divisor, typename D::number (&value)[N])
 {
     if (reduction != WK_AVG) return;
     WK_UNROLL
@@ -195,8 +194,8 @@ WK_DEVICE wk_pack<typename D::bits, N> wk_finish(uint32_t reduction,
     WK_UNROLL
     for (uint32_t i = 0; i < N; i++) {
         if constexpr (D::keeps)
-            out.at[i] = reduction == WK_MIN || reduction == WK_MAX ? D::keep(sum[i])
-                                                                   : D::put(sum[i]);
+            out.at[i] =
+                reduction == WK_MIN || reduction == WK_MAX ? D::keep(sum[i]) : D::put(sum[i]);
         else
             out.at[i] = D::put(sum[i]);
     }

@@ -178,8 +178,8 @@ WK_DEVICE void wk_regions_average_thread(const Args &args, const struct wk_tile 
         pack out;
         wk_place(region, at, source, target);
         for (uint32_t k = 0; k < args.size; k++) {
-            const pack in = *(const pack *)(wk_buffer(args.buffers, region.source + k) +
-                                            uint64_t(source));
+            const pack in =
+                *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source));
             WK_UNROLL
             for (uint32_t i = 0; i < N; i++)
                 sum[i].add(in.at[i]);

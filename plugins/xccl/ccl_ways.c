@@ -151,8 +151,7 @@ static bool divides_otherwise(const struct wf_comm *comm, const struct wf_op *op
 
 struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op)
 {
-    struct wf_way way = {
-        .kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)op->bytes};
+    struct wf_way way = {.kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)op->bytes};
 
     if (op->kind >= WF_OP_SEND) return way;
     way = wf_way_find(&comm->means, op->kind, op->dtype, op->reduction);

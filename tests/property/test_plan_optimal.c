@@ -324,7 +324,8 @@ START_TEST(averages_of_integers_are_planned_as_well_as_by_exhaustive_search)
         q.minimize = (uint32_t)(i / 2 % 2);
         for (int a = 0; a < 3; a++, code /= 16) {
             long from = code % 4, to = code / 4 % 4;
-            possible = possible && !(from != to && (from == 1 || from == 2) && (to == 1 || to == 2));
+            possible =
+                possible && !(from != to && (from == 1 || from == 2) && (to == 1 || to == 2));
             add_partial(q.from, sizeof q.from, a, from);
             add_partial(q.to, sizeof q.to, a, to);
         }

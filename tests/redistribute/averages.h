@@ -89,9 +89,8 @@ static inline int32_t average_whole(const weft_spec *spec, const void *const *sh
                 const char *from = shards[place];
                 struct wf_number x =
                     wf_number_load(dtype, from + (size_t)(segment.local + i) * bytes);
-                sum[segment.global + i] += wf_dtype_is_signed(dtype)
-                                               ? (wf_wide)(int64_t)x.integer
-                                               : (wf_wide)x.integer;
+                sum[segment.global + i] +=
+                    wf_dtype_is_signed(dtype) ? (wf_wide)(int64_t)x.integer : (wf_wide)x.integer;
             }
     }
     for (int32_t c = 0; c < copies; c++)
@@ -130,12 +129,12 @@ static inline weft_spec *average_spec(struct random *r, const weft_mesh *mesh, u
             like != NULL && weft_spec_mesh(like) == mesh ? &weft_spec_placements(like)[a] : NULL;
         int32_t kind = random_in(r, 0, 3);
         if (kind == 1 && dims > 0)
-            placements[a] = (weft_placement){.kind = WEFT_PLACE_SHARD,
-                                             .dim = random_in(r, 0, dims - 1)};
+            placements[a] =
+                (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = random_in(r, 0, dims - 1)};
         if (kind < 2) continue;
-        placements[a] = (weft_placement){.kind = WEFT_PLACE_PARTIAL,
-                                         .reduction = random_chance(r, 3) ? WEFT_REDUCE_SUM
-                                                                          : WEFT_REDUCE_AVG};
+        placements[a] =
+            (weft_placement){.kind = WEFT_PLACE_PARTIAL,
+                             .reduction = random_chance(r, 3) ? WEFT_REDUCE_SUM : WEFT_REDUCE_AVG};
         if (had != NULL && had->kind == WEFT_PLACE_PARTIAL) placements[a] = *had;
     }
     ck_assert_msg(weft_spec_create(mesh, dtype, dims, shape, placements, &spec) == WEFT_OK, "%s",

@@ -117,9 +117,8 @@ static weft_status compare(struct run *run)
     if (to >= 0) memcpy(shared.results.at[to], run->target, shard_bytes(run->pair.to, run->rank));
     WF_TRY(weft_barrier(world, NULL));
     if (run->rank == 0) {
-        shared.right =
-            average_same(run->pair.from, (const void *const *)shared.sources.at, run->pair.to,
-                         (const void *const *)shared.results.at);
+        shared.right = average_same(run->pair.from, (const void *const *)shared.sources.at,
+                                    run->pair.to, (const void *const *)shared.results.at);
         shards_free(run->pair.from, &shared.sources);
         shards_free(run->pair.to, &shared.results);
     }

@@ -55,7 +55,8 @@ static void exhaustive_take(void *self, const struct wf_edge *edge)
 }
 
 /* Of integers, some of the source's averages or of what stands beside them. */
-static bool exhaustive_splits_average(const struct wf_problem *problem, const struct wf_state *state)
+static bool exhaustive_splits_average(const struct wf_problem *problem,
+                                      const struct wf_state *state)
 {
     int averages = 0, left = 0, given = 0, kept = 0;
 

@@ -162,5 +162,5 @@ END_TEST
 SUITE(exec_action, a_local_step_copies_within_the_rank, ranks_that_share_memory_pull,
       reducing_to_copies_is_the_backends_all_reduce, a_new_partial_is_the_identity_off_coordinate_0,
       sums_beside_averages_are_the_backends_or_are_moved,
-      averages_of_integers_are_moved_where_the_backend_has_its_own, a_rank_that_takes_no_part_is_named,
-      clearing_leaves_nothing)
+      averages_of_integers_are_moved_where_the_backend_has_its_own,
+      a_rank_that_takes_no_part_is_named, clearing_leaves_nothing)

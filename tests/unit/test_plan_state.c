@@ -67,7 +67,7 @@ START_TEST(only_sums_and_averages_stand_side_by_side)
 }
 END_TEST
 
-/* Of an i32 tensor on 2x2x2. */
+/* The tensor is i32 on 2x2x2. */
 static void check_reduces(const char *from, const char *to, uint32_t axes, bool may)
 {
     weft_plan_options options = {.struct_size = sizeof options};

@@ -1,5 +1,5 @@
-/* old.c - a plugin of ABI 1.0 that works, made from the example plugin.  What an average of integers
- * is in 1.0 is the plugin's own, so weft must not ask it for one: that fails here. */
+/* old.c - a plugin of ABI 1.0 that works, made from the example plugin.  What an average of
+ * integers is in 1.0 is the plugin's own, so weft must not ask it for one: that fails here. */
 #include "wrong.h"
 
 #include <stdio.h>
