@@ -128,17 +128,18 @@ static void want_reduced(struct part *part, uint8_t *out)
 {
     const struct kit_collective *c = part->c;
     int32_t size = c->group->size;
+    int64_t divisor = c->divisor != 0 ? (int64_t)c->divisor : size;
     struct wf_number values[KIT_MAX_RANKS];
+    bool averages = c->reduction == WEFT_REDUCE_AVG;
 
     for (uint64_t i = 0; i < kit_share(c, 0, part->me); i++) {
         double sum = 0;
         for (int32_t source = 0; source < size; source++) {
             values[source] = contribution(part, source, kit_send_offset(c, source, part->me) + i);
-            sum += magnitude(values[source]);
+            sum += magnitude(values[source]) / (averages ? (double)divisor : 1);
         }
-        wf_number_store(c->dtype, wf_number_reduce(c->dtype, c->reduction, values, size),
-                        out + i * part->bytes);
-        if (c->reduction == WEFT_REDUCE_AVG) sum /= size;
+        wf_number_store_reduced(c->dtype, c->reduction, values, size, divisor,
+                                out + i * part->bytes);
         if (part->slack != NULL)
             part->slack[part->recv_start + i] = wf_dtype_epsilon(c->dtype) * (size + 1) * sum;
     }
@@ -146,7 +147,8 @@ static void want_reduced(struct part *part, uint8_t *out)
 
 static bool may_round(const struct kit_collective *c)
 {
-    bool power_of_two = (c->group->size & (c->group->size - 1)) == 0;
+    uint32_t parts = c->divisor != 0 ? c->divisor : (uint32_t)c->group->size;
+    bool power_of_two = (parts & (parts - 1)) == 0;
 
     return c->pattern == KIT_ROUNDING || (c->reduction == WEFT_REDUCE_AVG && !power_of_two);
 }
@@ -241,6 +243,7 @@ static weft_status call(struct part *part, void *comm, void *stream)
         .root = c->root,
         .count = c->count,
         .stream = stream,
+        .divisor = c->divisor,
     };
 
     if (part->shape->varied) set_arrays(part, &arrays, &args);

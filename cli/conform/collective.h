@@ -34,6 +34,7 @@ struct kit_collective {
     enum kit_pattern pattern;
     enum kit_memory memory;
     uint32_t misaligned; /* bytes */
+    uint32_t divisor;    /* of an average, if it is not the number of ranks */
     bool in_place, own_stream;
 };
 

@@ -283,7 +283,7 @@ enum kit_pattern {
     KIT_EXACT,    /* every order of computing gives the same, exact result */
     KIT_ROUNDING, /* random; results may differ by rounding */
     KIT_NAN,      /* some elements are NaN on one rank */
-    KIT_EXTREME   /* the largest finite number on each rank */
+    KIT_EXTREME   /* numbers whose sum goes beyond the dtype; of f8e5m2 also infinities */
 };
 
 /* Element INDEX of RANK's input (of SIZE ranks), for REDUCTION. */

@@ -76,6 +76,15 @@ static void run_patterns(struct kit *kit, struct kit_collective c)
         kit_collective_case(kit, &c, "", "nan");
     c.pattern = KIT_EXTREME;
     if (small && c.reduction == WEFT_REDUCE_SUM) kit_collective_case(kit, &c, "", "overflow");
+    if (kit->plugin->abi_minor < 1) return; /* what follows has a meaning since 1.1 */
+    if (c.dtype == WEFT_DTYPE_F8E5M2 &&
+        (c.reduction == WEFT_REDUCE_MIN || c.reduction == WEFT_REDUCE_MAX))
+        kit_collective_case(kit, &c, "", "infinities");
+    if (c.reduction != WEFT_REDUCE_AVG) return;
+    kit_collective_case(kit, &c, "", "beyond");
+    c.divisor = 3;
+    if (wf_dtype_epsilon(c.dtype) > 0) c.pattern = KIT_EXACT; /* sums of floats are to fit */
+    kit_collective_case(kit, &c, "", "divisor");
 }
 
 /* What does not depend on the dtype. */

@@ -14,7 +14,9 @@
 struct bench {
     struct kit *kit;
     uint32_t dtype;
-    uint32_t size; /* sources */
+    uint32_t size;    /* sources */
+    uint32_t divisor; /* of an average, if it is not the number of sources */
+    enum kit_pattern pattern;
     struct kit_image sources[MOST_SOURCES], target;
     const void *source_pointers[MOST_SOURCES];
     void *target_pointers[1];
@@ -37,7 +39,7 @@ static void element(const struct bench *b, int64_t reduction, uint32_t source, u
     if (reduction < 0)
         kit_pattern_bits(seed, b->dtype, (int32_t)source, index, out);
     else
-        kit_pattern_element(KIT_EXACT, seed, b->dtype, (uint32_t)reduction, (int32_t)b->size,
+        kit_pattern_element(b->pattern, seed, b->dtype, (uint32_t)reduction, (int32_t)b->size,
                             (int32_t)source, index, out);
 }
 
@@ -76,6 +78,7 @@ static void bench_check(struct bench *b, int64_t reduction)
 static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t first, uint32_t size,
                            uint64_t index, uint8_t *out)
 {
+    uint32_t divisor = b->divisor != 0 ? b->divisor : size;
     struct wf_number values[MOST_SOURCES] = {{0}};
     double sum = 0;
     uint8_t bytes[16];
@@ -83,11 +86,11 @@ static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t f
     for (uint32_t k = 0; k < size; k++) {
         element(b, reduction, first + k, index, bytes);
         values[k] = wf_number_load(b->dtype, bytes);
-        sum += fabs(values[k].re) + fabs(values[k].im);
+        sum += (fabs(values[k].re) + fabs(values[k].im)) / divisor;
     }
-    wf_number_store(b->dtype, wf_number_reduce(b->dtype, reduction, values, (int32_t)size), out);
-    if (reduction != WEFT_REDUCE_AVG || (size & (size - 1)) == 0) return 0;
-    return wf_dtype_epsilon(b->dtype) * (size + 1) * sum / size;
+    wf_number_store_reduced(b->dtype, reduction, values, (int32_t)size, divisor, out);
+    if (reduction != WEFT_REDUCE_AVG || (divisor & (divisor - 1)) == 0) return 0;
+    return wf_dtype_epsilon(b->dtype) * (size + 1) * sum;
 }
 
 /* OK, done, and to be checked?  UNSUPPORTED is an answer too. */
@@ -162,24 +165,29 @@ static void copy_regions(struct kit *kit, const struct kit_region_list *list, si
     kit_end(kit);
 }
 
+/* DIVISOR 0: by regions_reduce; else an average, by regions_average. */
 static void reduce_regions(struct kit *kit, const struct kit_region_list *list, uint32_t dtype,
-                           uint32_t reduction)
+                           uint32_t reduction, uint32_t divisor)
 {
     const weft_kernel_table *table = kit->plugin->kernel;
-    struct bench b = {.kit = kit, .dtype = dtype, .size = list->sources + 2};
+    struct bench b = {.kit = kit, .dtype = dtype, .size = list->sources + 2, .divisor = divisor};
+    const char *name = divisor != 0 ? "regions_average" : "regions_reduce";
     void *made = NULL;
 
-    if (!kit_begin(kit, "regions_reduce/%s/%s/%s", list->name, wf_dtype_name(dtype),
+    if (!kit_begin(kit, "%s/%s/%s/%s", name, list->name, wf_dtype_name(dtype),
                    wf_reduction_name(reduction)))
         return;
+    if (divisor != 0 && wf_dtype_epsilon(dtype) == 0) b.pattern = KIT_EXTREME;
     if (bench_make(&b, reduction, list->source_elements, list->target_elements) &&
         kit_ok(kit, "regions_create",
                table->regions_create(kit->device, (uint32_t)wf_dtype_bytes(dtype), list->count,
                                      list->regions, &made))) {
         want_list(&b, list, reduction, 3);
-        if (done(kit, "regions_reduce",
-                 table->regions_reduce(made, dtype, reduction, 3, b.source_pointers,
-                                       b.target_pointers, NULL)))
+        if (done(kit, name,
+                 divisor != 0 ? table->regions_average(made, dtype, 3, divisor, b.source_pointers,
+                                                       b.target_pointers, NULL)
+                              : table->regions_reduce(made, dtype, reduction, 3, b.source_pointers,
+                                                      b.target_pointers, NULL)))
             bench_check(&b, reduction);
         table->regions_destroy(made);
     }
@@ -195,9 +203,13 @@ static void regions(struct kit *kit)
         for (size_t e = 0; e < WF_COUNT(elements); e++)
             copy_regions(kit, &list, e);
         if (kit->plugin->kernel->regions_reduce == NULL) continue;
-        reduce_regions(kit, &list, WEFT_DTYPE_F32, WEFT_REDUCE_SUM);
-        reduce_regions(kit, &list, WEFT_DTYPE_BF16, WEFT_REDUCE_MAX);
-        reduce_regions(kit, &list, WEFT_DTYPE_I64, WEFT_REDUCE_PROD);
+        reduce_regions(kit, &list, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, 0);
+        reduce_regions(kit, &list, WEFT_DTYPE_BF16, WEFT_REDUCE_MAX, 0);
+        reduce_regions(kit, &list, WEFT_DTYPE_I64, WEFT_REDUCE_PROD, 0);
+        if (kit->plugin->kernel->regions_average == NULL) continue;
+        reduce_regions(kit, &list, WEFT_DTYPE_I8, WEFT_REDUCE_AVG, 2);
+        reduce_regions(kit, &list, WEFT_DTYPE_U64, WEFT_REDUCE_AVG, 3);
+        reduce_regions(kit, &list, WEFT_DTYPE_F16, WEFT_REDUCE_AVG, 2);
     }
 }
 
@@ -221,28 +233,34 @@ static void bad_regions(struct kit *kit)
 
 /* ---- arrays ---- */
 
-static void reduce(struct kit *kit, uint32_t dtype, uint32_t reduction, uint32_t size,
-                   bool onto_source)
+struct reduce_case {
+    uint32_t dtype, reduction, size;
+    bool onto_source;
+    enum kit_pattern pattern;
+};
+
+static void reduce(struct kit *kit, const struct reduce_case *c)
 {
-    struct bench b = {.kit = kit, .dtype = dtype, .size = size};
-    uint64_t count = size == 2 ? 1021 : 9;
+    struct bench b = {.kit = kit, .dtype = c->dtype, .size = c->size, .pattern = c->pattern};
+    uint64_t count = c->size == 2 ? 1021 : 9;
     weft_status status;
 
-    if (!kit_begin(kit, "reduce/%s/%s/size=%u%s", wf_dtype_name(dtype),
-                   wf_reduction_name(reduction), size, onto_source ? "/onto_source" : ""))
+    if (!kit_begin(kit, "reduce/%s/%s/size=%u%s%s", wf_dtype_name(c->dtype),
+                   wf_reduction_name(c->reduction), c->size, c->onto_source ? "/onto_source" : "",
+                   c->pattern == KIT_EXTREME ? "/beyond" : ""))
         return;
-    if (bench_make(&b, reduction, count, count)) {
-        struct kit_image *to = onto_source ? &b.sources[1] : &b.target;
+    if (bench_make(&b, c->reduction, count, count)) {
+        struct kit_image *to = c->onto_source ? &b.sources[1] : &b.target;
         for (uint64_t i = 0; i < count; i++)
-            b.slack[i] = want_reduced(&b, reduction, 0, size, i,
-                                      to->want + to->start + i * wf_dtype_bytes(dtype));
-        status = kit->plugin->kernel->reduce(kit->device, dtype, reduction, count, size,
+            b.slack[i] = want_reduced(&b, c->reduction, 0, c->size, i,
+                                      to->want + to->start + i * wf_dtype_bytes(c->dtype));
+        status = kit->plugin->kernel->reduce(kit->device, c->dtype, c->reduction, count, c->size,
                                              b.source_pointers, kit_image_at(to, 0), NULL);
-        if (done(kit, "reduce", status) && onto_source)
+        if (done(kit, "reduce", status) && c->onto_source)
             kit_image_check(kit, &b.sources[1], "the source that is the target",
-                            &(struct kit_compare){.dtype = dtype, .by_value = true});
+                            &(struct kit_compare){.dtype = c->dtype, .by_value = true});
         else if (status == WEFT_OK)
-            bench_check(&b, reduction);
+            bench_check(&b, c->reduction);
     }
     bench_free(&b);
     kit_end(kit);
@@ -252,10 +270,13 @@ static void reductions(struct kit *kit)
 {
     for (uint32_t d = 0; d < WEFT_DTYPE_COUNT; d++)
         for (uint32_t r = 0; r < WEFT_REDUCE_PREMUL_SUM; r++) {
+            bool kept = d == WEFT_DTYPE_F8E5M2 && (r == WEFT_REDUCE_MIN || r == WEFT_REDUCE_MAX);
             if (!wf_reduction_defined(r, d)) continue;
             for (uint32_t size = 1; size <= MOST_SOURCES; size += size == 1 ? 1 : 3)
-                reduce(kit, d, r, size, false);
-            reduce(kit, d, r, 2, true);
+                reduce(kit, &(struct reduce_case){d, r, size, false, KIT_EXACT});
+            reduce(kit, &(struct reduce_case){d, r, 2, true, KIT_EXACT});
+            if (kit->plugin->abi_minor >= 1 && (kept || r == WEFT_REDUCE_AVG))
+                reduce(kit, &(struct reduce_case){d, r, MOST_SOURCES, false, KIT_EXTREME});
         }
 }
 

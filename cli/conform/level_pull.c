@@ -12,7 +12,8 @@ struct wish {
     struct kit *kit;
     struct kit_group *group;
     struct kit_region_list list;
-    uint32_t dtype, reduction, holders;
+    uint32_t dtype, reduction, holders, divisor;
+    enum kit_pattern pattern;
     int32_t sources[KIT_MAX_RANKS + KIT_MAX_RANKS]; /* positions in the group */
     int32_t readers[KIT_MAX_RANKS];
     uint32_t reader_count;
@@ -28,8 +29,8 @@ static void element(const struct wish *wish, int32_t source, uint64_t index, voi
     uint64_t seed = kit_case_seed(wish->kit);
 
     if (wish->holders > 1)
-        kit_pattern_element(KIT_EXACT, seed, wish->dtype, wish->reduction, (int32_t)wish->holders,
-                            source, index, out);
+        kit_pattern_element(wish->pattern, seed, wish->dtype, wish->reduction,
+                            (int32_t)wish->holders, source, index, out);
     else
         kit_pattern_bits(seed, wish->dtype, source, index, out);
 }
@@ -39,6 +40,7 @@ static void want_element(void *self, uint64_t source_index, uint64_t target_inde
     struct wish *wish = self;
     uint8_t *out = wish->recv.want + wish->recv.start + target_index * wf_dtype_bytes(wish->dtype);
     struct wf_number values[KIT_MAX_RANKS] = {{0}};
+    uint32_t divisor = wish->divisor != 0 ? wish->divisor : wish->holders;
     uint8_t bytes[16];
     double sum = 0;
 
@@ -51,12 +53,11 @@ static void want_element(void *self, uint64_t source_index, uint64_t target_inde
         values[k] = wf_number_load(wish->dtype, bytes);
         sum += fabs(values[k].re) + fabs(values[k].im);
     }
-    wf_number_store(wish->dtype,
-                    wf_number_reduce(wish->dtype, wish->reduction, values, (int32_t)wish->holders),
-                    out);
+    wf_number_store_reduced(wish->dtype, wish->reduction, values, (int32_t)wish->holders, divisor,
+                            out);
     wish->slack[target_index] =
         wish->reduction == WEFT_REDUCE_AVG
-            ? wf_dtype_epsilon(wish->dtype) * (wish->holders + 1) * sum / wish->holders
+            ? wf_dtype_epsilon(wish->dtype) * (wish->holders + 1) * sum / divisor
             : 0;
 }
 
@@ -97,7 +98,8 @@ static void pull(struct wish *wish, void *comm, bool late)
                            .reader_count = wish->reader_count,
                            .send = kit_image_at(&wish->send, 0),
                            .send_bytes = wish->send.bytes,
-                           .recv = kit_image_at(&wish->recv, 0)};
+                           .recv = kit_image_at(&wish->recv, 0),
+                           .divisor = wish->divisor};
 
     by_value.by_value = wish->holders > 1;
     by_value.slack = wish->slack;
@@ -187,6 +189,27 @@ static void reduced(struct kit *kit, uint32_t dtype, uint32_t reduction, uint32_
                             .holders = holders};
         if (!kit_begin(kit, "reduce/%s/%s/%s/holders=%u", list.name, wf_dtype_name(dtype),
                        wf_reduction_name(reduction), holders))
+            continue;
+        run(kit, &wish, which, false, false);
+        kit_end(kit);
+    }
+}
+
+/* Integers whose sum goes beyond their dtype, divided by another number than that of the holders.
+ */
+static void averaged(struct kit *kit, uint32_t dtype, uint32_t divisor)
+{
+    struct kit_region_list list;
+
+    for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
+        struct wish wish = {.kit = kit,
+                            .group = &kit->groups[0],
+                            .dtype = dtype,
+                            .reduction = WEFT_REDUCE_AVG,
+                            .holders = (uint32_t)kit->size,
+                            .divisor = divisor,
+                            .pattern = KIT_EXTREME};
+        if (!kit_begin(kit, "average/%s/%s/divisor=%u", list.name, wf_dtype_name(dtype), divisor))
             continue;
         run(kit, &wish, which, false, false);
         kit_end(kit);
@@ -321,4 +344,8 @@ void kit_level_pull(struct kit *kit)
     reduced(kit, WEFT_DTYPE_F16, WEFT_REDUCE_SUM, (uint32_t)kit->size);
     reduced(kit, WEFT_DTYPE_I32, WEFT_REDUCE_MAX, (uint32_t)kit->size);
     reduced(kit, WEFT_DTYPE_F64, WEFT_REDUCE_AVG, (uint32_t)kit->size);
+    if (kit->plugin->abi_minor < 1) return;
+    averaged(kit, WEFT_DTYPE_I8, 0);
+    averaged(kit, WEFT_DTYPE_I32, 3);
+    averaged(kit, WEFT_DTYPE_U64, 3);
 }

@@ -123,6 +123,26 @@ static double largest(uint32_t dtype)
     }
 }
 
+/* The ends of the dtype's range, and anything between. */
+static uint64_t extreme_integer(uint32_t dtype, uint64_t bits)
+{
+    uint64_t top = UINT64_C(1) << (8 * wf_dtype_bytes(dtype) - 1);
+    uint64_t most = wf_dtype_is_signed(dtype) ? top - 1 : 2 * top - 1;
+
+    if (dtype == WEFT_DTYPE_BOOL) return bits & 1;
+    if (bits % 4 == 0) return most;
+    return bits % 4 == 1 ? ~most : bits;
+}
+
+/* The largest number, which sums go beyond; for averages less, so that rounding does not. */
+static double extreme_real(uint32_t dtype, uint32_t reduction, uint64_t bits)
+{
+    if (reduction == WEFT_REDUCE_AVG) return 0.75 * largest(dtype);
+    if (reduction == WEFT_REDUCE_SUM || dtype != WEFT_DTYPE_F8E5M2) return largest(dtype);
+    if (bits % 3 == 2) return any_finite(dtype, bits);
+    return bits % 3 == 0 ? (double)INFINITY : (double)-INFINITY;
+}
+
 void kit_pattern_element(enum kit_pattern pattern, uint64_t seed, uint32_t dtype,
                          uint32_t reduction, int32_t size, int32_t rank, uint64_t index,
                          void *element)
@@ -141,10 +161,13 @@ void kit_pattern_element(enum kit_pattern pattern, uint64_t seed, uint32_t dtype
         if (index % 3 == 0 && rank == (int32_t)(index % (uint64_t)size)) number.re = (double)NAN;
         break;
     case KIT_EXTREME:
-        number.re = number.im = largest(dtype);
+        number.integer = extreme_integer(dtype, bits);
+        number.re = number.im = extreme_real(dtype, reduction, bits);
         break;
     }
     wf_number_store(dtype, number, element);
+    if (dtype == WEFT_DTYPE_F8E5M2 && isinf(number.re)) /* numbers saturate when stored */
+        *(uint8_t *)element = number.re > 0 ? 0x7c : 0xfc;
 }
 
 void kit_pattern_bits(uint64_t seed, uint32_t dtype, int32_t rank, uint64_t index, void *element)

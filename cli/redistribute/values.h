@@ -9,10 +9,12 @@
 struct values {
     uint32_t dtype;
     int64_t modulus;
-    bool cut; /* an axis may be reduced part by part, as the other mesh has it */
+    bool cut;     /* an axis may be reduced part by part, as the other mesh has it */
+    double slack; /* how far a float may be off, as a part of itself: what averages round away */
 };
 
-/* Values that the dtype of FROM and TO, and reducing either's partials, keep exact. */
+/* Values that the dtype of FROM and TO, and reducing either's partials, keep exact, but for
+ * averages of floats over a number that is not a power of two. */
 struct values values_between(const weft_spec *from, const weft_spec *to);
 /* Element INDEX of the whole tensor. */
 struct wf_number values_at(const struct values *values, int64_t index);

@@ -31,11 +31,32 @@ double wf_dtype_exact_limit(uint32_t dtype);
 /* A and B put together; avg and premul_sum add, like sum.  Not rounded to DTYPE. */
 struct wf_number wf_number_combine(uint32_t dtype, uint32_t reduction, struct wf_number a,
                                    struct wf_number b);
-/* Integers round towards zero. */
-struct wf_number wf_number_divide(uint32_t dtype, struct wf_number number, int64_t divisor);
 /* The reduction of VALUES[0 .. size) of DTYPE, for premul_sum already multiplied.  Not rounded to
  * DTYPE. */
 struct wf_number wf_number_reduce(uint32_t dtype, uint32_t reduction,
                                   const struct wf_number *values, int32_t size);
+
+/* Sums of integers that are averaged. */
+__extension__ typedef __int128 wf_wide;
+
+/* A reduction under way.  An average of integers is the exact sum divided by DIVISOR, rounded
+ * towards zero; one of floats adds what each value divided by DIVISOR is. */
+struct wf_reducing {
+    uint32_t dtype, reduction;
+    int64_t divisor; /* of an average */
+    bool begun;
+    struct wf_number value;
+    wf_wide sum;
+};
+
+void wf_reducing_add(struct wf_reducing *r, struct wf_number value);
+/* Not rounded to the dtype. */
+struct wf_number wf_reducing_end(const struct wf_reducing *r);
+/* As wf_number_store, but an infinity of f8e5m2 stays one in a minimum or maximum, which is one of
+ * the values and not computed. */
+void wf_reducing_store(const struct wf_reducing *r, void *element);
+/* The reduction of VALUES[0 .. size), stored. */
+void wf_number_store_reduced(uint32_t dtype, uint32_t reduction, const struct wf_number *values,
+                             int32_t size, int64_t divisor, void *element);
 
 #endif

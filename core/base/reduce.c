@@ -75,30 +75,60 @@ struct wf_number wf_number_combine(uint32_t dtype, uint32_t reduction, struct wf
     }
 }
 
-/* Integers wrap before they are divided, as those of a backend do. */
-struct wf_number wf_number_divide(uint32_t dtype, struct wf_number number, int64_t divisor)
-{
-    unsigned char bytes[16];
+/* ---- averages ---- */
 
-    if (dtype < WEFT_DTYPE_F16) {
-        wf_number_store(dtype, number, bytes);
-        number = wf_number_load(dtype, bytes);
+static wf_wide widen(uint32_t dtype, struct wf_number number)
+{
+    return wf_dtype_is_signed(dtype) ? (wf_wide)(int64_t)number.integer : (wf_wide)number.integer;
+}
+
+void wf_reducing_add(struct wf_reducing *r, struct wf_number value)
+{
+    bool first = !r->begun;
+
+    r->begun = true;
+    if (r->reduction == WEFT_REDUCE_AVG) {
+        r->sum += widen(r->dtype, value);
+        value.re /= (double)r->divisor;
+        value.im /= (double)r->divisor;
     }
-    if (wf_dtype_is_signed(dtype))
-        number.integer = (uint64_t)((int64_t)number.integer / divisor);
-    else
-        number.integer /= (uint64_t)divisor;
-    number.re /= (double)divisor;
-    number.im /= (double)divisor;
-    return number;
+    r->value = first ? value : wf_number_combine(r->dtype, r->reduction, r->value, value);
+}
+
+struct wf_number wf_reducing_end(const struct wf_reducing *r)
+{
+    struct wf_number result = r->value;
+
+    if (r->reduction == WEFT_REDUCE_AVG) result.integer = (uint64_t)(r->sum / r->divisor);
+    return result;
+}
+
+void wf_reducing_store(const struct wf_reducing *r, void *element)
+{
+    struct wf_number result = wf_reducing_end(r);
+
+    wf_number_store(r->dtype, result, element);
+    if (r->dtype == WEFT_DTYPE_F8E5M2 && isinf(result.re) &&
+        (r->reduction == WEFT_REDUCE_MIN || r->reduction == WEFT_REDUCE_MAX))
+        *(uint8_t *)element = result.re > 0 ? 0x7c : 0xfc;
+}
+
+void wf_number_store_reduced(uint32_t dtype, uint32_t reduction, const struct wf_number *values,
+                             int32_t size, int64_t divisor, void *element)
+{
+    struct wf_reducing r = {.dtype = dtype, .reduction = reduction, .divisor = divisor};
+
+    for (int32_t i = 0; i < size; i++)
+        wf_reducing_add(&r, values[i]);
+    wf_reducing_store(&r, element);
 }
 
 struct wf_number wf_number_reduce(uint32_t dtype, uint32_t reduction,
                                   const struct wf_number *values, int32_t size)
 {
-    struct wf_number result = values[0];
+    struct wf_reducing r = {.dtype = dtype, .reduction = reduction, .divisor = size};
 
-    for (int32_t i = 1; i < size; i++)
-        result = wf_number_combine(dtype, reduction, result, values[i]);
-    return reduction == WEFT_REDUCE_AVG ? wf_number_divide(dtype, result, size) : result;
+    for (int32_t i = 0; i < size; i++)
+        wf_reducing_add(&r, values[i]);
+    return wf_reducing_end(&r);
 }

@@ -81,6 +81,9 @@ static weft_status check_vocabulary(const weft_comm *comm, const weft_collective
     if (!wf_reduction_defined(args->reduction, args->dtype))
         return refuse(comm, args, "%s is not defined on %s", wf_reduction_name(args->reduction),
                       wf_dtype_name(args->dtype));
+    if (args->divisor != 0 && args->reduction != WEFT_REDUCE_AVG)
+        return refuse(comm, args, "divisor %u is given for %s; only avg has one", args->divisor,
+                      wf_reduction_name(args->reduction));
     if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
         return refuse(comm, args, "premul_sum needs a scale, and it is NULL");
     return WEFT_OK;
@@ -153,11 +156,16 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
     return WEFT_OK;
 }
 
+/* Averages of integers that are weft's own to make have no short way. */
 void wf_check_begin(weft_comm *comm)
 {
+    comm->averages = wf_average_by_backend(comm);
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         comm->most[dtype] = (uint64_t)INT64_MAX / wf_dtype_bytes(dtype) / (uint64_t)comm->size;
         for (uint32_t reduction = 0; reduction < WEFT_REDUCE_PREMUL_SUM; reduction++)
-            if (wf_reduction_defined(reduction, dtype)) comm->defined[reduction] |= 1u << dtype;
+            if (wf_reduction_defined(reduction, dtype) &&
+                (reduction != WEFT_REDUCE_AVG || dtype >= WEFT_DTYPE_F16 ||
+                 (comm->averages >> dtype & 1)))
+                comm->defined[reduction] |= 1u << dtype;
     }
 }

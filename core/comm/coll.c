@@ -24,6 +24,8 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
     if (UNLIKELY(!wf_surely_fit(comm, args))) {
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
+        if (wf_average_is_ours(comm, args))
+            return wf_comm_note(comm, wf_average_collective(comm, args));
     }
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
     if (UNLIKELY(comm->compares)) {

@@ -144,6 +144,7 @@ struct weft_comm {
     weft_status group_status;            /* first error inside the group */
     uint64_t most[WEFT_DTYPE_COUNT];     /* elements per rank that fit 2^63 - 1 bytes in all */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; premul_sum, which needs more, has none */
+    uint32_t averages;                   /* bit per dtype: avg of it is the backend's, not weft's */
     weft_context *context;
     struct wf_ring ring;
     struct wf_posts_list posts;
@@ -341,6 +342,16 @@ weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
 /* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t elements);
 
+/* ---- average.c ---- */
+
+/* The dtypes, a bit each, that COMM's backend averages as ABI 1.1 means it. */
+uint32_t wf_average_by_backend(const weft_comm *comm);
+
+/* Does weft make the average that ARGS, checked, asks for, since the backend does not? */
+bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args);
+/* Make it.  Waits until it is done; a rank without memory for it breaks COMM. */
+weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args) WF_NODISCARD;
+
 /* ---- costs.c ---- */
 
 /* The built-in table NAME, or the one in the file of that name. */
@@ -414,7 +425,8 @@ static inline bool wf_surely_fit(const weft_comm *comm, const weft_collective_ar
     if (reduces && (args->reduction >= WEFT_REDUCE_COUNT ||
                     (comm->defined[args->reduction] >> args->dtype & 1) == 0))
         return false;
-    return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL;
+    return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL &&
+           args->divisor == 0;
 }
 
 static inline bool wf_comm_is_inline(const weft_comm *comm, const void *stream)

@@ -12,8 +12,9 @@ static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
 {
     weft_status status;
 
-    status = bound->kernel->regions_create(bound->device, (uint32_t)wf_dtype_bytes(action->dtype),
-                                           parts->region_count, parts->regions, &action->regions);
+    status =
+        bound->kernel->regions_create(bound->device, (uint32_t)wf_dtype_bytes(action->kind.dtype),
+                                      parts->region_count, parts->regions, &action->regions);
     return status == WEFT_OK ? status : wf_fail_context(status, "listing a step's regions");
 }
 
@@ -22,26 +23,18 @@ static void set_all_reduce(struct wf_action *action)
     action->way = WF_COLLECTIVE;
     action->collective = (weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                                 .collective = WEFT_COLL_ALL_REDUCE,
-                                                .dtype = action->dtype,
-                                                .reduction = action->reduction,
+                                                .dtype = action->kind.dtype,
+                                                .reduction = action->kind.reduction,
                                                 .root = -1,
-                                                .count = action->elements};
+                                                .count = action->elements,
+                                                .divisor = wf_divisor_of(&action->kind)};
 }
 
-static weft_status set_elements(struct wf_action *action, const struct wf_share *share)
+uint32_t wf_divisor_of(const struct wf_arrival_kind *kind)
 {
-    if (share->filled) {
-        action->filled = true;
-        wf_element_identity(action->dtype, share->fill, action->identity);
-    }
-    if (share->parts.divisor == 1) return WEFT_OK;
-    if (action->dtype < WEFT_DTYPE_F16)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "P(sum) and P(avg) of %s cannot be reduced in one step",
-                       wf_dtype_name(action->dtype));
-    action->scaled = true;
-    wf_element_inverse(action->dtype, share->parts.divisor, action->scale);
-    return WEFT_OK;
+    bool given = kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders;
+
+    return given ? (uint32_t)kind->divisor : 0;
 }
 
 static weft_status set_readers(const struct weft_bound *bound, struct wf_action *action)
@@ -64,16 +57,19 @@ static weft_status set_readers(const struct weft_bound *bound, struct wf_action 
 static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
                            struct wf_parts *parts)
 {
+    bool by_backend;
+
     if (wf_step_is_local(action->step)) {
         action->way = WF_COPY;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
-    if (action->step->kind == WEFT_STEP_ALL_REDUCE) {
+    by_backend = wf_average_is_native(bound, &action->kind);
+    if (action->step->kind == WEFT_STEP_ALL_REDUCE && by_backend) {
         set_all_reduce(action);
         return WEFT_OK;
     }
     WF_TRY(wf_parts_renumber(parts, bound->parent, action->comm));
-    if (bound->packed) {
+    if (bound->packed || !by_backend) {
         action->way = WF_PACKED;
         return wf_packing_set(bound, action, parts);
     }
@@ -103,11 +99,13 @@ weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
         wf_share_of(action->step, weft_comm_rank(bound->parent), in_strides, out_strides, &share));
     action->input_bytes = input_bytes(bound, action);
     action->elements = (uint64_t)share.elements;
-    action->dtype = action->step->from->layout.dtype;
-    action->reduction = share.parts.reduction;
-    action->holders = share.parts.holders;
-    status = set_elements(action, &share);
-    if (status == WEFT_OK) status = set_way(bound, action, &share.parts);
+    action->kind = (struct wf_arrival_kind){.dtype = action->step->from->layout.dtype,
+                                            .reduction = share.parts.reduction,
+                                            .holders = share.parts.holders,
+                                            .divisor = share.parts.divisor};
+    action->filled = share.filled;
+    if (share.filled) wf_element_identity(action->kind.dtype, share.fill, action->identity);
+    status = set_way(bound, action, &share.parts);
     wf_share_free(&share);
     return status;
 }

@@ -2,9 +2,9 @@
  *
  * bind.c makes it and its communicators, action.c turns a step into what this rank does, packing.c
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
- * does it, identity.c makes single elements, places.c lays out scratch; batch.c
- * binds and runs a batch, together.c the exchange in which its tensors go together; strides.c
- * refuses strides that cannot be meant. */
+ * does it, average.c reduces what arrived, identity.c makes single elements, places.c lays out
+ * scratch; batch.c binds and runs a batch, together.c the exchange in which its tensors go
+ * together; strides.c refuses strides that cannot be meant. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -21,6 +21,12 @@ enum wf_way {
     WF_PACKED      /* pack, collective, unpack */
 };
 
+/* How contributions become one element. */
+struct wf_arrival_kind {
+    uint32_t dtype, reduction, holders; /* 1 holder: as it is */
+    int64_t divisor;                    /* of an average */
+};
+
 /* One side of the packed way: what goes out, or what comes in.  Where messages lie in the tensor
  * itself, each in one run, there is no staging. */
 struct wf_messages {
@@ -33,10 +39,11 @@ struct wf_messages {
 struct wf_packing {
     uint32_t collective; /* an all-to-all, or a gathering or scattering of whole shards */
     struct wf_messages out, in;
-    uint32_t holders;      /* of what comes in: more than 1 where unpacking reduces */
-    uint32_t block_count;  /* of ranks that unpacking reads from */
-    int32_t *blocks;       /* their ranks of the communicator */
-    const void **arrivals; /* where in the staging each of them arrives */
+    struct wf_arrival_kind kind; /* of what comes in: several holders where unpacking reduces */
+    struct wf_average *average;  /* of it, by the host; NULL: the backend reduces */
+    uint32_t block_count;        /* of ranks that unpacking reads from */
+    int32_t *blocks;             /* their ranks of the communicator */
+    const void **arrivals;       /* where in the staging each of them arrives */
 };
 
 struct wf_action {
@@ -47,7 +54,7 @@ struct wf_action {
     bool member;                 /* this rank is one of them */
     bool from_source, to_target; /* of the whole; else its own input, or output, is in scratch */
     void *in_scratch, *out_scratch;
-    uint32_t dtype, reduction, holders;
+    struct wf_arrival_kind kind;
     uint64_t input_bytes; /* of this rank */
     uint64_t elements;    /* of its output */
     void *regions;        /* list: what is read, from where, to the output; NULL: nothing */
@@ -56,8 +63,8 @@ struct wf_action {
     uint32_t reader_count;
     struct wf_packing packing;
     weft_collective_args collective;
-    bool scaled, filled;
-    _Alignas(16) unsigned char scale[16], identity[16]; /* one element each */
+    bool filled;
+    _Alignas(16) unsigned char identity[16]; /* one element */
 };
 
 struct weft_bound {
@@ -123,12 +130,13 @@ void wf_batch_clear(struct weft_bound *bound);
 /* ---- together.c ---- */
 
 /* What has been packed or is to be unpacked in one go: the same element size; reduced: the same
- * dtype, reduction and number of holders. */
+ * kind. */
 struct wf_parcel {
     uint32_t element; /* bytes */
-    uint32_t dtype, reduction, holders;
+    struct wf_arrival_kind kind;
     struct wf_region_list regions; /* only while binding */
     void *list;
+    struct wf_average *average; /* of what is to be unpacked, by the host; NULL: the backend */
 };
 
 struct wf_parcels {
@@ -173,6 +181,8 @@ weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
+/* The divisor of a collective or a pull of KIND; 0: it says nothing that the others do not. */
+uint32_t wf_divisor_of(const struct wf_arrival_kind *kind);
 
 /* ---- run.c ---- */
 
@@ -192,6 +202,36 @@ uint64_t wf_packing_bytes(const struct wf_action *action);
 void wf_packing_place(struct wf_action *action, void *staging);
 weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_action *action,
                            const void *in, void *out, weft_stream *stream) WF_NODISCARD;
+
+/* ---- average.c ---- */
+
+/* Is it an average that plugin ABI 1.0 does not define: of integers, or divided by another number
+ * than that of the holders? */
+bool wf_average_is_own(const struct wf_arrival_kind *kind);
+/* Do the backend's collectives and pulls reduce KIND as the plan means it? */
+bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind);
+/* For a backend without a kernel for KIND: let the host average what REGIONS read, whose other ends
+ * lie in the staging.  NULL: the backend has one. */
+weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_kind *kind,
+                            uint64_t count, const weft_region *regions,
+                            struct wf_average **out) WF_NODISCARD;
+/* Host memory for a staging of BYTES; AVERAGE may be NULL. */
+weft_status wf_average_give_room(struct weft_bound *bound, struct wf_average *average,
+                                 uint64_t bytes) WF_NODISCARD;
+void wf_average_free(struct weft_bound *bound, struct wf_average *average);
+
+/* The messages of a step after their arrival. */
+struct wf_arrivals {
+    void *list;            /* of regions, from arrivals to the tensors */
+    const void *const *at; /* by region source */
+    void *staging;         /* that the arrivals lie in */
+    struct wf_average *average;
+};
+
+/* Put it, or its reduction, into place. */
+weft_status wf_arrivals_unpack(const struct weft_bound *bound, const struct wf_arrivals *given,
+                               const struct wf_arrival_kind *kind, void *const *targets,
+                               weft_stream *stream) WF_NODISCARD;
 
 /* ---- messages.c ---- */
 
@@ -222,7 +262,5 @@ void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region
 
 /* The identity of REDUCTION as one element of DTYPE. */
 void wf_element_identity(uint32_t dtype, uint32_t reduction, void *out);
-/* 1 / DIVISOR as one element of DTYPE, a float or complex one. */
-void wf_element_inverse(uint32_t dtype, int64_t divisor, void *out);
 
 #endif

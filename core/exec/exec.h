@@ -25,7 +25,7 @@
 struct wf_parts {
     uint32_t holders;   /* 1: plain copies */
     uint32_t reduction; /* of the holders' contributions */
-    int64_t divisor;    /* then divide by this: where some axes add up and others average */
+    int64_t divisor;    /* of an average; less than HOLDERS where some axes add up */
     uint32_t rank_count;
     int32_t *ranks;
     uint64_t region_count;
@@ -54,7 +54,7 @@ struct wf_share {
 
 /* Does no rank need another's input? */
 bool wf_step_is_local(const struct wf_step *step);
-/* Is the output's memory, on some rank, filled, scaled or reduced as one run of elements? */
+/* Is the output's memory, on some rank, filled or reduced as one run of elements? */
 bool wf_step_needs_dense_output(const struct wf_step *step);
 /* Does every rank of a group read the whole shards of all, on one mesh: an all-gather by any name?
  * Depends on the step alone, so ranks agree. */

@@ -1,4 +1,4 @@
-/* identity.c - single elements of a dtype that executing needs: identities and inverses. */
+/* identity.c - single elements of a dtype that executing needs: identities. */
 #include "bound.h"
 
 #include "base/number.h"
@@ -22,19 +22,13 @@ static struct wf_number lowest(uint32_t dtype)
     return (struct wf_number){0};
 }
 
+/* A float's sum begins with -0.0: adding 0.0 would change -0.0. */
 void wf_element_identity(uint32_t dtype, uint32_t reduction, void *out)
 {
-    struct wf_number identity = {0};
+    struct wf_number identity = {.re = -0.0, .im = -0.0};
 
     if (reduction == WEFT_REDUCE_MIN) identity = highest(dtype);
     if (reduction == WEFT_REDUCE_MAX) identity = lowest(dtype);
     if (reduction == WEFT_REDUCE_PROD) identity = (struct wf_number){.integer = 1, .re = 1};
-    wf_number_store(dtype, identity, out);
-    if (dtype == WEFT_DTYPE_F8E5M2 && isinf(identity.re)) /* numbers saturate when stored */
-        *(uint8_t *)out = identity.re > 0 ? 0x7c : 0xfc;
-}
-
-void wf_element_inverse(uint32_t dtype, int64_t divisor, void *out)
-{
-    wf_number_store(dtype, (struct wf_number){.re = 1.0 / (double)divisor}, out);
+    wf_number_store_reduced(dtype, reduction, &identity, 1, 1, out);
 }

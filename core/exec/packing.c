@@ -14,8 +14,8 @@ static bool is_native(const struct wf_action *action, uint32_t collective)
 {
     uint32_t level;
 
-    return weft_comm_support(action->comm, collective, action->dtype, action->reduction, &level) ==
-               WEFT_OK &&
+    return weft_comm_support(action->comm, collective, action->kind.dtype, action->kind.reduction,
+                             &level) == WEFT_OK &&
            level == WEFT_SUPPORT_NATIVE;
 }
 
@@ -46,7 +46,8 @@ static uint32_t choose(const struct weft_bound *bound, const struct wf_action *a
     if (wf_step_scatters_shards(step)) {
         uint32_t collective = shares_evenly(bound, action, step->to) ? WEFT_COLL_REDUCE_SCATTER
                                                                      : WEFT_COLL_REDUCE_SCATTER_V;
-        if (is_native(action, collective)) return collective;
+        if (is_native(action, collective) && wf_average_is_native(bound, &action->kind))
+            return collective;
     }
     return WEFT_COLL_ALL_TO_ALL_V;
 }
@@ -66,8 +67,8 @@ static bool gathers(const struct wf_packing *p)
 static weft_status make_list(struct weft_bound *bound, const struct wf_action *action,
                              uint64_t count, const weft_region *regions, void **list)
 {
-    return bound->kernel->regions_create(bound->device, (uint32_t)wf_dtype_bytes(action->dtype),
-                                         count, regions, list);
+    return bound->kernel->regions_create(
+        bound->device, (uint32_t)wf_dtype_bytes(action->kind.dtype), count, regions, list);
 }
 
 static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
@@ -106,7 +107,7 @@ static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
     struct wf_letter letter = {.end = WF_END_TARGET,
                                .peers = p->blocks,
                                .size = action->comm->size,
-                               .holders = p->holders,
+                               .holders = p->kind.holders,
                                .in_rank_order = p->collective == WEFT_COLL_ALL_GATHER,
                                .is_shard = gathers(p)};
     size_t bytes = parts->region_count * sizeof(weft_region);
@@ -118,8 +119,14 @@ static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
     if (regions == NULL) return wf_fail_memory(bytes);
     memcpy(regions, parts->regions, bytes);
     wf_messages_lay(&letter, parts->region_count, regions, &p->in);
-    if (p->in.staged > 0)
+    if (p->in.staged > 0) {
         status = make_list(bound, action, parts->region_count, regions, &p->in.list);
+        if (status == WEFT_OK)
+            status = wf_average_make(bound, &p->kind, parts->region_count, regions, &p->average);
+        if (status == WEFT_OK)
+            status = wf_average_give_room(bound, p->average,
+                                          p->in.staged * wf_dtype_bytes(action->kind.dtype));
+    }
     wf_free(regions);
     return status;
 }
@@ -131,9 +138,10 @@ static void set_collective(struct wf_action *action)
     action->collective = (weft_collective_args){
         .struct_size = sizeof(weft_collective_args),
         .collective = p->collective,
-        .dtype = action->dtype,
-        .reduction = reduces_on_the_way(p) ? action->reduction : 0,
+        .dtype = action->kind.dtype,
+        .reduction = reduces_on_the_way(p) ? action->kind.reduction : 0,
         .root = -1,
+        .divisor = reduces_on_the_way(p) ? wf_divisor_of(&action->kind) : 0,
     };
     if (p->collective == WEFT_COLL_ALL_GATHER) action->collective.count = p->in.counts[0];
     if (p->collective == WEFT_COLL_REDUCE_SCATTER) action->collective.count = p->out.counts[0];
@@ -150,7 +158,8 @@ static weft_status allocate(struct wf_action *action, const struct wf_parts *par
     struct wf_packing *p = &action->packing;
     size_t size = (size_t)action->comm->size;
 
-    p->holders = reduces_on_the_way(p) ? 1 : parts->holders;
+    p->kind = action->kind;
+    if (reduces_on_the_way(p)) p->kind.holders = 1;
     p->block_count = reduces_on_the_way(p) ? 1 : parts->rank_count;
     p->out.counts = wf_calloc(4 * size, sizeof *p->out.counts);
     p->blocks = wf_calloc(p->block_count, sizeof *p->blocks);
@@ -185,6 +194,7 @@ void wf_packing_clear(struct weft_bound *bound, struct wf_action *action)
 
     if (p->out.list != NULL) bound->kernel->regions_destroy(p->out.list);
     if (p->in.list != NULL) bound->kernel->regions_destroy(p->in.list);
+    wf_average_free(bound, p->average);
     wf_free(p->blocks);
     wf_free(p->arrivals);
     wf_free(p->out.counts);
@@ -200,20 +210,20 @@ static uint64_t staged_bytes(const struct wf_messages *messages, uint32_t dtype)
 
 uint64_t wf_packing_bytes(const struct wf_action *action)
 {
-    return staged_bytes(&action->packing.out, action->dtype) +
-           staged_bytes(&action->packing.in, action->dtype);
+    return staged_bytes(&action->packing.out, action->kind.dtype) +
+           staged_bytes(&action->packing.in, action->kind.dtype);
 }
 
 void wf_packing_place(struct wf_action *action, void *staging)
 {
     struct wf_packing *p = &action->packing;
-    char *in = (char *)staging + staged_bytes(&p->out, action->dtype);
+    char *in = (char *)staging + staged_bytes(&p->out, action->kind.dtype);
 
     if (p->out.staged > 0) p->out.staging = staging;
     if (p->in.staged == 0) return;
     p->in.staging = in;
     for (uint32_t i = 0; i < p->block_count; i++)
-        p->arrivals[i] = in + p->in.offsets[p->blocks[i]] * wf_dtype_bytes(action->dtype);
+        p->arrivals[i] = in + p->in.offsets[p->blocks[i]] * wf_dtype_bytes(action->kind.dtype);
 }
 
 /* ---- running ---- */
@@ -229,7 +239,7 @@ weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_actio
         WF_TRY(bound->kernel->regions_copy(p->out.list, &in, &p->out.staging, stream));
     WF_TRY(wf_action_collective(bound, action, sent, received, stream));
     if (p->in.list == NULL) return WEFT_OK;
-    if (p->holders == 1) return bound->kernel->regions_copy(p->in.list, p->arrivals, &out, stream);
-    return bound->kernel->regions_reduce(p->in.list, action->dtype, action->reduction, p->holders,
-                                         p->arrivals, &out, stream);
+    return wf_arrivals_unpack(
+        bound, &(struct wf_arrivals){p->in.list, p->arrivals, p->in.staging, p->average}, &p->kind,
+        &out, stream);
 }

@@ -60,10 +60,7 @@ static void set_reduction(struct share *s)
     }
     out->holders = (uint32_t)holders;
     out->divisor = averaged;
-    if (averaged > 1 && averaged == holders) {
-        out->reduction = WEFT_REDUCE_AVG;
-        out->divisor = 1;
-    }
+    if (averaged > 1) out->reduction = WEFT_REDUCE_AVG;
 }
 
 static bool source_splits(const struct share *s, int32_t dim)

@@ -5,9 +5,9 @@ static weft_status run_pull(const struct weft_bound *bound, const struct wf_acti
                             const void *in, void *out, weft_stream *stream)
 {
     weft_pull_args args = {.struct_size = sizeof args,
-                           .dtype = action->dtype,
-                           .reduction = action->reduction,
-                           .holders = action->holders,
+                           .dtype = action->kind.dtype,
+                           .reduction = action->kind.reduction,
+                           .holders = action->kind.holders,
                            .regions = action->regions,
                            .sources = action->sources,
                            .readers = action->readers,
@@ -18,7 +18,8 @@ static weft_status run_pull(const struct weft_bound *bound, const struct wf_acti
                            .stream = stream,
                            .plan = bound->plan->digest,
                            .binding = bound->binding,
-                           .step = action->number};
+                           .step = action->number,
+                           .divisor = wf_divisor_of(&action->kind)};
 
     return wf_comm_pull(action->comm, &args, action->elements);
 }
@@ -42,8 +43,8 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
                                      const void *in, void *out, weft_stream *stream)
 {
     if (action->filled && action->elements > 0)
-        WF_TRY(bound->kernel->fill(bound->device, action->dtype, action->elements, action->identity,
-                                   out, stream));
+        WF_TRY(bound->kernel->fill(bound->device, action->kind.dtype, action->elements,
+                                   action->identity, out, stream));
     if (action->way == WF_PULL)
         WF_TRY(run_pull(bound, action, in, out, stream));
     else if (action->way == WF_COLLECTIVE)
@@ -52,9 +53,6 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
         WF_TRY(wf_packing_run(bound, action, in, out, stream));
     else if (action->way == WF_COPY && action->regions != NULL)
         WF_TRY(bound->kernel->regions_copy(action->regions, &in, &out, stream));
-    if (action->scaled && action->elements > 0)
-        WF_TRY(bound->kernel->scale(bound->device, action->dtype, action->elements, action->scale,
-                                    out, stream));
     return WEFT_OK;
 }
 

@@ -36,15 +36,9 @@ bool wf_step_is_local(const struct wf_step *step)
 
 bool wf_step_needs_dense_output(const struct wf_step *step)
 {
-    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
-
     if (step->kind == WEFT_STEP_ALL_REDUCE || step->kind == WEFT_STEP_PARTIAL) return true;
-    for (int32_t a = 0; a < to->mesh->axes; a++)
+    for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
         if (makes_partial(step, a)) return true;
-    for (int32_t a = 0; a < from->mesh->axes; a++)
-        if (place(step->from, a)->kind == WEFT_PLACE_PARTIAL &&
-            place(step->from, a)->reduction == WEFT_REDUCE_AVG)
-            return true;
     return false;
 }
 

@@ -16,18 +16,16 @@ struct mover {
     const char **holders; /* the inputs of one block */
 };
 
-static struct wf_number reduce_one(const struct mover *m, int64_t offset)
+static void reduce_one(const struct mover *m, int64_t offset, void *to)
 {
     const struct wf_parts *parts = m->parts;
     size_t at = (size_t)offset * m->element;
-    struct wf_number value = wf_number_load(m->dtype, m->holders[0] + at);
+    struct wf_reducing r = {
+        .dtype = m->dtype, .reduction = parts->reduction, .divisor = parts->divisor};
 
-    for (uint32_t h = 1; h < parts->holders; h++)
-        value = wf_number_combine(m->dtype, parts->reduction, value,
-                                  wf_number_load(m->dtype, m->holders[h] + at));
-    if (parts->reduction == WEFT_REDUCE_AVG)
-        value = wf_number_divide(m->dtype, value, parts->holders);
-    return parts->divisor == 1 ? value : wf_number_divide(m->dtype, value, parts->divisor);
+    for (uint32_t h = 0; h < parts->holders; h++)
+        wf_reducing_add(&r, wf_number_load(m->dtype, m->holders[h] + at));
+    wf_reducing_store(&r, to);
 }
 
 /* COUNT elements along one dimension. */
@@ -44,7 +42,7 @@ static void move_row(const struct mover *m, int64_t source, int64_t source_step,
         if (m->parts->holders == 1)
             memcpy(to, m->holders[0] + (size_t)source * m->element, m->element);
         else
-            wf_number_store(m->dtype, reduce_one(m, source), to);
+            reduce_one(m, source, to);
     }
 }
 

@@ -107,9 +107,10 @@ static struct wf_parcel *parcel_of(struct wf_parcels *parcels, const struct wf_p
 
     for (uint32_t i = 0; i < parcels->count; i++) {
         struct wf_parcel *known = &parcels->list[i];
-        if (known->element == wanted->element && known->holders == wanted->holders &&
-            (wanted->holders == 1 ||
-             (known->dtype == wanted->dtype && known->reduction == wanted->reduction)))
+        if (known->element == wanted->element && known->kind.holders == wanted->kind.holders &&
+            (wanted->kind.holders == 1 || (known->kind.dtype == wanted->kind.dtype &&
+                                           known->kind.reduction == wanted->kind.reduction &&
+                                           known->kind.divisor == wanted->kind.divisor)))
             return known;
     }
     list = wf_realloc(parcels->list, (parcels->count + 1) * sizeof *list);
@@ -139,6 +140,9 @@ static weft_status make_lists(struct weft_bound *bound, struct wf_parcels *parce
         weft_status status =
             bound->kernel->regions_create(bound->device, parcel->element, parcel->regions.count,
                                           parcel->regions.regions, &parcel->list);
+        if (status == WEFT_OK)
+            status = wf_average_make(bound, &parcel->kind, parcel->regions.count,
+                                     parcel->regions.regions, &parcel->average);
         wf_free(parcel->regions.regions);
         parcel->regions = (struct wf_region_list){0};
         if (status != WEFT_OK) return wf_fail_context(status, "listing a batch's regions");
@@ -151,6 +155,7 @@ static void free_parcels(struct weft_bound *bound, struct wf_parcels *parcels)
     for (uint32_t i = 0; i < parcels->count; i++) {
         wf_free(parcels->list[i].regions.regions);
         if (parcels->list[i].list != NULL) bound->kernel->regions_destroy(parcels->list[i].list);
+        wf_average_free(bound, parcels->list[i].average);
     }
     wf_free(parcels->list);
     *parcels = (struct wf_parcels){0};
@@ -178,12 +183,16 @@ static weft_status find_rank(const struct building *b, int32_t rank, int32_t *ou
 }
 
 static struct wf_parcel *parcel_for(const struct building *b, struct wf_parcels *parcels,
-                                    uint32_t reduction, uint32_t holders)
+                                    const struct wf_parts *parts)
 {
     struct wf_parcel wanted = {.element = (uint32_t)wf_dtype_bytes(b->dtype),
-                               .dtype = b->dtype,
-                               .reduction = reduction,
-                               .holders = holders};
+                               .kind = {.dtype = b->dtype, .holders = 1}};
+
+    if (parts != NULL) {
+        wanted.kind.reduction = parts->reduction;
+        wanted.kind.holders = parts->holders;
+        wanted.kind.divisor = parts->divisor;
+    }
 
     return parcel_of(parcels, &wanted);
 }
@@ -192,7 +201,7 @@ static struct wf_parcel *parcel_for(const struct building *b, struct wf_parcels 
  * counts from the beginning of the reader's message. */
 static weft_status add_sent(const struct building *b, const struct wf_parts *serve)
 {
-    struct wf_parcel *parcel = parcel_for(b, &b->all->packed, 0, 1);
+    struct wf_parcel *parcel = parcel_for(b, &b->all->packed, NULL);
     uint64_t *counts = b->all->send_counts;
 
     if (parcel == NULL) return wf_fail_memory(sizeof *parcel);
@@ -234,7 +243,7 @@ static weft_status add_arrivals(struct building *b, const struct wf_parts *parts
  * that one offset serves for all of them, each from its own beginning. */
 static weft_status add_received(struct building *b, const struct wf_parts *parts)
 {
-    struct wf_parcel *parcel = parcel_for(b, &b->all->unpacked, parts->reduction, parts->holders);
+    struct wf_parcel *parcel = parcel_for(b, &b->all->unpacked, parts);
     uint64_t *counts = b->all->receive_counts;
     uint32_t first = b->all->arrival_count;
 
@@ -351,7 +360,11 @@ static weft_status build(struct building *b, const weft_bind_options *given)
         }
     WF_TRY(place_messages(b));
     WF_TRY(make_lists(b->bound, &b->all->packed));
-    return make_lists(b->bound, &b->all->unpacked);
+    WF_TRY(make_lists(b->bound, &b->all->unpacked));
+    for (uint32_t i = 0; i < b->all->unpacked.count; i++)
+        WF_TRY(wf_average_give_room(b->bound, b->all->unpacked.list[i].average,
+                                    b->all->receive_bytes));
+    return WEFT_OK;
 }
 
 weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
@@ -430,13 +443,10 @@ weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *
     WF_TRY(exchange(bound, together, stream));
     for (uint32_t i = 0; i < together->unpacked.count; i++) {
         const struct wf_parcel *parcel = &together->unpacked.list[i];
-        if (parcel->holders == 1)
-            WF_TRY(
-                kernel->regions_copy(parcel->list, together->arrivals, together->outputs, stream));
-        else
-            WF_TRY(kernel->regions_reduce(parcel->list, parcel->dtype, parcel->reduction,
-                                          parcel->holders, together->arrivals, together->outputs,
-                                          stream));
+        WF_TRY(wf_arrivals_unpack(bound,
+                                  &(struct wf_arrivals){parcel->list, together->arrivals,
+                                                        together->receive, parcel->average},
+                                  &parcel->kind, together->outputs, stream));
     }
     return WEFT_OK;
 }

@@ -84,19 +84,6 @@ static weft_status add_side(struct sides *sides, const weft_spec *given, weft_sp
     return WEFT_OK;
 }
 
-/* Integers cannot be added and averaged in one step. */
-static bool sums_and_averages(const weft_spec *spec)
-{
-    uint32_t seen = 0;
-
-    if (spec->layout.dtype >= WEFT_DTYPE_F16) return false;
-    for (int32_t a = 0; a < spec->layout.mesh->axes; a++)
-        if (spec->layout.placements[a].kind == WEFT_PLACE_PARTIAL &&
-            spec->layout.mesh->axis[a].size > 1)
-            seen |= UINT32_C(1) << spec->layout.placements[a].reduction;
-    return (seen >> WEFT_REDUCE_SUM & 1) && (seen >> WEFT_REDUCE_AVG & 1);
-}
-
 /* GIVEN itself, and its variants with the axes of KIND as shards. */
 static weft_status list_sides(struct sides *sides, const weft_spec *given, bool source,
                               const weft_plan_options *options)
@@ -104,8 +91,7 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, bool 
     uint32_t kind = source ? WEFT_PLACE_PARTIAL : WEFT_PLACE_REPLICATE;
     weft_spec *spec;
 
-    if (!source || !sums_and_averages(given))
-        WF_TRY(add_side(sides, given, weft_spec_retain(given), source, options));
+    WF_TRY(add_side(sides, given, weft_spec_retain(given), source, options));
     if (!has_kind(given, kind)) return WEFT_OK;
     if (options->planner == WEFT_PLANNER_EXCHANGE && sides->count > 0) return WEFT_OK;
     for (int32_t dim = source ? -1 : 0; dim < given->layout.dims; dim++) {

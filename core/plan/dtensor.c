@@ -59,3 +59,26 @@ weft_status wf_dtensor_step(const struct wf_problem *problem, struct wf_state *a
     path->count++;
     return WEFT_OK;
 }
+
+void wf_dtensor_begin(const struct wf_problem *problem, struct wf_state *at, struct wf_path *path)
+{
+    struct wf_edge *edge = &path->edges[0];
+    uint32_t partial = 0, reduced = 0;
+
+    *at = problem->source;
+    path->count = 0;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        if (problem->source.axis[i].place != WF_PARTIAL) continue;
+        partial |= UINT32_C(1) << i;
+        if (problem->target.axis[i].place != WF_PARTIAL) reduced |= UINT32_C(1) << i;
+    }
+    if (reduced == 0 || (partial & (partial - 1)) == 0 ||
+        wf_state_reduces(problem, at, partial & (UINT32_C(0) - partial)))
+        return;
+    *edge = (struct wf_edge){WEFT_STEP_ALL_REDUCE, partial, *at};
+    for (int32_t i = 0; i < problem->axes; i++)
+        if (partial >> i & 1) edge->to.axis[i] = (struct wf_code){0};
+    wf_price_edge(problem, at, edge, &path->prices[0]);
+    *at = edge->to;
+    path->count = 1;
+}

@@ -23,6 +23,10 @@ uint32_t wf_dtensor_kind(struct wf_code from, struct wf_code to);
  * sum, to which it adds nothing where it is not? */
 bool wf_dtensor_spreads(const struct wf_problem *problem, const struct wf_state *state,
                         int32_t axis, struct wf_code to);
+/* Begin PATH at the source, *AT.  Averages of integers along several axes, or beside sums, are
+ * reduced in one all-reduce first: one axis after the other, as DTensor goes, would round or wrap
+ * in between. */
+void wf_dtensor_begin(const struct wf_problem *problem, struct wf_state *at, struct wf_path *path);
 /* Append the step that gives AXIS the code TO (its turn is of no matter: it becomes the innermost)
  * to PATH, and apply it to AT. */
 weft_status wf_dtensor_step(const struct wf_problem *problem, struct wf_state *at, int32_t axis,

@@ -219,9 +219,9 @@ static bool visit(struct graph *g)
     return true;
 }
 
-static weft_status search(struct graph *g)
+static weft_status search(struct graph *g, const struct wf_state *from)
 {
-    WF_TRY(push(g, &(struct push){.state = g->problem->source, .before = -1}));
+    WF_TRY(push(g, &(struct push){.state = *from, .before = -1}));
     while (g->heap_count > 0) {
         g->here = pop(g);
         if (wf_state_same(&g->pushes[g->here].state, &g->problem->target)) return WEFT_OK;
@@ -230,17 +230,15 @@ static weft_status search(struct graph *g)
     return wf_fail(WEFT_ERR_UNSUPPORTED, "DTensor's graph planner finds no way");
 }
 
-/* The steps from the source to the push HERE. */
-static weft_status read_path(const struct graph *g, struct wf_path *out)
+/* Append the steps from AT to the push HERE. */
+static weft_status read_path(const struct graph *g, struct wf_state at, struct wf_path *out)
 {
     int32_t chain[WF_PATH_MAX], count = 0;
-    struct wf_state at = g->problem->source;
 
     for (int32_t i = g->here; g->pushes[i].before >= 0; i = g->pushes[i].before) {
         if (count == WF_PATH_MAX) return wf_fail(WEFT_ERR_INTERNAL, "a plan of too many steps");
         chain[count++] = i;
     }
-    out->count = 0;
     while (count-- > 0) {
         const struct push *p = &g->pushes[chain[count]];
         WF_TRY(wf_dtensor_step(g->problem, &at, p->axis, p->state.axis[p->axis], out));
@@ -251,9 +249,12 @@ static weft_status read_path(const struct graph *g, struct wf_path *out)
 weft_status wf_dtensor_graph(const struct wf_problem *problem, struct wf_path *out)
 {
     struct graph g = {.problem = problem};
-    weft_status status = search(&g);
+    struct wf_state from;
+    weft_status status;
 
-    if (status == WEFT_OK) status = read_path(&g, out);
+    wf_dtensor_begin(problem, &from, out);
+    status = search(&g, &from);
+    if (status == WEFT_OK) status = read_path(&g, from, out);
     wf_free(g.pushes);
     wf_free(g.heap);
     wf_free(g.visited);

@@ -56,10 +56,10 @@ static weft_status bring(const struct wf_problem *problem, struct wf_state *at, 
 
 weft_status wf_dtensor_greedy(const struct wf_problem *problem, struct wf_path *out)
 {
-    struct wf_state at = problem->source;
+    struct wf_state at;
     bool split = false;
 
-    out->count = 0;
+    wf_dtensor_begin(problem, &at, out);
     for (int32_t i = 0; i < problem->axes; i++)
         split = split || wf_code_splits(at.axis[i]);
     for (int32_t i = problem->axes - 1; split && problem->axes > 1 && i >= 0; i--) {

@@ -142,6 +142,8 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
         return wf_dtensor_graph(problem, out);
     case WEFT_PLANNER_EXCHANGE:
         problem->without = ~EXCHANGES;
+        if (!wf_may_exchange(problem, &problem->source)) /* integers averaged along some axes */
+            problem->without &= ~(UINT32_C(1) << WEFT_STEP_ALL_REDUCE);
         return wf_search(problem, out);
     default:
         return wf_search(problem, out);

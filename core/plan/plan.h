@@ -158,8 +158,10 @@ void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_order
 /* May AXIS become a partial of REDUCTION beside the partials that STATE has? */
 bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_state *state,
                             uint32_t reduction);
-/* May one step reduce the partials of AXES?  Integers cannot be added and averaged at once: what an
- * average leaves over would have to be divided after adding. */
+/* May one step reduce the partials of AXES?  An average of integers rounds, and a sum of some of
+ * its contributions may wrap: so where the source has an average, all its partials are reduced at
+ * once, or none.  Partials that a step made are copies or zeros, which reductions give back
+ * exactly. */
 bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *state,
                       uint32_t axes);
 /* Local shape at the coordinate that is 0 on every axis but those in LAST, where it is the last. */

@@ -78,14 +78,11 @@ static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
     return layout->shape[dim] % parts == 0;
 }
 
-/* May AXIS be several?  An average of integers leaves something over, so averages of averages are
- * not the average. */
+/* May AXIS be several?  Contributions may be counted along any axes. */
 static bool may_cut(const struct wf_layout *layout, int32_t axis)
 {
     const weft_placement *p = &layout->placements[axis];
 
-    if (p->kind == WEFT_PLACE_PARTIAL)
-        return p->reduction != WEFT_REDUCE_AVG || layout->dtype >= WEFT_DTYPE_F16;
     return !wf_placement_splits(p) || divides_evenly(layout, p->dim);
 }
 

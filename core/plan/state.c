@@ -43,15 +43,17 @@ bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_st
 
 bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *state, uint32_t axes)
 {
-    bool sums = false, averages = false;
+    uint32_t given = 0, left = 0;
+    bool averages = false;
 
     if (problem->from->layout.dtype >= WEFT_DTYPE_F16) return true;
     for (int32_t i = 0; i < problem->axes; i++) {
-        if (!(axes >> i & 1) || state->axis[i].place != WF_PARTIAL) continue;
-        sums |= state->axis[i].value == WEFT_REDUCE_SUM;
-        averages |= state->axis[i].value == WEFT_REDUCE_AVG;
+        if (problem->source.axis[i].place != WF_PARTIAL) continue;
+        given |= UINT32_C(1) << i;
+        averages |= problem->source.axis[i].value == WEFT_REDUCE_AVG;
+        if (state->axis[i].place == WF_PARTIAL) left |= UINT32_C(1) << i;
     }
-    return !(sums && averages);
+    return !averages || left != given || (axes & given) == 0 || (axes & given) == given;
 }
 
 static int64_t chunk(int64_t length, int64_t ranks, int64_t at)

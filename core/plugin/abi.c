@@ -75,6 +75,7 @@ static const struct accepted comm_accepted[] = {
     {sizeof(weft_comm_table), WEFT_COMM_SIGNATURE}};
 static const struct accepted symm_accepted[] = {{sizeof(weft_symm_table), WEFT_SYMM_SIGNATURE}};
 static const struct accepted kernel_accepted[] = {
+    {offsetof(weft_kernel_table, regions_average), UINT64_C(0xe9d8ce2c0645d831)}, /* 1.0 */
     {sizeof(weft_kernel_table), WEFT_KERNEL_SIGNATURE}};
 
 #define RULE(table, is_optional)                                                                   \

@@ -29,9 +29,15 @@ int64_t example_now(void); /* nanoseconds */
 
 uint32_t example_dtype_bytes(uint32_t dtype); /* 0 if unknown */
 bool example_reduction_defined(uint32_t dtype, uint32_t reduction);
-/* TARGET[i] = the reduction of SOURCES[0 .. size)[i], for premul_sum already scaled. */
-void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t size,
-                    const void *const *sources, void *target);
+/* TARGET[i] = the reduction of SOURCES[0 .. size)[i], for premul_sum already scaled; avg divides by
+ * DIVISOR, or by SIZE if that is 0. */
+void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64_t count,
+                    uint32_t size, const void *const *sources, void *target);
+/* FIELD, which a host of ABI 1.0 does not have, of *ARGS, or 0. */
+#define EXAMPLE_GIVEN(args, field)                                                                 \
+    ((args)->struct_size >= offsetof(__typeof__(*(args)), field) + sizeof((args)->field)           \
+         ? (args)->field                                                                           \
+         : 0)
 /* DATA[i] *= FACTOR. */
 void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *data);
 

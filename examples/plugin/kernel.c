@@ -57,7 +57,7 @@ uint64_t example_region_end(const void *self, uint64_t index, uint32_t *source)
 /* What is done with each element: copied, or reduced over SIZE sources. */
 struct action {
     const struct list *list;
-    uint32_t dtype, reduction, size;
+    uint32_t dtype, reduction, size, divisor;
     const void *const *sources;
     void *const *targets;
 };
@@ -71,10 +71,10 @@ static void do_element(const struct action *action, const weft_region *region, i
 
     for (uint32_t k = 0; k < action->size; k++)
         sources[k] = (const uint8_t *)action->sources[region->source + k] + (uint64_t)from * bytes;
-    if (action->size == 1)
+    if (action->size == 1 && action->divisor <= 1)
         memcpy(target, sources[0], bytes);
     else
-        example_reduce(action->dtype, action->reduction, 1, action->size,
+        example_reduce(action->dtype, action->reduction, action->divisor, 1, action->size,
                        (const void *const *)sources, target);
 }
 
@@ -121,7 +121,19 @@ static weft_status regions_reduce(void *list, uint32_t dtype, uint32_t reduction
 
     (void)stream;
     if (status != WEFT_OK) return status;
-    do_all(&(struct action){list, dtype, reduction, size, sources, targets});
+    do_all(&(struct action){list, dtype, reduction, size, 0, sources, targets});
+    return WEFT_OK;
+}
+
+static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
+                                   const void *const *sources, void *const *targets, void *stream)
+{
+    weft_status status = check(dtype, WEFT_REDUCE_AVG, size);
+
+    (void)stream;
+    if (status != WEFT_OK) return status;
+    if (divisor == 0) return example_fail(WEFT_ERR_INVALID, "an average divided by 0");
+    do_all(&(struct action){list, dtype, WEFT_REDUCE_AVG, size, divisor, sources, targets});
     return WEFT_OK;
 }
 
@@ -132,7 +144,7 @@ static weft_status reduce(void *device, uint32_t dtype, uint32_t reduction, uint
 
     (void)device;
     (void)stream;
-    if (status == WEFT_OK) example_reduce(dtype, reduction, count, size, sources, target);
+    if (status == WEFT_OK) example_reduce(dtype, reduction, 0, count, size, sources, target);
     return status;
 }
 
@@ -181,4 +193,5 @@ const weft_kernel_table example_kernel = {
     .cast = cast,
     .scale = scale,
     .fill = fill,
+    .regions_average = regions_average,
 };

@@ -113,6 +113,9 @@ struct number {
     double re, im;
 };
 
+/* Holds the sum of any integers. */
+__extension__ typedef __int128 wide_sum;
+
 static double load_real(uint32_t dtype, const uint8_t *from)
 {
     uint16_t bits;
@@ -226,27 +229,48 @@ static struct number combine(uint32_t dtype, uint32_t reduction, struct number a
     }
 }
 
-static struct number average(uint32_t dtype, struct number sum, uint32_t size)
+/* The sum of integers is exact, and divided at the end; floats are divided before they are added.
+ */
+static struct number average(uint32_t dtype, uint32_t size, const void *const *sources, uint64_t at,
+                             uint32_t divisor)
 {
-    sum.i = is_signed(dtype) ? (uint64_t)((int64_t)sum.i / (int64_t)size) : sum.i / size;
-    sum.re /= size;
-    sum.im /= size;
-    return sum;
+    struct number result = {0};
+    wide_sum sum = 0;
+
+    for (uint32_t k = 0; k < size; k++) {
+        struct number next = load(dtype, (const uint8_t *)sources[k] + at);
+        sum += is_signed(dtype) ? (wide_sum)(int64_t)next.i : (wide_sum)next.i;
+        next.re /= divisor;
+        next.im /= divisor;
+        result = k == 0 ? next : combine(dtype, WEFT_REDUCE_SUM, result, next);
+    }
+    result.i = (uint64_t)(sum / divisor);
+    return result;
 }
 
-void example_reduce(uint32_t dtype, uint32_t reduction, uint64_t count, uint32_t size,
-                    const void *const *sources, void *target)
+/* A minimum or maximum is one of the numbers: its infinity does not saturate. */
+static void store_reduced(uint32_t dtype, uint32_t reduction, struct number value, void *to)
+{
+    store(dtype, value, to);
+    if (dtype == WEFT_DTYPE_F8E5M2 && isinf(value.re) &&
+        (reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX))
+        *(uint8_t *)to = value.re > 0 ? 0x7c : 0xfc;
+}
+
+void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64_t count,
+                    uint32_t size, const void *const *sources, void *target)
 {
     uint64_t bytes = dtype_bytes[dtype];
 
     for (uint64_t at = 0; at < count * bytes; at += bytes) {
         struct number result = {0};
-        for (uint32_t k = 0; k < size; k++) {
+        if (reduction == WEFT_REDUCE_AVG)
+            result = average(dtype, size, sources, at, divisor != 0 ? divisor : size);
+        for (uint32_t k = 0; k < size && reduction != WEFT_REDUCE_AVG; k++) {
             struct number next = load(dtype, (const uint8_t *)sources[k] + at);
             result = k == 0 ? next : combine(dtype, reduction, result, next);
         }
-        if (reduction == WEFT_REDUCE_AVG) result = average(dtype, result, size);
-        store(dtype, result, (uint8_t *)target + at);
+        store_reduced(dtype, reduction, result, (uint8_t *)target + at);
     }
 }
 

@@ -158,7 +158,7 @@ static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *
                              .recv_counts = recv ? args->recv_counts : NULL,
                              .recv_offsets = recv ? args->recv_offsets : NULL,
                              .scale = scaled ? args->scale : NULL,
-                             .parts = (uint32_t)comm->size};
+                             .parts = args->divisor != 0 ? args->divisor : (uint32_t)comm->size};
     if (args->collective == WEFT_COLL_BARRIER) op->count = 0;
 }
 

@@ -150,3 +150,18 @@ static void widen_f8e4m3(void *target, const void *source, size_t count)
 
 NARROW(f8e4m3, uint8_t)
 NARROW(f8e5m2, uint8_t)
+
+/* What was widened and not computed with: its infinities come back as what they were. */
+static void narrow_kept_f8e5m2(void *target, const void *source, size_t count)
+{
+    uint8_t *t = target;
+    const float *s = source;
+
+    INDEPENDENT for (size_t i = 0; i < count; i++)
+    {
+        uint32_t bits = wf_bits_of_f32(s[i]);
+        uint8_t infinity = (uint8_t)(bits >> 31 << 7 | 0x7c);
+
+        t[i] = (bits & 0x7fffffffu) == F32_INFINITY ? infinity : wf_f8e5m2_of_f32(s[i]);
+    }
+}

@@ -24,15 +24,6 @@
         }                                                                                          \
     }
 
-#define DIVIDE(name, type, wide)                                                                   \
-    static void name(void *target, const void *sum, uint32_t parts, size_t count)                  \
-    {                                                                                              \
-        type *t = target;                                                                          \
-        const type *s = sum;                                                                       \
-        wide n = (wide)parts;                                                                      \
-        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)s[i] / n);              \
-    }
-
 #define SCALE(name, type, wide)                                                                    \
     static void name(void *target, const void *value, const void *scale, size_t count)             \
     {                                                                                              \
@@ -52,10 +43,8 @@
         INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)s[i] + (wide)v[i] * k); \
     }
 
-/* NAME's own TYPE; WRAP is an unsigned type in which products cannot overflow; QUOTIENT holds the
- * type's values exactly.  Where that is a floating type, a quotient that is not whole lies further
- * from the next whole number than rounding reaches, so cutting it off is the whole division. */
-#define INTEGER(name, type, wrap, quotient)                                                        \
+/* NAME's own TYPE; WRAP is an unsigned type in which products cannot overflow. */
+#define INTEGER(name, type, wrap)                                                                  \
     BINARY(add_##name, type, (wrap)a + (wrap)b)                                                    \
     BINARY(multiply_##name, type, (wrap)a *(wrap)b)                                                \
     BINARY(least_##name, type, a < b ? a : b)                                                      \
@@ -63,18 +52,17 @@
     BINARY(and_##name, type, a &b)                                                                 \
     BINARY(or_##name, type, a | b)                                                                 \
     BINARY(xor_##name, type, a ^ b)                                                                \
-    DIVIDE(divide_##name, type, quotient)                                                          \
     SCALE(scale_##name, type, wrap)                                                                \
     SCALE_ADD(scale_add_##name, type, wrap)
 
-INTEGER(i8, int8_t, uint32_t, float)
-INTEGER(u8, uint8_t, uint32_t, float)
-INTEGER(i16, int16_t, uint32_t, float)
-INTEGER(u16, uint16_t, uint32_t, float)
-INTEGER(i32, int32_t, uint32_t, double)
-INTEGER(u32, uint32_t, uint32_t, double)
-INTEGER(i64, int64_t, uint64_t, int64_t)
-INTEGER(u64, uint64_t, uint64_t, uint64_t)
+INTEGER(i8, int8_t, uint32_t)
+INTEGER(u8, uint8_t, uint32_t)
+INTEGER(i16, int16_t, uint32_t)
+INTEGER(u16, uint16_t, uint32_t)
+INTEGER(i32, int32_t, uint32_t)
+INTEGER(u32, uint32_t, uint32_t)
+INTEGER(i64, int64_t, uint64_t)
+INTEGER(u64, uint64_t, uint64_t)
 
 /* NaN wins over every number: `a` if it is NaN, and `b`, by a false comparison, if that is. */
 #define REAL(name, type)                                                                           \
@@ -88,29 +76,46 @@ INTEGER(u64, uint64_t, uint64_t, uint64_t)
 REAL(f32, float)
 REAL(f64, double)
 
-/* Multiplying by the reciprocal of a power of two gives the same bits and is faster. */
-#define DIVIDE_REAL(name, type)                                                                    \
-    DIVIDE(quotient_##name, type, type)                                                            \
-    static void divide_##name(void *target, const void *sum, uint32_t parts, size_t count)         \
+/* Averages.  Multiplying by the reciprocal of a power of two gives the same bits and is faster. */
+#define DIVIDE(name, type)                                                                         \
+    static void divide_##name(void *target, const void *value, uint32_t parts, size_t count)       \
     {                                                                                              \
-        type reciprocal = (type)1 / (type)parts;                                                   \
-        if ((parts & (parts - 1)) == 0)                                                            \
-            scale_##name(target, sum, &reciprocal, count);                                         \
-        else                                                                                       \
-            quotient_##name(target, sum, parts, count);                                            \
+        type *t = target, n = (type)parts, reciprocal = (type)1 / n;                               \
+        const type *v = value;                                                                     \
+        if ((parts & (parts - 1)) == 0) {                                                          \
+            scale_##name(target, value, &reciprocal, count);                                       \
+            return;                                                                                \
+        }                                                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = v[i] / n;                            \
+    }                                                                                              \
+    static void divide_add_##name(void *target, const void *sum, const void *value,                \
+                                  uint32_t parts, size_t count)                                    \
+    {                                                                                              \
+        type *t = target, n = (type)parts, reciprocal = (type)1 / n;                               \
+        const type *s = sum, *v = value;                                                           \
+        if ((parts & (parts - 1)) == 0) {                                                          \
+            scale_add_##name(target, sum, value, &reciprocal, count);                              \
+            return;                                                                                \
+        }                                                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = s[i] + v[i] / n;                     \
     }
 
-DIVIDE_REAL(f32, float)
-DIVIDE_REAL(f64, double)
+DIVIDE(f32, float)
+DIVIDE(f64, double)
 
 #define COMPLEX(name, type, part)                                                                  \
     static void add_##name(void *target, const void *a, const void *b, size_t count)               \
     {                                                                                              \
         add_##part(target, a, b, 2 * count);                                                       \
     }                                                                                              \
-    static void divide_##name(void *target, const void *sum, uint32_t parts, size_t count)         \
+    static void divide_##name(void *target, const void *value, uint32_t parts, size_t count)       \
     {                                                                                              \
-        divide_##part(target, sum, parts, 2 * count);                                              \
+        divide_##part(target, value, parts, 2 * count);                                            \
+    }                                                                                              \
+    static void divide_add_##name(void *target, const void *sum, const void *value,                \
+                                  uint32_t parts, size_t count)                                    \
+    {                                                                                              \
+        divide_add_##part(target, sum, value, parts, 2 * count);                                   \
     }                                                                                              \
     static void multiply_##name(void *target, const void *left, const void *right, size_t count)   \
     {                                                                                              \
@@ -152,23 +157,25 @@ DIVIDE_REAL(f64, double)
 COMPLEX(c64, float, f32)
 COMPLEX(c128, double, f64)
 
+#include "cpu_average.h"
 #include "cpu_convert.h"
 
 #define ROW_INTEGER(name)                                                                          \
     {                                                                                              \
         .binary = {add_##name, multiply_##name, least_##name, most_##name,                         \
                    and_##name, or_##name,       xor_##name},                                       \
-        .divide = divide_##name, .scale = scale_##name, .scale_add = scale_add_##name              \
+        .scale = scale_##name, .scale_add = scale_add_##name, .average = AVERAGE_OF_##name         \
     }
 #define ROW_REAL(name)                                                                             \
     {                                                                                              \
         .binary = {add_##name, multiply_##name, least_##name, most_##name},                        \
-        .divide = divide_##name, .scale = scale_##name, .scale_add = scale_add_##name              \
+        .divide = divide_##name, .divide_add = divide_add_##name, .scale = scale_##name,           \
+        .scale_add = scale_add_##name                                                              \
     }
 #define ROW_COMPLEX(name)                                                                          \
     {                                                                                              \
-        .binary = {add_##name, multiply_##name}, .divide = divide_##name, .scale = scale_##name,   \
-        .scale_add = scale_add_##name                                                              \
+        .binary = {add_##name, multiply_##name}, .divide = divide_##name,                          \
+        .divide_add = divide_add_##name, .scale = scale_##name, .scale_add = scale_add_##name      \
     }
 #define ROW_SMALL(name)                                                                            \
     {                                                                                              \
@@ -192,7 +199,9 @@ const struct wf_cpu_kernels LEVEL = {
         [WEFT_DTYPE_F32] = ROW_REAL(f32),
         [WEFT_DTYPE_F64] = ROW_REAL(f64),
         [WEFT_DTYPE_F8E4M3] = ROW_SMALL(f8e4m3),
-        [WEFT_DTYPE_F8E5M2] = ROW_SMALL(f8e5m2),
+        [WEFT_DTYPE_F8E5M2] = {.widen = widen_f8e5m2,
+                               .narrow = narrow_f8e5m2,
+                               .narrow_kept = narrow_kept_f8e5m2},
         [WEFT_DTYPE_C64] = ROW_COMPLEX(c64),
         [WEFT_DTYPE_C128] = ROW_COMPLEX(c128),
     }};

@@ -59,6 +59,7 @@ static const weft_kernel_table kernel_table = {
     .cast = wf_cpu_kernel_cast,
     .scale = wf_cpu_kernel_scale,
     .fill = wf_cpu_kernel_fill,
+    .regions_average = wf_cpu_regions_average,
 };
 
 static const weft_symm_table symm_table = {

@@ -56,6 +56,7 @@ static weft_status check(const struct wf_cpu_comm *comm, const weft_pull_args *a
                                  .dtype = args->dtype,
                                  .reduction = args->reduction,
                                  .holders = args->holders > 0 ? args->holders : 1,
+                                 .divisor = args->divisor,
                                  .regions = regions,
                                  .sources = args->sources,
                                  .send = args->send,

@@ -152,27 +152,70 @@ static void combine_scaled(const struct block *block, void *partial, void *targe
     }
 }
 
+static uint32_t parts_of(const struct wf_cpu_reducer *reducer)
+{
+    return reducer->parts != 0 ? reducer->parts : reducer->size;
+}
+
+/* Floats are divided before they are added, so that what has a finite mean has it. */
+static void combine_divided(const struct block *block, void *partial, void *target)
+{
+    uint32_t size = block->reducer->size, parts = parts_of(block->reducer);
+
+    for (uint32_t k = 0; k < size; k++) {
+        void *next = k + 1 < size ? partial : target;
+        const void *source = source_of(block, k, block->wide);
+
+        if (k == 0)
+            block->arithmetic->divide(next, source, parts, block->count);
+        else
+            block->arithmetic->divide_add(next, partial, source, parts, block->count);
+    }
+}
+
+/* Integers are summed up exactly, and then divided. */
+static void average_integers(const struct block *block, void *partial, void *target)
+{
+    const struct wf_cpu_averaging *average = &block->arithmetic->average;
+    uint32_t size = block->reducer->size, parts = parts_of(block->reducer);
+    bool near = !block->reducer->wide && average->sum_near != NULL && size <= average->near_most;
+    void *sums = block->reducer->wide ? target : partial;
+
+    memset(sums, 0, block->count * (near ? average->near_bytes : sizeof(wf_cpu_wide)));
+    for (uint32_t k = 0; k < size; k++)
+        (near ? average->sum_near : average->sum)(sums, source_of(block, k, NULL), block->count);
+    if (near)
+        average->divide_near(target, sums, parts, parts >= size, block->count);
+    else if (!block->reducer->wide)
+        average->divide(target, sums, parts, block->count);
+}
+
+static bool is_ordering(uint32_t reduction)
+{
+    return reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX;
+}
+
 static void reduce_block(const struct block *block, unsigned char *target)
 {
     _Alignas(64) unsigned char partial[BLOCK_BYTES];
+    const struct wf_cpu_arithmetic *small = block->small;
     uint32_t reduction = block->reducer->reduction;
-    bool average = reduction == WEFT_REDUCE_AVG;
-    bool in_place = block->small == NULL && !average;
-    void *result = in_place ? target : partial;
+    void *result = small == NULL ? target : partial;
 
-    if (reduction == WEFT_REDUCE_PREMUL_SUM)
+    if (reduction == WEFT_REDUCE_AVG && block->arithmetic->average.sum != NULL)
+        average_integers(block, partial, target);
+    else if (reduction == WEFT_REDUCE_AVG)
+        combine_divided(block, partial, result);
+    else if (reduction == WEFT_REDUCE_PREMUL_SUM)
         combine_scaled(block, partial, result);
-    else if (block->reducer->size > 1 || block->small != NULL)
+    else if (block->reducer->size > 1 || small != NULL)
         combine(block, partial, result);
     else
         memmove(result, source_of(block, 0, partial), block->count * block->element);
-    if (average) {
-        uint32_t parts = block->reducer->parts != 0 ? block->reducer->parts : block->reducer->size;
-
-        block->arithmetic->divide(block->small != NULL ? (void *)partial : target, partial, parts,
-                                  block->count);
-    }
-    if (block->small != NULL) block->small->narrow(target, partial, block->count);
+    if (small != NULL && small->narrow_kept != NULL && is_ordering(reduction))
+        small->narrow_kept(target, partial, block->count);
+    else if (small != NULL)
+        small->narrow(target, partial, block->count);
 }
 
 void wf_cpu_reduce(const struct wf_cpu_kernels *kernels, const struct wf_cpu_reducer *reducer,
@@ -188,11 +231,20 @@ void wf_cpu_reduce(const struct wf_cpu_kernels *kernels, const struct wf_cpu_red
                           .element = wf_abi_dtype_bytes(reducer->dtype),
                           .wide = wide};
     size_t most = BLOCK_BYTES / (small ? sizeof(float) : block.element);
+    size_t result = reducer->wide ? sizeof(wf_cpu_wide) : block.element;
 
+    if (reducer->reduction == WEFT_REDUCE_AVG && own->average.sum != NULL)
+        most = BLOCK_BYTES / sizeof(wf_cpu_wide);
     for (; block.at < count; block.at += block.count) {
         block.count = count - block.at < most ? count - block.at : most;
-        reduce_block(&block, (unsigned char *)target + block.at * block.element);
+        reduce_block(&block, (unsigned char *)target + block.at * result);
     }
+}
+
+void wf_cpu_divide_wide(const struct wf_cpu_kernels *kernels, uint32_t dtype, uint32_t parts,
+                        const void *sums, void *target, size_t count)
+{
+    kernels->of[dtype].average.divide(target, sums, parts, count);
 }
 
 void wf_cpu_scale(const struct wf_cpu_kernels *kernels, uint32_t dtype, const void *scale,

@@ -105,23 +105,44 @@ weft_status wf_cpu_regions_copy(void *list, const void *const *sources, void *co
     return start(&work, stream);
 }
 
-weft_status wf_cpu_regions_reduce(void *handle, uint32_t dtype, uint32_t reduction, uint32_t size,
+static weft_status reduce_list(struct work *work, const char *what, void *stream)
+{
+    const struct wf_cpu_reducer *reducer = &work->reducer;
+
+    if (reducer->reduction == WEFT_REDUCE_PREMUL_SUM ||
+        !wf_abi_reduction_defined(reducer->reduction, reducer->dtype))
+        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: %s on %s", what,
+                           wf_abi_reduction_name(reducer->reduction),
+                           wf_abi_dtype_name(reducer->dtype));
+    if (reducer->size == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "%s: of no buffers", what);
+    if (wf_abi_dtype_bytes(reducer->dtype) != work->list->element)
+        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: %s in a list of %zu-byte elements", what,
+                           wf_abi_dtype_name(reducer->dtype), work->list->element);
+    return start(work, stream);
+}
+
+weft_status wf_cpu_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
                                   const void *const *sources, void *const *targets, void *stream)
 {
-    const struct wf_cpu_regions *list = handle;
     struct work work = {.list = list,
                         .sources = sources,
                         .targets = targets,
                         .reducer = {.dtype = dtype, .reduction = reduction, .size = size}};
 
-    if (reduction == WEFT_REDUCE_PREMUL_SUM || !wf_abi_reduction_defined(reduction, dtype))
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "regions_reduce: %s on %s",
-                           wf_abi_reduction_name(reduction), wf_abi_dtype_name(dtype));
-    if (size == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "regions_reduce: of no buffers");
-    if (wf_abi_dtype_bytes(dtype) != list->element)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "regions_reduce: %s in a list of %zu-byte elements",
-                           wf_abi_dtype_name(dtype), list->element);
-    return start(&work, stream);
+    return reduce_list(&work, "regions_reduce", stream);
+}
+
+weft_status wf_cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
+                                   const void *const *sources, void *const *targets, void *stream)
+{
+    struct work work = {
+        .list = list,
+        .sources = sources,
+        .targets = targets,
+        .reducer = {.dtype = dtype, .reduction = WEFT_REDUCE_AVG, .size = size, .parts = divisor}};
+
+    if (divisor == 0) return wf_cpu_fail(WEFT_ERR_INVALID, "regions_average: divided by 0");
+    return reduce_list(&work, "regions_average", stream);
 }
 
 /* ---- reducing a box ---- */

@@ -3,7 +3,7 @@
  * The leader's stage holds what its host has, the partial, and behind it room for what others send.
  * Each host is responsible for a range of the partial: it gets that range from all the others and
  * combines them in the order of hosts.  So every byte leaves a host once, and all hosts get the
- * same bits. */
+ * same bits.  Integers that are averaged travel as sums of 128 bits, which each rank divides. */
 #include "hosts.h"
 
 #include "reduce.h"
@@ -15,6 +15,8 @@
 struct reduction {
     struct wf_cpu_comm *comm;
     const struct wf_shm_op *op;
+    size_t element; /* bytes of one in the partial */
+    bool wide;      /* it is a wf_cpu_wide, yet to be divided */
     uint64_t *ends; /* by host: where its range of the partial ends, in elements */
 };
 
@@ -42,21 +44,57 @@ static weft_status reduce_locally(const struct reduction *it, uint64_t first, ui
     local.send = (const unsigned char *)it->op->send + first * it->op->element;
     local.recv = wf_hosts_leads(it->comm) ? stage + offset : NULL;
     local.send_counts = local.send_offsets = NULL;
-    if (local.reduction == WEFT_REDUCE_AVG) local.reduction = WEFT_REDUCE_SUM;
+    local.wide = it->wide;
     return wf_shm_run(&it->comm->group, &local);
 }
 
-/* Combine COUNT elements of each host, in the order of hosts; SOURCES are hosts->sources. */
+static void add_wide(wf_cpu_wide *target, const void *const *sources, int32_t size, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        wf_cpu_wide sum = 0;
+
+        for (int32_t k = 0; k < size; k++)
+            sum += ((const wf_cpu_wide *)sources[k])[i];
+        target[i] = sum;
+    }
+}
+
+/* Combine COUNT elements of each host, in the order of hosts; SOURCES are hosts->sources.  What is
+ * averaged or premultiplied is so by now, and only added. */
 static void reduce_hosts(const struct reduction *it, uint64_t count, void *target)
 {
     struct wf_cpu_hosts *hosts = it->comm->other_hosts;
-    struct wf_cpu_reducer reducer = {.dtype = it->op->dtype,
-                                     .reduction = it->op->reduction,
-                                     .size = (uint32_t)hosts->count,
-                                     .parts = (uint32_t)it->comm->size};
+    struct wf_cpu_reducer reducer = {
+        .dtype = it->op->dtype, .reduction = it->op->reduction, .size = (uint32_t)hosts->count};
 
-    if (reducer.reduction == WEFT_REDUCE_PREMUL_SUM) reducer.reduction = WEFT_REDUCE_SUM;
+    if (it->wide) {
+        add_wide(target, hosts->sources, hosts->count, count);
+        return;
+    }
+    if (reducer.reduction == WEFT_REDUCE_PREMUL_SUM || reducer.reduction == WEFT_REDUCE_AVG)
+        reducer.reduction = WEFT_REDUCE_SUM;
     wf_cpu_reduce(wf_cpu_kernels(), &reducer, hosts->sources, target, count);
+}
+
+/* COUNT elements of the result, from the partial to where they belong. */
+static void take_result(const struct reduction *it, const void *partial, void *target,
+                        uint64_t count)
+{
+    if (it->wide)
+        wf_cpu_divide_wide(wf_cpu_kernels(), it->op->dtype, it->op->parts, partial, target, count);
+    else
+        memcpy(target, partial, count * it->element);
+}
+
+static struct reduction reduction_of(struct wf_cpu_comm *comm, const struct wf_shm_op *op)
+{
+    bool wide = op->reduction == WEFT_REDUCE_AVG && op->dtype < WEFT_DTYPE_F16;
+
+    return (struct reduction){.comm = comm,
+                              .op = op,
+                              .element = wide ? sizeof(wf_cpu_wide) : op->element,
+                              .wide = wide,
+                              .ends = comm->other_hosts->rank_room};
 }
 
 /* Leaders: send each host its range of the COUNT elements at PARTIAL, and combine the own one in
@@ -70,11 +108,11 @@ static weft_status combine(const struct reduction *it, unsigned char *partial, u
     uint32_t send_count = 0, receive_count = 0;
 
     if (!wf_hosts_leads(it->comm)) return WEFT_OK;
-    mine = partial + range_begin(it, hosts->own) * it->op->element;
-    room = partial + count * it->op->element;
+    mine = partial + range_begin(it, hosts->own) * it->element;
+    room = partial + count * it->element;
     for (int32_t h = 0; h < hosts->count; h++) {
-        uint64_t begin = range_begin(it, h) * it->op->element;
-        size_t bytes = range_count(it, h) * it->op->element;
+        uint64_t begin = range_begin(it, h) * it->element;
+        size_t bytes = range_count(it, h) * it->element;
 
         hosts->sources[h] = h == hosts->own ? mine : room;
         if (h == hosts->own) continue;
@@ -83,8 +121,8 @@ static weft_status combine(const struct reduction *it, unsigned char *partial, u
                 (struct gloo_part){.peer = h, .data = partial + begin, .bytes = bytes};
         if (own == 0) continue;
         receives[receive_count++] =
-            (struct gloo_part){.peer = h, .data = room, .bytes = own * it->op->element};
-        room += own * it->op->element;
+            (struct gloo_part){.peer = h, .data = room, .bytes = own * it->element};
+        room += own * it->element;
     }
     CPU_TRY(wf_hosts_exchange(it->comm, send_count, sends, receive_count, receives));
     if (own > 0) reduce_hosts(it, own, mine);
@@ -106,14 +144,14 @@ static uint64_t stage_needed(const struct reduction *it, uint64_t count)
     const struct wf_cpu_hosts *hosts = it->comm->other_hosts;
     uint64_t own = range_count(it, hosts->own);
 
-    return (count + own * ((uint64_t)hosts->count - 1)) * it->op->element;
+    return (count + own * ((uint64_t)hosts->count - 1)) * it->element;
 }
 
 /* How many elements of the partial fit the stage, whatever the ranges. */
 static uint64_t partial_room(const struct reduction *it)
 {
     const struct wf_cpu_hosts *hosts = it->comm->other_hosts;
-    uint64_t room = hosts->stage_bytes / ((uint64_t)hosts->count * it->op->element);
+    uint64_t room = hosts->stage_bytes / ((uint64_t)hosts->count * it->element);
 
     return room > 0 ? room : 1;
 }
@@ -125,7 +163,7 @@ static weft_status spread(const struct reduction *it, unsigned char *partial)
     struct wf_cpu_hosts *hosts = it->comm->other_hosts;
 
     for (int32_t h = 0; h < hosts->count; h++)
-        hosts->host_room[h] = range_count(it, h) * it->op->element;
+        hosts->host_room[h] = range_count(it, h) * it->element;
     return wf_hosts_all_gather(it->comm, partial, hosts->host_room);
 }
 
@@ -143,8 +181,8 @@ static weft_status collect(const struct reduction *it, unsigned char *partial)
 
         if (!concerns_us || range_count(it, h) == 0) continue;
         parts[count++] = (struct gloo_part){.peer = hosts->own == home ? h : home,
-                                            .data = partial + range_begin(it, h) * it->op->element,
-                                            .bytes = range_count(it, h) * it->op->element};
+                                            .data = partial + range_begin(it, h) * it->element,
+                                            .bytes = range_count(it, h) * it->element};
     }
     if (hosts->own == home) return wf_hosts_exchange(it->comm, 0, NULL, count, parts);
     return wf_hosts_exchange(it->comm, count, parts, 0, NULL);
@@ -154,7 +192,7 @@ static weft_status collect(const struct reduction *it, unsigned char *partial)
 static weft_status combine_small(const struct reduction *it, unsigned char *stage, uint64_t count)
 {
     struct wf_cpu_hosts *hosts = it->comm->other_hosts;
-    size_t bytes = count * it->op->element;
+    size_t bytes = count * it->element;
 
     if (!wf_hosts_leads(it->comm)) return WEFT_OK;
     for (int32_t h = 0; h < hosts->count; h++) {
@@ -171,7 +209,7 @@ static weft_status reduce_round(const struct reduction *it, uint64_t first, uint
     struct wf_cpu_comm *comm = it->comm;
     struct wf_cpu_hosts *hosts = comm->other_hosts;
     struct wf_shm_call call = wf_shm_call_of(it->op, comm->size);
-    uint64_t bytes = count * it->op->element, all = bytes * (uint64_t)hosts->count;
+    uint64_t bytes = count * it->element, all = bytes * (uint64_t)hosts->count;
     bool to_all = it->op->collective == WEFT_COLL_ALL_REDUCE, small = all <= SMALL_BYTES;
     unsigned char *stage;
 
@@ -186,13 +224,13 @@ static weft_status reduce_round(const struct reduction *it, uint64_t first, uint
     }
     CPU_TRY(wf_hosts_share(comm, &call, bytes, &stage));
     if (to_all || comm->rank == it->op->root)
-        memcpy((unsigned char *)it->op->recv + first * it->op->element, stage, bytes);
+        take_result(it, stage, (unsigned char *)it->op->recv + first * it->op->element, count);
     return wf_hosts_finish(comm);
 }
 
 weft_status wf_hosts_reduce(struct wf_cpu_comm *comm, const struct wf_shm_op *op)
 {
-    struct reduction it = {comm, op, comm->other_hosts->rank_room};
+    struct reduction it = reduction_of(comm, op);
     uint64_t step = partial_room(&it);
 
     for (uint64_t round = 0; round < wf_hosts_rounds(op->count, step); round++)
@@ -227,7 +265,7 @@ static weft_status reduce_blocks(const struct reduction *it, uint64_t step, uint
         if (length == 0) continue;
         if (count > 0 && (it->op->send_counts != NULL || begin != first + count)) {
             CPU_TRY(reduce_locally(it, first, count, at));
-            at += count * it->op->element;
+            at += count * it->element;
             count = 0;
         }
         if (count == 0) first = begin;
@@ -256,7 +294,6 @@ static weft_status scatter_round(const struct reduction *it, uint64_t step, uint
 {
     struct wf_cpu_comm *comm = it->comm;
     struct wf_shm_call call = wf_shm_call_of(it->op, comm->size);
-    size_t element = it->op->element;
     uint64_t own = 0, total = lay_out(it, step, round, &own);
     uint64_t mine = wf_hosts_part(block_count(it->op, comm->rank), step, round);
     uint64_t bytes = stage_needed(it, total);
@@ -267,14 +304,14 @@ static weft_status scatter_round(const struct reduction *it, uint64_t step, uint
     CPU_TRY(combine(it, stage, total));
     CPU_TRY(wf_hosts_share(comm, &call, bytes, &stage));
     if (mine > 0)
-        memcpy((unsigned char *)it->op->recv + step * round * element, stage + own * element,
-               mine * element);
+        take_result(it, stage + own * it->element,
+                    (unsigned char *)it->op->recv + step * round * it->op->element, mine);
     return wf_hosts_finish(comm);
 }
 
 weft_status wf_hosts_reduce_scatter(struct wf_cpu_comm *comm, const struct wf_shm_op *op)
 {
-    struct reduction it = {comm, op, comm->other_hosts->rank_room};
+    struct reduction it = reduction_of(comm, op);
     uint64_t most = 0, step = partial_room(&it) / (uint64_t)comm->size;
 
     for (int32_t r = 0; r < comm->size; r++)

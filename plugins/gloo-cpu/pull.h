@@ -7,7 +7,7 @@
 
 struct wf_shm_pull {
     struct wf_shm_identity identity;
-    uint32_t dtype, reduction, holders;
+    uint32_t dtype, reduction, holders, divisor; /* 0: HOLDERS */
     const struct wf_cpu_regions *regions;
     const int32_t *sources; /* ranks of the group */
     const void *send;

@@ -21,21 +21,39 @@ enum wf_cpu_binary {
 
 /* TARGET may equal a source. */
 typedef void wf_cpu_binary_kernel(void *target, const void *a, const void *b, size_t count);
-/* target = sum / parts. */
-typedef void wf_cpu_divide_kernel(void *target, const void *sum, uint32_t parts, size_t count);
+/* target = value / parts, and target = sum + value / parts. */
+typedef void wf_cpu_divide_kernel(void *target, const void *value, uint32_t parts, size_t count);
+typedef void wf_cpu_divide_add_kernel(void *target, const void *sum, const void *value,
+                                      uint32_t parts, size_t count);
 /* target = value * *scale, and target = sum + value * *scale. */
 typedef void wf_cpu_scale_kernel(void *target, const void *value, const void *scale, size_t count);
 typedef void wf_cpu_scale_add_kernel(void *target, const void *sum, const void *value,
                                      const void *scale, size_t count);
 typedef void wf_cpu_convert_kernel(void *target, const void *source, size_t count);
 
+/* Holds any sum of integers. */
+__extension__ typedef __int128 wf_cpu_wide;
+
+/* How integers are averaged: summed up in a wider type, then divided. */
+struct wf_cpu_averaging {
+    void (*sum)(void *sums, const void *source, size_t count); /* sums, wf_cpu_wide, += source */
+    wf_cpu_divide_kernel *divide;                              /* target = sums / parts */
+    /* The same with sums of NEAR_BYTES, which hold at least NEAR_MOST numbers; NULL: none. */
+    void (*sum_near)(void *sums, const void *source, size_t count);
+    void (*divide_near)(void *target, const void *sums, uint32_t parts, bool fits, size_t count);
+    uint32_t near_bytes, near_most;
+};
+
 /* NULL where it is not defined, and for the small floats, which are widened to f32 first. */
 struct wf_cpu_arithmetic {
     wf_cpu_binary_kernel *binary[CPU_BINARIES];
-    wf_cpu_divide_kernel *divide;
+    wf_cpu_divide_kernel *divide; /* not of integers, as the next */
+    wf_cpu_divide_add_kernel *divide_add;
     wf_cpu_scale_kernel *scale;
     wf_cpu_scale_add_kernel *scale_add;
     wf_cpu_convert_kernel *widen, *narrow; /* only f16, bf16, f8: from and to f32 */
+    wf_cpu_convert_kernel *narrow_kept;    /* of what was not computed with; NULL: narrow */
+    struct wf_cpu_averaging average;       /* only integers */
 };
 
 struct wf_cpu_kernels {
@@ -61,13 +79,17 @@ const struct wf_cpu_kernels *const *wf_cpu_kernel_levels(void);
 struct wf_cpu_reducer {
     uint32_t dtype, reduction;
     uint32_t size;
-    uint32_t parts;            /* avg: what the sum is divided by; 0: SIZE */
+    uint32_t parts;            /* avg: what is divided by; 0: SIZE */
+    bool wide;                 /* of integers: TARGET gets their sums as wf_cpu_wide */
     const void *const *scales; /* premul_sum: one element for each source */
 };
 
 /* The reduction must be defined on the dtype. */
 void wf_cpu_reduce(const struct wf_cpu_kernels *kernels, const struct wf_cpu_reducer *reducer,
                    const void *const *sources, void *target, size_t count);
+/* Sums of integers become averages of DTYPE. */
+void wf_cpu_divide_wide(const struct wf_cpu_kernels *kernels, uint32_t dtype, uint32_t parts,
+                        const void *sums, void *target, size_t count);
 /* data[i] *= *scale. */
 void wf_cpu_scale(const struct wf_cpu_kernels *kernels, uint32_t dtype, const void *scale,
                   void *data, size_t count);

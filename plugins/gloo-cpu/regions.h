@@ -71,6 +71,8 @@ weft_status wf_cpu_regions_copy(void *list, const void *const *sources, void *co
                                 void *stream);
 weft_status wf_cpu_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
                                   const void *const *sources, void *const *targets, void *stream);
+weft_status wf_cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
+                                   const void *const *sources, void *const *targets, void *stream);
 /* One box, now.  SOURCES: REDUCER->size buffers, the box's own first. */
 weft_status wf_cpu_box_reduce(const struct wf_cpu_box *box, const struct wf_cpu_reducer *reducer,
                               const void *const *sources, void *target);

@@ -345,6 +345,7 @@ struct wf_shm_op {
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
     const void *scale;
     uint32_t parts; /* what avg divides by */
+    bool wide;      /* reduce: RECV gets the sums of integers as wf_cpu_wide */
 };
 
 /* shm_run.c: any of them, with the check of WEFT_COMM_CHECK before it. */

@@ -176,8 +176,10 @@ static weft_status fetch_holders(struct wf_shm_group *group, const struct wf_shm
 static weft_status reduce_box(struct wf_shm_group *group, const struct wf_shm_pull *pull,
                               const struct wf_cpu_box *box)
 {
-    struct wf_cpu_reducer reducer = {
-        .dtype = pull->dtype, .reduction = pull->reduction, .size = pull->holders};
+    struct wf_cpu_reducer reducer = {.dtype = pull->dtype,
+                                     .reduction = pull->reduction,
+                                     .size = pull->holders,
+                                     .parts = pull->divisor};
     unsigned char *room = NULL;
     int64_t first = 0, last = 0;
     weft_status status;

@@ -26,11 +26,18 @@ static void reduce_range(struct wf_shm_group *group, const struct wf_shm_op *op,
                                      .reduction = op->reduction,
                                      .size = (uint32_t)group->size,
                                      .parts = op->parts,
+                                     .wide = op->wide,
                                      .scales = group->scales};
 
     for (int32_t p = 0; p < group->size; p++)
         group->starts[p] = (const unsigned char *)group->sources[p] + first * op->element;
     wf_cpu_reduce(wf_cpu_kernels(), &reducer, group->starts, target, count);
+}
+
+/* Bytes of one element of the result. */
+static size_t result_bytes(const struct wf_shm_op *op)
+{
+    return op->wide ? sizeof(wf_cpu_wide) : op->element;
 }
 
 static const void *scale_of(const struct wf_shm_op *op)
@@ -78,13 +85,13 @@ static void push_slice(struct wf_shm_group *group, const struct wf_shm_op *op, i
     slice(group, op, group->rank, op->count, &first, &last);
     for (; first < last; first += piece) {
         uint64_t count = last - first < piece ? last - first : piece;
-        uint64_t offset = first * op->element;
+        uint64_t offset = first * result_bytes(op);
 
         reduce_range(group, op, first, count, base + offset);
         for (int32_t p = 0; root < 0 && p < group->size; p++)
             if (p != home)
                 memcpy((unsigned char *)wf_shm_target(group, p) + offset, base + offset,
-                       count * op->element);
+                       count * result_bytes(op));
     }
 }
 
@@ -218,7 +225,7 @@ static weft_status reduce_at_root(struct wf_shm_group *group, const struct wf_sh
     for (uint64_t first = 0, count; first < op->count; first += count, index++) {
         count = op->count - first < most ? op->count - first : most;
         CPU_TRY(find_pieces(group, op, first, index));
-        reduce_range(group, op, 0, count, (unsigned char *)op->recv + first * op->element);
+        reduce_range(group, op, 0, count, (unsigned char *)op->recv + first * result_bytes(op));
         if (group->in_pieces) wf_shm_drained(group, index);
     }
     return WEFT_OK;

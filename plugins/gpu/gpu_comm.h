@@ -60,6 +60,7 @@ enum { WF_OP_SEND = WEFT_COLL_COUNT, WF_OP_RECEIVE, WF_OP_PULL }; /* beside the 
 struct wf_op {
     uint32_t kind; /* enum weft_collective, or WF_OP_ */
     uint32_t dtype, reduction;
+    uint32_t divisor; /* of an average; the number of ranks unless the caller says */
     int32_t root;
     uint64_t bytes; /* of one element */
     const void *send;

@@ -1,5 +1,5 @@
-/* gpu_elements.c - the kernel table over plain arrays: reduce, cast, scale, fill; and the float
- * keys that collectives use. */
+/* gpu_elements.c - the kernel table over plain arrays: reduce, cast, scale, fill; regions reduced;
+ * and the float keys that collectives use. */
 #include "gpu_kernel.h"
 #include "kernel_args.h"
 
@@ -37,7 +37,8 @@ weft_status wf_reduce_strided(struct wf_gpu_device *device, const struct wf_stri
                                   .target = (uintptr_t)job->target,
                                   .count = job->count,
                                   .reduction = job->reduction,
-                                  .size = job->size};
+                                  .size = job->size,
+                                  .divisor = job->divisor != 0 ? job->divisor : job->size};
 
     if (job->count == 0) return WEFT_OK;
     if (aligned(job->base, 16) && aligned(job->target, 16) && job->stride % 16 == 0) args.word = 16;
@@ -52,6 +53,7 @@ static weft_status gpu_reduce(void *opened, uint32_t dtype, uint32_t reduction, 
                                   .count = count,
                                   .reduction = reduction,
                                   .size = size,
+                                  .divisor = size,
                                   .word = aligned(target, 16) ? 16 : 1};
     gpu_stream native = wf_native(stream);
     struct wf_scope scope;
@@ -75,6 +77,24 @@ static weft_status gpu_reduce(void *opened, uint32_t dtype, uint32_t reduction, 
     }
     wf_leave(&scope);
     return status;
+}
+
+static weft_status regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
+                                  const void *const *sources, void *const *targets, void *stream)
+{
+    struct wk_regions_reduce_args args = {.reduction = reduction, .size = size, .divisor = size};
+
+    return wf_regions_run_reduction(list, dtype, &args, sources, targets, wf_native(stream));
+}
+
+static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
+                                   const void *const *sources, void *const *targets, void *stream)
+{
+    struct wk_regions_reduce_args args = {
+        .reduction = WEFT_REDUCE_AVG, .size = size, .divisor = divisor};
+
+    if (divisor == 0) return wf_fail(WEFT_ERR_INVALID, "an average of regions divided by 0");
+    return wf_regions_run_reduction(list, dtype, &args, sources, targets, wf_native(stream));
 }
 
 static bool is_complex(uint32_t dtype)
@@ -199,7 +219,8 @@ const weft_kernel_table wf_gpu_kernel_table = {
     .regions_create = wf_regions_create,
     .regions_destroy = wf_regions_destroy,
     .regions_copy = wf_regions_copy,
-    .regions_reduce = wf_regions_reduce,
+    .regions_reduce = regions_reduce,
+    .regions_average = regions_average,
     .reduce = gpu_reduce,
     .cast = gpu_cast,
     .scale = gpu_scale,

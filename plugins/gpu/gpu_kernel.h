@@ -73,7 +73,7 @@ void wf_buffers_release(struct wf_gpu_device *device, struct wk_buffers *buffers
 
 /* Reductions of parts that lie STRIDE bytes apart from BASE on. */
 struct wf_strided {
-    uint32_t dtype, reduction, size;
+    uint32_t dtype, reduction, size, divisor; /* 0: SIZE */
     uint64_t count, stride;
     const void *base;
     void *target;
@@ -92,8 +92,12 @@ weft_status wf_regions_create(void *device, uint32_t element_bytes, uint64_t cou
 void wf_regions_destroy(void *list);
 weft_status wf_regions_copy(void *list, const void *const *sources, void *const *targets,
                             void *stream);
-weft_status wf_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
-                              const void *const *sources, void *const *targets, void *stream);
+struct wk_regions_reduce_args;
+/* Reduce LIST as ARGS says, in which regions, tiles, words and buffers are yet to be set. */
+weft_status wf_regions_run_reduction(void *list, uint32_t dtype,
+                                     struct wk_regions_reduce_args *args,
+                                     const void *const *sources, void *const *targets,
+                                     gpu_stream stream);
 
 /* What one launch serves of a list of regions, for kernels of a plugin's own.  Buffer 0 is the
  * target, the sources follow. */

@@ -472,25 +472,25 @@ static weft_status check_reduction(const struct wf_regions *list, uint32_t dtype
     return WEFT_OK;
 }
 
-weft_status wf_regions_reduce(void *made, uint32_t dtype, uint32_t reduction, uint32_t size,
-                              const void *const *sources, void *const *targets, void *stream)
+weft_status wf_regions_run_reduction(void *made, uint32_t dtype,
+                                     struct wk_regions_reduce_args *args,
+                                     const void *const *sources, void *const *targets,
+                                     gpu_stream stream)
 {
     struct wf_regions *list = made;
-    struct wk_regions_reduce_args args = {.reduction = reduction, .size = size};
-    gpu_stream native = wf_native(stream);
     struct buffers given;
     struct wf_scope scope;
     weft_status status;
 
-    WF_TRY(check_reduction(list, dtype, reduction, size));
+    WF_TRY(check_reduction(list, dtype, args->reduction, args->size));
     if (list->source_count == 0) return WEFT_OK;
-    WF_TRY(gather_buffers(list, size - 1, sources, targets, &given));
+    WF_TRY(gather_buffers(list, args->size - 1, sources, targets, &given));
     status = wf_enter(list->device, &scope);
     if (status != WEFT_OK) goto drop_given;
-    status = wf_buffers_fill(list->device, &args.buffers, given.all, given.count, native);
+    status = wf_buffers_fill(list->device, &args->buffers, given.all, given.count, stream);
     if (status == WEFT_OK) {
-        status = launch_reductions(list, &args, dtype, given.alignment, native);
-        wf_buffers_release(list->device, &args.buffers, native);
+        status = launch_reductions(list, args, dtype, given.alignment, stream);
+        wf_buffers_release(list->device, &args->buffers, stream);
     }
     wf_leave(&scope);
 drop_given:

@@ -10,6 +10,31 @@
 
 /* ---- reduce ---- */
 
+WK_DEVICE uint64_t wk_source(const struct wk_reduce_args &args, uint32_t k)
+{
+    return args.stride != 0 ? args.base + k * args.stride : wk_buffer(args.buffers, k);
+}
+
+/* Integers. */
+template <class D, uint32_t N>
+WK_DEVICE void wk_average_at(const struct wk_reduce_args &args, uint64_t index)
+{
+    using pack = wk_pack<typename D::bits, N>;
+    struct wk_wide sum[N] = {};
+    pack out;
+
+    for (uint32_t k = 0; k < args.size; k++) {
+        const pack in = ((const pack *)wk_source(args, k))[index];
+        WK_UNROLL
+        for (uint32_t i = 0; i < N; i++)
+            sum[i].add(in.at[i]);
+    }
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++)
+        out.at[i] = typename D::bits(sum[i].divided(args.divisor));
+    ((pack *)args.target)[index] = out;
+}
+
 template <class D, uint32_t N>
 WK_DEVICE void wk_reduce_at(const struct wk_reduce_args &args, uint64_t index)
 {
@@ -17,17 +42,20 @@ WK_DEVICE void wk_reduce_at(const struct wk_reduce_args &args, uint64_t index)
     using pack = wk_pack<typename D::bits, N>;
     number sum[N] = {}, value[N];
 
+    if constexpr (D::kind == WK_INTEGER)
+        if (wk_is_wide<D>(args.reduction)) return wk_average_at<D, N>(args, index);
     for (uint32_t k = 0; k < args.size; k++) {
-        uint64_t base = args.stride != 0 ? args.base + k * args.stride : wk_buffer(args.buffers, k);
-        const pack in = ((const pack *)base)[index];
+        const pack in = ((const pack *)wk_source(args, k))[index];
         WK_UNROLL
-        for (uint32_t i = 0; i < N; i++) {
+        for (uint32_t i = 0; i < N; i++)
             value[i] = D::get(in.at[i]);
-            if (k == 0) sum[i] = value[i];
-        }
+        wk_prepare_pack<D>(args.reduction, args.divisor, value);
+        WK_UNROLL
+        for (uint32_t i = 0; i < N && k == 0; i++)
+            sum[i] = value[i];
         if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);
     }
-    ((pack *)args.target)[index] = wk_finish<D>(args.reduction, args.size, sum);
+    ((pack *)args.target)[index] = wk_finish<D>(args.reduction, sum);
 }
 
 template <class D> WK_DEVICE void wk_reduce(const struct wk_reduce_args &args)

@@ -50,7 +50,7 @@ struct wk_copy_args {
 struct wk_regions_reduce_args {
     const struct wk_region *regions;
     const struct wk_tile *tiles;
-    uint32_t reduction, size, word, reserved;
+    uint32_t reduction, size, word, divisor; /* of an average */
     struct wk_buffers buffers;
 };
 
@@ -68,11 +68,12 @@ struct wk_transpose_args {
 };
 
 /* TARGET[i] = reduction over k of source k, which lies in BUFFERS, or STRIDE bytes apart from
- * BASE where STRIDE is not 0.  avg divides by SIZE. */
+ * BASE where STRIDE is not 0.  avg divides by DIVISOR. */
 struct wk_reduce_args {
     uint64_t base, stride;
     uint64_t target, count;
     uint32_t reduction, size, word, blocks;
+    uint32_t divisor, reserved;
     struct wk_buffers buffers;
 };
 

@@ -119,11 +119,13 @@ WK_DEVICE uint16_t wk_bf16_put(float value)
 
 enum wk_kind { WK_BOOL, WK_INTEGER, WK_FLOAT, WK_COMPLEX };
 
-/* `bits` is one element in memory, `number` what it is computed in. */
+/* `bits` is one element in memory, `number` what it is computed in.  One that `keeps` has a `keep`
+ * beside `put`, for numbers that were not computed: it does not saturate. */
 template <class T> struct wk_integer {
     using bits = T;
     using number = T;
     static constexpr wk_kind kind = WK_INTEGER;
+    static constexpr bool keeps = false;
     static WK_DEVICE number get(bits raw)
     {
         return raw;
@@ -165,6 +167,7 @@ struct wk_f16 {
     using number = float;
     using format = wk_format_f16;
     static constexpr wk_kind kind = WK_FLOAT;
+    static constexpr bool keeps = false;
     static WK_DEVICE number get(bits raw)
     {
         return wk_f16_get(raw);
@@ -180,6 +183,7 @@ struct wk_bf16 {
     using number = float;
     using format = wk_format_bf16;
     static constexpr wk_kind kind = WK_FLOAT;
+    static constexpr bool keeps = false;
     static WK_DEVICE number get(bits raw)
     {
         return wk_bf16_get(raw);
@@ -195,6 +199,7 @@ template <class Format> struct wk_f8 {
     using number = float;
     using format = Format;
     static constexpr wk_kind kind = WK_FLOAT;
+    static constexpr bool keeps = Format::largest + 1 != Format::nan; /* it has infinities */
     static WK_DEVICE number get(bits raw)
     {
         return wk_widen<Format>(raw);
@@ -202,6 +207,13 @@ template <class Format> struct wk_f8 {
     static WK_DEVICE bits put(number value)
     {
         return bits(wk_narrow<Format>(value));
+    }
+    static WK_DEVICE bits keep(number value)
+    {
+        uint32_t raw = wk_bits<uint32_t>(value);
+
+        if ((raw & 0x7fffffffu) != 0x7f800000u) return put(value);
+        return bits((raw >> 31 != 0 ? Format::sign : 0) | (Format::largest + 1));
     }
 };
 using wk_f8e4m3 = wk_f8<wk_format_e4m3>;
@@ -215,6 +227,7 @@ template <class F> struct wk_complex {
     using number = wk_pair<F>;
     using part = F;
     static constexpr wk_kind kind = WK_COMPLEX;
+    static constexpr bool keeps = false;
     static WK_DEVICE number get(bits raw)
     {
         return raw;

@@ -108,7 +108,7 @@ struct wk_pull_args {
     const struct wk_region *regions;
     const struct wk_tile *tiles; /* or wk_transpose_tile */
     uint32_t reduction, size, word;
-    uint32_t first, count, blocks, pull, reserved;
+    uint32_t first, count, blocks, pull, divisor; /* of an average */
 };
 
 /* Copies of whole parts: PARTS of them, number i from address FIRST + 1 + i of the table to LOCAL
@@ -124,7 +124,7 @@ struct wk_move_args {
 struct wk_gather_reduce_args {
     struct wk_meeting meeting;
     uint64_t begin, end;
-    uint32_t reduction, size, pushes, reserved;
+    uint32_t reduction, size, pushes, divisor; /* of an average */
 };
 
 struct wk_post_item {

@@ -30,11 +30,12 @@ WK_KERNEL(weft_decline, struct wk_decline_args)
 struct wk_pull_view {
     const struct wk_region *regions;
     struct wk_table buffers;
-    uint32_t reduction, size, word;
+    uint32_t reduction, size, word, divisor;
 };
 WK_DEVICE struct wk_pull_view wk_view(const struct wk_pull_args &args, const uint64_t *table)
 {
-    return wk_pull_view{args.regions, wk_table{table}, args.reduction, args.size, args.word};
+    return wk_pull_view{args.regions, wk_table{table}, args.reduction,
+                        args.size,    args.word,       args.divisor};
 }
 
 /* The tiles that a block works on, shared by its threads.  Multiprocessors are not equally fast,
@@ -195,9 +196,10 @@ WK_MEETING(weft_move, wk_move_args, wk_move_parts(args, table))
 
 /* ---- reduced on the way ---- */
 
+/* Element or pack INDEX of all sources, reduced. */
 template <class D, uint32_t N>
-WK_DEVICE void wk_gather_reduce_at(const struct wk_gather_reduce_args &args, const uint64_t *table,
-                                   uint64_t index)
+WK_DEVICE wk_pack<typename D::bits, N> wk_reduced_at(const struct wk_gather_reduce_args &args,
+                                                     const uint64_t *table, uint64_t index)
 {
     using number = typename D::number;
     using pack = wk_pack<typename D::bits, N>;
@@ -206,13 +208,50 @@ WK_DEVICE void wk_gather_reduce_at(const struct wk_gather_reduce_args &args, con
     for (uint32_t k = 0; k < args.size; k++) {
         const pack in = ((const pack *)table[1 + k])[index];
         WK_UNROLL
-        for (uint32_t i = 0; i < N; i++) {
+        for (uint32_t i = 0; i < N; i++)
             value[i] = D::get(in.at[i]);
-            if (k == 0) sum[i] = value[i];
-        }
+        wk_prepare_pack<D>(args.reduction, args.divisor, value);
+        WK_UNROLL
+        for (uint32_t i = 0; i < N && k == 0; i++)
+            sum[i] = value[i];
         if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);
     }
-    const pack out = wk_finish<D>(args.reduction, args.size, sum);
+    return wk_finish<D>(args.reduction, sum);
+}
+
+/* Integers, averaged. */
+template <class D, uint32_t N>
+WK_DEVICE wk_pack<typename D::bits, N> wk_averaged_at(const struct wk_gather_reduce_args &args,
+                                                      const uint64_t *table, uint64_t index)
+{
+    using pack = wk_pack<typename D::bits, N>;
+    struct wk_wide sum[N] = {};
+    pack out;
+
+    for (uint32_t k = 0; k < args.size; k++) {
+        const pack in = ((const pack *)table[1 + k])[index];
+        WK_UNROLL
+        for (uint32_t i = 0; i < N; i++)
+            sum[i].add(in.at[i]);
+    }
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++)
+        out.at[i] = typename D::bits(sum[i].divided(args.divisor));
+    return out;
+}
+
+template <class D, uint32_t N>
+WK_DEVICE void wk_gather_reduce_at(const struct wk_gather_reduce_args &args, const uint64_t *table,
+                                   uint64_t index)
+{
+    using pack = wk_pack<typename D::bits, N>;
+    pack out;
+
+    if constexpr (D::kind == WK_INTEGER)
+        out = wk_is_wide<D>(args.reduction) ? wk_averaged_at<D, N>(args, table, index)
+                                            : wk_reduced_at<D, N>(args, table, index);
+    else
+        out = wk_reduced_at<D, N>(args, table, index);
     if (args.pushes == 0) {
         ((pack *)table[0])[index] = out;
         return;

@@ -84,6 +84,7 @@ WK_DEVICE typename D::number wk_combine(typename D::number a, typename D::number
     }
 }
 
+/* A float's part of an average. */
 template <class D> WK_DEVICE typename D::number wk_divide(typename D::number a, uint32_t divisor)
 {
     using number = typename D::number;
@@ -93,11 +94,43 @@ template <class D> WK_DEVICE typename D::number wk_divide(typename D::number a, 
         return number{a.re / part(divisor), a.im / part(divisor)};
     } else if constexpr (D::kind == WK_FLOAT) {
         return a / number(divisor);
-    } else if constexpr (sizeof(number) <= 4) {
-        return number(int64_t(a) / int64_t(divisor));
     } else {
-        return a / number(divisor);
+        return a;
     }
+}
+
+/* The exact sum of integers, in 128 bits. */
+struct wk_wide {
+    uint64_t low, high;
+
+    template <class T> WK_DEVICE void add(T value)
+    {
+        uint64_t bits = uint64_t(value);
+
+        high += wk_negative(value) ? ~uint64_t(0) : 0;
+        low += bits;
+        high += low < bits;
+    }
+    /* The lower half of the quotient, which is rounded toward zero: 32 bits of it at a time. */
+    WK_DEVICE uint64_t divided(uint32_t divisor) const
+    {
+        const bool negative = high >> 63 != 0;
+        const uint64_t bottom = negative ? 0 - low : low;
+        const uint64_t top = negative ? ~high + (low == 0) : high;
+        uint64_t rest = top % divisor, quotient;
+
+        rest = rest << 32 | bottom >> 32;
+        quotient = rest / divisor << 32;
+        rest = rest % divisor << 32 | (bottom & 0xffffffffu);
+        quotient |= rest / divisor;
+        return negative ? 0 - quotient : quotient;
+    }
+};
+
+/* Is REDUCTION one that sums up in a struct wk_wide? */
+template <class D> WK_DEVICE bool wk_is_wide(uint32_t reduction)
+{
+    return D::kind == WK_INTEGER && reduction == WK_AVG;
 }
 
 /* Does D have the reduction at all? */
@@ -141,21 +174,31 @@ WK_DEVICE void wk_combine_pack(uint32_t reduction, typename D::number (&sum)[N],
     }
 }
 
-/* Element-wise, to what is stored. */
+/* A float that is averaged is divided before it is combined. */
 template <class D, uint32_t N>
-WK_DEVICE wk_pack<typename D::bits, N> wk_finish(uint32_t reduction, uint32_t size,
-                                                 typename D::number (&sum)[N])
+WK_DEVICE void wk_prepare_pack(uint32_t reduction, uint32_t divisor, typename D::number (&value)[N])
+{
+    if (reduction != WK_AVG) return;
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++)
+        value[i] = wk_divide<D>(value[i], divisor);
+}
+
+/* Element-wise, to what is stored.  A minimum or maximum is one of the numbers. */
+template <class D, uint32_t N>
+WK_DEVICE wk_pack<typename D::bits, N> wk_finish(uint32_t reduction,
+                                                 const typename D::number (&sum)[N])
 {
     wk_pack<typename D::bits, N> out;
 
-    if (reduction == WK_AVG) {
-        WK_UNROLL
-        for (uint32_t i = 0; i < N; i++)
-            sum[i] = wk_divide<D>(sum[i], size);
-    }
     WK_UNROLL
-    for (uint32_t i = 0; i < N; i++)
-        out.at[i] = D::put(sum[i]);
+    for (uint32_t i = 0; i < N; i++) {
+        if constexpr (D::keeps)
+            out.at[i] =
+                reduction == WK_MIN || reduction == WK_MAX ? D::keep(sum[i]) : D::put(sum[i]);
+        else
+            out.at[i] = D::put(sum[i]);
+    }
     return out;
 }
 

@@ -162,12 +162,45 @@ WK_DEVICE void wk_transpose_block(const Args &args, const struct wk_transpose_ti
 
 /* ---- reduce ---- */
 
+/* Integers that are averaged. */
+template <class D, uint32_t N, class Args>
+WK_DEVICE void wk_regions_average_thread(const Args &args, const struct wk_tile &tile,
+                                         uint32_t first)
+{
+    using pack = wk_pack<typename D::bits, N>;
+    constexpr uint32_t step = N * sizeof(typename D::bits);
+
+    for (uint32_t start = first * step; start < tile.bytes; start += WK_THREADS * step) {
+        struct wk_wide sum[N] = {};
+        uint32_t at = start;
+        const struct wk_region &region = wk_find(args.regions, tile, at);
+        int64_t source, target;
+        pack out;
+        wk_place(region, at, source, target);
+        for (uint32_t k = 0; k < args.size; k++) {
+            const pack in =
+                *(const pack *)(wk_buffer(args.buffers, region.source + k) + uint64_t(source));
+            WK_UNROLL
+            for (uint32_t i = 0; i < N; i++)
+                sum[i].add(in.at[i]);
+        }
+        WK_UNROLL
+        for (uint32_t i = 0; i < N; i++)
+            out.at[i] = typename D::bits(sum[i].divided(args.divisor));
+        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) = out;
+    }
+}
+
 template <class D, uint32_t N, class Args>
 WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &tile,
                                         uint32_t first)
 {
     using pack = wk_pack<typename D::bits, N>;
     constexpr uint32_t step = N * sizeof(typename D::bits);
+
+    if constexpr (D::kind == WK_INTEGER)
+        if (wk_is_wide<D>(args.reduction))
+            return wk_regions_average_thread<D, N>(args, tile, first);
 
     for (uint32_t start = first * step; start < tile.bytes; start += WK_THREADS * step) {
         typename D::number sum[N] = {}, value[N];
@@ -186,15 +219,17 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
             for (uint32_t j = 0; j < WK_BATCH; j++) {
                 if (k + j >= args.size) break;
                 WK_UNROLL
-                for (uint32_t i = 0; i < N; i++) {
+                for (uint32_t i = 0; i < N; i++)
                     value[i] = D::get(in[j].at[i]);
-                    if (k + j == 0) sum[i] = value[i];
-                }
+                wk_prepare_pack<D>(args.reduction, args.divisor, value);
+                WK_UNROLL
+                for (uint32_t i = 0; i < N && k + j == 0; i++)
+                    sum[i] = value[i];
                 if (k + j > 0) wk_combine_pack<D>(args.reduction, sum, value);
             }
         }
         *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) =
-            wk_finish<D>(args.reduction, args.size, sum);
+            wk_finish<D>(args.reduction, sum);
     }
 }
 

@@ -255,7 +255,8 @@ static weft_status reduce(struct wf_comm *comm, const struct wf_op *op, struct j
                                          .end = end,
                                          .reduction =
                                              wf_op_scales(op) ? WEFT_REDUCE_SUM : op->reduction,
-                                         .size = (uint32_t)comm->size};
+                                         .size = (uint32_t)comm->size,
+                                         .divisor = op->divisor};
     uint32_t blocks = blocks_for((end - begin) * op->bytes, MOST_BLOCKS);
 
     if (meet->meeting.pushes) args.pushes = (uint32_t)comm->size;

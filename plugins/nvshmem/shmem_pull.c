@@ -91,7 +91,8 @@ static weft_status launch(struct wf_comm *comm, const struct pull *pull, const s
         .first = (uint32_t)(set->tile_count * comm->device_number / comm->device_count),
         .count = (uint32_t)set->tile_count,
         .blocks = (uint32_t)blocks_of(comm, set),
-        .pull = index};
+        .pull = index,
+        .divisor = pull->args.divisor != 0 ? pull->args.divisor : pull->holders};
     enum wf_onesided family = set->is_turned ? WF_PULL_TURNED : WF_PULL;
 
     if (pull->holders > 1)

@@ -52,6 +52,8 @@ struct wf_way {
 struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uint32_t dtype,
                           uint32_t reduction) WF_HOT;
 struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op) WF_HOT;
+/* An average that WAY premultiplies: by 1 / its divisor. */
+void wf_set_reciprocal(const struct wf_way *way, struct wf_op *op);
 
 /* ---- ccl_comm.c: making and ending communicators ---- */
 

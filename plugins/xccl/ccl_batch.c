@@ -72,6 +72,8 @@ static void plan(const struct wf_comm *comm, const struct wf_op *ops, struct wf_
 
     for (size_t i = 0; i < count; i++) {
         tasks[i] = (struct wf_task){.op = ops[i], .way = wf_way_of(comm, &ops[i])};
+        if (tasks[i].way.premultiplied && !wf_op_scales(&ops[i]))
+            wf_set_reciprocal(&tasks[i].way, &tasks[i].op);
         tasks[i].is_first = starts_with_messages(&tasks[i]) || !may_overtake;
         may_overtake = may_overtake || ends_with_collective(&tasks[i]);
     }

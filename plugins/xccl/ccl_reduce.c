@@ -208,6 +208,7 @@ static weft_status reduce_part(struct wf_comm *comm, struct wf_task *task)
     struct wf_strided job = {.dtype = op->dtype,
                              .reduction = wf_op_scales(op) ? WEFT_REDUCE_SUM : op->reduction,
                              .size = (uint32_t)comm->size,
+                             .divisor = op->divisor,
                              .count = mine.count,
                              .stride = slot_bytes(op, mine.count),
                              .base = task->scratch,

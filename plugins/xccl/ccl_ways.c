@@ -5,6 +5,8 @@
  * numbers, and its minimum and maximum lose NaN. */
 #include "ccl.h"
 
+#include <string.h>
+
 static struct wf_way move(uint32_t collective, uint32_t dtype)
 {
     struct wf_way way = {
@@ -88,8 +90,9 @@ static int op_on(const struct wf_means *means, uint32_t dtype, uint32_t reductio
         return is_float ? -1 : CCL_MIN;
     case WEFT_REDUCE_MAX:
         return is_float ? -1 : CCL_MAX;
-    case WEFT_REDUCE_AVG: /* it multiplies by 1/n rounded to the dtype, too coarse in f8 */
-        return is_f8 ? -1 : CCL_AVG;
+    case WEFT_REDUCE_AVG: /* it multiplies by 1/n rounded to the dtype, too coarse in f8; integers
+                             wrap before they are divided */
+        return is_f8 || dtype < WEFT_DTYPE_F16 ? -1 : CCL_AVG;
     case WEFT_REDUCE_PREMUL_SUM: /* a rank alone is refused it in f8 */
         return is_complex || (is_f8 && means->size == 1) ? -1 : CCL_SUM;
     default:
@@ -140,10 +143,61 @@ struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uin
     return reduce(means, collective, dtype, reduction);
 }
 
+/* The library averages over its ranks; by another number each rank's data is multiplied first. */
+static bool divides_otherwise(const struct wf_comm *comm, const struct wf_op *op)
+{
+    return op->reduction == WEFT_REDUCE_AVG && op->divisor != (uint32_t)comm->size;
+}
+
 struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op)
 {
-    if (op->kind < WF_OP_SEND) return wf_way_find(&comm->means, op->kind, op->dtype, op->reduction);
-    return (struct wf_way){.kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)op->bytes};
+    struct wf_way way = {.kind = WF_WAY_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)op->bytes};
+
+    if (op->kind >= WF_OP_SEND) return way;
+    way = wf_way_find(&comm->means, op->kind, op->dtype, op->reduction);
+    if (wf_abi_collective_reduces(op->kind) && divides_otherwise(comm, op) &&
+        (way.kind == WF_WAY_NATIVE || way.kind == WF_WAY_PIECES))
+        way.premultiplied = true;
+    return way;
+}
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Of numbers from 0 to 1, rounded to nearest even. */
+static uint16_t f16_of(float value)
+{
+    uint32_t bits = bits_of(value);
+
+    /* A subnormal's last bit is worth what the last bit of 0.5 is. */
+    if (value < 0x1p-14f) return (uint16_t)(bits_of(value + 0.5f) - bits_of(0.5f));
+    return (uint16_t)((bits - (112u << 23) + 0xfff + (bits >> 13 & 1)) >> 13);
+}
+
+static uint16_t bf16_of(float value)
+{
+    uint32_t bits = bits_of(value);
+
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void wf_set_reciprocal(const struct wf_way *way, struct wf_op *op)
+{
+    double exact = 1.0 / (double)op->divisor;
+    float single = (float)exact;
+    uint16_t small = way->dtype == CCL_F16 ? f16_of(single) : bf16_of(single);
+
+    if (way->dtype == CCL_F64)
+        memcpy(op->scale, &exact, sizeof exact);
+    else if (way->dtype == CCL_F32)
+        memcpy(op->scale, &single, sizeof single);
+    else
+        memcpy(op->scale, &small, sizeof small);
 }
 
 weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)

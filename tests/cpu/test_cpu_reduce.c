@@ -127,16 +127,24 @@ static double step(uint32_t dtype, double value)
     return dtype == WEFT_DTYPE_F64 ? value : (double)(float)value;
 }
 
+static uint32_t parts_of(const struct wf_cpu_reducer *r)
+{
+    return r->parts != 0 ? r->parts : r->size;
+}
+
 static void reduce_real(const struct wf_cpu_reducer *r, const void *const *from, void *to)
 {
     double all = load_real(r->dtype, from[0]);
     bool scaled = r->reduction == WEFT_REDUCE_PREMUL_SUM;
+    uint32_t parts = r->reduction == WEFT_REDUCE_AVG ? parts_of(r) : 1;
 
     if (scaled) all = step(r->dtype, all * load_real(r->dtype, r->scales[0]));
+    all = step(r->dtype, all / parts);
     for (uint32_t k = 1; k < r->size; k++) {
         double x = load_real(r->dtype, from[k]);
 
         if (scaled) x = step(r->dtype, x * load_real(r->dtype, r->scales[k]));
+        x = step(r->dtype, x / parts);
         if (r->reduction == WEFT_REDUCE_PROD)
             all = step(r->dtype, all * x);
         else if (r->reduction == WEFT_REDUCE_MIN)
@@ -146,7 +154,6 @@ static void reduce_real(const struct wf_cpu_reducer *r, const void *const *from,
         else
             all = step(r->dtype, all + x);
     }
-    if (r->reduction == WEFT_REDUCE_AVG) all = step(r->dtype, all / r->size);
     store_real(r->dtype, all, to);
 }
 
@@ -191,9 +198,27 @@ static uint64_t combine_whole(uint32_t dtype, uint32_t reduction, uint64_t a, ui
     }
 }
 
+static void average_whole(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+{
+    wf_cpu_wide sum = 0, parts = parts_of(r);
+    uint64_t all;
+
+    for (uint32_t k = 0; k < r->size; k++) {
+        int64_t x = load_whole(r->dtype, from[k]);
+        sum += r->dtype == WEFT_DTYPE_U64 ? (wf_cpu_wide)(uint64_t)x : (wf_cpu_wide)x;
+    }
+    all = (uint64_t)(sum / parts);
+    memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
+}
+
 static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from, void *to)
 {
     uint64_t all = 0;
+
+    if (r->reduction == WEFT_REDUCE_AVG) {
+        average_whole(r, from, to);
+        return;
+    }
 
     for (uint32_t k = 0; k < r->size; k++) {
         uint64_t x = (uint64_t)load_whole(r->dtype, from[k]);
@@ -204,8 +229,6 @@ static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from
         memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
         all = (uint64_t)load_whole(r->dtype, to);
     }
-    if (r->reduction == WEFT_REDUCE_AVG)
-        all = r->dtype == WEFT_DTYPE_U64 ? all / r->size : (uint64_t)((int64_t)all / (int)r->size);
     memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
 }
 
@@ -227,6 +250,10 @@ static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *fr
             b = a * t + b * s;
             a = c;
         }
+        if (r->reduction == WEFT_REDUCE_AVG) {
+            a = step(part, a / parts_of(r));
+            b = step(part, b / parts_of(r));
+        }
         if (k == 0) {
             re = a;
             im = b;
@@ -235,13 +262,9 @@ static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *fr
             im = re * b + im * a;
             re = c;
         } else {
-            re += a;
-            im += b;
+            re = step(part, re + a);
+            im = step(part, im + b);
         }
-    }
-    if (r->reduction == WEFT_REDUCE_AVG) {
-        re = step(part, re / r->size);
-        im = step(part, im / r->size);
     }
     store_real(part, re, to);
     store_real(part, im, (char *)to + half);
@@ -302,6 +325,8 @@ START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
 
                     if (!wf_abi_reduction_defined(reduction, dtype)) continue;
                     check(levels[level], &r, counts[(size + reduction) % 6], offset);
+                    for (r.parts = 2; r.parts < 4 && reduction == WEFT_REDUCE_AVG; r.parts++)
+                        check(levels[level], &r, counts[(size + r.parts) % 6], offset);
                 }
         }
 }

@@ -224,6 +224,7 @@ static void random_placements(uint64_t *seed, int axes, int dims, char *out, siz
 
 /* A question to the planner and to the exhaustive search. */
 struct question {
+    const char *dtype;
     char mesh[32], shape[64], from[64], to[64];
     const char *costs;
     uint32_t minimize;
@@ -237,7 +238,7 @@ static void compare_answers(const struct question *q)
     weft_plan_info info;
     struct pair pair;
 
-    open_pair(&pair, q->mesh, NULL, q->shape, q->from, q->to);
+    open_pair_of(&pair, q->dtype, q->mesh, NULL, q->shape, q->from, q->to);
     ck_assert_int_eq(weft_cost_table_find(q->costs, &costs), WEFT_OK);
     options.costs = costs;
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
@@ -245,9 +246,10 @@ static void compare_answers(const struct question *q)
     ck_assert_msg(
         (q->minimize == WEFT_MINIMIZE_BYTES ? info.bytes_received_max : info.cost_ns) ==
             exhaustive_least(&problem),
-        "weft plan --mesh %s --shape %s --from \"%s\" --to \"%s\" --minimize %s --costs %s",
-        q->mesh, q->shape, q->from, q->to, q->minimize == WEFT_MINIMIZE_BYTES ? "bytes" : "time",
-        q->costs);
+        "weft plan --mesh %s --dtype %s --shape %s --from \"%s\" --to \"%s\" --minimize %s "
+        "--costs %s",
+        q->mesh, q->dtype, q->shape, q->from, q->to,
+        q->minimize == WEFT_MINIMIZE_BYTES ? "bytes" : "time", q->costs);
     weft_cost_table_release(&costs);
     close_pair(&pair);
 }
@@ -256,7 +258,7 @@ static void compare_with_exhaustive(uint64_t *seed)
 {
     static const char *const tables[] = {"dtensor", "default", "cpu"};
     int axes = 1 + (int)random_below(seed, 3), dims = 1 + (int)random_below(seed, 3);
-    struct question q = {.mesh = ""};
+    struct question q = {.dtype = "f32"};
 
     for (int a = 0; a < axes; a++)
         snprintf(q.mesh + strlen(q.mesh), sizeof q.mesh - strlen(q.mesh), "%s%d", a > 0 ? "x" : "",
@@ -291,7 +293,7 @@ static bool number_pair(int axes, int dims, long index, struct question *out)
 {
     static const char *const shapes[] = {"36", "36,7", "36,7,2"};
 
-    *out = (struct question){.costs = "default"};
+    *out = (struct question){.dtype = "f32", .costs = "default"};
     snprintf(out->shape, sizeof out->shape, "%s", shapes[dims - 1]);
     for (int a = 0; a < axes; a++, index /= 2)
         snprintf(out->mesh + strlen(out->mesh), sizeof out->mesh - strlen(out->mesh), "%s%ld",
@@ -302,6 +304,35 @@ static bool number_pair(int axes, int dims, long index, struct question *out)
         add_placement(out->to, sizeof out->to, a, (int)(index % (dims + 2)));
     return index == 0;
 }
+
+static void add_partial(char *text, size_t capacity, int axis, long code)
+{
+    static const char *const places[] = {"R", "P(avg)", "P(sum)", "S(0)"};
+    size_t at = strlen(text);
+
+    snprintf(text + at, capacity - at, "%s%s", axis > 0 ? "," : "", places[code]);
+}
+
+/* Averages of integers beside sums; an axis that keeps a partial keeps its kind. */
+START_TEST(averages_of_integers_are_planned_as_well_as_by_exhaustive_search)
+{
+    for (long i = 0; i < 4096; i++) {
+        struct question q = {.dtype = "i32", .mesh = "2x3x2", .shape = "37"};
+        long code = i;
+        bool possible = true;
+        q.costs = i % 2 == 0 ? "default" : "cpu";
+        q.minimize = (uint32_t)(i / 2 % 2);
+        for (int a = 0; a < 3; a++, code /= 16) {
+            long from = code % 4, to = code / 4 % 4;
+            possible =
+                possible && !(from != to && (from == 1 || from == 2) && (to == 1 || to == 2));
+            add_partial(q.from, sizeof q.from, a, from);
+            add_partial(q.to, sizeof q.to, a, to);
+        }
+        if (possible) compare_answers(&q);
+    }
+}
+END_TEST
 
 /* All of one and two axes; of three, every WEFT_PAIRS_STEP-th (1: all 161,000). */
 START_TEST(every_pair_is_planned_as_well_as_by_exhaustive_search)
@@ -332,5 +363,6 @@ END_TEST
 
 SUITE(plan_optimal, no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent,
       the_search_finds_what_exhaustive_search_finds,
+      averages_of_integers_are_planned_as_well_as_by_exhaustive_search,
       every_pair_is_planned_as_well_as_by_exhaustive_search,
       scratch_stays_under_a_shard_where_one_pass_does_it)

@@ -54,8 +54,27 @@ static void exhaustive_take(void *self, const struct wf_edge *edge)
     exhaustive_reach(all, edge, &price);
 }
 
+/* Of integers, some of the source's averages or of what stands beside them. */
+static bool exhaustive_splits_average(const struct wf_problem *problem,
+                                      const struct wf_state *state)
+{
+    int averages = 0, left = 0, given = 0, kept = 0;
+
+    if (problem->from->layout.dtype >= WEFT_DTYPE_F16) return false;
+    for (int32_t i = 0; i < problem->axes; i++) {
+        if (problem->source.axis[i].place != WF_PARTIAL) continue;
+        given++;
+        averages += problem->source.axis[i].value == WEFT_REDUCE_AVG;
+        if (state->axis[i].place != WF_PARTIAL) continue;
+        left++;
+        kept += problem->target.axis[i].place == WF_PARTIAL;
+    }
+    return averages > 0 && left == given && kept != 0 && kept != given;
+}
+
 static bool exhaustive_may_exchange(const struct wf_problem *problem, const struct wf_state *state)
 {
+    if (exhaustive_splits_average(problem, state)) return false;
     for (int32_t i = 0; i < problem->axes; i++)
         if (memcmp(&state->axis[i], &problem->source.axis[i], sizeof state->axis[i]) != 0 &&
             problem->source.axis[i].place != WF_PARTIAL)

@@ -13,19 +13,26 @@ struct pair {
 };
 
 /* TO_MESH may be NULL: the same.  SHAPE is "64,64", or "" for a scalar. */
-static inline void open_pair(struct pair *pair, const char *mesh, const char *to_mesh,
-                             const char *shape, const char *from, const char *to)
+static inline void open_pair_of(struct pair *pair, const char *dtype, const char *mesh,
+                                const char *to_mesh, const char *shape, const char *from,
+                                const char *to)
 {
     char text[256];
 
     ck_assert_int_eq(weft_mesh_parse(mesh, &pair->mesh), WEFT_OK);
     ck_assert_int_eq(weft_mesh_parse(to_mesh != NULL ? to_mesh : mesh, &pair->to_mesh), WEFT_OK);
-    snprintf(text, sizeof text, "f32[%s] %s", shape, from);
+    snprintf(text, sizeof text, "%s[%s] %s", dtype, shape, from);
     ck_assert_msg(weft_spec_parse(pair->mesh, text, &pair->from) == WEFT_OK, "%s",
                   weft_last_error());
-    snprintf(text, sizeof text, "f32[%s] %s", shape, to);
+    snprintf(text, sizeof text, "%s[%s] %s", dtype, shape, to);
     ck_assert_msg(weft_spec_parse(pair->to_mesh, text, &pair->to) == WEFT_OK, "%s",
                   weft_last_error());
+}
+
+static inline void open_pair(struct pair *pair, const char *mesh, const char *to_mesh,
+                             const char *shape, const char *from, const char *to)
+{
+    open_pair_of(pair, "f32", mesh, to_mesh, shape, from, to);
 }
 
 static inline void close_pair(struct pair *pair)

@@ -1,6 +1,7 @@
 #include "base/number.h"
 #include "support/suite.h"
 
+#include <float.h>
 #include <math.h>
 
 static struct wf_number integer(int64_t value)
@@ -27,10 +28,46 @@ static double of_reals(uint32_t reduction, double a, double b)
     return wf_number_reduce(WEFT_DTYPE_F32, reduction, values, 2).re;
 }
 
-START_TEST(integers_wrap_before_they_are_divided)
+START_TEST(averages_of_integers_are_exact)
 {
-    ck_assert_int_eq(of_integers(WEFT_DTYPE_U8, WEFT_REDUCE_AVG, 200, 200), (400 - 256) / 2);
-    ck_assert_int_eq(of_integers(WEFT_DTYPE_I8, WEFT_REDUCE_AVG, 100, 100), (200 - 256) / 2);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_U8, WEFT_REDUCE_AVG, 200, 200), 200);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I8, WEFT_REDUCE_AVG, 100, 100), 100);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I8, WEFT_REDUCE_AVG, -128, -127), -127);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I64, WEFT_REDUCE_AVG, INT64_MIN, INT64_MIN), INT64_MIN);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_I64, WEFT_REDUCE_AVG, INT64_MIN, INT64_MAX), 0);
+    ck_assert_int_eq(of_integers(WEFT_DTYPE_U64, WEFT_REDUCE_AVG, -1, -1), -1);
+}
+END_TEST
+
+START_TEST(an_average_by_less_than_its_holders_wraps_at_the_end)
+{
+    struct wf_number values[] = {integer(100), integer(100), integer(101), integer(-2)};
+    int8_t out;
+
+    wf_number_store_reduced(WEFT_DTYPE_I8, WEFT_REDUCE_AVG, values, 4, 2, &out);
+    ck_assert_int_eq(out, 299 / 2 - 256);
+}
+END_TEST
+
+START_TEST(averages_of_floats_are_finite_where_the_mean_is)
+{
+    struct wf_number large[] = {real(DBL_MAX), real(DBL_MAX)};
+
+    ck_assert(wf_number_reduce(WEFT_DTYPE_F64, WEFT_REDUCE_AVG, large, 2).re == DBL_MAX);
+}
+END_TEST
+
+START_TEST(infinities_of_f8e5m2_pass_through_minimum_and_maximum)
+{
+    struct wf_number values[] = {real(1), real(-INFINITY), real(INFINITY)};
+    uint8_t out;
+
+    wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_MIN, values, 3, 1, &out);
+    ck_assert_uint_eq(out, 0xfc);
+    wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_MAX, values, 3, 1, &out);
+    ck_assert_uint_eq(out, 0x7c);
+    wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, &values[2], 1, 1, &out);
+    ck_assert_uint_eq(out, 0x7b); /* what is computed saturates */
 }
 END_TEST
 
@@ -79,14 +116,8 @@ START_TEST(complex_products_mix_their_parts)
 }
 END_TEST
 
-START_TEST(division_rounds_integers_towards_zero)
-{
-    ck_assert_int_eq((int64_t)wf_number_divide(WEFT_DTYPE_I8, integer(-7), 2).integer, -3);
-    ck_assert_uint_eq(wf_number_divide(WEFT_DTYPE_U8, integer(7), 2).integer, 3);
-    ck_assert(wf_number_divide(WEFT_DTYPE_F64, real(-7), 2).re == -3.5);
-}
-END_TEST
-
-SUITE(base_reduce, integers_wrap_before_they_are_divided, integers_reduce_as_their_sign_says,
-      bools_reduce_as_logic, floats_reduce_and_nan_wins, complex_products_mix_their_parts,
-      division_rounds_integers_towards_zero)
+SUITE(base_reduce, averages_of_integers_are_exact,
+      an_average_by_less_than_its_holders_wraps_at_the_end,
+      averages_of_floats_are_finite_where_the_mean_is,
+      infinities_of_f8e5m2_pass_through_minimum_and_maximum, integers_reduce_as_their_sign_says,
+      bools_reduce_as_logic, floats_reduce_and_nan_wins, complex_products_mix_their_parts)

@@ -79,23 +79,54 @@ START_TEST(a_new_partial_is_the_identity_off_coordinate_0)
 }
 END_TEST
 
-START_TEST(sums_beside_averages_are_scaled_or_refused)
+/* The way of an exchange that adds and averages DTYPE. */
+static enum wf_way way_of_average(struct lone_rank *lone, const char *dtype, uint32_t averages)
+{
+    char from[64], to[64];
+    enum wf_way way;
+
+    snprintf(from, sizeof from, "%s[6] P(sum),P(avg)", dtype);
+    snprintf(to, sizeof to, "%s[6] R,R", dtype);
+    lone->comm.averages = averages;
+    ck_assert_int_eq(lone_act(lone, WEFT_STEP_EXCHANGE, "2x3", from, to), WEFT_OK);
+    ck_assert_uint_eq(lone->action.kind.holders, 6);
+    ck_assert_uint_eq(lone->action.kind.reduction, WEFT_REDUCE_AVG);
+    ck_assert_uint_eq(wf_divisor_of(&lone->action.kind), 3);
+    way = lone->action.way;
+    lone_clear(lone);
+    return way;
+}
+
+START_TEST(sums_beside_averages_are_the_backends_or_are_moved)
 {
     struct lone_rank lone;
-    float scale;
 
     lone_begin(&lone, 0, 6);
-    ck_assert_int_eq(
-        lone_act(&lone, WEFT_STEP_EXCHANGE, "2x3", "f32[6] P(sum),P(avg)", "f32[6] R,R"), WEFT_OK);
-    ck_assert(lone.action.scaled);
-    memcpy(&scale, lone.action.scale, sizeof scale);
-    ck_assert(scale == 1.0f / 3.0f);
-    ck_assert_uint_eq(lone.action.holders, 6);
+    ck_assert_int_eq(way_of_average(&lone, "f32", UINT32_C(1) << WEFT_DTYPE_F32), WF_PULL);
+    ck_assert_int_eq(way_of_average(&lone, "i32", UINT32_C(1) << WEFT_DTYPE_I32), WF_PULL);
+    ck_assert_int_eq(way_of_average(&lone, "f32", 0), WF_PACKED);
+    ck_assert_int_eq(way_of_average(&lone, "i32", 0), WF_PACKED);
+    lone_end(&lone);
+}
+END_TEST
+
+START_TEST(averages_of_integers_are_moved_where_the_backend_has_its_own)
+{
+    struct lone_rank lone;
+
+    lone_begin(&lone, 0, 4);
+    ck_assert_int_eq(lone_act(&lone, WEFT_STEP_ALL_REDUCE, "4", "i8[6] P(avg)", "i8[6] R"),
+                     WEFT_OK);
+    ck_assert_int_eq(lone.action.way, WF_PACKED);
+    ck_assert_uint_eq(lone.action.packing.collective, WEFT_COLL_ALL_TO_ALL_V);
+    ck_assert_ptr_nonnull(lone.action.packing.average);
     lone_clear(&lone);
-    check_refused(lone_act(&lone, WEFT_STEP_EXCHANGE, "2x3", "i32[6] P(sum),P(avg)", "i32[6] R,R"),
-                  WEFT_ERR_UNSUPPORTED, "cannot be reduced in one step");
+    ck_assert_int_eq(lone_act(&lone, WEFT_STEP_ALL_REDUCE, "4", "f32[6] P(avg)", "f32[6] R"),
+                     WEFT_OK);
+    ck_assert_int_eq(lone.action.way, WF_COLLECTIVE);
     lone_clear(&lone);
     lone_end(&lone);
+    ck_assert_int_eq(wf_mem_live(), 0);
 }
 END_TEST
 
@@ -130,5 +161,6 @@ END_TEST
 
 SUITE(exec_action, a_local_step_copies_within_the_rank, ranks_that_share_memory_pull,
       reducing_to_copies_is_the_backends_all_reduce, a_new_partial_is_the_identity_off_coordinate_0,
-      sums_beside_averages_are_scaled_or_refused, a_rank_that_takes_no_part_is_named,
-      clearing_leaves_nothing)
+      sums_beside_averages_are_the_backends_or_are_moved,
+      averages_of_integers_are_moved_where_the_backend_has_its_own,
+      a_rank_that_takes_no_part_is_named, clearing_leaves_nothing)

@@ -67,7 +67,7 @@ START_TEST(what_is_reduced_arrives_once_from_each_holder)
     ck_assert_int_eq(lone_act(&lone, WEFT_STEP_EXCHANGE, "2", "f32[6,4] P", "f32[6,4] S(1)"),
                      WEFT_OK);
     packing = packing_of(&lone);
-    ck_assert_uint_eq(packing->holders, 2);
+    ck_assert_uint_eq(packing->kind.holders, 2);
     ck_assert_uint_eq(packing->block_count, 2);
     ck_assert_uint_le(wf_packing_bytes(&lone.action), sizeof staging);
     wf_packing_place(&lone.action, staging);

@@ -40,17 +40,17 @@ START_TEST(contributions_come_in_blocks_of_all_holders)
 }
 END_TEST
 
-START_TEST(sums_beside_averages_are_divided_afterwards)
+START_TEST(sums_beside_averages_are_averages_by_less)
 {
     struct wf_parts parts = read_parts("2x3", "f32[8] P(sum),P(avg)", "2x3", "f32[8] R,R", 0);
 
     ck_assert_uint_eq(parts.holders, 6);
-    ck_assert_uint_eq(parts.reduction, WEFT_REDUCE_SUM);
+    ck_assert_uint_eq(parts.reduction, WEFT_REDUCE_AVG);
     ck_assert_int_eq(parts.divisor, 3);
     wf_parts_free(&parts);
     parts = read_parts("2x3", "f32[8] P(avg),P(avg)", "2x3", "f32[8] R,R", 0);
     ck_assert_uint_eq(parts.reduction, WEFT_REDUCE_AVG);
-    ck_assert_int_eq(parts.divisor, 1);
+    ck_assert_int_eq(parts.divisor, 6);
     wf_parts_free(&parts);
 }
 END_TEST
@@ -232,7 +232,7 @@ START_TEST(copies_share_the_sending_evenly)
 END_TEST
 
 SUITE(exec_parts, copies_share_the_sending_evenly, what_a_rank_has_it_reads_at_home,
-      contributions_come_in_blocks_of_all_holders, sums_beside_averages_are_divided_afterwards,
+      contributions_come_in_blocks_of_all_holders, sums_beside_averages_are_averages_by_less,
       a_partial_that_is_made_has_one_holder_of_the_value, strangers_spread_over_the_copies,
       a_rank_outside_both_meshes_reads_and_serves_nothing,
       what_readers_expect_is_what_holders_serve)

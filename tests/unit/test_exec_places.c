@@ -15,7 +15,7 @@ static void make_actions(struct lone_rank *lone, struct wf_step *steps, const ch
     for (int i = 0; i < ACTIONS; i++) {
         steps[i] = (struct wf_step){.to = spec_of("1", to[i])};
         bound->actions[i].step = &steps[i];
-        bound->actions[i].dtype = WEFT_DTYPE_F32;
+        bound->actions[i].kind.dtype = WEFT_DTYPE_F32;
     }
     lone->bound = bound;
 }

@@ -72,9 +72,9 @@ START_TEST(what_is_reduced_is_unpacked_apart)
     wf_together_place(&together, lone.bound->scratch);
     ck_assert_ptr_eq(together.send, lone.bound->scratch);
     sum = &together.unpacked.list[0];
-    ck_assert_uint_eq(sum->holders, 2);
-    ck_assert_uint_eq(sum->dtype, WEFT_DTYPE_F64);
-    ck_assert_uint_eq(sum->reduction, WEFT_REDUCE_SUM);
+    ck_assert_uint_eq(sum->kind.holders, 2);
+    ck_assert_uint_eq(sum->kind.dtype, WEFT_DTYPE_F64);
+    ck_assert_uint_eq(sum->kind.reduction, WEFT_REDUCE_SUM);
     list = list_of(sum);
     ck_assert_uint_eq(list->count, 1);
     ck_assert_uint_eq(list->regions[0].target, 2);

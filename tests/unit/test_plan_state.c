@@ -67,5 +67,38 @@ START_TEST(only_sums_and_averages_stand_side_by_side)
 }
 END_TEST
 
+/* The tensor is i32 on 2x2x2. */
+static void check_reduces(const char *from, const char *to, uint32_t axes, bool may)
+{
+    weft_plan_options options = {.struct_size = sizeof options};
+    struct wf_problem problem;
+    struct pair pair;
+
+    open_pair_of(&pair, "i32", "2x2x2", NULL, "8", from, to);
+    ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
+    ck_assert_msg(wf_state_reduces(&problem, &problem.source, axes) == may, "%s, axes %u", from,
+                  axes);
+    close_pair(&pair);
+}
+
+START_TEST(integers_are_averaged_along_all_axes_at_once)
+{
+    struct wf_problem problem;
+    struct pair pair;
+
+    check_reduces("P(avg),P(avg),R", "R,R,R", 3, true);
+    check_reduces("P(avg),P(avg),R", "R,R,R", 1, false);
+    check_reduces("P(sum),P(avg),R", "R,R,R", 1, false);
+    check_reduces("P(sum),P(avg),R", "R,R,R", 2, false);
+    check_reduces("P(sum),P(avg),R", "R,R,R", 3, true);
+    check_reduces("P(sum),P(sum),R", "R,R,R", 1, true);
+    check_reduces("P(avg),S(0),R", "R,R,R", 1, true);
+    check_reduces("P(max),P(max),R", "R,R,R", 1, true);
+    open_problem(&problem, &pair, "2x2", "8", "P(avg),P(avg)", "R,R");
+    ck_assert(wf_state_reduces(&problem, &problem.source, 1)); /* of floats */
+    close_pair(&pair);
+}
+END_TEST
+
 SUITE(plan_state, split_lengths_add_up_and_shrink_along_the_axis, shapes_are_those_of_the_layout,
-      only_sums_and_averages_stand_side_by_side)
+      only_sums_and_averages_stand_side_by_side, integers_are_averaged_along_all_axes_at_once)

@@ -51,7 +51,7 @@ WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that BOUND holds on this rank, in bytes: at most the plan's peak_bytes, in pieces of 256,
  * and copies for strides or in place; more where `packed` was asked for and the plan counted on
- * reading in place. */
+ * reading in place, or where weft averages for the backend (docs/abi.md). */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that

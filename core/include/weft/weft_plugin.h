@@ -36,9 +36,9 @@ extern "C" {
 /* By ci/fingerprints.py: a changed signature changes the number, which loading compares. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x5e79676d3b7cbc33)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x653a52a276e18020)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x153774dcfbf52008)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
-#define WEFT_KERNEL_SIGNATURE UINT64_C(0xe9d8ce2c0645d831)
+#define WEFT_KERNEL_SIGNATURE UINT64_C(0x10d1fa3f67e1e508)
 /* fingerprints end */
 
 /* ---- vocabulary -------------------------------------------------------------- */
@@ -72,12 +72,14 @@ typedef int32_t weft_status;
     X(F64, 12, "f64", 8) X(F8E4M3, 13, "f8e4m3", 1) X(F8E5M2, 14, "f8e5m2", 1) \
     X(C64, 15, "c64", 8) X(C128, 16, "c128", 16)
 
-/* Integers wrap. avg is the sum divided by the number of ranks (integers truncate toward zero).
- * min and max hand NaN on. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
- * time the plugin stores one; f8 saturates at its largest finite value. On bool, sum, max and bor
- * are "or"; prod, min and band are "and". premul_sum is the sum of each rank's data times that
- * rank's own scale. Not defined, so never claimed: band/bor/bxor on floats and complex, min/max on
- * complex, avg and premul_sum on bool. */
+/* Integers wrap. avg is the sum divided by the number of ranks (since 1.1 by `divisor`, if that is
+ * not 0); integers truncate toward zero, and since 1.1 wrap only then: their sum is exact, in 128
+ * bits. Since 1.1 floats are divided before they are added, so that avg is finite where the mean is.
+ * min and max hand on NaN, and since 1.1 infinities of f8. f16, bf16 and f8 are computed in f32 and
+ * rounded to nearest even each time the plugin stores one; computed f8 saturates at its largest
+ * finite value. On bool, sum, max and bor are "or"; prod, min and band are "and". premul_sum is the
+ * sum of each rank's data times that rank's own scale. Not defined, so never claimed: band/bor/bxor
+ * on floats and complex, min/max on complex, avg and premul_sum on bool. */
 #define WEFT_REDUCTION_LIST(X) \
     X(SUM, 0, "sum") X(PROD, 1, "prod") X(MIN, 2, "min") X(MAX, 3, "max") \
     X(AVG, 4, "avg") X(BAND, 5, "band") X(BOR, 6, "bor") X(BXOR, 7, "bxor") \
@@ -306,6 +308,7 @@ typedef struct weft_collective_args {
     void *stream;
     uint64_t plan;          /* since 1.1: the digest of the bound plan that the call belongs to, */
     uint32_t binding, step; /* and numbers from 1; all 0: no plan. Ranks agree on all three */
+    uint32_t divisor, reserved_1_1; /* of avg, since 1.1; 0: the number of ranks */
 } weft_collective_args;
 
 typedef struct weft_message {
@@ -335,6 +338,7 @@ typedef struct weft_pull_args {
     void *stream;
     uint64_t plan; /* since 1.1, with what follows: as in weft_collective_args */
     uint32_t binding, step;
+    uint32_t divisor, reserved_1_1; /* of avg, since 1.1; 0: HOLDERS */
 } weft_pull_args;
 
 typedef struct weft_comm_table {
@@ -468,6 +472,10 @@ typedef struct weft_kernel_table {
                          void *data, void *stream);
     weft_status (*fill)(void *device, uint32_t dtype, uint64_t count, const void *value,
                         void *target, void *stream);
+    /* Since 1.1: regions_reduce by avg with a DIVISOR, which is at least 1. optional: weft averages
+     * in host memory. */
+    weft_status (*regions_average)(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
+                                   const void *const *sources, void *const *targets, void *stream);
 } weft_kernel_table;
 
 /* ---- the plugin -------------------------------------------------------------- */

@@ -1,0 +1,144 @@
+/* average.c - collectives that average, where the backend does not.
+ *
+ * For a plugin of ABI 1.0 an average of integers is what the plugin makes of it, and nothing is
+ * divided by another number than that of the ranks; others lack the kernels for it.  So that all
+ * backends give the same, they move the contributions then, and the host averages them before the
+ * call returns. */
+#include "comm.h"
+
+#include "base/number.h"
+
+uint32_t wf_average_by_backend(const weft_comm *comm)
+{
+    weft_support_query query = {.struct_size = sizeof query,
+                                .collective = WEFT_COLL_ALL_REDUCE,
+                                .reduction = WEFT_REDUCE_AVG,
+                                .size = comm->size};
+    uint32_t averages = 0, level;
+
+    if (comm->context->plugin->abi_minor < 1) return 0;
+    for (query.dtype = WEFT_DTYPE_I8; query.dtype < WEFT_DTYPE_COUNT; query.dtype++)
+        if (comm->table->support(comm->device, &query, &level) == WEFT_OK &&
+            level != WEFT_SUPPORT_NO)
+            averages |= UINT32_C(1) << query.dtype;
+    return averages;
+}
+
+bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args)
+{
+    return wf_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_AVG &&
+           (args->dtype < WEFT_DTYPE_F16 || args->divisor != 0) &&
+           !(comm->averages >> args->dtype & 1);
+}
+
+/* Every rank's contribution to what this rank gets, one after the other. */
+struct contributions {
+    weft_comm *comm;
+    const weft_collective_args *args;
+    uint64_t count, element; /* elements of each, and bytes of one */
+    void *device, *host;
+    uint64_t *counts; /* of reduce_scatter_v: receive counts, then offsets */
+};
+
+static weft_status allocate(struct contributions *all)
+{
+    size_t size = (size_t)all->comm->size;
+    uint64_t bytes = all->count * all->element * size;
+
+    WF_TRY(weft_alloc(all->comm->context, bytes, WEFT_MEMORY_DEVICE, &all->device));
+    WF_TRY(weft_alloc(all->comm->context, bytes, WEFT_MEMORY_PINNED, &all->host));
+    if (all->args->collective != WEFT_COLL_REDUCE_SCATTER_V) return WEFT_OK;
+    all->counts = wf_alloc(2 * size * sizeof *all->counts);
+    if (all->counts == NULL) return wf_fail_memory(2 * size * sizeof *all->counts);
+    for (size_t r = 0; r < size; r++) {
+        all->counts[r] = all->count;
+        all->counts[size + r] = r * all->count;
+    }
+    return WEFT_OK;
+}
+
+static weft_status gather(const struct contributions *all)
+{
+    const weft_collective_args *args = all->args;
+    weft_collective_args move = *args;
+
+    move.reduction = 0;
+    move.divisor = 0;
+    move.root = -1;
+    move.recv = all->device;
+    move.collective = WEFT_COLL_ALL_GATHER;
+    if (args->collective == WEFT_COLL_REDUCE_SCATTER) move.collective = WEFT_COLL_ALL_TO_ALL;
+    if (args->collective == WEFT_COLL_REDUCE_SCATTER_V) {
+        move.collective = WEFT_COLL_ALL_TO_ALL_V;
+        move.recv_counts = all->counts;
+        move.recv_offsets = all->counts + all->comm->size;
+    }
+    return weft_collective(all->comm, &move);
+}
+
+/* To where the first contribution lies. */
+static void average(const struct contributions *all)
+{
+    const weft_collective_args *args = all->args;
+    int64_t divisor = args->divisor != 0 ? (int64_t)args->divisor : all->comm->size;
+
+    for (uint64_t i = 0; i < all->count; i++) {
+        struct wf_reducing r = {
+            .dtype = args->dtype, .reduction = WEFT_REDUCE_AVG, .divisor = divisor};
+        for (int32_t rank = 0; rank < all->comm->size; rank++)
+            wf_reducing_add(&r, wf_number_load(args->dtype, (const char *)all->host +
+                                                                ((uint64_t)rank * all->count + i) *
+                                                                    all->element));
+        wf_reducing_store(&r, (char *)all->host + i * all->element);
+    }
+}
+
+static weft_status run(const struct contributions *all)
+{
+    weft_context *context = all->comm->context;
+    const weft_device_table *device = context->plugin->device;
+    const weft_collective_args *args = all->args;
+    uint64_t bytes = all->count * all->element;
+    bool mine = args->collective != WEFT_COLL_REDUCE || args->root == all->comm->rank;
+
+    WF_TRY(gather(all));
+    if (bytes == 0 || !mine) return weft_stream_wait(context, args->stream, all->comm->timeout_ns);
+    WF_TRY(device->copy(context->device, all->host, all->device, bytes * (uint64_t)all->comm->size,
+                        args->stream));
+    WF_TRY(weft_stream_wait(context, args->stream, all->comm->timeout_ns));
+    average(all);
+    WF_TRY(device->copy(context->device, args->recv, all->host, bytes, args->stream));
+    return weft_stream_wait(context, args->stream, all->comm->timeout_ns);
+}
+
+static weft_status drop(struct contributions *all, weft_status status)
+{
+    weft_context *context = all->comm->context;
+
+    wf_free(all->counts);
+    if (all->device != NULL && weft_free(context, all->device) != WEFT_OK)
+        wf_log(WF_WARNING, "device memory was not freed: %s", weft_last_error());
+    if (all->host != NULL && weft_free(context, all->host) != WEFT_OK)
+        wf_log(WF_WARNING, "host memory was not freed: %s", weft_last_error());
+    return status;
+}
+
+weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args)
+{
+    struct contributions all = {
+        .comm = comm, .args = args, .count = args->count, .element = wf_dtype_bytes(args->dtype)};
+    weft_status status;
+
+    if (comm->group_depth > 0)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "%s of %s by avg on %s: not inside a group, since backend %s does not "
+                       "average it and weft does; call it before weft_group_begin or after "
+                       "weft_group_end",
+                       wf_collective_name(args->collective), wf_dtype_name(args->dtype), comm->name,
+                       comm->context->plugin->name);
+    if (args->collective == WEFT_COLL_REDUCE_SCATTER_V) all.count = args->send_counts[comm->rank];
+    status = allocate(&all);
+    if (status != WEFT_OK) wf_comm_break(comm, status, weft_last_error());
+    if (status == WEFT_OK) status = run(&all);
+    return drop(&all, status);
+}

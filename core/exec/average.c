@@ -1,0 +1,143 @@
+/* average.c - what has arrived, reduced into place.
+ *
+ * A backend of plugin ABI 1.0 has its own meaning of an average of integers, and none of one that
+ * is divided by less than the number of contributions; others lack the kernels.  There the host
+ * averages: contributions are copied to its memory, each average takes the place of the first of
+ * its contributions, and goes back to the device, from where it is copied into the tensor. */
+#include "bound.h"
+
+#include "base/number.h"
+
+#include <string.h>
+
+/* Contributions that lie alike in the messages of a block's holders. */
+struct span {
+    uint32_t block; /* first arrival */
+    uint64_t first, elements;
+};
+
+struct wf_average {
+    struct wf_arrival_kind kind;
+    uint64_t count;
+    struct span *spans;
+    void *host; /* a copy of the staging */
+    uint64_t bytes;
+    const char *staging; /* of the run under way, with what lies there */
+    const void *const *arrivals;
+};
+
+bool wf_average_is_own(const struct wf_arrival_kind *kind)
+{
+    return kind->reduction == WEFT_REDUCE_AVG && kind->holders > 1 &&
+           (kind->dtype < WEFT_DTYPE_F16 || kind->divisor != kind->holders);
+}
+
+bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
+{
+    return !wf_average_is_own(kind) || (bound->parent->averages >> kind->dtype & 1);
+}
+
+static bool has_kernel(const struct weft_bound *bound, const struct wf_arrival_kind *kind)
+{
+    if (!wf_average_is_native(bound, kind)) return false;
+    return !wf_average_is_own(kind) || kind->divisor == kind->holders ||
+           WF_HAS(bound->kernel, regions_average);
+}
+
+weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_kind *kind,
+                            uint64_t count, const weft_region *regions, struct wf_average **out)
+{
+    struct wf_average *average;
+
+    *out = NULL;
+    if (has_kernel(bound, kind)) return WEFT_OK;
+    average = wf_calloc(1, sizeof *average);
+    if (average == NULL) return wf_fail_memory(sizeof *average);
+    average->kind = *kind;
+    average->count = count;
+    average->spans = wf_calloc(count, sizeof *average->spans);
+    if (average->spans == NULL) {
+        wf_free(average);
+        return wf_fail_memory(count * sizeof *average->spans);
+    }
+    for (uint64_t i = 0; i < count; i++)
+        average->spans[i] = (struct span){regions[i].source, (uint64_t)regions[i].source_offset,
+                                          wf_region_elements(&regions[i])};
+    *out = average;
+    return WEFT_OK;
+}
+
+weft_status wf_average_give_room(struct weft_bound *bound, struct wf_average *average,
+                                 uint64_t bytes)
+{
+    if (average == NULL || bytes == 0) return WEFT_OK;
+    average->bytes = bytes;
+    return weft_alloc(bound->context, bytes, WEFT_MEMORY_PINNED, &average->host);
+}
+
+void wf_average_free(struct weft_bound *bound, struct wf_average *average)
+{
+    if (average == NULL) return;
+    if (average->host != NULL && weft_free(bound->context, average->host) != WEFT_OK)
+        wf_log(WF_WARNING, "host memory was not freed: %s", weft_last_error());
+    wf_free(average->spans);
+    wf_free(average);
+}
+
+static void average_span(const struct wf_average *average, const struct span *span)
+{
+    size_t element = wf_dtype_bytes(average->kind.dtype);
+    const void *const *arrivals = average->arrivals + span->block;
+
+    for (uint64_t i = 0; i < span->elements; i++) {
+        size_t at = (size_t)(span->first + i) * element;
+        struct wf_reducing r = {.dtype = average->kind.dtype,
+                                .reduction = WEFT_REDUCE_AVG,
+                                .divisor = average->kind.divisor};
+        for (uint32_t h = 0; h < average->kind.holders; h++) {
+            ptrdiff_t message = (const char *)arrivals[h] - average->staging;
+            wf_reducing_add(&r, wf_number_load(average->kind.dtype,
+                                               (const char *)average->host + message + at));
+        }
+        wf_reducing_store(&r, (char *)average->host +
+                                  ((const char *)arrivals[0] - average->staging) + at);
+    }
+}
+
+static void average_all(void *argument)
+{
+    const struct wf_average *average = argument;
+
+    for (uint64_t i = 0; i < average->count; i++)
+        average_span(average, &average->spans[i]);
+}
+
+static weft_status average_on_host(const struct weft_bound *bound, const struct wf_arrivals *given,
+                                   weft_stream *stream)
+{
+    struct wf_average *average = given->average;
+    const weft_device_table *device = bound->device_table;
+
+    if (average->host == NULL) return WEFT_OK;
+    average->staging = given->staging;
+    average->arrivals = given->at;
+    WF_TRY(device->copy(bound->device, average->host, given->staging, average->bytes, stream));
+    WF_TRY(device->stream_call(bound->device, stream, average_all, average));
+    return device->copy(bound->device, given->staging, average->host, average->bytes, stream);
+}
+
+weft_status wf_arrivals_unpack(const struct weft_bound *bound, const struct wf_arrivals *given,
+                               const struct wf_arrival_kind *kind, void *const *targets,
+                               weft_stream *stream)
+{
+    const weft_kernel_table *kernel = bound->kernel;
+
+    if (given->average != NULL) WF_TRY(average_on_host(bound, given, stream));
+    if (given->average != NULL || kind->holders == 1)
+        return kernel->regions_copy(given->list, given->at, targets, stream);
+    if (kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders)
+        return kernel->regions_average(given->list, kind->dtype, kind->holders,
+                                       (uint32_t)kind->divisor, given->at, targets, stream);
+    return kernel->regions_reduce(given->list, kind->dtype, kind->reduction, kind->holders,
+                                  given->at, targets, stream);
+}
