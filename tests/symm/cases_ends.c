@@ -49,8 +49,7 @@ static void wait_in_vain(struct rank *self, struct scene *scene)
     wait_in_vain_on(self, scene, 1, 60 * SECOND);
 }
 
-/* How a stream ends; with its communicator gone nobody may be there to tell. */
-enum outcome { WELL, BADLY, UNTOLD };
+enum outcome { WELL, BADLY };
 
 /* Nothing waits on streams or the device any more, and the world goes on. */
 static void end(struct rank *self, struct scene *scene, enum outcome wanted)
@@ -60,7 +59,7 @@ static void end(struct rank *self, struct scene *scene, enum outcome wanted)
     for (size_t i = 0; i < COUNT(scene->streams); i++) {
         weft_status status = weft_stream_wait(self->context, scene->streams[i], AT_MOST);
 
-        if (self->number == 0 && wanted != UNTOLD && i == 0)
+        if (self->number == 0 && i == 0)
             check(self, (status == WEFT_OK) == (wanted == WELL), "the stream ended in %s: %s",
                   weft_status_name(status), weft_last_error());
     }
@@ -188,7 +187,7 @@ static void end_in_order(struct rank *self, enum order order)
     OK(weft_barrier(self->world, NULL));
     finish(self, NULL);
     if (self->number != 0) end_all(self, &scene, order);
-    end(self, &scene, order == ABORT_AND_RELEASE ? BADLY : UNTOLD);
+    end(self, &scene, BADLY);
 }
 
 static void its_communicator_may_end_first(struct rank *self)
