@@ -112,11 +112,16 @@ static weft_comm_options plugin_options(const weft_comm *comm)
 
 /* ---- the phases ---- */
 
+/* By this rank alone; the plugin may set variables for its vendor's library. */
 static weft_status prepare(weft_comm *comm, weft_blob *address)
 {
     weft_comm_options options = plugin_options(comm);
+    weft_status status;
 
-    return comm->table->prepare(comm->device, &options, &comm->handle, address);
+    wf_environment_hold();
+    status = comm->table->prepare(comm->device, &options, &comm->handle, address);
+    wf_environment_let_go();
+    return status;
 }
 
 /* ADDRESSES is in the order of AGREE; the plugin wants the communicator's. */
