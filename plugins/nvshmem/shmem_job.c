@@ -23,9 +23,9 @@ static void set_bytes(const char *name, uint64_t bytes)
 }
 
 /* As NVSHMEM reads it: everything else that is set means yes. */
-static bool is_on(const char *name)
+static bool has_no_vmm(void)
 {
-    const char *value = getenv(name);
+    const char *value = getenv("NVSHMEM_DISABLE_CUDA_VMM");
 
     return value != NULL && (value[0] == '\0' || strchr("0NnFf", value[0]) == NULL);
 }
@@ -60,7 +60,7 @@ void wf_job_set_up(struct wf_comm *comm)
     pthread_mutex_lock(&lock);
     /* Without CUDA's VMM the library takes its memory at once, so it must be what the ranks agree
      * on: each asks for a share that suits if all ranks of the host are on one device. */
-    if (!wf_job.is_begun && is_on("NVSHMEM_DISABLE_CUDA_VMM"))
+    if (!wf_job.is_begun && has_no_vmm())
         wf_size_choose(&comm->facts, (uint64_t)ranks_on_this_host(comm));
     if (!wf_job.is_begun && !wf_job.is_set_up) set_defaults(comm);
     wf_job.is_set_up = true;

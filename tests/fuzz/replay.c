@@ -2,7 +2,7 @@
  *
  * usage: fuzz_NAME CORPUS [MUTATIONS [SEED]]
  *
- * Mutations come from the seed of support/seed.h, so a failure can be had again; the input that a
+ * Mutations come from the seed of support/seed.h, so a failure can be repeated; the input that a
  * target died of is printed too, as a line for tests/data/known.txt. */
 #include "fuzz.h"
 

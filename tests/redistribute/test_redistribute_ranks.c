@@ -230,7 +230,7 @@ START_TEST(random_pairs_arrive_on_real_ranks)
 }
 END_TEST
 
-/* What is compared of a partial target are its contributions, combined. */
+/* A partial target is compared after its contributions are combined. */
 START_TEST(a_wrong_contribution_to_a_partial_target_is_seen)
 {
     static const char *const targets[] = {"i32[6] P(sum),S(0)", "f32[6] P(avg),R",

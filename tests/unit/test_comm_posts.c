@@ -351,7 +351,7 @@ START_TEST(a_failure_that_nobody_was_told_of_outlives_its_communicator)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "was aborted by rank 0"));
     ck_assert_int_eq(weft_work_test(behind), WEFT_ERR_ABORTED);
     ck_assert_int_eq(weft_work_test(after), WEFT_ERR_ABORTED);
-    post(world, stream); /* by a caller who has been told */
+    post(world, stream); /* after a wait returned the error */
     ck_assert_uint_eq(context->told, 0);
     ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     ck_assert_int_eq(weft_work_test(before), WEFT_ERR_ABORTED);
