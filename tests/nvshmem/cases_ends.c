@@ -98,7 +98,7 @@ static int64_t left_by_abort(struct rank *self, bool with_waits)
     meet_all(self);
     weft_symm_release(&symm);
     for (size_t i = 0; i < COUNT(streams); i++) {
-        (void)weft_stream_wait(self->context, streams[i], WEFT_FOREVER);
+        (void)!weft_stream_wait(self->context, streams[i], WEFT_FOREVER);
         weft_stream_release(self->context, &streams[i]);
     }
     weft_comm_release(&comm);

@@ -83,7 +83,7 @@ ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_reduce
 ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_receive
 ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_on_default
 ranks 1 2 "ERR_PEER.*rank 0 is gone" deserted
-ranks 1 2 "ERR_TIMEOUT.*rank 0 is at #1" too_late WEFT_TIMEOUT=5
+ranks 1 2 "ERR_TIMEOUT.*rank 0 is at #1" too_late WEFT_TIMEOUT=3
 ranks 2 2 "OK" lazy STANDIN_SLOW_CONTEXT=10000
 amd=("${nvidia[@]}") # which has no symmetric memory
 ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_barrier
