@@ -96,6 +96,7 @@ static void stages_of_a_rank_that_declined_are_free(struct rank *self)
     void *most;
 
     OK(weft_all_gather(comm, send, recv, FITS, WEFT_DTYPE_U8, self->stream));
+    finish(self, self->stream); /* else the release aborts it, and its stages stay */
     refused(self, "more than there is",
             weft_all_gather(comm, send, recv, ARENA, WEFT_DTYPE_U8, self->stream),
             WEFT_ERR_NO_MEMORY, "1048576 bytes of symmetric memory are wanted");
