@@ -203,8 +203,24 @@ try_sanitizer()
 leaks_can_be_seen() { try_sanitizer address env ASAN_OPTIONS=detect_leaks=1; }
 tsan_runs() { try_sanitizer thread "$@"; }
 
+# What random tests draw from (tests/support/seed.h); ci/lanes/soak draws others.
+export WEFT_TEST_SEED=${WEFT_TEST_SEED:-20261115}
+
 # run_tests CTEST-OPTIONS
 run_tests()
 {
+    echo "seed of the random tests: WEFT_TEST_SEED=$WEFT_TEST_SEED"
     ctest --output-on-failure --no-tests=error -j "$jobs" "$@"
+}
+
+# count_tests LOG PARTS_FAILED: "N passed, N failed", added up from CTest's summaries in LOG.  Where a
+# part failed without a test that did, the parts count.
+count_tests()
+{
+    awk -v parts="$2" '
+        /^[0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+/ { failed += $4; all += $NF }
+        END {
+            if (failed == 0) { failed = parts; all += parts }
+            printf "%d passed, %d failed\n", all - failed, failed
+        }' "$1"
 }

@@ -74,6 +74,28 @@ static weft_status read_costs(const char *name, weft_cost_table **out)
     return wf_costs_read(name != NULL ? name : "default", out);
 }
 
+/* A bit for each kind of step in LIST, or none if it is NULL. */
+static bool read_without(const struct cli_command *command, const char *list, uint32_t *out)
+{
+    const char *names[WEFT_STEP_KINDS];
+    char name[32];
+
+    *out = 0;
+    for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++)
+        names[i] = weft_step_name(i);
+    while (list != NULL) {
+        const char *comma = strchr(list, ',');
+        size_t length = comma != NULL ? (size_t)(comma - list) : strlen(list);
+        uint32_t kind;
+
+        snprintf(name, sizeof name, "%.*s", (int)length, list);
+        if (!choose(command, "without", name, names, WEFT_STEP_KINDS, &kind)) return false;
+        *out |= UINT32_C(1) << kind;
+        list = comma != NULL ? comma + 1 : NULL;
+    }
+    return true;
+}
+
 static bool read_options(const struct cli_command *command, const struct cli_args *args,
                          struct request *out)
 {
@@ -86,6 +108,7 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
                 WF_COUNT(measures), &out->options.minimize) ||
         !choose(command, "planner", cli_value(command, args, "planner"), planners,
                 WF_COUNT(planners), &out->options.planner) ||
+        !read_without(command, cli_value(command, args, "without"), &out->options.without) ||
         !cli_size(command, args, "memory-limit", 0, &limit))
         return false;
     out->options.memory_limit = (uint64_t)limit;

@@ -16,6 +16,7 @@
         {"memory-limit", "B", "most scratch per rank: 65536, 64MiB"},                              \
         {"minimize", "X", "time (default), bytes or memory"},                                      \
         {"planner", "X", "search (default), exchange, dtensor-greedy, dtensor-graph"},             \
+        {"without", "X,...", "kinds of steps to do without: exchange,permute"},                    \
     {                                                                                              \
         "costs", "T", "a cost table: default, cpu, dtensor, or a file"                             \
     }

@@ -116,6 +116,7 @@ struct weft_context {
     weft_comm *world;
     pthread_mutex_t lock; /* of the two lists and of every communicator's stuck_text */
     weft_comm *comms;
+    struct wf_remains *remains; /* of communicators that failed and ended untold, newest first */
     struct weft_symm *windows;
     _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
     atomic_bool uses_streams;     /* some communicator has put work on one that is done later */

@@ -326,6 +326,7 @@ void weft_context_release(weft_context **held)
     wf_symm_stop(context);
     unmake_all(context);
     wf_symm_end(context);
+    wf_remains_free(context);
     if (context->device != NULL) {
         wf_works_free(context);
         context->plugin->device->close(context->device);

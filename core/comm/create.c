@@ -114,11 +114,30 @@ static weft_comm_options plugin_options(const weft_comm *comm)
 
 /* ---- the phases ---- */
 
+/* May other ranks be threads of this process, with COMM's plugin? */
+static bool may_have_threads(const weft_comm *comm)
+{
+    const weft_context *context = comm->context;
+    const weft_plugin *plugin =
+        comm->device == context->device ? context->plugin : context->symm_plugin;
+    weft_device_info info = {.struct_size = sizeof info};
+
+    return plugin->device->describe(comm->device, &info) != WEFT_OK ||
+           (info.features & WEFT_FEATURE_THREADS) != 0;
+}
+
+/* A plugin that is alone in its process may set variables for its vendor's library.  Others may
+ * wait here for a thread of theirs that reads the environment. */
 static weft_status prepare(weft_comm *comm, weft_blob *address)
 {
     weft_comm_options options = plugin_options(comm);
+    bool holds = !may_have_threads(comm);
+    weft_status status;
 
-    return comm->table->prepare(comm->device, &options, &comm->handle, address);
+    if (holds) wf_environment_hold();
+    status = comm->table->prepare(comm->device, &options, &comm->handle, address);
+    if (holds) wf_environment_let_go();
+    return status;
 }
 
 /* ADDRESSES is in the order of AGREE; the plugin wants the communicator's. */

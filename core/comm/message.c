@@ -2,6 +2,7 @@
 #include "comm.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static weft_status check(const weft_comm *comm, const char *what, const weft_message *message)
 {
@@ -81,6 +82,20 @@ weft_status weft_group_begin(weft_comm *comm)
     return WEFT_OK;
 }
 
+/* Memory ran out in COMM's group, so that nothing of it began here, and peers wait for it: the
+ * communicator fails on all ranks, with the rank's number. */
+static weft_status give_up_group(weft_comm *comm)
+{
+    char text[sizeof comm->stuck_text];
+
+    snprintf(text, sizeof text, "weft_group_end on %s: rank %d had no memory for its group: %s",
+             comm->name, comm->context->rank, comm->group_text);
+    wf_comm_break(comm, WEFT_ERR_NO_MEMORY, text);
+    if (comm->context->client != NULL)
+        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size, text);
+    return wf_comm_stuck(comm);
+}
+
 weft_status weft_group_end(weft_comm *comm)
 {
     weft_status status;
@@ -92,6 +107,8 @@ weft_status weft_group_end(weft_comm *comm)
     comm->group_depth--;
     if (comm->group_depth == 0) wf_posts_start_group(comm);
     if (status != WEFT_OK) status = wf_comm_note(comm, wf_comm_fault(comm, status, "group_end"));
+    if (comm->group_status == WEFT_ERR_NO_MEMORY && comm->group_depth == 0 && comm->size > 1)
+        return give_up_group(comm);
     if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
     if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)
         wf_ring_finish(&comm->ring);

@@ -3,6 +3,8 @@
 
 #include "weft/status.h"
 
+#include <stdio.h>
+
 static uint64_t load(_Atomic uint64_t *number)
 {
     return atomic_load_explicit(number, memory_order_relaxed);
@@ -116,49 +118,84 @@ static struct wf_posts *list_at(struct wf_posts_list *list, uint32_t i)
     return i < list->count ? &list->kept[i] : &list->crowd;
 }
 
-/* The I-th of COMM's, NULL after the last. */
-static struct wf_posts *posts_at(weft_comm *comm, uint32_t i)
+/* Who has put work on streams: a communicator, or what remains of one. */
+struct owner {
+    weft_comm *comm;
+    struct wf_remains *remains;
+};
+
+static struct owner first_owner(const weft_context *context)
 {
-    if (i <= comm->posts.count) return list_at(&comm->posts, i);
-    i -= comm->posts.count + 1;
-    return i <= comm->aside.count ? list_at(&comm->aside, i) : NULL;
+    return (struct owner){context->comms, context->comms == NULL ? context->remains : NULL};
 }
 
-static bool has_part(weft_comm *comm, const struct wf_span *span, bool failed)
+static struct owner next_owner(const weft_context *context, const struct owner *owner)
+{
+    weft_comm *next = owner->comm != NULL ? owner->comm->next : NULL;
+
+    if (owner->remains != NULL) return (struct owner){NULL, owner->remains->next};
+    return (struct owner){next, next == NULL ? context->remains : NULL};
+}
+
+static bool is_owner(const struct owner *owner)
+{
+    return owner->comm != NULL || owner->remains != NULL;
+}
+
+#define FOR_OWNERS(owner, context)                                                                 \
+    for (struct owner owner = first_owner(context); is_owner(&(owner));                            \
+         (owner) = next_owner(context, &(owner)))
+
+/* The I-th of OWNER's, NULL after the last. */
+static struct wf_posts *posts_at(const struct owner *owner, uint32_t i)
+{
+    weft_comm *comm = owner->comm;
+    struct wf_posts_list *posts = comm != NULL ? &comm->posts : &owner->remains->posts;
+    struct wf_posts_list *aside = comm != NULL ? &comm->aside : &owner->remains->aside;
+
+    if (i <= posts->count) return list_at(posts, i);
+    i -= posts->count + 1;
+    return i <= aside->count ? list_at(aside, i) : NULL;
+}
+
+static bool has_part(const struct owner *owner, const struct wf_span *span, bool failed)
 {
     struct wf_posts *posts;
 
-    for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
+    for (uint32_t i = 0; (posts = posts_at(owner, i)) != NULL; i++)
         if (is_covered(posts, span, failed)) return true;
     return false;
 }
 
-/* Has COMM failed?  *CAUSE is the plugin's word where nobody else has heard of it. */
-static bool is_broken(weft_comm *comm, weft_status *cause)
+/* Has OWNER failed?  *CAUSE is the plugin's status where no other rank knows of it. */
+static bool is_broken(const struct owner *owner, weft_status *cause)
 {
+    weft_comm *comm = owner->comm;
+
     *cause = WEFT_OK;
-    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) return true;
+    if (comm == NULL || atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
+        return true;
     *cause = comm->table->async_error(comm->handle);
     return *cause != WEFT_OK;
 }
 
-static weft_comm *find_broken(weft_context *context, const struct wf_span *span, bool failed,
-                              weft_status *cause)
+static struct owner find_broken(weft_context *context, const struct wf_span *span, bool failed,
+                                weft_status *cause)
 {
-    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        if (has_part(comm, span, failed) && is_broken(comm, cause)) return comm;
-    return NULL;
+    FOR_OWNERS(owner, context)
+    if (has_part(&owner, span, failed) && is_broken(&owner, cause)) return owner;
+    return (struct owner){NULL, NULL};
 }
 
 static void settle(weft_context *context, const struct wf_span *span)
 {
     struct wf_posts *posts;
 
-    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
-            if (!posts->is_crowd && posts->stream == span->stream &&
-                load(&posts->settled) < span->until)
-                atomic_store(&posts->settled, span->until);
+    FOR_OWNERS(owner, context)
+    for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++)
+        if (!posts->is_crowd && posts->stream == span->stream &&
+            load(&posts->settled) < span->until)
+            atomic_store(&posts->settled, span->until);
 }
 
 /* Works recorded so far on POSTS' stream have failed for ever; what comes later is not touched. */
@@ -177,9 +214,10 @@ static void note_told(weft_context *context, const struct wf_span *span)
     uint64_t now = tick(context);
     struct wf_posts *posts;
 
-    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
-        if (atomic_load(&comm->stuck) == WEFT_OK) continue;
-        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
+    FOR_OWNERS(owner, context)
+    {
+        if (owner.comm != NULL && atomic_load(&owner.comm->stuck) == WEFT_OK) continue;
+        for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++)
             if (posts->told == 0 && is_covered(posts, span, false) && !is_settled(posts)) {
                 posts->told = now;
                 atomic_fetch_add(&context->told, 1);
@@ -206,14 +244,16 @@ static weft_status explain(weft_comm *comm, weft_status cause)
 static weft_status blame(weft_context *context, const struct wf_span *span, weft_status status)
 {
     weft_status cause = WEFT_OK;
-    weft_comm *broken;
+    struct owner broken;
 
     pthread_mutex_lock(&context->watched);
     pthread_mutex_lock(&context->lock);
     broken = find_broken(context, span, status != WEFT_OK, &cause);
+    if (broken.remains != NULL)
+        status = wf_fail(broken.remains->status, "%s", broken.remains->text);
     pthread_mutex_unlock(&context->lock);
-    if (broken != NULL) {
-        status = explain(broken, cause);
+    if (broken.comm != NULL) status = explain(broken.comm, cause);
+    if (is_owner(&broken)) {
         pthread_mutex_lock(&context->lock);
         note_told(context, span);
         pthread_mutex_unlock(&context->lock);
@@ -224,15 +264,15 @@ static weft_status blame(weft_context *context, const struct wf_span *span, weft
 
 weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
 {
-    weft_comm *broken;
+    struct owner broken;
     weft_status cause;
 
     if (span->until == 0) return status;
     pthread_mutex_lock(&context->lock);
     broken = find_broken(context, span, status != WEFT_OK, &cause);
-    if (broken == NULL && status == WEFT_OK && !span->any) settle(context, span);
+    if (!is_owner(&broken) && status == WEFT_OK && !span->any) settle(context, span);
     pthread_mutex_unlock(&context->lock);
-    return broken == NULL ? status : blame(context, span, status);
+    return is_owner(&broken) ? blame(context, span, status) : status;
 }
 
 void wf_span_drop(weft_context *context, const struct wf_span *span)
@@ -242,9 +282,10 @@ void wf_span_drop(weft_context *context, const struct wf_span *span)
 
     if (span->until == 0) return;
     pthread_mutex_lock(&context->lock);
-    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
-        if (!has_part(comm, span, false) || !is_broken(comm, &cause)) continue;
-        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++) {
+    FOR_OWNERS(owner, context)
+    {
+        if (!has_part(&owner, span, false) || !is_broken(&owner, &cause)) continue;
+        for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++) {
             if (posts->is_crowd || posts->stream != span->stream || is_settled(posts)) continue;
             if (posts->told > 0) atomic_fetch_sub(&context->told, 1);
             lose(posts, span->until);
@@ -254,12 +295,80 @@ void wf_span_drop(weft_context *context, const struct wf_span *span)
     pthread_mutex_unlock(&context->lock);
 }
 
-void wf_posts_end(weft_comm *comm)
+/* ---- what remains of a communicator ---- */
+
+/* Is there work of OWNER's that is not settled?  What was told is past from now on. */
+static bool is_left(weft_context *context, const struct owner *owner)
 {
+    uint64_t now = tick(context);
+    struct wf_posts *posts;
+    bool found = false;
+
+    for (uint32_t i = 0; (posts = posts_at(owner, i)) != NULL; i++) {
+        if (posts->told > 0) {
+            atomic_fetch_sub(&context->told, 1);
+            posts->told = 0;
+            atomic_store(&posts->settled, now);
+        }
+        if (!is_settled(posts)) found = true;
+    }
+    return found;
+}
+
+static void drop_oldest(weft_context *context)
+{
+    struct wf_remains **at = &context->remains;
     struct wf_posts *posts;
 
-    for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++)
-        if (posts->told > 0) atomic_fetch_sub(&comm->context->told, 1);
+    for (int i = 0; *at != NULL && i < WF_REMAINS - 1; i++)
+        at = &(*at)->next;
+    while (*at != NULL) {
+        struct wf_remains *oldest = *at;
+
+        for (uint32_t i = 0; (posts = posts_at(&(struct owner){NULL, oldest}, i)) != NULL; i++)
+            if (posts->told > 0) atomic_fetch_sub(&context->told, 1);
+        *at = oldest->next;
+        wf_free(oldest);
+    }
+}
+
+/* Why COMM, which has failed, did: in words for after its end. */
+static void describe_failure(weft_comm *comm, weft_status cause, struct wf_remains *out)
+{
+    out->status = cause != WEFT_OK ? cause : atomic_load(&comm->stuck);
+    snprintf(out->text, sizeof out->text, "%s",
+             cause != WEFT_OK ? weft_last_error() : comm->stuck_text);
+}
+
+void wf_posts_end(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+    struct owner owner = {comm, NULL};
+    struct wf_remains *remains;
+    weft_status cause;
+
+    if (!is_left(context, &owner) || !is_broken(&owner, &cause)) return;
+    remains = wf_alloc(sizeof *remains);
+    if (remains == NULL) {
+        wf_log(WF_WARNING, "out of memory: waits for streams will not tell that %s failed",
+               comm->name);
+        return;
+    }
+    *remains = (struct wf_remains){.posts = comm->posts, .aside = comm->aside};
+    describe_failure(comm, cause, remains);
+    drop_oldest(context);
+    remains->next = context->remains;
+    context->remains = remains;
+}
+
+void wf_remains_free(weft_context *context)
+{
+    while (context->remains != NULL) {
+        struct wf_remains *next = context->remains->next;
+
+        wf_free(context->remains);
+        context->remains = next;
+    }
 }
 
 void wf_posts_forgive(weft_context *context, const void *stream)
@@ -267,11 +376,11 @@ void wf_posts_forgive(weft_context *context, const void *stream)
     struct wf_posts *posts;
 
     pthread_mutex_lock(&context->lock);
-    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        for (uint32_t i = 0; (posts = posts_at(comm, i)) != NULL; i++) {
-            if (posts->told == 0 || (!posts->is_crowd && posts->stream != stream)) continue;
-            atomic_fetch_sub(&context->told, 1);
-            lose(posts, posts->told);
-        }
+    FOR_OWNERS(owner, context)
+    for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++) {
+        if (posts->told == 0 || (!posts->is_crowd && posts->stream != stream)) continue;
+        atomic_fetch_sub(&context->told, 1);
+        lose(posts, posts->told);
+    }
     pthread_mutex_unlock(&context->lock);
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #define WF_POST_STREAMS 16
+#define WF_REMAINS      8
 
 /* Of one communicator on one stream. */
 struct wf_posts {
@@ -33,6 +34,15 @@ struct wf_posts_list {
     uint32_t count;
     struct wf_posts kept[WF_POST_STREAMS];
     struct wf_posts crowd; /* those for whose streams there was no room */
+};
+
+/* What is left of a communicator that failed and ended before anyone was told: its streams may
+ * still be waited for. */
+struct wf_remains {
+    struct wf_remains *next;
+    weft_status status;
+    char text[1024];
+    struct wf_posts_list posts, aside;
 };
 
 /* What a wait covers: all that was put on STREAM before UNTIL.  UNTIL 0 is nothing. */
@@ -57,8 +67,11 @@ void wf_posts_find(weft_comm *comm, const void *stream);
 void wf_posts_add_aside(weft_comm *comm, const void *stream);
 /* COMM's group has started what was in it. */
 void wf_posts_start_group(weft_comm *comm);
-/* COMM ends.  The context's lock is held. */
+/* COMM ends.  If it failed and nobody was told, what it has on streams is kept with the context, of
+ * the last WF_REMAINS communicators.  The context's lock is held. */
 void wf_posts_end(weft_comm *comm);
+/* Free what is kept of communicators. */
+void wf_remains_free(weft_context *context);
 /* Something new was put on STREAM by who has been told of what failed there. */
 void wf_posts_forgive(weft_context *context, const void *stream);
 

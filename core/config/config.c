@@ -55,6 +55,11 @@ void wf_environment_let_go(void)
     if (--held == 0) pthread_mutex_unlock(&environment_lock);
 }
 
+bool wf_environment_is_held(void)
+{
+    return held > 0;
+}
+
 const char *wf_environment_get(struct wf_environment environment, const char *name)
 {
     size_t length = strlen(name);

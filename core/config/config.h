@@ -58,11 +58,13 @@ struct wf_environment {
 /* This process's own. */
 struct wf_environment wf_environment(void);
 
-/* Plugins set variables for their vendor's library when they are probed and opened, and a process
- * whose ranks are threads reads the environment meanwhile: whoever does either holds it.  A thread
- * may hold it several times. [any thread] */
+/* Plugins set variables for their vendor's library when they are probed and opened, and some when
+ * they prepare a communicator, and other threads of the process read the environment meanwhile:
+ * whoever does either holds it.  A thread may hold it several times. [any thread] */
 void wf_environment_hold(void);
 void wf_environment_let_go(void);
+/* Does this thread? */
+bool wf_environment_is_held(void);
 
 /* Value of NAME in ENVIRONMENT, NULL when absent or empty.  An empty variable counts as not set
  * everywhere in weft. */

@@ -76,9 +76,10 @@ static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
     return WEFT_OK;
 }
 
-/* One range: COUNT ranks from FIRST on, STEP apart. */
+/* One range: COUNT ranks from FIRST on, STEP apart; COUNT may be 2^31. */
 struct range {
-    int32_t first, step, count;
+    int32_t first, step;
+    int64_t count;
 };
 
 static weft_status read_range(struct wf_scan *scan, struct range *out)
@@ -98,7 +99,7 @@ static weft_status read_range(struct wf_scan *scan, struct range *out)
         return wf_scan_refuse(&start, "mesh", "steps of %d from %d miss %d", step, out->first,
                               last);
     out->step = step;
-    out->count = (last - out->first) / step + 1;
+    out->count = (int64_t)((last - out->first) / step) + 1;
     return WEFT_OK;
 }
 
@@ -125,8 +126,8 @@ static weft_status list_ranks(struct wf_scan scan, weft_mesh *draft)
     do {
         struct range range;
         WF_TRY(read_range(&scan, &range));
-        for (int32_t i = 0; i < range.count; i++)
-            draft->ranks[at++] = range.first + i * range.step;
+        for (int64_t i = 0; i < range.count; i++)
+            draft->ranks[at++] = (int32_t)(range.first + i * range.step);
     } while (wf_scan_char(&scan, ','));
     return WEFT_OK;
 }
@@ -137,7 +138,7 @@ static weft_status read_ranks(struct wf_scan *scan, struct parts *parts, struct 
     struct wf_scan start = *scan;
     int64_t ranks;
 
-    *first = (struct range){.first = 0, .step = 1, .count = (int32_t)parts->size};
+    *first = (struct range){.first = 0, .step = 1, .count = parts->size};
     *ranges = 1;
     if (wf_scan_char(scan, '@')) {
         WF_TRY(count_ranks(scan, first, ranges, &ranks));
@@ -190,8 +191,7 @@ static struct range next_range(const weft_mesh *mesh, int32_t from)
 
     if (at == mesh->size || weft_mesh_rank_at(mesh, at) <= first) return range;
     range.step = weft_mesh_rank_at(mesh, at) - first;
-    while (at < mesh->size &&
-           weft_mesh_rank_at(mesh, at) - first == (int64_t)range.count * range.step) {
+    while (at < mesh->size && weft_mesh_rank_at(mesh, at) - first == range.count * range.step) {
         range.count++;
         at++;
     }
@@ -203,11 +203,11 @@ static void add_ranks(const weft_mesh *mesh, struct wf_text *text)
 {
     for (int32_t at = 0; at < mesh->size;) {
         struct range range = next_range(mesh, at);
-        int32_t last = range.first + (range.count - 1) * range.step;
+        int32_t last = (int32_t)(range.first + (range.count - 1) * range.step);
         wf_text_add(text, "%c%d", at == 0 ? '@' : ',', range.first);
         if (range.count > 1) wf_text_add(text, "-%d", last);
         if (range.count > 1 && range.step > 1) wf_text_add(text, ":%d", range.step);
-        at += range.count;
+        at += (int32_t)range.count;
     }
 }
 

@@ -163,5 +163,8 @@ bool wf_waits_are_over(const struct wf_waits *waits);
 /* When all have ended; the communicator's error if it is stuck, or gets stuck because they do not
  * end within its time limit: then memory that they look at must stay.  Within a scope. */
 weft_status wf_waits_end(struct wf_comm *comm, struct wf_waits *waits);
+/* Forget them, also those under way: the driver keeps an event until it is past.  Within a scope.
+ */
+void wf_waits_drop(struct wf_waits *waits);
 
 #endif

@@ -75,9 +75,14 @@ weft_status wf_waits_end(struct wf_comm *comm, struct wf_waits *waits)
                                  NULL);
         wf_pause(began);
     }
+    wf_waits_drop(waits);
+    return WEFT_OK;
+}
+
+void wf_waits_drop(struct wf_waits *waits)
+{
     for (size_t i = 0; i < waits->count; i++)
         wf_gpu.event_destroy(waits->list[i].last);
     wf_delete(waits->list);
     *waits = (struct wf_waits){0};
-    return WEFT_OK;
 }

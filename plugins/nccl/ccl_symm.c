@@ -51,8 +51,13 @@ static void drop(struct wf_comm *comm)
 {
     while (comm->windows != NULL) {
         struct wf_window *window = comm->windows;
+        struct wf_scope scope;
 
         comm->windows = window->next;
+        if (window->waits.count > 0 && wf_enter(comm->device, &scope) == WEFT_OK) {
+            wf_waits_drop(&window->waits);
+            wf_leave(&scope);
+        }
         wf_delete(window);
     }
 }

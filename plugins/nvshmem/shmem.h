@@ -65,6 +65,7 @@ struct wf_entry {
 
 /* The job that all processes which began NVSHMEM together are in.  Written once. */
 struct wf_job {
+    bool is_set_up; /* the library's variables are set */
     bool is_begun;
     weft_status refused; /* why it cannot be used */
     char reason[512];
@@ -81,6 +82,10 @@ struct wf_job {
 };
 extern struct wf_job wf_job;
 
+/* Set what NVSHMEM reads from the environment when it is first called, to what suits the ranks of
+ * COMM, unless the user has.  Once in a process, and only while COMM is prepared: the host reads no
+ * variable then. */
+void wf_job_set_up(struct wf_comm *comm);
 /* Say who this rank is; its first rank adds an id if NVSHMEM is yet to be begun. */
 weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine);
 /* Begin NVSHMEM with the ranks of COMM, or find that all of them are in one job already. */
@@ -109,6 +114,11 @@ bool wf_arena_block(const void *pointer, void **base, uint64_t *bytes);
 weft_status wf_size_wish(uint64_t *bytes);
 /* Bytes of device memory that NVSHMEM needs besides the arena. */
 uint64_t wf_size_reserve(void);
+struct wf_facts;
+/* Let FACTS wish what suits if SHARERS ranks are on the device, unless the user has a wish. */
+void wf_size_choose(struct wf_facts *facts, uint64_t sharers);
+/* The most that ranks can agree on with these FACTS, and what NVSHMEM needs besides. */
+uint64_t wf_size_most(const struct wf_facts *facts);
 /* What fits on all ranks, the same on all of them; WEFT_ERR_NO_MEMORY says what one lacks. */
 weft_status wf_size_agree(const struct wf_comm *comm, const weft_blob *addresses, uint64_t *arena);
 /* Would NVSHMEM begin with these ranks?  The same on all of them. */

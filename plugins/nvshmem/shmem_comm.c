@@ -26,6 +26,7 @@ static weft_status fill_in(struct wf_comm *comm)
     memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
     wf_shmem_version(comm->facts.version);
     WF_TRY(wf_size_wish(&comm->facts.wish));
+    wf_job_set_up(comm);
     return wf_report_take(comm);
 }
 

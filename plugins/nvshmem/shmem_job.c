@@ -22,24 +22,49 @@ static void set_bytes(const char *name, uint64_t bytes)
     setenv(name, text, 0);
 }
 
-/* Settings of the library that suit one host, unless the user has chosen others.  It reads them
- * once, when it is first called. */
-static void set_defaults(const struct wf_comm *comm, uint64_t bytes)
+/* As NVSHMEM reads it: everything else that is set means yes. */
+static bool has_no_vmm(void)
 {
-    uint64_t most = bytes + comm->facts.reserve;
-    bool one_host = true;
+    const char *value = getenv("NVSHMEM_DISABLE_CUDA_VMM");
 
-    for (int32_t r = 1; r < comm->size; r++)
-        if (comm->host_ids[r] != comm->host_ids[0]) one_host = false;
-    if (one_host) {
+    return value != NULL && (value[0] == '\0' || strchr("0NnFf", value[0]) == NULL);
+}
+
+static int32_t ranks_on_this_host(const struct wf_comm *comm)
+{
+    int32_t count = 0;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (comm->host_ids[r] == comm->host_ids[comm->rank]) count++;
+    return count;
+}
+
+static void set_defaults(const struct wf_comm *comm)
+{
+    uint64_t most;
+
+    if (ranks_on_this_host(comm) == comm->size) {
         setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo", 0);
         setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_FAMILY", "AF_INET", 0);
     }
     setenv("NVSHMEM_DISABLE_NCCL", "1", 0); /* under several ranks on a device it would refuse */
     setenv("NVSHMEM_DISABLE_NVLS", "1", 0); /* takes many teams for each, and exits without */
+    most = wf_size_most(&comm->facts);
     set_bytes("NVSHMEM_SYMMETRIC_SIZE", most);
     if (most > USUAL_MOST) set_bytes("NVSHMEM_MAX_MEMORY_PER_GPU", most);
+}
+
+void wf_job_set_up(struct wf_comm *comm)
+{
+    pthread_mutex_lock(&lock);
+    /* Without CUDA's VMM the library takes its memory at once, so it must be what the ranks agree
+     * on: each asks for a share that suits if all ranks of the host are on one device. */
+    if (!wf_job.is_begun && has_no_vmm())
+        wf_size_choose(&comm->facts, (uint64_t)ranks_on_this_host(comm));
+    if (!wf_job.is_begun && !wf_job.is_set_up) set_defaults(comm);
+    wf_job.is_set_up = true;
+    pthread_mutex_unlock(&lock);
 }
 
 static weft_status check_device(const struct wf_comm *comm)
@@ -64,7 +89,6 @@ weft_status wf_job_introduce(struct wf_comm *comm, struct wf_entry *mine)
     WF_TRY(wf_team_wish(&mine->library));
     if (mine->pe >= 0) return WEFT_OK;
     WF_TRY(check_device(comm));
-    set_defaults(comm, comm->arena_bytes);
     if (comm->rank != 0) return WEFT_OK;
     mine->id.version = SHMEM_VERSION_OF(struct shmem_id);
     code = wf_shmem.nvshmemx_get_uniqueid(&mine->id);

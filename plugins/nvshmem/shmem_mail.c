@@ -50,11 +50,12 @@ static size_t place_of(const struct mail *mail, size_t index)
 static weft_status stage(struct mail *mail, const struct wf_op *op, uint64_t *offset)
 {
     struct wf_comm *comm = mail->comm;
-    char *target = (char *)comm->send_stage.memory + mail->staged;
+    char *target;
 
     *offset = 0;
     if (bytes_of(op) == 0) return WEFT_OK;
     if (wf_arena_holds(op->send, bytes_of(op), offset)) return WEFT_OK;
+    target = (char *)comm->send_stage.memory + mail->staged; /* there is one, for OP's bytes */
     mail->staged += padded(bytes_of(op));
     wf_arena_holds(target, bytes_of(op), offset);
     return wf_gpu_check(wf_vendor_copy(target, op->send, bytes_of(op), op->stream),

@@ -73,6 +73,16 @@ static uint64_t wished(const struct wf_facts *facts, uint64_t sharers)
     return bytes > LEAST ? bytes : LEAST;
 }
 
+void wf_size_choose(struct wf_facts *facts, uint64_t sharers)
+{
+    facts->wish = wished(facts, sharers);
+}
+
+uint64_t wf_size_most(const struct wf_facts *facts)
+{
+    return wished(facts, 1) + facts->reserve;
+}
+
 weft_status wf_size_agree(const struct wf_comm *comm, const weft_blob *addresses, uint64_t *arena)
 {
     uint64_t bytes = UINT64_MAX;

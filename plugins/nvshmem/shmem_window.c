@@ -84,10 +84,17 @@ static weft_status settle(struct wf_comm *comm, struct wf_window *window, const 
 
 static void give_back(struct wf_window *window, bool memory_too)
 {
-    if (window != NULL && memory_too) {
+    struct wf_scope scope;
+
+    if (window == NULL) return;
+    if (memory_too) {
         wf_arena_give(window->pad);
         if (!window->is_registered) wf_arena_give(window->memory);
         wf_arena_give(window->device_copy);
+    }
+    if (window->waits.count > 0 && wf_enter(window->comm->device, &scope) == WEFT_OK) {
+        wf_waits_drop(&window->waits);
+        wf_leave(&scope);
     }
     wf_delete(window);
 }

@@ -7,9 +7,10 @@
 #include "ccl.h"
 #include "kernel_args.h"
 
+/* BYTES into BUFFER, which may be NULL where nothing of it is read or written. */
 static char *plus(const void *buffer, uint64_t bytes)
 {
-    return (char *)(uintptr_t)buffer + bytes;
+    return (char *)((uintptr_t)buffer + bytes);
 }
 
 /* ---- keys ---- */

@@ -1,7 +1,7 @@
 # lib.sh - sourced by the scripts here: `is WANT COMMAND...` compares standard output,
 # `fails CODE TEXT COMMAND...` the exit code and a part of standard error; the rest say it themselves.
 set -u
-while read -r variable; do unset "$variable"; done < <(compgen -e | grep '^WEFT_')
+while read -r variable; do unset "$variable"; done < <(compgen -e | grep '^WEFT_' | grep -v '^WEFT_TEST_')
 failures=0
 check=0
 

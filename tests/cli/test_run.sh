@@ -4,6 +4,12 @@
 source "$(dirname "$0")/lib.sh"
 weft=$1
 run() { "$weft" run "$@"; }
+folder=$(mktemp -d)
+export folder
+trap 'rm -rf "$folder"' EXIT
+# What ranks begin with to show that they are ready, and to wait for rank R.
+ready='touch $folder/$WEFT_RANK;'
+awaits() { echo "while ! [ -e \$folder/$1 ]; do sleep 0.01; done;"; }
 
 # Ranks are told who they are.
 is $'[0] 0 of 3\n[1] 1 of 3\n[2] 2 of 3' \
@@ -36,14 +42,16 @@ expect 139 'killed by signal 11' run -n 1 sh -c 'kill -SEGV $$'
 expect 127 'cannot run /no/such/program: No such file' run -n 2 /no/such/program
 expect 127 'cannot run /: Permission denied' run -n 2 /
 expect 5 '[0] still here' run -n 2 --keep-going sh -c '[ $WEFT_RANK = 1 ] && exit 5; sleep 0.3; echo still here'
-expect 1 'ranks 1 and 2 failed after it' run -n 3 --keep-going sh -c 'sleep 0.$WEFT_RANK; exit $((WEFT_RANK + 1))'
+expect 1 'ranks 1 and 2 failed after it' run -n 3 --keep-going sh -c '
+    if [ $WEFT_RANK = 0 ]; then echo $$ >$folder/first; mv $folder/first $folder/pid; exit 1; fi
+    while ! [ -e $folder/pid ] || kill -0 $(cat $folder/pid) 2>/dev/null; do sleep 0.01; done # until it is buried
+    exit $((WEFT_RANK + 1))'
 
 # Those who do not want to end are killed, with all they started.
-begin=$SECONDS
-expect 4 'rank 0 did not end by itself, and is killed' run -n 2 --grace 0.5 sh -c 'trap "" TERM; [ $WEFT_RANK = 1 ] && { sleep 0.2; exit 4; }; sleep 50; sleep 50'
+expect 4 'rank 0 did not end by itself, and is killed' run -n 2 --grace 0.5 sh -c \
+    'trap "" TERM; '"$ready"' [ $WEFT_RANK = 1 ] && { '"$(awaits 0)"' exit 4; }; sleep 50; sleep 50'
+rm -f "$folder"/?
 expect 0 'done' run -n 1 sh -c 'sleep 60 & echo done'
-check=$((check + 1))
-if ((SECONDS - begin > 20)); then not_so "ending took $((SECONDS - begin)) s"; fi
 check=$((check + 1))
 if pgrep -f 'sleep 5[0]$|sleep 6[0]$' -s 0 >/dev/null; then not_so "nothing of them is left"; fi
 
@@ -51,27 +59,29 @@ if pgrep -f 'sleep 5[0]$|sleep 6[0]$' -s 0 >/dev/null; then not_so "nothing of t
 expect 124 'the time limit of 500.0 ms passed' run -n 2 --timeout 0.5 sleep 20
 expect 124 'the time limit' run -n 2 --timeout 0.5 sh -c 'kill -STOP $$'
 
-# Signals.
+# signalled SIGNAL RANKS SCRIPT: the launcher gets SIGNAL when all RANKS are ready.
 signalled()
 {
-    local signal=$1 pid code=0
-    shift
-    "$weft" run "$@" &
+    local signal=$1 ranks=$2 pid code=0 rank
+    "$weft" run -n "$ranks" sh -c "$3" &
     pid=$!
-    sleep 0.7
+    for ((rank = 0; rank < ranks; rank++)); do
+        while [[ ! -e $folder/$rank ]]; do sleep 0.01; done
+    done
     kill "-$signal" $pid
     wait $pid || code=$?
+    rm -f "$folder"/?
     return $code
 }
-expect 130 '' signalled INT -n 2 sleep 20
-expect 143 '' signalled TERM -n 2 sleep 20
-expect 129 '[1] got it' signalled HUP -n 2 sh -c 'trap "echo got it; exit 0" HUP; sleep 20 & wait'
-expect 0 '[0] usr1' signalled USR1 -n 1 sh -c 'trap "echo usr1; exit 0" USR1; sleep 20 & wait'
+expect 130 '' signalled INT 2 "$ready"' exec sleep 20'
+expect 143 '' signalled TERM 2 "$ready"' exec sleep 20'
+expect 129 '[1] got it' signalled HUP 2 'trap "echo got it; exit 0" HUP; '"$ready"' sleep 20 & wait'
+expect 0 '[0] usr1' signalled USR1 1 'trap "echo usr1; exit 0" USR1; '"$ready"' sleep 20 & wait'
 orphan=$("$weft" run -n 1 --no-prefix sh -c 'echo $$ $PPID; exec sleep 77' | {
     read -r rank launcher
     kill -9 "$launcher"
-    sleep 0.5
-    grep -s '^State:' "/proc/$rank/status" | grep -v zombie # nobody may be there to bury it
+    # Nobody may be there to bury it.
+    while grep -s '^State:' "/proc/$rank/status" | grep -qv zombie; do sleep 0.01; done
 })
 is '' echo "$orphan"
 check=$((check + 1))

@@ -104,19 +104,20 @@ static bool fits(const weft_region *region)
 START_TEST(copying_a_box_copies_its_elements_and_no_others)
 {
     static unsigned char source[ROOM * 16], target[ROOM * 16], wanted[ROOM * 16];
-    int done = 0;
+    int done = 0, cases = test_cases(3000);
 
+    test_seed_begin("copying_a_box_copies_its_elements_and_no_others");
     for (size_t i = 0; i < sizeof source; i++)
         source[i] = (unsigned char)(i * 7 + i / 251);
-    for (uint64_t seed = 1; done < 3000; seed++) {
-        size_t element = (size_t)1 << seed % 5;
+    for (uint64_t box_number = 0; done < cases; box_number++) {
+        size_t element = (size_t)1 << box_number % 5;
         struct copying c = {element, source, wanted, ROOM, -1};
         struct wf_cpu_box box;
         weft_region region;
         int64_t first, last;
         bool some;
 
-        state = seed;
+        state = test_state(box_number);
         region = random_region();
         if (!fits(&region)) continue;
         done++;
@@ -127,8 +128,8 @@ START_TEST(copying_a_box_copies_its_elements_and_no_others)
         ck_assert(some == (c.last >= 0));
         if (!some) continue;
         wf_cpu_box_copy(&box, element, source, target);
-        ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "seed %llu",
-                      (unsigned long long)seed);
+        ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "box %llu",
+                      (unsigned long long)box_number);
         wf_cpu_box_range(&box, element, &first, &last);
         ck_assert_int_eq(first, c.first * (int64_t)element);
         ck_assert_int_eq(last, (c.last + 1) * (int64_t)element);
@@ -150,18 +151,19 @@ START_TEST(reducing_a_box_reduces_its_elements_and_no_others)
     const void *sources[3] = {a, b, c};
     const int32_t *all[4] = {a, b, c, wanted};
     struct wf_cpu_reducer sum = {.dtype = WEFT_DTYPE_I32, .reduction = WEFT_REDUCE_SUM, .size = 3};
-    int done = 0;
+    int done = 0, cases = test_cases(1000);
 
+    test_seed_begin("reducing_a_box_reduces_its_elements_and_no_others");
     for (int32_t i = 0; i < ROOM; i++) {
         a[i] = i;
         b[i] = 3 * i;
         c[i] = 1000000 - i;
     }
-    for (uint64_t seed = 1; done < 1000; seed++) {
+    for (uint64_t box_number = 0; done < cases; box_number++) {
         struct wf_cpu_box box;
         weft_region region;
 
-        state = seed;
+        state = test_state(box_number);
         region = random_region();
         if (!fits(&region)) continue;
         done++;
@@ -170,8 +172,8 @@ START_TEST(reducing_a_box_reduces_its_elements_and_no_others)
         walk(&region, add_one, all);
         if (!wf_cpu_box_make(&region, &box)) continue;
         ck_assert_int_eq(wf_cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
-        ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "seed %llu",
-                      (unsigned long long)seed);
+        ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "box %llu",
+                      (unsigned long long)box_number);
     }
 }
 END_TEST

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t state = 99;
+static uint64_t state;
 
 static uint64_t next_random(void)
 {
@@ -191,6 +191,8 @@ START_TEST(every_real_pair_rounds_and_saturates_as_it_should)
         printf("skipped: long double does not hold an i64 here\n");
         return;
     }
+    test_seed_begin("every_real_pair_rounds_and_saturates_as_it_should");
+    state = test_state(0);
     for (uint32_t from = 0; from < WEFT_DTYPE_C64; from++) {
         size_t count = make_sources(from, source), bytes = wf_abi_dtype_bytes(from);
 

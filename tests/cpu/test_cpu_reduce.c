@@ -312,11 +312,12 @@ START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
     static const size_t counts[] = {0, 1, 3, 17, 1023, MOST_COUNT};
     const struct wf_cpu_kernels *const *levels = wf_cpu_kernel_levels();
 
+    test_seed_begin("every_reduction_of_every_dtype_is_right_at_every_level");
     for (size_t level = 0; levels[level] != NULL; level++)
         for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
             size_t offset = dtype >= WEFT_DTYPE_C64 ? 0 : wf_abi_dtype_bytes(dtype);
 
-            state = 7 + dtype;
+            state = test_state(dtype);
             make_data(dtype, offset);
             for (uint32_t reduction = 0; reduction < WEFT_REDUCE_COUNT; reduction++)
                 for (uint32_t size = 1; size <= MOST_SIZE; size++) {

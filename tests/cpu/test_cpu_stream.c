@@ -20,6 +20,13 @@ static void nap(void *argument)
     nanosleep(&(struct timespec){.tv_nsec = *(long *)argument}, NULL);
 }
 
+/* Work that lasts until the test lets it go. */
+static void hold(void *open)
+{
+    while (!*(atomic_bool *)open)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static void mark(void *argument)
 {
     atomic_store((_Atomic(int) *)argument, 1);
@@ -74,11 +81,12 @@ END_TEST
 START_TEST(a_stream_says_when_it_is_not_done)
 {
     void *stream = open_stream();
-    long time_ns = 50000000;
+    atomic_bool open = false;
 
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, hold, &open), WEFT_OK);
     ck_assert_int_eq(wf_cpu_stream_query(NULL, stream), WEFT_IN_PROGRESS);
     ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, 1000000), WEFT_ERR_TIMEOUT);
+    open = true;
     ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
     ck_assert_int_eq(wf_cpu_stream_query(NULL, stream), WEFT_OK);
     wf_cpu_stream_destroy(NULL, stream);
@@ -123,6 +131,7 @@ START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
 {
     void *stream = open_stream(), *first = NULL, *second = NULL;
     long time_ns = 30000000;
+    atomic_bool open = false;
     int64_t elapsed = 0;
 
     ck_assert_int_eq(wf_cpu_event_create(NULL, &first), WEFT_OK);
@@ -130,10 +139,12 @@ START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
     ck_assert_int_eq(wf_cpu_event_query(NULL, first), WEFT_OK); /* never recorded */
     ck_assert_int_eq(wf_cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_ERR_INVALID);
     ck_assert_int_eq(wf_cpu_event_record(NULL, first, stream), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, hold, &open), WEFT_OK);
     ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_record(NULL, second, stream), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_query(NULL, second), WEFT_IN_PROGRESS);
     ck_assert_int_eq(wf_cpu_event_wait(NULL, second, 1000), WEFT_ERR_TIMEOUT);
+    open = true;
     ck_assert_int_eq(wf_cpu_event_wait(NULL, second, WEFT_FOREVER), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_OK);
     ck_assert_int_ge(elapsed, time_ns);
@@ -213,19 +224,20 @@ END_TEST
 START_TEST(an_event_recorded_again_is_its_newest_mark)
 {
     void *slow = open_stream(), *failed = open_stream(), *event = NULL;
-    long time_ns = 30000000;
+    atomic_bool open = false;
     int number = 1;
 
     ck_assert_int_eq(wf_cpu_event_create(NULL, &event), WEFT_OK);
     ck_assert_int_eq(wf_cpu_stream_run(failed, fail_work, &number, sizeof number), WEFT_OK);
     ck_assert_int_eq(wf_cpu_stream_wait(NULL, failed, WEFT_FOREVER), WEFT_ERR_PEER);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, hold, &open), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_record(NULL, event, failed), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
     ck_assert_int_eq(wf_cpu_stream_query(NULL, slow), WEFT_IN_PROGRESS);
     ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_query(NULL, event), WEFT_IN_PROGRESS);
+    open = true;
     ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_record(NULL, event, NULL), WEFT_OK);
     ck_assert_int_eq(wf_cpu_event_query(NULL, event), WEFT_OK);

@@ -32,7 +32,7 @@ for command in commands:
     words = shlex.split(command)
     words = [str(weft) if i == 0 else w.replace("build/bin", str(programs))
              for i, w in enumerate(words)]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
         problems.append(f"$ {command}\nends with {done.returncode}:\n{done.stdout}{done.stderr}")
 

@@ -2,16 +2,17 @@
  *
  * usage: fuzz_NAME CORPUS [MUTATIONS [SEED]]
  *
- * Mutations come from a seed that is printed, so a failure can be had again; the input that a
- * target died of is printed too, as the bytes of a C string. */
+ * Mutations come from the seed of support/seed.h, so a failure can be repeated; the input that a
+ * target died of is printed too, as a line for tests/data/known.txt. */
 #include "fuzz.h"
+
+#include "support/seed.h"
 
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LONGEST = 4096, MOST_FILES = 1024 };
@@ -26,12 +27,14 @@ static size_t corpus_count;
 static struct input current;
 static uint64_t random_state;
 
+static const char *target; /* the program's name */
+
 static void print_current(void)
 {
-    fprintf(stderr, "the target died of these %zu bytes:\n\"", current.size);
+    fprintf(stderr, "the target died of these %zu bytes:\nfuzz %s ", current.size, target);
     for (size_t i = 0; i < current.size; i++)
         fprintf(stderr, "\\x%02x", current.bytes[i]);
-    fprintf(stderr, "\"\n");
+    fprintf(stderr, "\n");
 }
 
 static void on_signal(int number)
@@ -160,12 +163,14 @@ static void read_corpus(const char *folder)
 
 int main(int argc, char **argv)
 {
-    unsigned long mutations = argc > 2 ? strtoul(argv[2], NULL, 10) : 20000;
+    const char *slash = strrchr(argv[0], '/');
+    unsigned long mutations;
 
     if (argc < 2 || argc > 4) {
         fprintf(stderr, "usage: %s CORPUS [MUTATIONS [SEED]]\n", argv[0]);
         return EXIT_FAILURE;
     }
+    target = slash != NULL ? slash + 1 : argv[0];
     signal(SIGABRT, on_signal);
     if (__sanitizer_set_death_callback != NULL)
         __sanitizer_set_death_callback(print_current);
@@ -176,10 +181,10 @@ int main(int argc, char **argv)
         current = corpus[i];
         run_current();
     }
-    random_state = argc > 3 ? strtoull(argv[3], NULL, 10) : (uint64_t)time(NULL) | 1;
-    printf("%zu inputs, %lu mutations, seed %llu\n", corpus_count, mutations,
-           (unsigned long long)random_state);
-    fflush(stdout);
+    if (argc > 3) setenv("WEFT_TEST_SEED", argv[3], 1);
+    test_seed_begin(target);
+    random_state = test_state(0);
+    mutations = argc > 2 ? strtoul(argv[2], NULL, 10) : (unsigned long)test_cases(20000);
     for (unsigned long i = 0; i < mutations; i++) {
         if (i % 8 == 0) current = corpus[below(corpus_count)]; /* eight steps from a real one */
         mutate();

@@ -16,7 +16,7 @@ chmod 777 "$work"
     exit 77
 }
 # shellcheck disable=SC2016
-WEFT_CASES=100 WEFT_LOG=info "$weft" run -n 2 --timeout 60 bash -c '
+WEFT_TEST_CASES=100 WEFT_LOG=info "$weft" run -n 2 --timeout 900 bash -c '
     if [[ $WEFT_RANK == 1 ]]; then exec "$@"; else exec "${@: -2}"; fi' \
     rank "${other_user[@]}" "$2" "$work/board" >"$work/log" 2>&1
 code=$?

@@ -6,6 +6,8 @@
  * Prints JSON; ends with 1 at the first wrong byte. */
 #include "load.h"
 
+#include "support/seed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,7 +341,7 @@ static void time_all(uint64_t bytes)
 
 int main(int argc, char **argv)
 {
-    uint64_t cases = 300, bytes = UINT64_C(256) << 20, seed = 1;
+    uint64_t cases = 300, bytes = UINT64_C(256) << 20, seed = test_seed();
     weft_device_info info = {.struct_size = sizeof info};
 
     if (argc < 2) {

@@ -1,12 +1,12 @@
 /* redistribute_check.c - random redistributions of device memory on real ranks, all in one set of
  * processes, each compared with slicing the whole tensor.
  *
- *     weft run -n 4 redistribute_check BOARD      (the backend is WEFT_BACKEND's)
+ *     weft run -n 4 redistribute_check BOARD [CASES]      (the backend is WEFT_BACKEND's)
  *
  * Where the backend pulls, each is done packed as well, and the bits are compared.
  *
- * BOARD names a file that the ranks share, to hand their results to rank 0.  WEFT_CASES (500) says
- * how many, WEFT_SEED which; a failing one is printed as a command. Prints JSON. */
+ * BOARD names a file that the ranks share, to hand their results to rank 0.  There are 500 CASES
+ * unless more are wanted (support/seed.h); a failing one is printed as a command. Prints JSON. */
 #include "board.h"
 #include "redistribute/pairs.h"
 #include "weft/exec.h"
@@ -193,11 +193,13 @@ static bool run_case(int number)
 
 int main(int argc, char **argv)
 {
-    int cases = random_cases(500), done = 0;
+    uint64_t usual = argc > 2 ? strtoull(argv[2], NULL, 10) : 500;
+    int cases = (int)test_number("WEFT_TEST_CASES", usual * test_number("WEFT_TEST_TIMES", 1));
+    int done = 0;
     uint64_t begin = wf_now_ns();
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: weft run -n RANKS redistribute_check BOARD\n");
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: weft run -n RANKS redistribute_check BOARD [CASES]\n");
         return 2;
     }
     must(weft_init(&(weft_options){.struct_size = sizeof(weft_options), .plugin_path = PLUGINS},
@@ -208,9 +210,9 @@ int main(int argc, char **argv)
     size = weft_size(context);
     shared = board_open(argv[1], rank, size, sizeof *shared);
     if (rank == 0) {
-        const char *given = getenv("WEFT_SEED");
-        atomic_store(&shared->seed, given != NULL ? strtoull(given, NULL, 0) : begin);
-        fprintf(stderr, "WEFT_SEED=%llu\n", (unsigned long long)shared->seed);
+        atomic_store(&shared->seed, test_seed());
+        fprintf(stderr, "WEFT_TEST_SEED=%llu\ncases: %d\n", (unsigned long long)shared->seed,
+                cases);
     }
     for (int pool = 0; pool < 2; pool++)
         must(weft_alloc(context, POOL_BYTES, WEFT_MEMORY_DEVICE, (void **)&pools[pool]), "alloc");

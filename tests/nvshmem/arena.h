@@ -19,6 +19,8 @@ void empty(struct rank *self, struct filling *filling);
 void *take_outside(struct rank *self, uint64_t bytes);
 
 double seconds(void);
+/* A barrier of all ranks, and its end. */
+void meet_all(struct rank *self);
 
 extern const struct symm_case window_cases[], staging_cases[]; /* each ends with a NULL name */
 

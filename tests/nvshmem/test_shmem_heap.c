@@ -103,13 +103,17 @@ START_TEST(parts_come_and_go_and_never_overlap)
     struct {
         uint64_t offset, pieces;
     } parts[PARTS] = {{0, 0}};
-    unsigned seed = 12345;
+    uint64_t state;
 
     begin();
     memset(owner, 0, sizeof owner);
-    for (int step = 0; step < STEPS; step++) {
-        int i = (int)((seed = seed * 1103515245u + 12345u) >> 8) % PARTS;
-        uint64_t bytes = (seed >> 4) % 20000;
+    test_seed_begin("parts_come_and_go_and_never_overlap");
+    state = test_state(0);
+    for (int steps = test_cases(STEPS); steps > 0; steps--) {
+        uint64_t drawn =
+            (state = state * UINT64_C(6364136223846793005) + 1442695040888963407) >> 33;
+        int i = (int)(drawn % PARTS);
+        uint64_t bytes = drawn / PARTS % 20000;
         if (parts[i].pieces > 0) {
             ck_assert(wf_heap_give(&heap, parts[i].offset));
         } else if (wf_heap_take(&heap, bytes, &parts[i].offset) == WEFT_OK) {

@@ -6,7 +6,7 @@
 #define HOLDS(spec, claim)                                                                         \
     do {                                                                                           \
         if (!(claim))                                                                              \
-            ck_abort_msg("not so: %s\n    WEFT_SEED=%llu\n    %s", #claim,                         \
+            ck_abort_msg("not so: %s\nWEFT_TEST_SEED=%llu\n%s", #claim,                            \
                          (unsigned long long)r.seed, as_command(spec));                            \
     } while (0)
 
@@ -163,7 +163,7 @@ static void check_text(const weft_spec *spec)
 START_TEST(every_rank_holds_what_the_oracle_lists)
 {
     r = random_begin("every_rank_holds_what_the_oracle_lists");
-    for (int cases = random_cases(3000); cases > 0; cases--) {
+    for (int cases = test_cases(3000); cases > 0; cases--) {
         weft_mesh *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
@@ -239,7 +239,7 @@ static void check_segments(const weft_spec *spec, int32_t rank)
 START_TEST(segments_say_where_every_element_lies)
 {
     r = random_begin("segments_say_where_every_element_lies");
-    for (int cases = random_cases(2000); cases > 0; cases--) {
+    for (int cases = test_cases(2000); cases > 0; cases--) {
         weft_mesh *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
@@ -290,7 +290,7 @@ static void check_overlap(const weft_spec *a, int32_t i, const weft_spec *b, int
 START_TEST(overlaps_are_what_both_hold)
 {
     r = random_begin("overlaps_are_what_both_hold");
-    for (int cases = random_cases(4000); cases > 0; cases--) {
+    for (int cases = test_cases(4000); cases > 0; cases--) {
         weft_mesh *mesh_a = random_mesh(&r), *mesh_b = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
@@ -329,7 +329,7 @@ START_TEST(order_and_strides_convert_only_where_nothing_moves)
     int converted = 0, refused = 0;
 
     r = random_begin("order_and_strides_convert_only_where_nothing_moves");
-    for (int cases = random_cases(4000); cases > 0; cases--) {
+    for (int cases = test_cases(4000); cases > 0; cases--) {
         weft_mesh *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
@@ -398,7 +398,7 @@ static void check_contradiction(const weft_spec *spec, int64_t *sizes)
 START_TEST(the_shape_follows_from_the_shards)
 {
     r = random_begin("the_shape_follows_from_the_shards");
-    for (int cases = random_cases(3000); cases > 0; cases--) {
+    for (int cases = test_cases(3000); cases > 0; cases--) {
         weft_mesh *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS], found[WEFT_MAX_DIMS], *sizes;
         int32_t dims = random_shape(&r, shape);

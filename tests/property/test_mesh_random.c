@@ -15,7 +15,7 @@ static const char *mesh_text(const weft_mesh *mesh)
 #define HOLDS(mesh, claim)                                                                         \
     do {                                                                                           \
         if (!(claim))                                                                              \
-            ck_abort_msg("not so: %s\n    WEFT_SEED=%llu\n    --mesh %s\n    %s", #claim,          \
+            ck_abort_msg("not so: %s\nWEFT_TEST_SEED=%llu\n--mesh %s\n%s", #claim,                 \
                          (unsigned long long)r.seed, mesh_text(mesh), weft_last_error());          \
     } while (0)
 
@@ -224,7 +224,7 @@ static void check_concatenation(const weft_mesh *mesh)
 START_TEST(meshes_and_what_is_made_of_them_agree_with_plain_arrays)
 {
     r = random_begin("meshes_and_what_is_made_of_them_agree_with_plain_arrays");
-    for (int cases = random_cases(2000); cases > 0; cases--) {
+    for (int cases = test_cases(2000); cases > 0; cases--) {
         weft_mesh *mesh = random_mesh(&r);
         check_mesh(mesh);
         for (int steps = random_in(&r, 1, 4); steps > 0; steps--) {

@@ -334,11 +334,10 @@ START_TEST(averages_of_integers_are_planned_as_well_as_by_exhaustive_search)
 }
 END_TEST
 
-/* All of one and two axes; of three, every WEFT_PAIRS_STEP-th (1: all 161,000). */
+/* All of one and two axes; of three, every WEFT_TEST_PAIRS_STEP-th (1: all 161,000). */
 START_TEST(every_pair_is_planned_as_well_as_by_exhaustive_search)
 {
-    const char *given = getenv("WEFT_PAIRS_STEP");
-    long step = given != NULL ? strtol(given, NULL, 10) : 31, pairs = 0;
+    long step = (long)test_number("WEFT_TEST_PAIRS_STEP", 31), pairs = 0;
     struct question q;
 
     for (int axes = 1; axes <= 3; axes++)
@@ -351,13 +350,10 @@ END_TEST
 
 START_TEST(the_search_finds_what_exhaustive_search_finds)
 {
-    const char *given = getenv("WEFT_SEED"), *count = getenv("WEFT_CASES");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : 20261115;
-    long plans = count != NULL ? strtol(count, NULL, 10) : 400;
+    uint64_t state = test_seed_begin("the_search_finds_what_exhaustive_search_finds");
 
-    printf("seed %llu, %ld plans\n", (unsigned long long)seed, plans);
-    for (long i = 0; i < plans; i++)
-        compare_with_exhaustive(&seed);
+    for (int plans = test_cases(400); plans > 0; plans--)
+        compare_with_exhaustive(&state);
 }
 END_TEST
 

@@ -53,7 +53,7 @@ static inline weft_status batch_plan(const struct batch *batch, weft_plan **out)
 static inline void batch_print(const struct batch *batch, const char *command)
 {
     for (uint32_t i = 0; i < batch->count; i++)
-        printf("tensor %u: %s\n", i, pair_command(&batch->pairs[i], command));
+        printf("tensor %u:\n%s\n", i, pair_command(&batch->pairs[i], command));
 }
 
 #endif

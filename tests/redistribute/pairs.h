@@ -199,7 +199,9 @@ static inline const char *pair_command(const struct pair *pair, const char *comm
     wf_placements_add_text(to->placements, to->mesh->axes, &out);
     wf_text_add(&out, "' --costs %s --minimize %s", pair->costs, measures[pair->options.minimize]);
     wf_text_add(&out, " --planner %s", planners[pair->options.planner]);
-    if (pair->options.without != 0) wf_text_add(&out, " (without %x)", pair->options.without);
+    for (uint32_t kind = 0, given = 0; kind < WEFT_STEP_KINDS; kind++)
+        if (pair->options.without >> kind & 1)
+            wf_text_add(&out, "%s%s", given++ == 0 ? " --without " : ",", weft_step_name(kind));
     ck_assert_int_eq(wf_text_copy_out(&out, text, sizeof text, NULL), WEFT_OK);
     return text;
 }

@@ -35,7 +35,7 @@ static void simulate(const struct batch *batch, const weft_plan *plan)
 START_TEST(random_batches_keep_every_element)
 {
     struct random r = random_begin("random_batches_keep_every_element");
-    int cases = random_cases(400), refused = 0;
+    int cases = test_cases(400), refused = 0;
     uint64_t together = 0;
 
     for (int i = 0; i < cases; i++) {
@@ -244,7 +244,7 @@ static weft_status rank_main(void *argument)
 START_TEST(random_batches_arrive_on_real_ranks)
 {
     shared.random = random_begin("random_batches_arrive_on_real_ranks");
-    shared.cases = random_cases(100);
+    shared.cases = test_cases(100);
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST

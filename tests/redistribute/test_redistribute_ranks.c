@@ -1,6 +1,7 @@
 /* Random pairs of specs on real ranks, threads of this process: pulled out of each other's memory
  * or packed into messages, with strided shards, in place, and on a stream. */
 #include "redistribute/pairs.h"
+#include "support/layout.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -30,6 +31,19 @@ struct run {
     weft_bound *bound;
     void *source, *target;
 };
+
+static const char *command_of(const struct run *run)
+{
+    return pair_command(&run->pair, run->options.packed ? "redistribute -n 6 --iters 1 --packed"
+                                                        : "redistribute -n 6 --iters 1");
+}
+
+static bool is_partial(const weft_spec *spec)
+{
+    for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(spec)); a++)
+        if (weft_spec_placements(spec)[a].kind == WEFT_PLACE_PARTIAL) return true;
+    return false;
+}
 
 /* Dimensions in another order, with gaps between.  Returns the elements that memory must hold. */
 static uint64_t random_strides(struct random *r, const weft_shard *shard, int64_t *strides)
@@ -137,9 +151,8 @@ static weft_status check(const struct run *run)
         shared.verdict =
             values_check(&run->values, run->pair.to, (const void *const *)shared.results.at);
         if (shared.verdict != WEFT_OK)
-            printf("%s\n%s%s%s\n", weft_last_error(), pair_command(&run->pair, "redistribute -n 6"),
-                   run->options.packed ? " --packed" : "",
-                   run->options.in_place ? ", in place" : "");
+            printf("%s%s\n%s\n", run->options.in_place ? "in place: " : "", weft_last_error(),
+                   command_of(run));
         shards_free(run->pair.to, &shared.results);
     }
     WF_TRY(weft_barrier(world, NULL));
@@ -160,10 +173,9 @@ static weft_status check_scratch(const struct run *run)
         run->options.target_strides != NULL ||
         weft_bound_scratch(run->bound) <= info.peak_bytes + 4 * 255)
         return WEFT_OK;
-    return wf_fail(
-        WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu\n%s%s", run->rank,
-        (unsigned long long)weft_bound_scratch(run->bound), (unsigned long long)info.peak_bytes,
-        pair_command(&run->pair, "redistribute -n 6"), run->options.packed ? " --packed" : "");
+    return wf_fail(WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu\n%s",
+                   run->rank, (unsigned long long)weft_bound_scratch(run->bound),
+                   (unsigned long long)info.peak_bytes, command_of(run));
 }
 
 static weft_status run_case(struct run *run)
@@ -182,7 +194,7 @@ static weft_status rank_main(void *argument)
 {
     struct run run = {0};
     weft_status status = WEFT_OK;
-    int done = 0;
+    int done = 0, partial = 0;
 
     (void)argument;
     WF_TRY(weft_init(NULL, &run.context));
@@ -194,15 +206,17 @@ static weft_status rank_main(void *argument)
         if (weft_plan_create(run.pair.from, run.pair.to, &run.pair.options, &run.plan) == WEFT_OK) {
             status = run_case(&run);
             done++;
+            partial += is_partial(run.pair.to);
         }
         if (status != WEFT_OK && run.rank == 0)
-            printf("case %d: %s\n%s\n", i, weft_last_error(),
-                   pair_command(&run.pair, "redistribute -n 6"));
+            printf("case %d: %s\n%s\n", i, weft_last_error(), command_of(&run));
         weft_plan_release(&run.plan);
         pair_release(&run.pair);
     }
     if (status != WEFT_OK) return status; /* the failed case's memory goes with the process */
-    if (run.rank == 0) printf("%d pairs, %d of them refused\n", shared.cases, shared.cases - done);
+    if (run.rank == 0)
+        printf("%d pairs, %d of them refused; %d with partial targets, combined and compared\n",
+               shared.cases, shared.cases - done, partial);
     weft_stream_release(run.context, &run.stream);
     weft_context_release(&run.context);
     return WEFT_OK;
@@ -211,9 +225,35 @@ static weft_status rank_main(void *argument)
 START_TEST(random_pairs_arrive_on_real_ranks)
 {
     shared.random = random_begin("random_pairs_arrive_on_real_ranks");
-    shared.cases = random_cases(2000);
+    shared.cases = test_cases(2000);
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST
 
-SUITE(redistribute_ranks, random_pairs_arrive_on_real_ranks)
+/* A partial target is compared after its contributions are combined. */
+START_TEST(a_wrong_contribution_to_a_partial_target_is_seen)
+{
+    static const char *const targets[] = {"i32[6] P(sum),S(0)", "f32[6] P(avg),R",
+                                          "f64[6] P(max),P(max)", "i16[6] S(0),P(min)"};
+
+    for (size_t i = 0; i < WF_COUNT(targets); i++) {
+        weft_spec *spec = spec_of("2x3", targets[i]);
+        struct values values = values_between(spec, spec);
+        struct shards shards = shards_of(spec);
+        size_t element = weft_dtype_bytes(weft_spec_dtype(spec));
+
+        shards_fill(&values, spec, &shards);
+        ck_assert_int_eq(values_check(&values, spec, (const void *const *)shards.at), WEFT_OK);
+        for (int place = 0; place < 6; place++) /* all of them too large */
+            wf_number_store(weft_spec_dtype(spec), (struct wf_number){.integer = 77, .re = 77},
+                            (char *)shards.at[place] + element);
+        ck_assert_int_eq(values_check(&values, spec, (const void *const *)shards.at),
+                         WEFT_ERR_MISMATCH);
+        shards_free(spec, &shards);
+        weft_spec_release(&spec);
+    }
+}
+END_TEST
+
+SUITE(redistribute_ranks, a_wrong_contribution_to_a_partial_target_is_seen,
+      random_pairs_arrive_on_real_ranks)

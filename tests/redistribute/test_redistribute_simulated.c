@@ -57,7 +57,7 @@ static void check_whole(const struct pair *pair, const struct values *values, co
 START_TEST(every_step_of_random_plans_keeps_every_element)
 {
     struct random r = random_begin("every_step_of_random_plans_keeps_every_element");
-    int cases = random_cases(20500), refused = 0;
+    int cases = test_cases(20500), refused = 0;
 
     for (int i = 0; i < cases; i++) {
         struct pair pair = random_pair(&r, 24);

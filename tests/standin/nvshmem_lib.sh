@@ -6,5 +6,5 @@ standins=$3
 image=$(cd "$(dirname "$0")/../../plugins/kernels" && pwd)/weft_kernels.cu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-export WEFT_TIMEOUT=4 WEFT_LOG=error WEFT_BACKEND=nvshmem WEFT_CUDA_LIB=$standins/nvidia/libcuda.so.1 \
+export WEFT_TIMEOUT=300 WEFT_LOG=error WEFT_BACKEND=nvshmem WEFT_CUDA_LIB=$standins/nvidia/libcuda.so.1 \
     WEFT_NVSHMEM_LIB=$standins/nvidia/libnvshmem_host.so.3 WEFT_NVSHMEM_KERNELS=$image

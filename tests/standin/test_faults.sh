@@ -6,7 +6,7 @@ weft=$1
 program=$2
 standins=$3
 image=$(cd "$(dirname "$0")/../../plugins/kernels" && pwd)/weft_kernels.cu
-export WEFT_TIMEOUT=4 WEFT_LOG=error
+export WEFT_TIMEOUT=300 WEFT_LOG=error
 nvidia=(WEFT_BACKEND=nccl "WEFT_CUDA_LIB=$standins/nvidia/libcuda.so.1" "WEFT_NCCL_LIB=$standins/nvidia/libnccl.so.2"
     "WEFT_NCCL_KERNELS=$image")
 amd=(WEFT_BACKEND=rccl "WEFT_HIP_LIB=$standins/amd/libamdhip64.so" "WEFT_RCCL_LIB=$standins/amd/librccl.so.1"
@@ -64,7 +64,7 @@ ranks()
     for vendor in nvidia amd; do
         local -n settings=$vendor
         check=$((check + 1))
-        have=$(env "${settings[@]}" "$@" "$weft" run -n "$size" --keep-going --timeout 60 "$program" "$scenario" 2>&1)
+        have=$(env "${settings[@]}" "$@" "$weft" run -n "$size" --keep-going --timeout 900 "$program" "$scenario" 2>&1)
         told=$(grep -c "as expected: $text" <<<"$have")
         if ((told != count)) || [[ $have == *NOT* ]]; then
             not_so "$told ranks of $scenario on $vendor say \"$text\", not $count: $have"
@@ -83,11 +83,11 @@ ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_reduce
 ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_receive
 ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_on_default
 ranks 1 2 "ERR_PEER.*rank 0 is gone" deserted
-ranks 1 2 "ERR_TIMEOUT.*rank 0 is at #1" too_late WEFT_TIMEOUT=1
+ranks 1 2 "ERR_TIMEOUT.*rank 0 is at #1" too_late WEFT_TIMEOUT=3
 ranks 2 2 "OK" lazy STANDIN_SLOW_CONTEXT=10000
 amd=("${nvidia[@]}") # which has no symmetric memory
 ranks 1 2 "ERR_ABORTED.*world was aborted by rank 0" aborted_barrier
 # Memory stays mapped under a kernel that looks at it: else it ends with a signal here, and with a broken device there.
-ranks 1 2 "ERR_TIMEOUT" released_early WEFT_TIMEOUT=4
-ranks 1 2 "ERR_TIMEOUT" released_stuck WEFT_TIMEOUT=4
+ranks 1 2 "ERR_TIMEOUT" released_early WEFT_TIMEOUT=5
+ranks 1 2 "ERR_TIMEOUT" released_stuck WEFT_TIMEOUT=5
 finish

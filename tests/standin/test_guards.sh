@@ -20,7 +20,7 @@ says()
     while [[ $1 != -- ]]; do settings+=("$1"); shift; done
     shift
     check=$((check + 1))
-    have=$(env "${settings[@]}" "$weft" run -n "$n" --keep-going --timeout 60 "$@" 2>&1)
+    have=$(env "${settings[@]}" "$weft" run -n "$n" --keep-going --timeout 900 "$@" 2>&1)
     told=$(grep -c "^\[.*$text" <<<"$have")
     if ((told != n)) || [[ $have == *"NVSHMEM exits"* || $have == *NOT* || ($text == as* && $have == *"failed first"*) ]]; then
         not_so "$told of $n ranks say \"$text\": $have"
@@ -42,7 +42,7 @@ says 2 "as expected: OK" WEFT_NVSHMEM_HEAP=130G STANDIN_MEMORY=200000000000 -- "
 says 2 "NVSHMEM has no 139586437120 bytes of symmetric memory; .* NVSHMEM_MAX_MEMORY_PER_GPU" \
     WEFT_NVSHMEM_HEAP=130G STANDIN_MEMORY=200000000000 NVSHMEM_MAX_MEMORY_PER_GPU=100000000000 -- "$program" split
 # A rank that fails while others wait inside the library says its own reason.
-expect 11 "NVSHMEM has no 2147483648 bytes of symmetric memory" env WEFT_TIMEOUT=1 "$weft" run -n 2 --timeout 20 \
+expect 11 "NVSHMEM has no 2147483648 bytes of symmetric memory" env WEFT_TIMEOUT=5 "$weft" run -n 2 --timeout 300 \
     "$folder/on" 1 STANDIN_HEAP=1000 "$program" split
 
 # Ranks of a device at unequal steps.

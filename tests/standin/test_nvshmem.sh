@@ -33,7 +33,7 @@ cannot_begin()
     local n=$1 text=$2 have told
     shift 2
     check=$((check + 1))
-    have=$(env "$@" "$weft" run -n "$n" --keep-going --timeout 60 "$program" split 2>&1)
+    have=$(env "$@" "$weft" run -n "$n" --keep-going --timeout 900 "$program" split 2>&1)
     told=$(grep -c "$text" <<<"$have")
     if ((told < n)) || [[ $have == *"as expected"* ]]; then not_so "$told of $n ranks say \"$text\": $have"; fi
 }
@@ -49,7 +49,7 @@ ranks()
     local n=$1 count=$2 text=$3 scenario=$4 have told
     shift 4
     check=$((check + 1))
-    have=$(env "$@" "$weft" run -n "$n" --keep-going --timeout 60 "$program" "$scenario" 2>&1)
+    have=$(env "$@" "$weft" run -n "$n" --keep-going --timeout 900 "$program" "$scenario" 2>&1)
     told=$(grep -c "as expected: $text" <<<"$have")
     if ((told != count)) || [[ $have == *NOT* ]]; then not_so "$told ranks of $scenario say \"$text\", not $count: $have"; fi
 }
@@ -59,18 +59,18 @@ ranks 1 1 "ERR_NO_MEMORY.*allocating 1125899906842624 bytes of device memory" no
 ranks 4 4 "OK" split
 ranks 2 2 "OK" wrapped_stream
 ranks 4 4 "OK" unrelated
-ranks 2 1 "ERR_PEER.*rank 0 gave up what rank 1 read from it" sent_too_late WEFT_TIMEOUT=1
+ranks 2 1 "ERR_PEER.*rank 0 gave up what rank 1 read from it" sent_too_late WEFT_TIMEOUT=3
 # Work on a stream that another rank never joins: no wait says that it was done.
 for what in reduce receive barrier on_default; do
     ranks 2 1 "ERR_ABORTED.*world was aborted by rank 0" "aborted_$what"
 done
 ranks 2 1 "ERR_PEER.*rank 0 is gone" deserted
-ranks 2 1 "ERR_TIMEOUT" released_early
-ranks 2 1 "ERR_TIMEOUT" released_stuck
-ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" too_late WEFT_TIMEOUT=1
+ranks 2 1 "ERR_TIMEOUT" released_early WEFT_TIMEOUT=5
+ranks 2 1 "ERR_TIMEOUT" released_stuck WEFT_TIMEOUT=5
+ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" too_late WEFT_TIMEOUT=3
 # With NVSHMEM's own collectives what is on the stream behind cannot be ended, but nobody waits for it.
 ranks 4 4 "OK" split WEFT_NVSHMEM_COLLECTIVES=nvshmem
-ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" left_behind WEFT_TIMEOUT=1 WEFT_NVSHMEM_COLLECTIVES=nvshmem
+ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" left_behind WEFT_TIMEOUT=3 WEFT_NVSHMEM_COLLECTIVES=nvshmem
 cannot_begin 2 "WEFT_NVSHMEM_COLLECTIVES=nccl: wanted is weft or nvshmem" WEFT_NVSHMEM_COLLECTIVES=nccl
 # An arena that is full: memory is the driver's then, and what peers read of it is copied.
 expect 0 "every element" "$weft" redistribute -n 2 --mesh 2 --shape 300x300 --from "S(0)" --to "S(1)"

@@ -46,7 +46,7 @@ static inline void *world_run_rank(void *argument)
                             .rank = self->rank,
                             .threads = self->threads,
                             .timeout_ns = self->timeout_ns,
-                            .join_timeout_ns = 20 * WF_SECOND_NS,
+                            .join_timeout_ns = 300 * WF_SECOND_NS,
                             .digest = self->digest,
                             .digest_bytes = self->digest_bytes};
 
@@ -79,7 +79,7 @@ static inline void world_begin(struct world_rank *ranks, int32_t size,
         ranks[rank] = (struct world_rank){.rank = rank,
                                           .size = size,
                                           .threads = threads,
-                                          .timeout_ns = 10 * WF_SECOND_NS,
+                                          .timeout_ns = 300 * WF_SECOND_NS,
                                           .body = body,
                                           .argument = argument};
 }

@@ -1,14 +1,14 @@
-/* open_files.h - how many files this process has open, for tests that look for leaks. */
+/* open_files.h - how many files and threads this process has, for tests that look for leaks. */
 #ifndef WEFT_TESTS_OPEN_FILES_H
 #define WEFT_TESTS_OPEN_FILES_H
 
 #include <dirent.h>
 #include <stddef.h>
 
-/* Counts its own too, each time. */
-static inline int open_files(void)
+/* How many entries the folder PATH has; -1: it cannot be read. */
+static inline int entries_of(const char *path)
 {
-    DIR *folder = opendir("/proc/self/fd");
+    DIR *folder = opendir(path);
     int count = 0;
 
     if (folder == NULL) return -1;
@@ -16,6 +16,12 @@ static inline int open_files(void)
         count++;
     closedir(folder);
     return count;
+}
+
+/* Counts its own too, each time. */
+static inline int open_files(void)
+{
+    return entries_of("/proc/self/fd");
 }
 
 #endif

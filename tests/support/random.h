@@ -1,12 +1,9 @@
-/* random.h - random tests that can be run again: the seed is printed and taken from WEFT_SEED, the
- * number of cases from WEFT_CASES. */
+/* random.h - random numbers for tests that can be run again, from the seed of seed.h. */
 #ifndef WEFT_TESTS_RANDOM_H
 #define WEFT_TESTS_RANDOM_H
 
 #include "base/base.h"
-
-#include <stdio.h>
-#include <stdlib.h>
+#include "support/seed.h"
 
 struct random {
     uint64_t seed, state;
@@ -14,19 +11,9 @@ struct random {
 
 static inline struct random random_begin(const char *test)
 {
-    const char *given = getenv("WEFT_SEED");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : wf_now_ns();
+    uint64_t seed = test_seed_begin(test);
 
-    printf("%s: WEFT_SEED=%llu\n", test, (unsigned long long)seed);
-    fflush(stdout);
     return (struct random){seed, wf_hash_mix(seed, 1) | 1};
-}
-
-static inline int random_cases(int otherwise)
-{
-    const char *given = getenv("WEFT_CASES");
-
-    return given != NULL ? atoi(given) : otherwise;
 }
 
 /* From LEAST to MOST, both included. */

@@ -107,7 +107,7 @@ static inline void rv_place(struct rv_rank *ranks, const struct rv *rv, int32_t 
                                        .rank = rank,
                                        .size = size,
                                        .token = rv_token,
-                                       .join_timeout_ns = 20 * WF_SECOND_NS,
+                                       .join_timeout_ns = 300 * WF_SECOND_NS,
                                        .gone_rank = -1,
                                        .body = body};
 }
@@ -136,7 +136,8 @@ static inline int rv_stranger(const struct rv *rv)
 {
     int fd = -1;
 
-    ck_assert_int_eq(wf_address_connect(&rv->address, wf_now_ns() + WF_SECOND_NS, &fd), WEFT_OK);
+    ck_assert_int_eq(wf_address_connect(&rv->address, wf_now_ns() + 300 * WF_SECOND_NS, &fd),
+                     WEFT_OK);
     return fd;
 }
 
@@ -147,7 +148,7 @@ static inline void rv_gather(struct rv_rank *self)
     struct wf_contribution mine = {.ranks = list,
                                    .count = self->size,
                                    .label = "a test",
-                                   .timeout_ns = 10 * WF_SECOND_NS,
+                                   .timeout_ns = 300 * WF_SECOND_NS,
                                    .text = "",
                                    .blob = {&self->rank, sizeof self->rank}};
     struct wf_gathered got;

@@ -6,6 +6,8 @@
 #ifndef WEFT_TESTS_SUITE_H
 #define WEFT_TESTS_SUITE_H
 
+#include "support/seed.h"
+
 #include <check.h>
 #include <stdlib.h>
 
@@ -25,6 +27,8 @@
         srunner_run_all(runner, CK_ENV);                                                           \
         failed = srunner_ntests_failed(runner);                                                    \
         srunner_free(runner);                                                                      \
+        if (failed != 0 && test_seed_used)                                                         \
+            fprintf(stderr, "%s: failed with WEFT_TEST_SEED=%" PRIu64 "\n", #name, test_seed());   \
         return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;                                          \
     }
 

@@ -23,9 +23,9 @@ static void saw(weft_status status, const char *part)
 
 START_TEST(a_wrong_token_is_refused_at_once)
 {
-    struct rv rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS);
+    struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
 
-    one_rank(&rv, "a guess", 10 * WF_SECOND_NS);
+    one_rank(&rv, "a guess", 300 * WF_SECOND_NS);
     saw(WEFT_ERR_INVALID, "the token is not this job's");
     wf_server_release(&rv.server);
 }
@@ -38,6 +38,7 @@ static struct {
     const void *bytes;
     size_t length;
     pthread_t thread;
+    atomic_bool over;
 } impostor;
 
 static void *impose(void *argument)
@@ -46,10 +47,11 @@ static void *impose(void *argument)
     int fd;
 
     (void)argument;
-    if (poll(&waiting, 1, 5000) <= 0) return NULL;
+    if (poll(&waiting, 1, -1) <= 0) return NULL;
     fd = accept(impostor.listener, NULL, NULL);
     if (send(fd, impostor.bytes, impostor.length, MSG_NOSIGNAL) < 0) impostor.count = -1;
-    rv_sleep_ms(1000);
+    while (!impostor.over)
+        rv_sleep_ms(1);
     close(fd);
     return NULL;
 }
@@ -62,6 +64,7 @@ static struct rv begin_impostor(const void *bytes, size_t length)
     impostor.address = (struct wf_address){.host = "127.0.0.1"};
     ck_assert_int_eq(wf_address_listen(&impostor.address, fds, &count), WEFT_OK);
     impostor.listener = fds[0];
+    impostor.over = false;
     impostor.bytes = bytes;
     impostor.length = length;
     ck_assert_int_eq(pthread_create(&impostor.thread, NULL, impose, NULL), 0);
@@ -70,6 +73,7 @@ static struct rv begin_impostor(const void *bytes, size_t length)
 
 static void end_impostor(void)
 {
+    impostor.over = true;
     pthread_join(impostor.thread, NULL);
     close(impostor.listener);
 }
@@ -78,7 +82,7 @@ START_TEST(something_else_behind_the_port_is_noticed)
 {
     struct rv rv = begin_impostor("220 mail.example ESMTP ready\r\n", 30);
 
-    one_rank(&rv, rv_token, 10 * WF_SECOND_NS);
+    one_rank(&rv, rv_token, 300 * WF_SECOND_NS);
     saw(WEFT_ERR_MISMATCH, "no rendezvous of this weft");
     end_impostor();
 }
@@ -97,7 +101,7 @@ START_TEST(a_server_that_does_not_know_the_token_is_not_believed)
     wf_put_blob(&said, proof, sizeof proof);
     wf_frame_end(&said, begin);
     rv = begin_impostor(said.data, said.length);
-    one_rank(&rv, rv_token, 10 * WF_SECOND_NS);
+    one_rank(&rv, rv_token, 300 * WF_SECOND_NS);
     saw(WEFT_ERR_INVALID, "does not know the job's token");
     end_impostor();
     wf_text_free(&said);
@@ -108,7 +112,7 @@ START_TEST(a_server_that_is_silent_is_given_up)
 {
     struct rv rv = begin_impostor("", 0);
 
-    one_rank(&rv, rv_token, WF_SECOND_NS / 5);
+    one_rank(&rv, rv_token, 2 * WF_SECOND_NS);
     saw(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     end_impostor();
 }
@@ -128,9 +132,9 @@ START_TEST(a_server_that_comes_later_is_waited_for)
     struct rv rv = {NULL, {.host = "weft-test-later", .is_unix = true}}, real;
     struct rv_rank other;
 
-    one_rank(&rv, rv_token, 10 * WF_SECOND_NS);
+    one_rank(&rv, rv_token, 300 * WF_SECOND_NS);
     rv_sleep_ms(200);
-    real = rv_begin(2, "unix:weft-test-later", 10 * WF_SECOND_NS);
+    real = rv_begin(2, "unix:weft-test-later", 300 * WF_SECOND_NS);
     rv_place(&other, &real, 1, NULL);
     other.rank = 1;
     other.size = 2;

@@ -76,5 +76,64 @@ START_TEST(an_error_inside_is_the_ends_and_the_end_still_happens)
 }
 END_TEST
 
+/* ---- memory that runs out on rank 1, while rank 0 waits for it ---- */
+
+static struct world_rank ranks[WORLD_MOST];
+
+static void run_out_in_a_group(struct world_rank *self)
+{
+    weft_comm *all = weft_world(self->context);
+
+    if (self->rank == 1) {
+        HOLDS(weft_group_begin(all) == WEFT_OK);
+        HOLDS(weft_group_begin(all) == WEFT_OK);
+        HOLDS(weft_barrier(all, NULL) == WEFT_ERR_NO_MEMORY);
+        HOLDS(weft_group_end(all) == WEFT_ERR_NO_MEMORY);
+        HOLDS(weft_comm_async_error(all) == WEFT_OK); /* its calls may still follow */
+        note_seen(&self->seen, weft_group_end(all));
+        HOLDS(weft_barrier(all, NULL) == WEFT_ERR_NO_MEMORY);
+    } else {
+        note_seen(&self->seen, weft_barrier(all, NULL));
+        if (self->rank != 0) self->seen.status = WEFT_OK; /* it may come before or after */
+    }
+    while (weft_comm_async_error(all) == WEFT_OK)
+        fake_sleep_ms(1); /* nobody leaves before all know */
+}
+
+START_TEST(a_group_without_memory_on_one_rank_fails_on_all)
+{
+    fake_reset();
+    fake.collective_fails = 1;
+    fake.collective_status = WEFT_ERR_NO_MEMORY;
+    fake.hangs = 0;
+    world_begin(ranks, 3, run_out_in_a_group, NULL);
+    for (int i = 0; i < 3; i++)
+        ranks[i].timeout_ns = 100 * WF_SECOND_NS;
+    world_go(ranks, 3);
+    ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_ABORTED);
+    ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_NO_MEMORY);
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(strstr(ranks[i].seen.text,
+                             "weft_group_end on world: rank 1 had no memory "
+                             "for its group: barrier on world: scripted") != NULL,
+                      "%s", ranks[i].seen.text);
+}
+END_TEST
+
+START_TEST(a_group_alone_without_memory_goes_on)
+{
+    begin();
+    fake.collective_fails = 0;
+    fake.collective_status = WEFT_ERR_NO_MEMORY;
+    ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_NO_MEMORY);
+    ck_assert_int_eq(weft_group_end(world), WEFT_ERR_NO_MEMORY);
+    fake.collective_fails = NOBODY;
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    weft_context_release(&context);
+}
+END_TEST
+
 SUITE(comm_message, messages_reach_the_plugin_as_they_are, arguments_are_checked,
-      groups_nest_and_end, an_error_inside_is_the_ends_and_the_end_still_happens)
+      groups_nest_and_end, an_error_inside_is_the_ends_and_the_end_still_happens,
+      a_group_without_memory_on_one_rank_fails_on_all, a_group_alone_without_memory_goes_on)

@@ -332,6 +332,97 @@ START_TEST(a_communicator_that_ends_takes_its_failure_along)
 }
 END_TEST
 
+START_TEST(a_failure_that_nobody_was_told_of_outlives_its_communicator)
+{
+    weft_comm *another;
+    weft_work *before, *behind, *after;
+
+    begin();
+    another = make_another();
+    post(another, stream);
+    before = record(stream);
+    weft_comm_abort(another);
+    behind = record(stream);
+    weft_comm_release(&another);
+    after = record(stream);
+    ck_assert_int_eq(wait_stream(other), WEFT_OK);
+    ck_assert_int_eq(weft_work_test(before), WEFT_ERR_ABORTED);
+    ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "was aborted by rank 0"));
+    ck_assert_int_eq(weft_work_test(behind), WEFT_ERR_ABORTED);
+    ck_assert_int_eq(weft_work_test(after), WEFT_ERR_ABORTED);
+    post(world, stream); /* after a wait returned the error */
+    ck_assert_uint_eq(context->told, 0);
+    ck_assert_int_eq(wait_stream(stream), WEFT_OK);
+    ck_assert_int_eq(weft_work_test(before), WEFT_ERR_ABORTED);
+    weft_work_release(&before);
+    weft_work_release(&behind);
+    weft_work_release(&after);
+    end();
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+END_TEST
+
+START_TEST(what_ended_well_before_its_communicator_failed_stays_well)
+{
+    weft_comm *another;
+
+    begin();
+    another = make_another();
+    post(another, stream);
+    ck_assert_int_eq(wait_stream(stream), WEFT_OK);
+    weft_comm_abort(another);
+    weft_comm_release(&another);
+    ck_assert_ptr_null(context->remains);
+    ck_assert_int_eq(wait_stream(stream), WEFT_OK);
+    end();
+}
+END_TEST
+
+START_TEST(the_last_communicators_that_failed_are_remembered)
+{
+    weft_stream *streams[WF_REMAINS + 3];
+    int told = 0;
+
+    begin();
+    for (size_t i = 0; i < WF_COUNT(streams); i++) {
+        weft_comm *another = make_another();
+
+        ck_assert_int_eq(weft_stream_create(context, &streams[i]), WEFT_OK);
+        post(another, streams[i]);
+        weft_comm_abort(another);
+        weft_comm_release(&another);
+    }
+    for (size_t i = 0; i < WF_COUNT(streams); i++)
+        told += wait_stream(streams[i]) == WEFT_ERR_ABORTED;
+    ck_assert_int_eq(told, WF_REMAINS);
+    for (size_t i = 0; i < WF_COUNT(streams); i++)
+        weft_stream_release(context, &streams[i]);
+    ck_assert_uint_eq(context->told, 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_wait_for_a_signal_that_ended_with_its_communicator_is_told)
+{
+    weft_comm *another;
+    weft_symm *symm = NULL;
+    void *window;
+
+    begin();
+    another = make_another();
+    ck_assert_int_eq(weft_symm_create(another, 64, NULL, &symm), WEFT_OK);
+    ck_assert_int_eq(weft_symm_wait(symm, 0, 0, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, stream), WEFT_OK);
+    window = symm->window;
+    weft_comm_release(&another);
+    (void)fake_window_destroy(window); /* a plugin does so with its communicator */
+    weft_symm_release(&symm);
+    ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "with waits for signals"));
+    end();
+}
+END_TEST
+
 static weft_symm *shared;
 static atomic_bool over;
 
@@ -395,4 +486,9 @@ SUITE(comm_posts, work_that_an_abort_ended_was_not_done, so_it_is_on_the_default
       new_work_before_anybody_is_told_hides_nothing, a_group_counts_from_its_end,
       messages_and_one_sided_work_count, a_released_stream_leaves_its_works_what_they_are,
       many_streams_are_told_apart_while_they_can_be,
-      a_communicator_that_ends_takes_its_failure_along, threads_post_put_and_wait_at_a_time)
+      a_communicator_that_ends_takes_its_failure_along,
+      a_failure_that_nobody_was_told_of_outlives_its_communicator,
+      what_ended_well_before_its_communicator_failed_stays_well,
+      the_last_communicators_that_failed_are_remembered,
+      a_wait_for_a_signal_that_ended_with_its_communicator_is_told,
+      threads_post_put_and_wait_at_a_time)

@@ -170,7 +170,7 @@ START_TEST(what_readers_expect_is_what_holders_serve)
 {
     struct random r = random_begin("what_readers_expect_is_what_holders_serve");
 
-    for (int i = random_cases(3000); i > 0; i--) {
+    for (int i = test_cases(3000); i > 0; i--) {
         weft_mesh *mesh = random_mesh(&r);
         weft_mesh *other = random_chance(&r, 3) ? random_mesh(&r) : weft_mesh_retain(mesh);
         int64_t shape[WEFT_MAX_DIMS];

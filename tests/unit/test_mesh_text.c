@@ -64,6 +64,7 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         {"2x2@", "position 5: expected a rank, found the end"},
         {"2x2@0,1,2", "position 4: 3 ranks for a mesh of 4"},
         {"2x2@0-7", "position 4: 8 ranks for a mesh of 4"},
+        {"2x3@0-2147483647", "position 4: 2147483648 ranks for a mesh of 6"},
         {"2x2@0,1,-2,3", "position 9: expected a rank, found '-'"},
         {"2x2@0,1,1,3", "rank 1 is given twice, at places 1 and 2 of the list"},
         {"2x2@3-0", "position 5: the range 3-0 goes down"},

@@ -66,7 +66,7 @@ START_TEST(no_step_takes_less_than_it_brings_nearer)
     static const char *const tables[] = {"default", "cpu", "dtensor"};
     struct random r = random_begin("no_step_takes_less_than_it_brings_nearer");
 
-    for (int i = random_cases(2000); i > 0; i--) {
+    for (int i = test_cases(2000); i > 0; i--) {
         const char *mesh = meshes[random_in(&r, 0, 5)];
         int dims = random_in(&r, 1, 3), axes = 1;
         weft_plan_options options = {.struct_size = sizeof options};

@@ -8,7 +8,7 @@ program=$2
 deny=$3
 hello=$4
 hello_threads=$5
-export WEFT_BACKEND=gloo-cpu WEFT_TIMEOUT=4 WEFT_JOIN_TIMEOUT=20
+export WEFT_BACKEND=gloo-cpu WEFT_TIMEOUT=10 WEFT_JOIN_TIMEOUT=300
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 
 TMPDIR=$(mktemp -d)
@@ -23,7 +23,7 @@ survivors()
     local count=$1 text=$2 ranks=$3 have told
     shift 3
     check=$((check + 1))
-    have=$("$weft" run -n "$ranks" --keep-going --timeout 25 "$program" "$@" 2>&1)
+    have=$("$weft" run -n "$ranks" --keep-going --timeout 300 "$program" "$@" 2>&1)
     told=$(grep -c "as expected: .*$text" <<<"$have")
     if ((told != count)); then not_so "$told ranks of $* say \"$text\", not $count: $have"; fi
 }
@@ -108,7 +108,7 @@ expect 11 "which rank 0 serves" nobody
 # Choices that differ.
 # shellcheck disable=SC2016 # the ranks expand it
 differ() { "$weft" run -n 3 --keep-going sh -c 'test $WEFT_RANK = 1 && export WEFT_TIMEOUT=7; exec "$0" hello' "$program"; }
-expect 11 "4000000000 ns            ranks 0 and 2" differ
+expect 11 "10000000000 ns           ranks 0 and 2" differ
 expect 11 "7000000000 ns            rank 1" differ
 # shellcheck disable=SC2016
 no_backend() { "$weft" run -n 3 --keep-going sh -c 'test $WEFT_RANK = 2 && export WEFT_BACKEND=nosuch; exec "$0" hello' "$program"; }
@@ -125,7 +125,7 @@ survivors 2 "ERR_PEER.*rank 0 is gone" 3 undone 1
 survivors 3 "rank 1 " 4 die_in_split 1
 survivors 2 "ERR_TIMEOUT.*rank 1" 3 stop 1
 survivors 0 "" 4 go_on 2
-expect 137 "[0] as expected" "$weft" run -n 4 --keep-going --timeout 25 "$program" go_on 2
+expect 137 "[0] as expected" "$weft" run -n 4 --keep-going --timeout 300 "$program" go_on 2
 
 # Calls that differ: all three ranks see both.
 export WEFT_CHECK=1
@@ -162,7 +162,7 @@ else
 fi
 
 # Growth.
-expect 0 "as expected" "$weft" run -n 3 --timeout 100 "$program" churn "${WEFT_TEST_CHURN:-2000}"
+expect 0 "as expected" "$weft" run -n 3 --timeout 900 "$program" churn "${WEFT_TEST_CHURN:-2000}"
 
 # Nothing is left, and the next run works.
 is "$before" traces

@@ -1,0 +1,60 @@
+/* seed.h - what random tests have in common: a seed that is the same in every run unless
+ * WEFT_TEST_SEED gives another, and numbers of cases, which WEFT_TEST_CASES sets and
+ * WEFT_TEST_TIMES multiplies.  Both are printed, the seed of a failure once more at the end
+ * (suite.h). */
+#ifndef WEFT_TESTS_SEED_H
+#define WEFT_TESTS_SEED_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TEST_SEED UINT64_C(20261115)
+
+/* The variable NAME as a number, or else OTHERWISE. */
+static inline uint64_t test_number(const char *name, uint64_t otherwise)
+{
+    const char *given = getenv(name);
+
+    return given != NULL && given[0] != '\0' ? strtoull(given, NULL, 0) : otherwise;
+}
+
+static bool test_seed_used;
+
+static inline uint64_t test_seed(void)
+{
+    test_seed_used = true;
+    return test_number("WEFT_TEST_SEED", TEST_SEED);
+}
+
+/* Print the seed that TEST begins with. */
+static inline uint64_t test_seed_begin(const char *test)
+{
+    fprintf(stderr, "%s: WEFT_TEST_SEED=%" PRIu64 "\n", test, test_seed());
+    return test_seed();
+}
+
+/* How many cases to try where usually there are OTHERWISE. */
+static inline int test_cases(int otherwise)
+{
+    uint64_t times = test_number("WEFT_TEST_TIMES", 1);
+    int cases = (int)test_number("WEFT_TEST_CASES", (uint64_t)otherwise * times);
+
+    fprintf(stderr, "cases: %d\n", cases);
+    return cases;
+}
+
+/* The STREAM-th start of a generator, which is not 0: seeds that are near each other lead far from
+ * each other. */
+static inline uint64_t test_state(uint64_t stream)
+{
+    uint64_t x = test_seed() + (stream + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (x ^ x >> 31) | 1;
+}
+
+#endif
