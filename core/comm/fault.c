@@ -206,7 +206,7 @@ void weft_comm_abort(weft_comm *comm)
 {
     char text[256];
 
-    if (comm == NULL) return;
+    if (comm == NULL || !wf_is_usable(comm->made)) return;
     snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
     wf_comm_break(comm, WEFT_ERR_ABORTED, text);
     if (comm->context->client != NULL && comm->size > 1)
@@ -217,7 +217,7 @@ weft_status weft_comm_async_error(weft_comm *comm)
 {
     weft_status status;
 
-    if (comm == NULL) return wf_fail_null("weft_comm_async_error", "comm");
+    WF_TRY(wf_comm_check(comm, "weft_comm_async_error"));
     if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
         return wf_comm_stuck(comm);
     status = comm->table->async_error(comm->handle);

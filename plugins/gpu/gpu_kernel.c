@@ -26,7 +26,7 @@ static const struct wf_family families[] = {
 /* The file at PATH, read whole; NULL if that cannot be done. */
 static void *read_image(const char *path)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = fopen(path, "rbe");
     char *image = NULL;
     long bytes;
 
