@@ -11,7 +11,7 @@
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
- *     ended.c      what depends on a context or communicator that was released
+ *     ended.h      what depends on a context or communicator that was released
  *     posts.h      what communicators have put on streams, and what became of it
  *     symm.h       symmetric memory */
 #ifndef WEFT_COMM_COMM_H
@@ -193,6 +193,8 @@ struct weft_work {
     weft_work *next, *before; /* in context->works */
 };
 
+#include "ended.h"
+
 /* ---- place.c ---- */
 
 /* Set CONTEXT's rank, size, local rank (-1: not told), server and client. */
@@ -277,44 +279,6 @@ void wf_comm_free(weft_comm *comm);
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out) WF_NODISCARD;
 void wf_comm_drop_groups(weft_comm *comm, const char *cause);
-
-/* ---- ended.c ---- */
-
-/* Why CONTEXT, or COMM, cannot be used by FUNCTION: it is NULL, released, or a parent process's. */
-weft_status wf_context_refuse(const weft_context *context, const char *function);
-weft_status wf_comm_refuse(const weft_comm *comm, const char *function);
-
-/* OK if CONTEXT can be used. */
-static inline weft_status wf_context_check(const weft_context *context, const char *function)
-{
-    if (context != NULL && wf_is_usable(context->made)) return WEFT_OK;
-    return wf_context_refuse(context, function);
-}
-
-static inline weft_status wf_comm_check(const weft_comm *comm, const char *function)
-{
-    if (comm != NULL && wf_is_usable(comm->made)) return WEFT_OK;
-    return wf_comm_refuse(comm, function);
-}
-
-void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm);
-/* Nothing if it is in no list. */
-void wf_dependent_remove(struct wf_dependent *dependent);
-void wf_dependents_end(weft_comm *comm, const char *cause);
-
-/* A stream was given out, as WF_NOTE says; it was given back. */
-void wf_stream_add(weft_context *context, struct wf_stream_note *note);
-void wf_stream_remove(weft_context *context, const void *stream);
-/* Streams of CONTEXT, whose communicators may have work on them, are about to end: it ends first.
- */
-void wf_streams_stop(weft_context *context);
-void wf_streams_end(weft_context *context);
-/* STREAM's context has ended: forget the stream. */
-void wf_stream_forget(const void *stream);
-/* Say what was not given back to CONTEXT. */
-void wf_context_warn(weft_context *context);
-/* Free CONTEXT, which has ended; keep it where something may still be given back to it. */
-void wf_context_bury(weft_context *context);
 
 /* ---- fault.c ---- */
 
