@@ -114,7 +114,8 @@ static weft_status resolve(const struct wf_address *address, bool passive, struc
 
 static int open_socket(int family)
 {
-    return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    wf_fd_hold();
+    return wf_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 /* -1 with errno set. */
@@ -127,7 +128,7 @@ static int listen_on(int family, const struct sockaddr *to, socklen_t bytes)
     if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
     if (bind(fd, to, bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
     saved = errno;
-    close(fd);
+    wf_fd_close(fd);
     errno = saved;
     return -1;
 }
@@ -238,7 +239,7 @@ static int connect_to(int family, const struct sockaddr *to, socklen_t bytes, ui
         code = finish_connect(fd, deadline_ns < patience ? deadline_ns : patience);
     if (code == 0 && family != AF_UNIX && met_itself(fd)) code = ECONNREFUSED;
     if (code != 0) {
-        close(fd);
+        wf_fd_close(fd);
         errno = code;
         return -1;
     }

@@ -234,7 +234,8 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
         status = wf_fail_memory((size_t)options->size * sizeof(struct wf_departure *));
         goto free_client;
     }
-    client->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    wf_fd_hold();
+    client->wake = wf_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (client->wake < 0) {
         status = wf_fail(WEFT_ERR_SYSTEM, "no event descriptor: %s", strerror(errno));
         goto free_departed;
@@ -249,7 +250,7 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
 disconnect:
     wf_connection_release(client->connection);
 close_wake:
-    close(client->wake);
+    wf_fd_close(client->wake);
 free_departed:
     wf_free(client->departed);
 free_client:
@@ -281,7 +282,7 @@ void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
     pthread_mutex_destroy(&client->lock);
     pthread_cond_destroy(&client->changed);
     wf_connection_release(client->connection);
-    close(client->wake);
+    wf_fd_close(client->wake);
     for (int32_t rank = 0; rank < client->options.size; rank++)
         free_departure(client->departed[rank]);
     wf_free(client->departed);

@@ -20,7 +20,8 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
 {
     weft_status status;
 
-    if (UNLIKELY(comm == NULL)) return wf_fail_null("a collective", "comm");
+    if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made)))
+        return wf_comm_refuse(comm, wf_collective_name(args->collective));
     if (UNLIKELY(!wf_surely_fit(comm, args))) {
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);

@@ -1,16 +1,26 @@
 /* comm.c - asking communicators, and letting them go. */
 #include "comm.h"
 
+#include <stdio.h>
+
 void weft_comm_release(weft_comm **comm)
 {
+    char cause[WF_CAUSE];
+    weft_comm *mine;
+
     if (comm == NULL || *comm == NULL) return;
-    if (*comm == (*comm)->context->world) {
-        wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
-        *comm = NULL;
-        return;
-    }
-    wf_comm_unmake(*comm);
+    mine = *comm;
     *comm = NULL;
+    if (mine->made == WF_ENDED) {
+        wf_comm_free(mine);
+    } else if (!wf_is_usable(mine->made)) {
+        return; /* a parent process's */
+    } else if (mine == mine->context->world) {
+        wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
+    } else {
+        snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
+        wf_comm_unmake(mine, cause);
+    }
 }
 
 int32_t weft_comm_rank(const weft_comm *comm)
@@ -53,7 +63,7 @@ int32_t weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b)
 
 void *weft_comm_native(weft_comm *comm)
 {
-    if (comm == NULL || !WF_HAS(comm->table, native)) return NULL;
+    if (comm == NULL || !wf_is_usable(comm->made) || !WF_HAS(comm->table, native)) return NULL;
     return comm->table->native(comm->handle);
 }
 
@@ -65,8 +75,8 @@ weft_status weft_comm_support(const weft_comm *comm, uint32_t collective, uint32
                                 .dtype = dtype,
                                 .reduction = reduction};
 
-    if (comm == NULL || level == NULL)
-        return wf_fail_null("weft_comm_support", comm == NULL ? "comm" : "level");
+    WF_TRY(wf_comm_check(comm, "weft_comm_support"));
+    if (level == NULL) return wf_fail_null("weft_comm_support", "level");
     query.size = comm->size;
     return comm->table->support(comm->device, &query, level);
 }

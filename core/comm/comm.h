@@ -12,6 +12,7 @@
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
+ *     ended.h      what depends on a context or communicator that was released
  *     posts.h      what communicators have put on streams, and what became of it
  *     symm.h       symmetric memory */
 #ifndef WEFT_COMM_COMM_H
@@ -87,12 +88,30 @@ struct wf_released {
     uint64_t number, collectives;
 };
 
+/* Something that ends with a communicator and is released by itself: a plan bound to it. */
+struct wf_dependent {
+    struct wf_dependent *next;
+    weft_comm *comm; /* NULL: it is in no list */
+    /* Give back what COMM's context gave, and refuse calls with CAUSE: "... was released". */
+    void (*end)(struct wf_dependent *self, const char *cause);
+};
+
+#define WF_CAUSE 176 /* bytes of a cause */
+
+/* A stream that was given out. */
+struct wf_stream_note {
+    struct wf_stream_note *next;
+    void *stream;
+    bool is_wrapped; /* the vendor's stream is the user's, who may have destroyed it */
+};
+
 struct wf_glance {
     pthread_mutex_t lock;
     void *stream, *word; /* of the plugin for symmetric memory; NULL before the first look */
 };
 
 struct weft_context {
+    uint32_t made; /* generation of fork.h, or WF_ENDED */
     struct wf_config *config;
     weft_backends *backends; /* NULL when the plugin was given */
     const weft_plugin *plugin;
@@ -114,26 +133,30 @@ struct weft_context {
     _Atomic uint64_t solo_serial;
 
     weft_comm *world;
-    pthread_mutex_t lock; /* of the two lists and of every communicator's stuck_text */
+    pthread_mutex_t lock; /* of the lists and of every communicator's stuck_text */
     weft_comm *comms;
     struct wf_remains *remains; /* of communicators that failed and ended untold, newest first */
     struct weft_symm *windows;
-    _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
-    atomic_bool uses_streams;     /* some communicator has put work on one that is done later */
-    _Atomic uint64_t clock;       /* of posts.h */
-    _Atomic uint64_t told;        /* posts whose failure was told and is not past */
+    weft_work *works;               /* all of them, the spare ones too */
+    struct wf_stream_note *streams; /* given out and not yet given back */
+    _Atomic uint64_t noted_waits;   /* for signals, on streams: 0 if certainly none */
+    atomic_bool uses_streams;       /* some communicator has put work on one that is done later */
+    _Atomic uint64_t clock;         /* of posts.h */
+    _Atomic uint64_t told;          /* posts whose failure was told and is not past */
     struct wf_released released[WF_RELEASED]; /* the last ones; under `lock` */
     uint64_t released_count;                  /* of all times */
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
                                 under it but answers of other ranks */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
-    _Atomic uint64_t live_memory, live_streams, live_bound; /* given out and not yet given back */
+    _Atomic uint64_t live_memory, live_bound; /* given out and not yet given back */
+    weft_context *next_ended;                 /* of those that ended.c keeps */
 };
 
 struct weft_comm {
     /* What every operation touches. */
     const weft_comm_table *table;
     void *handle;
+    uint32_t made; /* generation of fork.h; WF_ENDED: its context was released, and is NULL */
     _Atomic weft_status stuck;
     _Atomic uint64_t collectives; /* posted on this rank */
     _Atomic uint64_t may_post; /* collectives that can end: all, none when it is stuck, or as many
@@ -155,8 +178,9 @@ struct weft_comm {
     weft_comm *groups, *next_group; /* made of it by wf_comm_group, and kept with it */
     weft_comm *twin;   /* the same ranks on the plugin for symmetric memory, if that is a second */
     weft_comm *keeper; /* if this is a group or a twin */
-    void *device;      /* of the plugin that TABLE is of */
-    uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
+    struct wf_dependent *dependents; /* under the context's lock */
+    void *device;                    /* of the plugin that TABLE is of */
+    uint64_t number; /* the same on all its ranks, and on no other communicator of a rank */
     uint32_t bindings; /* of plans to it, so far; exec numbers them */
     int64_t timeout_ns;
     int32_t *world_ranks;
@@ -166,11 +190,15 @@ struct weft_comm {
 };
 
 struct weft_work {
-    weft_context *context;
+    weft_context *context; /* NULL: it was released */
     void *event;
-    bool is_wrapped;     /* EVENT is the caller's */
-    struct wf_span span; /* what was recorded */
+    bool is_wrapped;          /* EVENT is the caller's */
+    struct wf_span span;      /* what was recorded */
+    const char *maker;        /* the public function that gave it out */
+    weft_work *next, *before; /* in context->works */
 };
+
+#include "ended.h"
 
 /* ---- place.c ---- */
 
@@ -182,6 +210,7 @@ weft_status wf_place_find(weft_context *context, const weft_options *options,
 /* ---- threads.c ---- */
 
 struct weft_threads {
+    uint32_t made; /* generation of fork.h */
     int32_t size;
     struct wf_server *server;
     struct wf_job_key key;
@@ -239,8 +268,12 @@ struct wf_comm_request {
 
 weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,
                          weft_comm **out) WF_NODISCARD;
-/* Take COMM out of the context and free it. */
-void wf_comm_unmake(weft_comm *comm);
+/* Take COMM out of the context and free it.  What depends on it ends with CAUSE. */
+void wf_comm_unmake(weft_comm *comm, const char *cause);
+/* The same, but leave an object that answers calls until it is released. */
+void wf_comm_end(weft_comm *comm, const char *cause);
+/* Free COMM, which has ended. */
+void wf_comm_free(weft_comm *comm);
 
 /* ---- groups.c ---- */
 
@@ -250,7 +283,7 @@ void wf_comm_unmake(weft_comm *comm);
  * learn of it. */
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out) WF_NODISCARD;
-void wf_comm_drop_groups(weft_comm *comm);
+void wf_comm_drop_groups(weft_comm *comm, const char *cause);
 
 /* ---- fault.c ---- */
 
@@ -317,15 +350,33 @@ static inline void wf_posts_add(weft_comm *comm, const void *stream)
 
 /* ---- coll.c ---- */
 
-/* Count the next collective, unless it cannot end: then wf_comm_over says why. */
+/* Count the next collective, unless it cannot end: then wf_comm_over says why.
+ *
+ * A rank that leaves sets a limit (wf_comm_limit) while another thread may be here.  One of the two
+ * must see the other: either this thread sees the limit after it has counted, or that thread, which
+ * looks at the count after it has set the limit, sees the collective and ends it.  So both write,
+ * then read the other's, in the one order of sequentially consistent operations.  The exchange is
+ * what that costs here, 5 ns; the count has one writer, so it needs no other atomicity.  Nobody
+ * leaves a communicator of one rank. */
 static inline bool wf_comm_may_begin(weft_comm *comm)
 {
     uint64_t number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
 
-    if (__builtin_expect(number > atomic_load_explicit(&comm->may_post, memory_order_relaxed), 0))
-        return false;
-    atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
-    return true;
+    if (comm->size > 1)
+        (void)atomic_exchange_explicit(&comm->collectives, number, memory_order_seq_cst);
+    else
+        atomic_store_explicit(&comm->collectives, number, memory_order_relaxed);
+    if (__builtin_expect(number <= atomic_load_explicit(&comm->may_post, memory_order_seq_cst), 1))
+        return true;
+    atomic_store_explicit(&comm->collectives, number - 1, memory_order_relaxed);
+    return false;
+}
+
+/* No collective past the COUNT-th can end.  Has one begun? */
+static inline bool wf_comm_limit(weft_comm *comm, uint64_t count)
+{
+    atomic_store_explicit(&comm->may_post, count, memory_order_seq_cst);
+    return atomic_load_explicit(&comm->collectives, memory_order_seq_cst) > count;
 }
 
 /* ---- compare.c ---- */
@@ -372,7 +423,7 @@ weft_status wf_context_waited(weft_context *context, weft_status status, int64_t
 /* ---- release.c, waits.c, second.c: for the rest see symm.h ---- */
 
 /* Windows on COMM, which ends, are of no use any more. */
-void wf_symm_forsake(weft_comm *comm);
+void wf_symm_forsake(weft_comm *comm, const char *cause);
 /* End what waits for signals: all communicators are about to end, and one that waits for the device
  * must not wait for that. */
 void wf_symm_stop(weft_context *context);
@@ -402,7 +453,11 @@ void wf_glance_end(weft_context *context);
 
 /* ---- work.c ---- */
 
-void wf_works_free(weft_context *context);
+/* weft_work_record in the name of MAKER, which the user called. */
+weft_status wf_work_record(weft_context *context, weft_stream *stream, const char *maker,
+                           weft_work **out) WF_NODISCARD;
+/* End the works of CONTEXT: free the spare ones, warn of the others, which are then refused. */
+void wf_works_end(weft_context *context);
 
 /* ---- check.c ---- */
 

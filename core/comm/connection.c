@@ -19,7 +19,7 @@ struct wf_connection *wf_connection_create(int fd, uint64_t now_ns)
 
 void wf_connection_release(struct wf_connection *c)
 {
-    close(c->fd);
+    wf_fd_close(c->fd);
     wf_inbox_free(&c->in);
     wf_text_free(&c->out);
     wf_free(c);

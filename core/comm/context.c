@@ -227,10 +227,16 @@ static weft_status read_options(const weft_options *options, weft_options *out)
 
 static weft_status begin(const weft_plugin *plugin, const weft_options *options, weft_context **out)
 {
-    weft_context *context = wf_calloc(1, sizeof *context);
+    weft_context *context;
     weft_status status;
 
-    if (context == NULL) return wf_fail_memory(sizeof *context);
+    WF_TRY(wf_fork_enter());
+    context = wf_calloc(1, sizeof *context);
+    if (context == NULL) {
+        wf_fork_leave();
+        return wf_fail_memory(sizeof *context);
+    }
+    context->made = wf_generation_now();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->watched, NULL);
     pthread_mutex_init(&context->glance.lock, NULL);
@@ -286,25 +292,20 @@ weft_status weft_init(const weft_options *options, weft_context **out)
 
 static void unmake_all(weft_context *context)
 {
+    static const char cause[] = "the context was released";
+
     while (context->comms != NULL) {
         weft_comm *comm = context->comms;
 
         while (comm->keeper != NULL) /* it goes with who keeps it */
             comm = comm->keeper;
-        if (comm != context->world)
-            wf_log(WF_WARNING, "weft_context_release: communicator %s was not released",
-                   comm->name);
-        wf_comm_unmake(comm);
+        if (comm == context->world) {
+            wf_comm_unmake(comm, cause);
+            continue;
+        }
+        wf_log(WF_WARNING, "weft_context_release: communicator %s was not released", comm->name);
+        wf_comm_end(comm, cause);
     }
-}
-
-static void warn_of(_Atomic uint64_t *live, const char *what)
-{
-    uint64_t count = atomic_load(live);
-
-    if (count > 0)
-        wf_log(WF_WARNING, "weft_context_release: %s not given back: %llu", what,
-               (unsigned long long)count);
 }
 
 void weft_context_release(weft_context **held)
@@ -315,20 +316,21 @@ void weft_context_release(weft_context **held)
     if (held == NULL || *held == NULL) return;
     context = *held;
     *held = NULL;
+    if (!wf_is_usable(context->made)) return; /* a parent process's, or released before */
     wf_fault_farewell(context, &farewell);
     /* First: its thread knows the communicators. */
     wf_client_release(&context->client, farewell.failed ? NULL : &farewell);
     wf_text_free(&farewell);
     wf_server_release(&context->server);
-    warn_of(&context->live_bound, "bound plans");
-    warn_of(&context->live_streams, "streams");
-    warn_of(&context->live_memory, "pieces of memory");
+    wf_context_warn(context);
     wf_symm_stop(context);
+    wf_streams_stop(context);
     unmake_all(context);
     wf_symm_end(context);
     wf_remains_free(context);
     if (context->device != NULL) {
-        wf_works_free(context);
+        wf_streams_end(context);
+        wf_works_end(context);
         context->plugin->device->close(context->device);
     }
     weft_cost_table_release(&context->costs);
@@ -338,7 +340,10 @@ void weft_context_release(weft_context **held)
     pthread_mutex_destroy(&context->watched);
     pthread_mutex_destroy(&context->glance.lock);
     wf_free(context->host_ids);
-    wf_free(context);
+    context->world = NULL;
+    context->made = WF_ENDED;
+    wf_fork_leave();
+    wf_context_bury(context);
 }
 
 /* ---- asking ---- */
@@ -375,8 +380,8 @@ const weft_plugin *weft_context_plugin(const weft_context *context)
 
 weft_status weft_context_describe(weft_context *context, weft_device_info *out)
 {
-    if (context == NULL || out == NULL)
-        return wf_fail_null("weft_context_describe", context == NULL ? "context" : "out");
+    WF_TRY(wf_context_check(context, "weft_context_describe"));
+    if (out == NULL) return wf_fail_null("weft_context_describe", "out");
     *out = (weft_device_info){.struct_size = sizeof *out};
     return context->plugin->device->describe(context->device, out);
 }

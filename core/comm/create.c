@@ -52,7 +52,7 @@ static weft_status exchange_all_gather(void *self, const void *mine, void *all, 
 
 /* ---- the object ---- */
 
-static void free_comm(weft_comm *comm)
+void wf_comm_free(weft_comm *comm)
 {
     if (comm == NULL) return;
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
@@ -69,6 +69,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
 
     if (comm == NULL) return wf_fail_memory(sizeof *comm);
     comm->context = context;
+    comm->made = context->made;
     comm->table = request->plugin != NULL ? request->plugin->comm : context->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
     comm->compares = context->config->check &&
@@ -85,7 +86,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->world_ranks = wf_alloc(count * sizeof *comm->world_ranks);
     comm->host_ids = wf_alloc(count * sizeof *comm->host_ids);
     if (comm->world_ranks == NULL || comm->host_ids == NULL) {
-        free_comm(comm);
+        wf_comm_free(comm);
         return wf_fail_memory(count * sizeof *comm->host_ids);
     }
     for (size_t i = 0; i < count; i++) {
@@ -282,7 +283,7 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
         status = splits ? make_by_split(context, request, comm, status)
                         : make_by_phases(context, request, comm, status);
     if (status != WEFT_OK) {
-        free_comm(comm);
+        wf_comm_free(comm);
         return status;
     }
     if (comm != NULL) enlist(comm);
@@ -290,14 +291,17 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
     return WEFT_OK;
 }
 
-void wf_comm_unmake(weft_comm *comm)
+/* Take COMM out of the context. */
+static void detach(weft_comm *comm, const char *cause)
 {
     weft_context *context = comm->context;
     weft_comm **at = &context->comms;
 
-    wf_symm_forsake(comm);
-    if (comm->twin != NULL) wf_comm_unmake(comm->twin);
-    wf_comm_drop_groups(comm);
+    wf_dependents_end(comm, cause);
+    wf_symm_forsake(comm, cause);
+    if (comm->twin != NULL) wf_comm_unmake(comm->twin, cause);
+    comm->twin = NULL;
+    wf_comm_drop_groups(comm, cause);
     pthread_mutex_lock(&context->watched);
     pthread_mutex_lock(&context->lock);
     while (*at != NULL && *at != comm)
@@ -308,5 +312,19 @@ void wf_comm_unmake(weft_comm *comm)
         (struct wf_released){comm->number, atomic_load(&comm->collectives)};
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_unlock(&context->watched);
-    free_comm(comm);
+}
+
+void wf_comm_unmake(weft_comm *comm, const char *cause)
+{
+    detach(comm, cause);
+    wf_comm_free(comm);
+}
+
+void wf_comm_end(weft_comm *comm, const char *cause)
+{
+    detach(comm, cause);
+    if (comm->handle != NULL) comm->table->destroy(comm->handle);
+    comm->handle = NULL;
+    comm->context = NULL;
+    comm->made = WF_ENDED;
 }

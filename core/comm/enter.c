@@ -112,12 +112,12 @@ static weft_status reach(struct wf_client *client, uint64_t deadline_ns)
     else
         WF_TRY(wf_server_connect(client->options.server, &fd));
     if (!wf_address_same_user(fd)) {
-        close(fd);
+        wf_fd_close(fd);
         return wf_fail(WEFT_ERR_INVALID, "the rendezvous there belongs to another user");
     }
     client->connection = wf_connection_create(fd, 0);
     if (client->connection == NULL) {
-        close(fd);
+        wf_fd_close(fd);
         return wf_fail_memory(sizeof *client->connection);
     }
     client->connection->stage = WF_STAGE_MEMBER; /* take in all there is */

@@ -147,14 +147,14 @@ void wf_fault_farewell(weft_context *context, struct wf_text *out)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* No collective past the COUNT-th can end. */
+/* No collective of COMM past the COUNT-th can end: one that has begun ends now. */
 static void limit_posts(weft_comm *comm, const struct wf_departure *departure, uint64_t count)
 {
     if (count >= atomic_load_explicit(&comm->may_post, memory_order_relaxed)) return;
     snprintf(comm->departed_text, sizeof comm->departed_text,
              "rank %d %s after collective %llu of %s", departure->rank, departure->text,
              (unsigned long long)count, comm->name);
-    atomic_store_explicit(&comm->may_post, count, memory_order_relaxed);
+    if (wf_comm_limit(comm, count)) wf_comm_break_locked(comm, WEFT_ERR_PEER, comm->departed_text);
 }
 
 /* A rank left in peace: collectives it took part in may still be under way here, later ones wait
@@ -172,13 +172,6 @@ static void part(weft_context *context, const struct wf_departure *departure)
             if (comm->number == number && weft_comm_find_rank(comm, departure->rank) >= 0)
                 limit_posts(comm, departure, count);
     }
-    pthread_mutex_unlock(&context->lock);
-    /* A thread that read the old limit has counted its collective by now. */
-    nanosleep(&(struct timespec){0, 1000000}, NULL);
-    pthread_mutex_lock(&context->lock);
-    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        if (atomic_load(&comm->collectives) > atomic_load(&comm->may_post))
-            wf_comm_break_locked(comm, WEFT_ERR_PEER, comm->departed_text);
     pthread_mutex_unlock(&context->lock);
 }
 
@@ -213,7 +206,7 @@ void weft_comm_abort(weft_comm *comm)
 {
     char text[256];
 
-    if (comm == NULL) return;
+    if (comm == NULL || !wf_is_usable(comm->made)) return;
     snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
     wf_comm_break(comm, WEFT_ERR_ABORTED, text);
     if (comm->context->client != NULL && comm->size > 1)
@@ -224,7 +217,7 @@ weft_status weft_comm_async_error(weft_comm *comm)
 {
     weft_status status;
 
-    if (comm == NULL) return wf_fail_null("weft_comm_async_error", "comm");
+    WF_TRY(wf_comm_check(comm, "weft_comm_async_error"));
     if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
         return wf_comm_stuck(comm);
     status = comm->table->async_error(comm->handle);

@@ -53,11 +53,11 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     return status;
 }
 
-void wf_comm_drop_groups(weft_comm *comm)
+void wf_comm_drop_groups(weft_comm *comm, const char *cause)
 {
     while (comm->groups != NULL) {
         weft_comm *group = comm->groups;
         comm->groups = group->next_group;
-        wf_comm_unmake(group);
+        wf_comm_unmake(group, cause);
     }
 }

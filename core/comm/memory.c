@@ -6,8 +6,8 @@
 
 weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, void **out)
 {
-    if (context == NULL || out == NULL)
-        return wf_fail_null("weft_alloc", context == NULL ? "context" : "out");
+    WF_TRY(wf_context_check(context, "weft_alloc"));
+    if (out == NULL) return wf_fail_null("weft_alloc", "out");
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_alloc: kind %u; WEFT_MEMORY_DEVICE is %d, "
@@ -23,7 +23,7 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, voi
 
 weft_status weft_free(weft_context *context, void *pointer)
 {
-    if (context == NULL) return wf_fail_null("weft_free", "context");
+    WF_TRY(wf_context_check(context, "weft_free"));
     if (pointer != NULL) WF_TRY(wf_symm_check_free(context, pointer));
     WF_TRY(context->plugin->device->free(context->device, pointer));
     if (pointer != NULL) atomic_fetch_sub(&context->live_memory, 1);
@@ -32,8 +32,8 @@ weft_status weft_free(weft_context *context, void *pointer)
 
 weft_status weft_query_pointer(weft_context *context, const void *pointer, weft_pointer_info *out)
 {
-    if (context == NULL || out == NULL)
-        return wf_fail_null("weft_query_pointer", context == NULL ? "context" : "out");
+    WF_TRY(wf_context_check(context, "weft_query_pointer"));
+    if (out == NULL) return wf_fail_null("weft_query_pointer", "out");
     *out = (weft_pointer_info){.struct_size = sizeof *out};
     return context->plugin->device->query_pointer(context->device, pointer, out);
 }
@@ -41,7 +41,7 @@ weft_status weft_query_pointer(weft_context *context, const void *pointer, weft_
 weft_status weft_copy(weft_context *context, void *target, const void *source, uint64_t bytes,
                       weft_stream *stream)
 {
-    if (context == NULL) return wf_fail_null("weft_copy", "context");
+    WF_TRY(wf_context_check(context, "weft_copy"));
     if (bytes > 0 && (target == NULL || source == NULL))
         return wf_fail_null("weft_copy", target == NULL ? "target" : "source");
     if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
@@ -52,7 +52,7 @@ weft_status weft_copy(weft_context *context, void *target, const void *source, u
 weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_t bytes,
                       weft_stream *stream)
 {
-    if (context == NULL) return wf_fail_null("weft_fill", "context");
+    WF_TRY(wf_context_check(context, "weft_fill"));
     if (bytes > 0 && target == NULL) return wf_fail_null("weft_fill", "target");
     if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
         wf_posts_forgive(context, stream);
@@ -61,7 +61,7 @@ weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_
 
 weft_status weft_bind_thread(weft_context *context)
 {
-    if (context == NULL) return wf_fail_null("weft_bind_thread", "context");
+    WF_TRY(wf_context_check(context, "weft_bind_thread"));
     if (WF_HAS(context->plugin->device, bind_thread))
         WF_TRY(context->plugin->device->bind_thread(context->device));
     if (context->symm_device == NULL || context->symm_device == context->device ||
@@ -72,48 +72,74 @@ weft_status weft_bind_thread(weft_context *context)
 
 /* ---- streams: the plugin's own handles under our type ---- */
 
+/* NOTE's stream to the user, if STATUS, which is returned, says that it was made. */
+static weft_status give_stream(weft_context *context, struct wf_stream_note *note,
+                               weft_status status, weft_stream **out)
+{
+    if (status != WEFT_OK) {
+        wf_free(note);
+        return status;
+    }
+    wf_stream_add(context, note);
+    *out = note->stream;
+    return WEFT_OK;
+}
+
 weft_status weft_stream_create(weft_context *context, weft_stream **out)
 {
-    void *stream;
+    struct wf_stream_note *note;
+    weft_status status;
 
-    if (context == NULL || out == NULL)
-        return wf_fail_null("weft_stream_create", context == NULL ? "context" : "out");
-    WF_TRY(context->plugin->device->stream_create(context->device, &stream));
-    atomic_fetch_add(&context->live_streams, 1);
-    *out = stream;
-    return WEFT_OK;
+    WF_TRY(wf_context_check(context, "weft_stream_create"));
+    if (out == NULL) return wf_fail_null("weft_stream_create", "out");
+    note = wf_alloc(sizeof *note);
+    if (note == NULL) return wf_fail_memory(sizeof *note);
+    note->is_wrapped = false;
+    status = context->plugin->device->stream_create(context->device, &note->stream);
+    return give_stream(context, note, status, out);
 }
 
 void weft_stream_release(weft_context *context, weft_stream **stream)
 {
     struct wf_span span;
+    weft_stream *mine;
 
-    if (context == NULL || stream == NULL || *stream == NULL) return;
-    span = wf_span_begin(context, *stream);
-    context->plugin->device->stream_destroy(context->device, *stream);
-    wf_span_drop(context, &span);
-    atomic_fetch_sub(&context->live_streams, 1);
+    if (stream == NULL || *stream == NULL) return;
+    mine = *stream;
     *stream = NULL;
+    if (context == NULL || context->made == WF_ENDED) {
+        wf_stream_forget(mine);
+        return;
+    }
+    if (!wf_is_usable(context->made)) return; /* a parent process's */
+    span = wf_span_begin(context, mine);
+    context->plugin->device->stream_destroy(context->device, mine);
+    wf_span_drop(context, &span);
+    wf_stream_remove(context, mine);
 }
 
 weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **out)
 {
-    void *stream;
+    struct wf_stream_note *note;
+    weft_status status;
 
-    if (context == NULL || out == NULL)
-        return wf_fail_null("weft_stream_wrap", context == NULL ? "context" : "out");
+    WF_TRY(wf_context_check(context, "weft_stream_wrap"));
+    if (out == NULL) return wf_fail_null("weft_stream_wrap", "out");
     if (!WF_HAS(context->plugin->device, stream_wrap))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no streams of a vendor to wrap",
                        context->plugin->name);
-    WF_TRY(context->plugin->device->stream_wrap(context->device, native, &stream));
-    atomic_fetch_add(&context->live_streams, 1);
-    *out = stream;
-    return WEFT_OK;
+    note = wf_alloc(sizeof *note);
+    if (note == NULL) return wf_fail_memory(sizeof *note);
+    note->is_wrapped = true;
+    status = context->plugin->device->stream_wrap(context->device, native, &note->stream);
+    return give_stream(context, note, status, out);
 }
 
 void *weft_stream_native(weft_context *context, weft_stream *stream)
 {
-    if (context == NULL || !WF_HAS(context->plugin->device, stream_native)) return NULL;
+    if (context == NULL || !wf_is_usable(context->made) ||
+        !WF_HAS(context->plugin->device, stream_native))
+        return NULL;
     return context->plugin->device->stream_native(context->device, stream);
 }
 
@@ -131,7 +157,7 @@ weft_status weft_stream_test(weft_context *context, weft_stream *stream)
     struct wf_span span;
     weft_status status;
 
-    if (context == NULL) return wf_fail_null("weft_stream_test", "context");
+    WF_TRY(wf_context_check(context, "weft_stream_test"));
     span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_query(context->device, stream);
     if (status == WEFT_IN_PROGRESS) return status;
@@ -162,7 +188,7 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
     struct wf_span span;
     weft_status status;
 
-    if (context == NULL) return wf_fail_null("weft_stream_wait", "context");
+    WF_TRY(wf_context_check(context, "weft_stream_wait"));
     span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of work on the stream? */

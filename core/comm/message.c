@@ -29,7 +29,7 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     const char *what = kind == WF_RING_SEND ? "send" : "receive";
     weft_status status;
 
-    if (comm == NULL) return wf_fail_null(what, "comm");
+    WF_TRY(wf_comm_check(comm, what));
     status = check(comm, what, message);
     if (status != WEFT_OK) return wf_comm_note(comm, status);
     if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
@@ -73,7 +73,7 @@ weft_status weft_group_begin(weft_comm *comm)
 {
     weft_status status;
 
-    if (comm == NULL) return wf_fail_null("weft_group_begin", "comm");
+    WF_TRY(wf_comm_check(comm, "weft_group_begin"));
     if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
         return wf_comm_stuck(comm);
     status = comm->table->group_begin(comm->handle);
@@ -100,7 +100,7 @@ weft_status weft_group_end(weft_comm *comm)
 {
     weft_status status;
 
-    if (comm == NULL) return wf_fail_null("weft_group_end", "comm");
+    WF_TRY(wf_comm_check(comm, "weft_group_end"));
     if (comm->group_depth == 0)
         return wf_fail(WEFT_ERR_INVALID, "weft_group_end on %s: no group has begun", comm->name);
     status = comm->table->group_end(comm->handle);

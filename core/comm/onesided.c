@@ -11,9 +11,7 @@
 /* Is SYMM fit for a call at all? */
 static weft_status enter(const weft_symm *symm, const char *what)
 {
-    if (symm == NULL) return wf_fail_null(what, "symm");
-    if (symm->window == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "%s: the memory's communicator has been released", what);
+    WF_TRY(wf_symm_check(symm, what));
     if (symm->comm->group_depth > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", what, symm->comm->name);
     if (atomic_load_explicit(&symm->carrier->stuck, memory_order_relaxed) != WEFT_OK)

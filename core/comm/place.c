@@ -179,6 +179,7 @@ static weft_status find_by_threads(const struct way *way, weft_threads *threads,
 {
     weft_context *context = way->context;
 
+    if (!wf_is_usable(threads->made)) return wf_fail_fork("weft_init");
     context->rank = context->local_rank = rank;
     context->size = threads->size;
     return threads->size == 1 ? WEFT_OK : enter(way, NULL, threads->server, threads->key);

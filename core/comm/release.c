@@ -97,6 +97,7 @@ void weft_symm_release(weft_symm **held)
     if (held == NULL || *held == NULL) return;
     symm = *held;
     *held = NULL;
+    if (!wf_is_usable(symm->made)) return; /* a parent process's */
     if (symm->window != NULL) {
         delist(symm, symm->comm->context);
         end_window(symm);
@@ -114,7 +115,7 @@ static void stop_waits(const weft_symm *symm, const char *cause)
     wf_comm_break_locked(symm->carrier, WEFT_ERR_ABORTED, text);
 }
 
-void wf_symm_forsake(weft_comm *comm)
+void wf_symm_forsake(weft_comm *comm, const char *cause)
 {
     weft_context *context = comm->context;
     weft_symm **at = &context->windows;
@@ -130,6 +131,7 @@ void wf_symm_forsake(weft_comm *comm)
         stop_waits(symm, comm->name);
         *at = symm->next;
         symm->window = NULL;
+        snprintf(symm->ended, sizeof symm->ended, "%s", cause);
         wf_log(WF_WARNING, "communicator %s ends before symmetric memory on it", comm->name);
     }
     pthread_mutex_unlock(&context->lock);

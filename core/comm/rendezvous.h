@@ -12,11 +12,13 @@
  *     meeting.c   all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks where they are
  *     server.c    the star's middle; connection.c and members.c are parts of it
- *     client.c    a rank's end, which enter.c brings there */
+ *     client.c    a rank's end, which enter.c brings there
+ *     fork.h      what a fork of the process does not get */
 #ifndef WEFT_COMM_RENDEZVOUS_H
 #define WEFT_COMM_RENDEZVOUS_H
 
 #include "base/base.h"
+#include "fork.h"
 
 #define WF_SECOND_NS INT64_C(1000000000)
 

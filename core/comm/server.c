@@ -19,9 +19,9 @@
 static void close_sockets(struct wf_server *s)
 {
     for (size_t i = 0; i < s->listener_count; i++)
-        close(s->listeners[i]);
+        wf_fd_close(s->listeners[i]);
     for (int i = 0; i < 2; i++)
-        if (s->commands[i] >= 0) close(s->commands[i]);
+        if (s->commands[i] >= 0) wf_fd_close(s->commands[i]);
 }
 
 static weft_status allocate(struct wf_server *s)
@@ -69,7 +69,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     s->commands[0] = s->commands[1] = -1;
     status = allocate(s);
     if (status != WEFT_OK) goto free_server;
-    if (pipe2(s->commands, O_CLOEXEC) != 0) {
+    wf_fd_hold();
+    if (wf_fd_keep_pair(pipe2(s->commands, O_CLOEXEC), s->commands) != 0) {
         status = wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot have a pipe: %s", strerror(errno));
         goto free_server;
     }
@@ -92,7 +93,7 @@ static void add_connection(struct wf_server *s, int fd, uint64_t now_ns)
     struct wf_connection *c = s->count < s->capacity ? wf_connection_create(fd, now_ns) : NULL;
 
     if (c == NULL)
-        close(fd);
+        wf_fd_close(fd);
     else
         s->connections[s->count++] = c;
 }
@@ -136,14 +137,16 @@ static void rest_without_files(struct wf_server *s, uint64_t now_ns)
 static void accept_from(struct wf_server *s, int listener, uint64_t now_ns)
 {
     for (int i = 0; i < 64 && make_room(s, now_ns); i++) {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd;
 
+        wf_fd_hold();
+        fd = wf_fd_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0 && (errno == EMFILE || errno == ENFILE)) rest_without_files(s, now_ns);
         if (fd < 0) return;
         if (wf_address_same_user(fd))
             add_connection(s, fd, now_ns);
         else
-            close(fd);
+            wf_fd_close(fd);
     }
 }
 
@@ -197,7 +200,7 @@ static void drop_commands(struct wf_server *s)
 
     if (fcntl(s->commands[0], F_SETFL, O_NONBLOCK) != 0) return;
     while (read(s->commands[0], &command, sizeof command) == sizeof command) {
-        if (command.kind == WF_COMMAND_ADOPT) close(command.fd);
+        if (command.kind == WF_COMMAND_ADOPT) wf_fd_close(command.fd);
         wf_free(command.text);
     }
 }
@@ -216,12 +219,14 @@ weft_status wf_server_connect(struct wf_server *s, int *fd)
 {
     int pair[2];
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+    wf_fd_hold();
+    if (wf_fd_keep_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
+                        pair) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "no connection to the rendezvous in this process: %s",
                        strerror(errno));
     if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
-        close(pair[0]);
-        close(pair[1]);
+        wf_fd_close(pair[0]);
+        wf_fd_close(pair[1]);
         return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous in this process does not hear: %s",
                        strerror(errno));
     }

@@ -184,7 +184,7 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
     char label[160];
     weft_status status;
 
-    if (parent == NULL) return wf_fail_null("weft_comm_split", "parent");
+    WF_TRY(wf_comm_check(parent, "weft_comm_split"));
     if (atomic_load_explicit(&parent->stuck, memory_order_relaxed) != WEFT_OK)
         return wf_comm_stuck(parent);
     status = check_split(parent, colour, options, out, &wishes);
@@ -261,10 +261,9 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     weft_status status;
     bool member;
 
-    if (parent == NULL || ranks == NULL || out == NULL)
-        return wf_fail_null("weft_comm_create", parent == NULL  ? "parent"
-                                                : ranks == NULL ? "ranks"
-                                                                : "out");
+    WF_TRY(wf_comm_check(parent, "weft_comm_create"));
+    if (ranks == NULL || out == NULL)
+        return wf_fail_null("weft_comm_create", ranks == NULL ? "ranks" : "out");
     if (count < 1 || count > parent->size)
         return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: %d ranks; %s has %d", count,
                        parent->name, parent->size);

@@ -195,6 +195,7 @@ static weft_status allocate(weft_comm *comm, const struct wish *wish, weft_symm 
     symm->table = symm->plugin->symm;
     symm->device = context->symm_device;
     symm->comm = comm;
+    symm->made = comm->made;
     symm->bytes = wish->bytes;
     symm->channels = wish->channels;
     symm->registered = wish->registers;
@@ -234,7 +235,7 @@ weft_status weft_symm_create(weft_comm *comm, uint64_t bytes, const weft_symm_op
 {
     struct wish wish = {.function = "weft_symm_create", .bytes = bytes};
 
-    if (comm == NULL) return wf_fail_null(wish.function, "comm");
+    WF_TRY(wf_comm_check(comm, wish.function));
     return create(comm, &wish, options, out);
 }
 
@@ -244,11 +245,20 @@ weft_status weft_symm_register(weft_comm *comm, void *memory, uint64_t bytes,
     struct wish wish = {
         .function = "weft_symm_register", .registers = true, .memory = memory, .bytes = bytes};
 
-    if (comm == NULL) return wf_fail_null(wish.function, "comm");
+    WF_TRY(wf_comm_check(comm, wish.function));
     return create(comm, &wish, options, out);
 }
 
 /* ---- asking ---- */
+
+weft_status wf_symm_check(const weft_symm *symm, const char *function)
+{
+    if (symm == NULL) return wf_fail_null(function, "symm");
+    if (!wf_is_usable(symm->made)) return wf_fail_fork(function);
+    if (symm->window != NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s: %s, and this symmetric memory with it", function,
+                   symm->ended);
+}
 
 weft_comm *weft_symm_comm(const weft_symm *symm)
 {
@@ -291,8 +301,8 @@ weft_status weft_symm_offset(const weft_symm *symm, const void *pointer, uint64_
 {
     uintptr_t at = (uintptr_t)pointer, start;
 
-    if (symm == NULL || symm->window == NULL || out == NULL)
-        return wf_fail_null("weft_symm_offset", out == NULL ? "out" : "symm");
+    WF_TRY(wf_symm_check(symm, "weft_symm_offset"));
+    if (out == NULL) return wf_fail_null("weft_symm_offset", "out");
     start = (uintptr_t)symm->local;
     if (at < start || at - start > symm->bytes || bytes > symm->bytes - (at - start))
         return wf_fail(WEFT_ERR_INVALID,
@@ -309,8 +319,8 @@ weft_status weft_symm_get_device(const weft_symm *symm, weft_symm_device *out)
     void *const *buffers;
     uint64_t *const *signals;
 
-    if (symm == NULL || symm->window == NULL || out == NULL)
-        return wf_fail_null("weft_symm_get_device", out == NULL ? "out" : "symm");
+    WF_TRY(wf_symm_check(symm, "weft_symm_get_device"));
+    if (out == NULL) return wf_fail_null("weft_symm_get_device", "out");
     handle = &symm->handle;
     buffers = handle->buffers;
     signals = handle->signals;

@@ -24,8 +24,9 @@ struct wf_symm_wait {
 struct weft_symm {
     const weft_symm_table *table;
     const weft_plugin *plugin;
-    void *device; /* the plugin's */
-    void *window; /* NULL: its communicator is gone */
+    void *device;  /* the plugin's */
+    void *window;  /* NULL: its communicator is gone, for the reason in `ended` */
+    uint32_t made; /* generation of fork.h */
     weft_comm *comm;
     weft_comm *carrier; /* whose handle the window was made with: COMM, or what it has for this */
     void *local;
@@ -36,11 +37,15 @@ struct weft_symm {
     uint64_t number; /* the same on all ranks */
     weft_symm_handle handle;
     weft_symm *next; /* in context->windows */
+    char ended[WF_CAUSE];
 
     /* Under the context's lock: */
     struct wf_symm_wait waits[WF_SYMM_WAITS]; /* the last ones on streams */
     uint64_t wait_count;
 };
+
+/* OK if SYMM can be used by FUNCTION. */
+weft_status wf_symm_check(const weft_symm *symm, const char *function);
 
 /* ---- waits.c ---- */
 

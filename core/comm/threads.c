@@ -29,6 +29,7 @@ weft_status weft_threads_create(int32_t size, weft_threads **out)
     wf_config_release(&config);
     threads = wf_calloc(1, sizeof *threads);
     if (threads == NULL) return wf_fail_memory(sizeof *threads);
+    threads->made = wf_generation_now();
     threads->size = size;
     wf_random_bytes(&threads->key, sizeof threads->key);
     options.key = threads->key;
@@ -45,10 +46,14 @@ weft_status weft_threads_create(int32_t size, weft_threads **out)
 
 void weft_threads_release(weft_threads **threads)
 {
+    weft_threads *mine;
+
     if (threads == NULL || *threads == NULL) return;
-    wf_server_release(&(*threads)->server);
-    wf_free(*threads);
+    mine = *threads;
     *threads = NULL;
+    if (!wf_is_usable(mine->made)) return; /* a parent process's */
+    wf_server_release(&mine->server);
+    wf_free(mine);
 }
 
 /* ---- running ---- */

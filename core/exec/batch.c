@@ -8,7 +8,13 @@
 struct wf_batch {
     struct wf_together together;
     weft_bound **alone; /* by tensor; NULL for those that go together */
+    struct wf_memory *memory;
 };
+
+const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor)
+{
+    return bound->batch != NULL ? &bound->batch->memory[tensor] : &bound->memory;
+}
 
 static weft_status check(const weft_plan *plan, const weft_comm *comm,
                          const weft_bind_options *given)
@@ -44,24 +50,28 @@ static weft_status check_strides(const weft_plan *plan, int32_t rank,
     return WEFT_OK;
 }
 
-static weft_status make_bound(const weft_plan *plan, weft_comm *comm, weft_bound **out)
+static weft_status make_bound(const weft_plan *plan, weft_comm *comm,
+                              const weft_bind_options *given, weft_bound **out)
 {
     struct weft_bound *bound = wf_calloc(1, sizeof *bound);
 
     if (bound == NULL) return wf_fail_memory(sizeof *bound);
-    bound->plan = weft_plan_retain(plan);
-    bound->parent = comm;
-    bound->context = comm->context;
-    atomic_fetch_add(&bound->context->live_bound, 1);
-    bound->device = comm->context->device;
-    bound->device_table = comm->context->plugin->device;
-    bound->kernel = comm->context->plugin->kernel;
+    wf_bound_begin(bound, plan, comm, given);
     *out = bound;
     bound->batch = wf_calloc(1, sizeof *bound->batch);
     if (bound->batch == NULL) return wf_fail_memory(sizeof *bound->batch);
     bound->batch->alone = wf_calloc(plan->member_count, sizeof *bound->batch->alone);
-    if (bound->batch->alone == NULL)
-        return wf_fail_memory(plan->member_count * sizeof *bound->batch->alone);
+    bound->batch->memory = wf_calloc(plan->member_count, sizeof *bound->batch->memory);
+    if (bound->batch->alone == NULL || bound->batch->memory == NULL)
+        return wf_fail_memory(plan->member_count * sizeof *bound->batch->memory);
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        const struct wf_member *member = &plan->members[i];
+        struct wf_memory *memory = &bound->batch->memory[i];
+        wf_buffers_measure(member->from, comm->rank, strides_of(given->batch_source_strides, i),
+                           &memory->source);
+        wf_buffers_measure(member->to, comm->rank, strides_of(given->batch_target_strides, i),
+                           &memory->target);
+    }
     return WEFT_OK;
 }
 
@@ -110,7 +120,7 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     weft_status status = check(plan, comm, given);
 
     if (status == WEFT_OK) status = check_strides(plan, comm->rank, given);
-    if (status == WEFT_OK) status = make_bound(plan, comm, &bound);
+    if (status == WEFT_OK) status = make_bound(plan, comm, given, &bound);
     status = wf_bind_agree(comm, "preparing", status, plan, given, NULL);
     if (status == WEFT_OK) status = bind_all_alone(bound, given);
     if (status != WEFT_OK) goto failed; /* on all ranks alike */
@@ -133,20 +143,38 @@ void wf_batch_clear(struct weft_bound *bound)
         weft_bound_release(&bound->batch->alone[i]);
     wf_together_clear(bound, &bound->batch->together);
     wf_free(bound->batch->alone);
+    wf_free(bound->batch->memory);
     wf_free(bound->batch);
     bound->batch = NULL;
+}
+
+/* Is nothing to be said against the memory of any tensor? */
+static bool memory_fits(const weft_bound *bound, const void *const *sources, void *const *targets)
+{
+    uint32_t count = bound->batch != NULL ? bound->plan->member_count : 1;
+
+    if (bound->checked) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!wf_buffers_fit(wf_bound_memory(bound, i), sources[i], targets[i], bound->in_place))
+            return false;
+    return true;
 }
 
 weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
                                     void *const *targets, weft_stream *stream, weft_work **work)
 {
-    if (bound == NULL || sources == NULL || targets == NULL)
-        return wf_fail_null("weft_redistribute_batch", "bound, sources or targets");
-    if (bound->batch == NULL) return weft_redistribute(bound, sources[0], targets[0], stream, work);
-    if (bound->plan->together > 0)
+    static const char what[] = "weft_redistribute_batch";
+
+    if (bound == NULL || !wf_is_usable(bound->made)) return wf_bound_refuse(bound, what);
+    if (sources == NULL || targets == NULL)
+        return wf_fail_null(what, sources == NULL ? "sources" : "targets");
+    if (!memory_fits(bound, sources, targets))
+        WF_TRY(wf_buffers_check(what, bound, sources, targets));
+    if (bound->batch == NULL) WF_TRY(wf_run(bound, sources[0], targets[0], stream));
+    if (bound->batch != NULL && bound->plan->together > 0)
         WF_TRY(wf_together_run(bound, &bound->batch->together, sources, targets, stream));
-    for (uint32_t i = 0; i < bound->plan->member_count; i++)
+    for (uint32_t i = 0; bound->batch != NULL && i < bound->plan->member_count; i++)
         if (bound->batch->alone[i] != NULL)
-            WF_TRY(weft_redistribute(bound->batch->alone[i], sources[i], targets[i], stream, NULL));
-    return work != NULL ? weft_work_record(bound->context, stream, work) : WEFT_OK;
+            WF_TRY(wf_run(bound->batch->alone[i], sources[i], targets[i], stream));
+    return work != NULL ? wf_work_record(bound->context, stream, what, work) : WEFT_OK;
 }

@@ -1,6 +1,7 @@
 /* bind.c - a plan bound to communicators, scratch and one rank's share of every step. */
 #include "bound.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,14 +98,6 @@ static weft_status decline(const weft_plan *plan, weft_comm *comm, weft_status s
         (void)set_comm(comm, &action, status);
     }
     return status;
-}
-
-static uint64_t shard_elements(const struct weft_bound *bound, const weft_spec *spec)
-{
-    struct wf_shard shard;
-
-    wf_shard_of(spec, weft_comm_rank(bound->parent), &shard);
-    return (uint64_t)shard.elements;
 }
 
 /* ---- binding ---- */
@@ -316,6 +309,21 @@ static weft_status check_strides(const struct binding *b, const weft_plan *plan,
     return wf_strides_check("target_strides", plan->to, rank, b->target_strides, true);
 }
 
+void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *comm,
+                    const weft_bind_options *given)
+{
+    bound->plan = weft_plan_retain(plan);
+    bound->parent = comm;
+    bound->context = comm->context;
+    bound->made = comm->made;
+    atomic_fetch_add(&bound->context->live_bound, 1);
+    bound->device = comm->context->device;
+    bound->device_table = comm->context->plugin->device;
+    bound->kernel = comm->context->plugin->kernel;
+    bound->in_place = given->in_place;
+    bound->checked = comm->context->config->check;
+}
+
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
                               const weft_bind_options *given)
 {
@@ -323,16 +331,9 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_com
     struct weft_bound *bound = wf_calloc(1, sizeof *bound + actions * sizeof bound->actions[0]);
 
     if (bound == NULL) return decline(plan, comm, wf_fail_memory(sizeof *bound));
-    bound->plan = weft_plan_retain(plan);
-    bound->parent = comm;
-    bound->context = comm->context;
-    atomic_fetch_add(&bound->context->live_bound, 1);
-    bound->device = comm->context->device;
-    bound->device_table = comm->context->plugin->device;
-    bound->kernel = comm->context->plugin->kernel;
-    bound->source_elements = shard_elements(bound, plan->from);
-    bound->target_elements = shard_elements(bound, plan->to);
-    bound->in_place = given->in_place;
+    wf_bound_begin(bound, plan, comm, given);
+    wf_buffers_measure(plan->from, comm->rank, b->source_strides, &bound->memory.source);
+    wf_buffers_measure(plan->to, comm->rank, b->target_strides, &bound->memory.target);
     bound->packed = given->packed || !can_pull(comm);
     bound->action_count = actions;
     b->bound = bound;
@@ -362,6 +363,43 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
     return WEFT_OK;
 }
 
+/* ---- ending ---- */
+
+/* Give back what the context and its plugin gave. */
+static void clear(struct weft_bound *bound)
+{
+    for (uint32_t i = 0; i < bound->action_count; i++)
+        wf_action_clear(bound, &bound->actions[i]);
+    wf_batch_clear(bound);
+    wf_scratch_free(bound);
+    atomic_fetch_sub(&bound->context->live_bound, 1);
+    bound->action_count = 0;
+    bound->scratch_bytes = 0;
+    bound->context = NULL;
+    bound->parent = NULL;
+}
+
+static void end_with_comm(struct wf_dependent *self, const char *cause)
+{
+    struct weft_bound *bound =
+        (struct weft_bound *)(void *)((char *)self - offsetof(struct weft_bound, dependent));
+
+    clear(bound);
+    bound->made = WF_ENDED;
+    snprintf(bound->ended, sizeof bound->ended, "%s", cause);
+}
+
+weft_status wf_bound_refuse(const weft_bound *bound, const char *function)
+{
+    if (bound == NULL) return wf_fail_null(function, "bound");
+    if (bound->made == WF_ENDED)
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s, and the plan is no longer bound", function,
+                       bound->ended);
+    return wf_fail_fork(function);
+}
+
+/* ---- the calls ---- */
+
 weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
                            weft_bound **out)
 {
@@ -369,11 +407,17 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
 
     if (plan == NULL || comm == NULL || out == NULL)
         return wf_fail_null("weft_plan_bind", "plan, comm or out");
+    WF_TRY(wf_comm_check(comm, "weft_plan_bind"));
     WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
     if (comm->context->config->check)
         WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan, &given, NULL));
-    return plan->members != NULL ? wf_batch_bind(plan, comm, &given, out)
-                                 : wf_bind(plan, comm, &given, false, out);
+    if (plan->members != NULL)
+        WF_TRY(wf_batch_bind(plan, comm, &given, out));
+    else
+        WF_TRY(wf_bind(plan, comm, &given, false, out));
+    (*out)->dependent.end = end_with_comm;
+    wf_dependent_add(&(*out)->dependent, comm);
+    return WEFT_OK;
 }
 
 void weft_bound_release(weft_bound **bound)
@@ -383,16 +427,16 @@ void weft_bound_release(weft_bound **bound)
     if (bound == NULL || *bound == NULL) return;
     mine = *bound;
     *bound = NULL;
-    for (uint32_t i = 0; i < mine->action_count; i++)
-        wf_action_clear(mine, &mine->actions[i]);
-    wf_batch_clear(mine);
-    wf_scratch_free(mine);
+    if (mine->made != WF_ENDED) {
+        if (!wf_is_usable(mine->made)) return; /* a parent process's */
+        wf_dependent_remove(&mine->dependent);
+        clear(mine);
+    }
     weft_plan_release(&mine->plan);
-    atomic_fetch_sub(&mine->context->live_bound, 1);
     wf_free(mine);
 }
 
 uint64_t weft_bound_scratch(const weft_bound *bound)
 {
-    return bound->scratch_bytes;
+    return bound != NULL ? bound->scratch_bytes : 0;
 }

@@ -2,9 +2,9 @@
  *
  * bind.c makes it and its communicators, action.c turns a step into what this rank does, packing.c
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
- * does it, average.c reduces what arrived, identity.c makes single elements, places.c lays out
- * scratch; batch.c binds and runs a batch, together.c the exchange in which its tensors go
- * together; strides.c refuses strides that cannot be meant. */
+ * does it, buffers.c looks at the memory it is given, average.c reduces what arrived, identity.c
+ * makes single elements, places.c lays out scratch; batch.c binds and runs a batch, together.c the
+ * exchange in which its tensors go together; strides.c refuses strides that cannot be meant. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -67,19 +67,35 @@ struct wf_action {
     _Alignas(16) unsigned char identity[16]; /* one element */
 };
 
+/* The memory of a shard. */
+struct wf_extent {
+    uint64_t elements;
+    uint64_t bytes; /* from the first element to the end of the last */
+    bool strided;   /* perhaps with gaps */
+};
+
+/* This rank's shards of one tensor. */
+struct wf_memory {
+    struct wf_extent source, target;
+};
+
 struct weft_bound {
     weft_plan *plan;
     weft_context *context;
-    weft_comm *parent;
+    weft_comm *parent;             /* NULL: it was released, as ENDED says */
+    uint32_t made;                 /* generation of fork.h, or WF_ENDED */
+    struct wf_dependent dependent; /* of PARENT */
+    char ended[WF_CAUSE];
     void *device;
     const weft_device_table *device_table;
     const weft_kernel_table *kernel;
     uint32_t binding; /* its number on PARENT, the same on all ranks; from 1 */
     void *scratch;    /* NULL: none, or for a tensor of a batch the batch's */
     uint64_t scratch_bytes;
-    struct wf_batch *batch;                    /* NULL: one tensor */
-    uint64_t source_elements, target_elements; /* of this rank's shards */
+    struct wf_batch *batch;  /* NULL: one tensor */
+    struct wf_memory memory; /* of the one */
     bool in_place, packed;
+    bool checked;                 /* WEFT_CHECK: memory is compared with what the device knows */
     struct wf_step before, after; /* copies of a shard to and from row-major memory */
     uint32_t action_count;
     struct wf_action actions[];
@@ -104,6 +120,32 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
                           const weft_plan *plan, const weft_bind_options *given,
                           uint32_t *binding) WF_NODISCARD;
 
+/* Set the fields that all bound plans have. */
+void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *comm,
+                    const weft_bind_options *given);
+/* Why BOUND cannot be used by FUNCTION: it is NULL, what it depends on was released, or it is a
+ * parent process's. */
+weft_status wf_bound_refuse(const weft_bound *bound, const char *function);
+
+/* ---- buffers.c ---- */
+
+/* The memory of RANK's shard of SPEC with STRIDES, which were checked; NULL: row-major. */
+void wf_buffers_measure(const weft_spec *spec, int32_t rank, const int64_t *strides,
+                        struct wf_extent *out);
+/* Can BOUND be run with this memory, a source and a target for each tensor? */
+weft_status wf_buffers_check(const char *function, const weft_bound *bound,
+                             const void *const *sources, void *const *targets);
+
+/* The common case without a call: true if SOURCE and TARGET can be MEMORY's, WEFT_CHECK apart. */
+static inline bool wf_buffers_fit(const struct wf_memory *memory, const void *source,
+                                  const void *target, bool in_place)
+{
+    bool reads = memory->source.elements > 0, writes = memory->target.elements > 0;
+
+    return !(reads && source == NULL) && !(writes && target == NULL) &&
+           (in_place || source != target || !reads || !writes);
+}
+
 /* ---- strides.c ---- */
 
 /* Can STRIDES, called NAME by the caller, be those of RANK's shard of SPEC?  NULL can.  WRITTEN:
@@ -126,6 +168,14 @@ void wf_scratch_free(struct weft_bound *bound);
 weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
                           weft_bound **out) WF_NODISCARD;
 void wf_batch_clear(struct weft_bound *bound);
+/* Of tensor TENSOR of BOUND, which may be the only one. */
+const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor);
+
+/* ---- run.c ---- */
+
+/* weft_redistribute of one tensor, whose memory was looked at, without the work. */
+weft_status wf_run(const weft_bound *bound, const void *source, void *target,
+                   weft_stream *stream) WF_NODISCARD;
 
 /* ---- together.c ---- */
 

@@ -56,42 +56,31 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
     return WEFT_OK;
 }
 
-static weft_status refuse(const weft_bound *bound, const void *source, const void *target)
+WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *target,
+                          weft_stream *stream)
 {
-    if (source == NULL && bound->source_elements > 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_redistribute: SOURCE is NULL, but rank %d's shard of it has %llu "
-                       "elements",
-                       weft_comm_rank(bound->parent), (unsigned long long)bound->source_elements);
-    if (target == NULL && bound->target_elements > 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_redistribute: TARGET is NULL, but rank %d's shard of it has %llu "
-                       "elements",
-                       weft_comm_rank(bound->parent), (unsigned long long)bound->target_elements);
-    return wf_fail(WEFT_ERR_INVALID,
-                   "weft_redistribute: SOURCE and TARGET are the same memory, but the plan was not "
-                   "bound with in_place");
-}
-
-WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
-                                     weft_stream *stream, weft_work **work)
-{
-    if (bound == NULL) return wf_fail_null("weft_redistribute", "bound");
-    if (bound->batch != NULL)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft_redistribute: the plan has %u tensors; weft_redistribute_batch takes them",
-            bound->plan->member_count);
-    if ((source == NULL && bound->source_elements > 0) ||
-        (target == NULL && bound->target_elements > 0) ||
-        (source == target && !bound->in_place && bound->source_elements > 0 &&
-         bound->target_elements > 0))
-        return refuse(bound, source, target);
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
         if (action->way == WF_NOTHING) continue;
         WF_TRY(run_action(bound, action, action->from_source ? source : action->in_scratch,
                           action->to_target ? target : action->out_scratch, stream));
     }
-    return work != NULL ? weft_work_record(bound->context, stream, work) : WEFT_OK;
+    return WEFT_OK;
+}
+
+WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
+                                     weft_stream *stream, weft_work **work)
+{
+    if (bound == NULL || !wf_is_usable(bound->made))
+        return wf_bound_refuse(bound, "weft_redistribute");
+    if (bound->batch != NULL)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_redistribute: the plan has %u tensors; weft_redistribute_batch takes them",
+            bound->plan->member_count);
+    if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, bound->in_place))
+        WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target));
+    WF_TRY(wf_run(bound, source, target, stream));
+    return work != NULL ? wf_work_record(bound->context, stream, "weft_redistribute", work)
+                        : WEFT_OK;
 }

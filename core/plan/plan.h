@@ -49,6 +49,8 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
                          weft_plan **out) WF_NODISCARD;
 /* Fill in what follows from the steps. */
 void wf_plan_add_up(weft_plan *plan);
+/* Add the names of the kinds of steps in KINDS, a bit each: "all-gather, exchange". */
+void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
 /* Say that no plan fits into LIMIT bytes of scratch, LEAST being needed; WHICH plans: "" or
  * " of ...". */
 weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least) WF_NODISCARD;

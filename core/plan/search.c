@@ -305,12 +305,27 @@ static void read_path(const struct search *s, struct wf_path *out)
     }
 }
 
+static weft_status refuse_steps(const struct wf_problem *problem)
+{
+    struct wf_text names = {0};
+    weft_status status;
+
+    wf_plan_add_step_names(&names, problem->without);
+    status = wf_text_status(&names);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_UNSUPPORTED,
+                         "no plan leads from the source to the target without the steps that are "
+                         "excluded: %s",
+                         names.length > 0 ? names.data : "none");
+    wf_text_free(&names);
+    return status;
+}
+
 static weft_status refuse(struct search *s)
 {
     s->widest = true;
     WF_TRY(run(s));
-    if (s->target == NOBODY)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "no plan is left without the steps excluded");
+    if (s->target == NOBODY) return refuse_steps(s->problem);
     return wf_plan_refuse_memory("", s->problem->memory_limit, s->nodes[s->target].total.first);
 }
 

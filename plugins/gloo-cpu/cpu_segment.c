@@ -2,7 +2,8 @@
  *
  * It is a memfd, so nothing is left behind however a process ends.  Another process opens it as
  * /proc/PID/fd/N, which needs no ptrace permission, and compares inode numbers, since in another
- * pid namespace that path may be somebody else's file. */
+ * pid namespace that path may be somebody else's file.  A fork of this process closes its
+ * descriptors: weft refuses every call there, and the memory is not to outlive its owner. */
 #include "heap.h"
 
 #include <errno.h>
@@ -24,9 +25,12 @@ struct mapping {
     struct wf_cpu_process process;
     uint64_t serial, bytes, users;
     uint8_t *base;
+    int fd; /* of this process's own; -1 */
 };
 
+/* Held wherever a descriptor is open that no mapping has, and during a fork. */
 static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t forks_watched = PTHREAD_ONCE_INIT;
 static struct mapping *mappings;
 static atomic_uint_fast64_t serials;
 
@@ -40,8 +44,34 @@ static struct mapping **find_mapping(const struct wf_cpu_process *process, uint6
     return at;
 }
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&mappings_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&mappings_lock);
+}
+
+static void after_fork_in_child(void)
+{
+    for (struct mapping *m = mappings; m != NULL; m = m->next) {
+        if (m->fd >= 0) close(m->fd);
+        m->fd = -1;
+    }
+    pthread_mutex_unlock(&mappings_lock);
+}
+
+/* Without memory for it, forks keep the descriptors. */
+static void watch_forks(void)
+{
+    if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
+        wf_cpu_log(2, "gloo-cpu: a fork of this process will keep its shared memory open");
+}
+
 static weft_status add_mapping(const struct wf_cpu_process *process, uint64_t serial, uint8_t *base,
-                               uint64_t bytes)
+                               uint64_t bytes, int fd)
 {
     struct mapping *made = wf_cpu_alloc(sizeof *made);
 
@@ -51,7 +81,8 @@ static weft_status add_mapping(const struct wf_cpu_process *process, uint64_t se
                              .serial = serial,
                              .bytes = bytes,
                              .users = 1,
-                             .base = base};
+                             .base = base,
+                             .fd = fd};
     mappings = made;
     return WEFT_OK;
 }
@@ -125,17 +156,14 @@ static weft_status open_file(struct wf_cpu_segment *segment)
 static weft_status register_own(struct wf_cpu_segment *segment)
 {
     struct wf_cpu_process self;
-    weft_status status;
 
     CPU_TRY(wf_cpu_process_self(&self));
     segment->serial = atomic_fetch_add(&serials, 1);
-    pthread_mutex_lock(&mappings_lock);
-    status = add_mapping(&self, segment->serial, segment->base, segment->reserved);
-    pthread_mutex_unlock(&mappings_lock);
-    return status;
+    return add_mapping(&self, segment->serial, segment->base, segment->reserved, segment->fd);
 }
 
-weft_status wf_cpu_segment_create(struct wf_cpu_segment *out)
+/* The lock is held. */
+static weft_status create(struct wf_cpu_segment *out)
 {
     struct wf_cpu_segment segment = {.fd = -1};
     uint64_t wanted = 0;
@@ -170,13 +198,28 @@ weft_status wf_cpu_segment_create(struct wf_cpu_segment *out)
     return WEFT_OK;
 }
 
+weft_status wf_cpu_segment_create(struct wf_cpu_segment *out)
+{
+    weft_status status;
+
+    pthread_once(&forks_watched, watch_forks);
+    pthread_mutex_lock(&mappings_lock);
+    status = create(out);
+    pthread_mutex_unlock(&mappings_lock);
+    return status;
+}
+
 void wf_cpu_segment_close(struct wf_cpu_segment *segment)
 {
     struct wf_cpu_process self;
 
     if (segment->base == NULL) return;
-    if (wf_cpu_process_self(&self) == WEFT_OK) drop_mapping(&self, segment->serial);
+    pthread_mutex_lock(&mappings_lock);
+    for (struct mapping *m = mappings; m != NULL; m = m->next)
+        if (m->fd == segment->fd) m->fd = -1; /* other ranks of this process may stay */
     close(segment->fd);
+    pthread_mutex_unlock(&mappings_lock);
+    if (wf_cpu_process_self(&self) == WEFT_OK) drop_mapping(&self, segment->serial);
     segment->base = NULL;
     segment->fd = -1;
 }
@@ -289,7 +332,7 @@ static weft_status attach_new(const struct wf_cpu_segment_address *address, uint
     uint8_t *at = NULL;
 
     CPU_TRY(map_other(address, &at));
-    status = add_mapping(&address->process, address->serial, at, address->reserved);
+    status = add_mapping(&address->process, address->serial, at, address->reserved, -1);
     if (status == WEFT_OK)
         *base = at;
     else

@@ -183,6 +183,8 @@ START_TEST(communicators_that_were_forgotten_go_with_the_context)
     weft_context_release(&context);
     wf_log_set_level(WF_NOTICE);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
+    weft_comm_release(&comm);
+    ck_assert_ptr_null(comm);
     ck_assert_int_eq(wf_mem_live(), live);
 }
 END_TEST

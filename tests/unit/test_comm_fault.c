@@ -1,6 +1,8 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
+#include <sched.h>
+
 static struct world_rank ranks[WORLD_MOST];
 
 static void reduce_once(struct world_rank *self)
@@ -271,10 +273,81 @@ START_TEST(what_waits_for_a_rank_that_released_it_and_left_ends)
 }
 END_TEST
 
-SUITE(comm_fault, an_error_that_cannot_pass_sticks_with_its_words,
-      an_error_that_passes_does_not_stick, missing_memory_sticks_if_the_backend_is_stuck_with_it,
-      an_abort_ends_later_calls, an_abort_reaches_the_other_ranks,
-      a_rank_that_fails_ends_what_the_others_wait_for, who_is_left_goes_on_without_the_lost_rank,
+/* A rank leaves after ROUND collectives while another thread begins the one after: either that
+ * thread sees that it cannot end, or the communicator ends it. */
+enum { DEPARTURES = 2000 };
+
+static struct {
+    weft_context *context;
+    _Atomic int round, began; /* the turn of each */
+    _Atomic bool posted;
+} meeting;
+
+static void await_turn(_Atomic int *turn, int round)
+{
+    for (int spins = 0; atomic_load(turn) < round; spins++)
+        if (spins > 1000) sched_yield();
+}
+
+static void *begin_collectives(void *argument)
+{
+    weft_comm *world = weft_world(meeting.context);
+
+    for (int round = 1; round <= DEPARTURES; round++) {
+        await_turn(&meeting.round, round);
+        for (volatile int delay = round % 256; delay > 0;) /* to meet at every point */
+            delay = delay - 1;
+        atomic_store(&meeting.posted, wf_comm_may_begin(world));
+        atomic_store(&meeting.began, round);
+    }
+    return argument;
+}
+
+START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
+{
+    weft_comm *world;
+    pthread_t poster;
+    int both = 0, refused = 0;
+
+    fake_reset();
+    memset(&meeting, 0, sizeof meeting);
+    meeting.context = world_alone();
+    world = weft_world(meeting.context);
+    world->size = 2; /* only then can a rank leave it */
+    ck_assert_int_eq(pthread_create(&poster, NULL, begin_collectives, NULL), 0);
+    for (int round = 1; round <= DEPARTURES; round++) {
+        struct wf_departure departure = {.rank = 0, .left = true, .text = "has left the job"};
+        uint64_t count = world->collectives;
+
+        wf_put_u64(&departure.farewell, world->number);
+        wf_put_u64(&departure.farewell, count);
+        atomic_store(&meeting.round, round);
+        wf_fault_gone(meeting.context, &departure);
+        wf_text_free(&departure.farewell);
+        await_turn(&meeting.began, round);
+        if (!atomic_load(&meeting.posted))
+            refused++;
+        else if (atomic_load(&world->stuck) == WEFT_ERR_PEER)
+            both++;
+        else
+            break; /* it would wait for ever */
+        ck_assert_uint_eq(world->collectives, count + (meeting.posted ? 1 : 0));
+        atomic_store(&world->stuck, WEFT_OK);
+        atomic_store(&world->may_post, UINT64_MAX);
+    }
+    ck_assert_msg(refused + both == DEPARTURES, "collective %d began and nobody ended it",
+                  refused + both + 1);
+    pthread_join(poster, NULL);
+    world->size = 1;
+    weft_context_release(&meeting.context);
+}
+END_TEST
+
+SUITE(comm_fault, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin,
+      an_error_that_cannot_pass_sticks_with_its_words, an_error_that_passes_does_not_stick,
+      missing_memory_sticks_if_the_backend_is_stuck_with_it, an_abort_ends_later_calls,
+      an_abort_reaches_the_other_ranks, a_rank_that_fails_ends_what_the_others_wait_for,
+      who_is_left_goes_on_without_the_lost_rank,
       a_goodbye_does_not_disturb_what_the_rank_took_part_in,
       what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
       what_waits_for_a_rank_that_released_it_and_left_ends)

@@ -43,7 +43,8 @@ START_TEST(what_is_not_given_back_is_told)
                      "weft: warning: weft_context_release: pieces of memory not given back: 2\n");
     wf_free(pieces[0]); /* as the fake plugin does */
     wf_free(pieces[2]);
-    wf_free(stream);
+    weft_stream_release(context, &stream);
+    ck_assert_ptr_null(stream);
     context = world_alone();
     catch_begin();
     weft_context_release(&context);

@@ -1,3 +1,4 @@
+#include "support/caught.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
 
@@ -95,6 +96,32 @@ START_TEST(arguments_are_checked)
 }
 END_TEST
 
+START_TEST(works_that_were_not_released_are_told_with_what_made_them)
+{
+    weft_context *context;
+    weft_work *works[4];
+
+    fake_reset();
+    context = world_alone();
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_int_eq(weft_work_record(context, NULL, &works[i]), WEFT_OK);
+    ck_assert_int_eq(wf_work_record(context, NULL, "weft_redistribute", &works[3]), WEFT_OK);
+    weft_work_release(&works[1]);
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_str_eq(catch_end(), "weft: warning: weft_context_release: works not released: 2 of "
+                                  "weft_work_record, 1 of weft_redistribute\n");
+    ck_assert_int_eq(fake.events, 0);
+    ck_assert_int_eq(weft_work_test(works[3]), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_work_test: the context of this work, which "
+                                        "weft_redistribute gave, was released");
+    weft_work_release(&works[0]);
+    weft_work_release(&works[2]);
+    weft_work_release(&works[3]);
+    ck_assert_ptr_null(works[3]);
+}
+END_TEST
+
 static atomic_int errors;
 static weft_context *shared;
 
@@ -128,6 +155,6 @@ START_TEST(threads_share_the_works_without_a_lock)
 }
 END_TEST
 
-SUITE(comm_work, events_of_a_vendor_are_wrapped_where_there_are_some,
-      a_work_is_done_when_its_stream_is, released_works_are_used_again, arguments_are_checked,
-      threads_share_the_works_without_a_lock)
+SUITE(comm_work, works_that_were_not_released_are_told_with_what_made_them,
+      events_of_a_vendor_are_wrapped_where_there_are_some, a_work_is_done_when_its_stream_is,
+      released_works_are_used_again, arguments_are_checked, threads_share_the_works_without_a_lock)

@@ -153,7 +153,37 @@ START_TEST(planners_of_one_mesh_are_refused_between_two)
 }
 END_TEST
 
-SUITE(plan_cross, one_exchange_goes_between_the_meshes,
+/* An exchange cannot add and average integers at once, so the source must be reduced first. */
+START_TEST(what_excluded_steps_make_impossible_is_said_with_their_names)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .without = UINT32_C(1) << WEFT_STEP_ALL_REDUCE |
+                                            UINT32_C(1) << WEFT_STEP_REDUCE_SCATTER};
+    weft_mesh *from_mesh, *to_mesh;
+    weft_spec *from, *to;
+    weft_plan *plan = NULL;
+
+    ck_assert_int_eq(weft_mesh_parse("2x2@0-3", &from_mesh), WEFT_OK);
+    ck_assert_int_eq(weft_mesh_parse("2@4-5", &to_mesh), WEFT_OK);
+    ck_assert_int_eq(weft_spec_parse(from_mesh, "i32[64] P(sum),P(avg)", &from), WEFT_OK);
+    ck_assert_int_eq(weft_spec_parse(to_mesh, "i32[64] R", &to), WEFT_OK);
+    for (uint64_t limit = 0; limit < 2; limit++) {
+        options.memory_limit = limit;
+        ck_assert_int_eq(weft_plan_create(from, to, &options, &plan), WEFT_ERR_UNSUPPORTED);
+        ck_assert_ptr_null(plan);
+        ck_assert_ptr_nonnull(strstr(weft_last_error(), "add and average i32 in one step"));
+        ck_assert_ptr_nonnull(strstr(weft_last_error(), "excluded: reduce-scatter, all-reduce"));
+        ck_assert_ptr_null(strstr(weft_last_error(), "EiB"));
+    }
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_mesh_release(&from_mesh);
+    weft_mesh_release(&to_mesh);
+}
+END_TEST
+
+SUITE(plan_cross, what_excluded_steps_make_impossible_is_said_with_their_names,
+      one_exchange_goes_between_the_meshes,
       many_copies_of_a_large_tensor_pass_it_on_among_themselves,
       partials_of_a_large_tensor_are_reduced_before_they_travel,
       an_impossible_memory_limit_is_refused_with_the_least_possible,

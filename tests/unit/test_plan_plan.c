@@ -53,6 +53,9 @@ START_TEST(what_is_too_much_stays_too_much)
     ck_assert_uint_eq(exchange.bytes_received_max, UINT64_MAX);
     ck_assert_uint_eq(exchange.peak_bytes, UINT64_MAX);
     weft_plan_release(&plan);
+    options.memory_limit = 1024;
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "at least 2^64 - 1 bytes"));
     close_pair(&pair);
 }
 END_TEST

@@ -52,8 +52,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
                                                      const weft_subcomm_options *options,
                                                      weft_comm **out);
 
-/* Frees without talking to the others.  Work must be done, or the communicator aborted.  The world
- * communicator is released by its context. */
+/* Frees without talking to the others.  Work must be done, or the communicator aborted.  Bound
+ * plans and symmetric memory on it should be gone; those that are not answer WEFT_ERR_INVALID from
+ * then on.  The world communicator is released by its context. */
 WEFT_API void weft_comm_release(weft_comm **comm);
 
 /* ---- asking them ------------------------------------------------------------- */

@@ -8,7 +8,13 @@
  *
  * Pointers and counts are checked at this border.  Time limits are in nanoseconds; WEFT_FOREVER
  * never ends, 0 asks once.  Without a word about threads, a function may be called by one thread
- * at a time per object; a context and its communicators are different objects. */
+ * at a time per object; a context and its communicators are different objects.
+ *
+ * What depends on a released object (a communicator on its context, a bound plan on its
+ * communicator) refuses every call with WEFT_ERR_INVALID, until it is released itself.  So does
+ * everything in a child of fork(): contexts and what is made from them are the parent's, and a
+ * release there does nothing.  A process may fork before weft_init, and start other programs at any
+ * time. */
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 
@@ -59,8 +65,10 @@ typedef struct weft_options {
  * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_options *options, weft_context **out);
 
-/* Leave the job.  Communicators, bound plans, streams, works and memory of the context must be gone
- * already; a warning tells of those that are not.
+/* Leave the job.  Communicators, bound plans, streams, works and memory of the context should be
+ * gone already: a warning tells of those that are not, with their number and what gave out the
+ * works.  What they had of the backend is given back now, work on forgotten streams is ended, and
+ * they answer WEFT_ERR_INVALID from then on.
  * The other ranks are told, so that they do not take it for a failure; it does not wait for
  * them. */
 WEFT_API void weft_context_release(weft_context **context);
@@ -126,7 +134,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_fill(weft_context *context, void *targe
 
 /* The caller releases *OUT. [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_create(weft_context *context, weft_stream **out);
-/* Waits for the stream's work. */
+/* Waits for the stream's work.  CONTEXT may be NULL if it was released before. */
 WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
 
 /* A stream of the vendor (cudaStream_t, hipStream_t) as weft's; still the caller's, never

@@ -38,7 +38,7 @@ typedef struct weft_bind_options {
  * every rank of COMM calls it with the same plan, also those in neither mesh; either all are bound,
  * or every rank gets the same error.  OPTIONS may be NULL and may differ between ranks, except
  * in_place and packed.  Communicators of the groups that steps need are made on first use and kept
- * with COMM.  The caller releases *OUT, before COMM.
+ * with COMM.  The caller releases *OUT, before COMM: after it *OUT answers WEFT_ERR_INVALID.
  * WEFT_ERR_INVALID: a mesh has ranks that COMM has not, or strides cannot be meant.
  * WEFT_ERR_MISMATCH, always with WEFT_CHECK=1: ranks have different plans, or want them packed or
  * in place differently. */
@@ -55,18 +55,21 @@ WEFT_API void weft_bound_release(weft_bound **bound);
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that
- * of its target; NULL where the shard is empty.  Collective.  *WORK, if wanted, stands for it and
- * is the caller's to release.  What is bound to one communicator runs in the same order on all its
- * ranks, else WEFT_ERR_MISMATCH (always on gloo-cpu within a host, elsewhere with WEFT_CHECK=1);
- * one thread at a time; on different communicators, at the same time.  Runs of one BOUND use
- * the same scratch: on different streams, the second must wait for the first
- * (weft_stream_wait_work), or be bound apart. */
+ * of its target; NULL where the shard is empty.  They do not overlap, unless bound in_place.
+ * WEFT_ERR_INVALID: memory that is NULL, or the same for both; with WEFT_CHECK=1 also memory that
+ * the device knows to be too small, and shards without strides that overlap.  Collective.  *WORK,
+ * if wanted, stands for it and is the caller's to release.  What is bound to one communicator runs
+ * in the same order on all its ranks, one thread at a time, else WEFT_ERR_MISMATCH (always on
+ * gloo-cpu within a host, elsewhere with WEFT_CHECK=1); on different communicators, at the same
+ * time.  Runs of one BOUND use the same scratch: on different streams, the second must wait for the
+ * first (weft_stream_wait_work), or be bound apart. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);
 
 /* The same for a batch (weft_plan_create_batch): SOURCES[i] and TARGETS[i] are this rank's shards
- * of tensor i.  None of a tensor's memory may be another's. */
+ * of tensor i.  None of a tensor's memory may be another's.  WEFT_ERR_INVALID as above, with the
+ * tensor's number; with WEFT_CHECK=1 also where a target overlaps memory of another tensor. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
                                                             const void *const *sources,
                                                             void *const *targets,

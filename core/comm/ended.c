@@ -1,0 +1,181 @@
+/* ended.c - what depends on a context or communicator that was released.
+ *
+ * A release gives back all that the backend gave, also what hangs on objects that the user still
+ * holds: those stay, refuse every call, and go when they are released themselves.  Streams are the
+ * backend's own handles, so a context that has some out is kept for their release. */
+#include "comm.h"
+
+/* Contexts that were released before their streams and memory. */
+static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
+static weft_context *ended;
+
+weft_status wf_context_refuse(const weft_context *context, const char *function)
+{
+    if (context == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "%s: context is NULL: it was not made, or was released",
+                       function);
+    if (context->made == WF_ENDED)
+        return wf_fail(WEFT_ERR_INVALID, "%s: the context was released", function);
+    return wf_fail_fork(function);
+}
+
+weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
+{
+    if (comm == NULL) return wf_fail_null(function, "comm");
+    if (comm->made == WF_ENDED)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: the context was released, and this "
+                       "communicator with it",
+                       function, comm->name);
+    return wf_fail_fork(function);
+}
+
+/* ---- what depends on a communicator ---- */
+
+void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm)
+{
+    pthread_mutex_lock(&comm->context->lock);
+    dependent->comm = comm;
+    dependent->next = comm->dependents;
+    comm->dependents = dependent;
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
+void wf_dependent_remove(struct wf_dependent *dependent)
+{
+    struct wf_dependent **at;
+    weft_comm *comm = dependent->comm;
+
+    if (comm == NULL) return;
+    pthread_mutex_lock(&comm->context->lock);
+    at = &comm->dependents;
+    while (*at != dependent)
+        at = &(*at)->next;
+    *at = dependent->next;
+    dependent->comm = NULL;
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
+void wf_dependents_end(weft_comm *comm, const char *cause)
+{
+    while (comm->dependents != NULL) {
+        struct wf_dependent *dependent = comm->dependents;
+
+        wf_dependent_remove(dependent);
+        dependent->end(dependent, cause);
+    }
+}
+
+/* ---- streams ---- */
+
+void wf_stream_add(weft_context *context, struct wf_stream_note *note)
+{
+    pthread_mutex_lock(&context->lock);
+    note->next = context->streams;
+    context->streams = note;
+    pthread_mutex_unlock(&context->lock);
+}
+
+static struct wf_stream_note *take_note(weft_context *context, const void *stream)
+{
+    struct wf_stream_note **at = &context->streams, *note;
+
+    while (*at != NULL && (*at)->stream != stream)
+        at = &(*at)->next;
+    note = *at;
+    if (note != NULL) *at = note->next;
+    return note;
+}
+
+void wf_stream_remove(weft_context *context, const void *stream)
+{
+    struct wf_stream_note *note;
+
+    pthread_mutex_lock(&context->lock);
+    note = take_note(context, stream);
+    pthread_mutex_unlock(&context->lock);
+    wf_free(note);
+}
+
+static bool is_busy(const weft_context *context)
+{
+    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        if (!note->is_wrapped && context->plugin->device->stream_query(
+                                     context->device, note->stream) == WEFT_IN_PROGRESS)
+            return true;
+    return false;
+}
+
+void wf_streams_stop(weft_context *context)
+{
+    if (context->device == NULL || !is_busy(context)) return;
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        wf_comm_break_locked(comm, WEFT_ERR_ABORTED,
+                             "the context was released with work on its streams");
+    pthread_mutex_unlock(&context->lock);
+}
+
+void wf_streams_end(weft_context *context)
+{
+    for (struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        context->plugin->device->stream_destroy(context->device, note->stream);
+}
+
+/* ---- contexts ---- */
+
+static void warn_of(uint64_t count, const char *what)
+{
+    if (count > 0)
+        wf_log(WF_WARNING, "weft_context_release: %s not given back: %llu", what,
+               (unsigned long long)count);
+}
+
+void wf_context_warn(weft_context *context)
+{
+    uint64_t streams = 0;
+
+    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        streams++;
+    warn_of(atomic_load(&context->live_bound), "bound plans");
+    warn_of(streams, "streams");
+    warn_of(atomic_load(&context->live_memory), "pieces of memory");
+}
+
+static bool is_awaited(weft_context *context)
+{
+    return context->streams != NULL || atomic_load(&context->live_memory) > 0;
+}
+
+void wf_context_bury(weft_context *context)
+{
+    if (!is_awaited(context)) {
+        wf_free(context);
+        return;
+    }
+    pthread_mutex_lock(&ended_lock);
+    context->next_ended = ended;
+    ended = context;
+    pthread_mutex_unlock(&ended_lock);
+}
+
+void wf_stream_forget(const void *stream)
+{
+    struct wf_stream_note *note = NULL;
+    weft_context **at;
+
+    pthread_mutex_lock(&ended_lock);
+    for (at = &ended; *at != NULL; at = &(*at)->next_ended) {
+        weft_context *context = *at;
+
+        note = take_note(context, stream);
+        if (note == NULL) continue;
+        if (!is_awaited(context)) {
+            *at = context->next_ended;
+            wf_free(context);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&ended_lock);
+    wf_free(note);
+}

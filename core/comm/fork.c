@@ -1,0 +1,147 @@
+/* fork.c - what a fork of this process does not get: descriptors and the use of objects. */
+#include "fork.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+/* No process has more descriptors, unless the kernel's fs.nr_open was raised. */
+#define MOST_FDS (1 << 20)
+
+_Atomic uint32_t wf_generation;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held during a fork */
+static uint64_t kept[MOST_FDS / 64];                     /* a bit for each descriptor */
+static int beyond;                                       /* all that are kept are below it */
+static uint64_t contexts;
+static bool inherited; /* this process is a fork of one that had contexts */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static bool take_out(int fd)
+{
+    uint64_t bit = UINT64_C(1) << (fd % 64);
+    bool was_kept = fd < MOST_FDS && (kept[fd / 64] & bit) != 0;
+
+    if (was_kept) kept[fd / 64] &= ~bit;
+    return was_kept;
+}
+
+static void in_child(void)
+{
+    for (int fd = 0; fd < beyond; fd++) {
+        if (kept[fd / 64] == 0)
+            fd |= 63; /* the last of these 64 */
+        else if (take_out(fd))
+            close(fd);
+    }
+    beyond = 0;
+    inherited = inherited || contexts > 0;
+    contexts = 0;
+    atomic_fetch_add(&wf_generation, 1);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Without memory for the handlers there is no guard, and nothing else is different. */
+static void watch(void)
+{
+    if (pthread_atfork(before_fork, in_parent, in_child) != 0)
+        wf_log(WF_WARNING, "a fork of this process will keep its connections");
+}
+
+weft_status wf_fail_fork(const char *function)
+{
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: this process is a fork of the one that called weft_init, which alone can "
+                   "use what it made; fork before weft_init, or start a program in the child",
+                   function);
+}
+
+weft_status wf_fork_enter(void)
+{
+    bool refused;
+
+    pthread_once(&once, watch);
+    pthread_mutex_lock(&lock);
+    refused = inherited;
+    if (!refused) contexts++;
+    pthread_mutex_unlock(&lock);
+    return refused ? wf_fail_fork("weft_init") : WEFT_OK;
+}
+
+void wf_fork_leave(void)
+{
+    pthread_mutex_lock(&lock);
+    contexts--;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- descriptors ---- */
+
+/* The lock is held. */
+static int put_in(int fd)
+{
+    if (fd >= MOST_FDS) {
+        close(fd);
+        errno = EMFILE;
+        return -1;
+    }
+    if (fd < 0) return fd;
+    kept[fd / 64] |= UINT64_C(1) << (fd % 64);
+    if (fd >= beyond) beyond = fd + 1;
+    return fd;
+}
+
+void wf_fd_hold(void)
+{
+    pthread_once(&once, watch);
+    pthread_mutex_lock(&lock);
+}
+
+int wf_fd_keep(int fd)
+{
+    int why;
+
+    fd = put_in(fd);
+    why = errno;
+    pthread_mutex_unlock(&lock);
+    errno = why;
+    return fd;
+}
+
+int wf_fd_keep_pair(int code, int fds[2])
+{
+    int why;
+
+    if (code == 0 && put_in(fds[0]) < 0) {
+        close(fds[1]);
+        errno = EMFILE;
+        code = -1;
+    } else if (code == 0 && put_in(fds[1]) < 0) {
+        (void)take_out(fds[0]);
+        close(fds[0]);
+        errno = EMFILE;
+        code = -1;
+    }
+    why = errno;
+    pthread_mutex_unlock(&lock);
+    errno = why;
+    return code;
+}
+
+void wf_fd_close(int fd)
+{
+    pthread_mutex_lock(&lock);
+    (void)take_out(fd);
+    close(fd);
+    pthread_mutex_unlock(&lock);
+}

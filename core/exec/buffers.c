@@ -1,0 +1,147 @@
+/* buffers.c - the memory that a bound plan is run with, looked at before anything is done.
+ *
+ * Always: is there memory, and is it not source and target at once?  With WEFT_CHECK also: is it as
+ * large as the shard, as far as the device knows, and does it overlap what is written?  Overlap is
+ * found between shards without gaps; strided ones may lie between each other's elements. */
+#include "bound.h"
+
+#include <stdio.h>
+
+void wf_buffers_measure(const weft_spec *spec, int32_t rank, const int64_t *strides,
+                        struct wf_extent *out)
+{
+    uint64_t reach = 1;
+    struct wf_shard shard;
+
+    wf_shard_of(spec, rank, &shard);
+    *out = (struct wf_extent){.elements = (uint64_t)shard.elements, .strided = strides != NULL};
+    if (shard.elements == 0) return;
+    for (int32_t d = 0; strides != NULL && d < shard.dims; d++)
+        if (shard.shape[d] > 1) reach += (uint64_t)(shard.shape[d] - 1) * (uint64_t)strides[d];
+    if (strides == NULL) reach = out->elements;
+    out->bytes = reach * wf_dtype_bytes(spec->layout.dtype);
+}
+
+/* One tensor's side, as the caller gave it. */
+struct side {
+    const struct wf_extent *extent;
+    const void *memory;
+    char name[32]; /* "SOURCE", "targets[3]" */
+};
+
+struct question {
+    const char *function;
+    const weft_bound *bound;
+    const void *const *sources;
+    void *const *targets;
+    uint32_t count;
+};
+
+static struct side side_of(const struct question *q, uint32_t tensor, bool is_target)
+{
+    const struct wf_memory *memory = wf_bound_memory(q->bound, tensor);
+    struct side side = {.extent = is_target ? &memory->target : &memory->source,
+                        .memory = is_target ? q->targets[tensor] : q->sources[tensor]};
+
+    if (q->bound->batch == NULL)
+        snprintf(side.name, sizeof side.name, "%s", is_target ? "TARGET" : "SOURCE");
+    else
+        snprintf(side.name, sizeof side.name, "%s[%u]", is_target ? "targets" : "sources", tensor);
+    return side;
+}
+
+static weft_status check_null(const struct question *q, const struct side *side)
+{
+    if (side->memory != NULL || side->extent->elements == 0) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s: %s is NULL, but rank %d's shard of it has %llu elements",
+                   q->function, side->name, weft_comm_rank(q->bound->parent),
+                   (unsigned long long)side->extent->elements);
+}
+
+static weft_status check_size(const struct question *q, const struct side *side)
+{
+    weft_pointer_info info = {.struct_size = sizeof info};
+    uint64_t offset;
+
+    if (side->extent->bytes == 0) return WEFT_OK;
+    WF_TRY(q->bound->device_table->query_pointer(q->bound->device, side->memory, &info));
+    if (info.base == NULL || info.bytes == 0) return WEFT_OK; /* the device does not know */
+    offset = (uint64_t)((uintptr_t)side->memory - (uintptr_t)info.base);
+    if (offset <= info.bytes && side->extent->bytes <= info.bytes - offset) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: rank %d's shard takes %llu bytes at %s; the allocation there has %llu "
+                   "bytes, and %s begins %llu bytes into it",
+                   q->function, weft_comm_rank(q->bound->parent),
+                   (unsigned long long)side->extent->bytes, side->name,
+                   (unsigned long long)info.bytes, side->name, (unsigned long long)offset);
+}
+
+static bool overlap(const struct side *a, const struct side *b)
+{
+    uintptr_t x = (uintptr_t)a->memory, y = (uintptr_t)b->memory;
+
+    if (a->extent->bytes == 0 || b->extent->bytes == 0) return false;
+    if (a->extent->strided || b->extent->strided) return x == y;
+    return x < y + b->extent->bytes && y < x + a->extent->bytes;
+}
+
+static weft_status refuse_overlap(const struct question *q, const struct side *a,
+                                  const struct side *b, const char *why)
+{
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: on rank %d %s, %llu bytes at %p, and %s, %llu bytes at %p, overlap%s",
+                   q->function, weft_comm_rank(q->bound->parent), a->name,
+                   (unsigned long long)a->extent->bytes, a->memory, b->name,
+                   (unsigned long long)b->extent->bytes, b->memory, why);
+}
+
+/* Check the memory of one tensor. */
+static weft_status check_pair(const struct question *q, uint32_t tensor)
+{
+    struct side source = side_of(q, tensor, false), target = side_of(q, tensor, true);
+
+    WF_TRY(check_null(q, &source));
+    WF_TRY(check_null(q, &target));
+    if (source.memory == target.memory && source.extent->bytes > 0 && target.extent->bytes > 0 &&
+        !q->bound->in_place)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: %s and %s are the same memory, but the plan was not bound with "
+                       "in_place",
+                       q->function, source.name, target.name);
+    if (!q->bound->checked) return WEFT_OK;
+    WF_TRY(check_size(q, &source));
+    WF_TRY(check_size(q, &target));
+    if (q->bound->in_place || !overlap(&source, &target)) return WEFT_OK;
+    return refuse_overlap(q, &source, &target, ", but the plan was not bound with in_place");
+}
+
+/* A target overlaps no memory of another tensor. */
+static weft_status check_others(const struct question *q, uint32_t tensor)
+{
+    struct side target = side_of(q, tensor, true);
+
+    for (uint32_t i = 0; i < q->count; i++) {
+        struct side other = side_of(q, i, true);
+
+        if (i < tensor && overlap(&other, &target)) return refuse_overlap(q, &other, &target, "");
+        other = side_of(q, i, false);
+        if (i != tensor && overlap(&other, &target)) return refuse_overlap(q, &other, &target, "");
+    }
+    return WEFT_OK;
+}
+
+weft_status wf_buffers_check(const char *function, const weft_bound *bound,
+                             const void *const *sources, void *const *targets)
+{
+    struct question q = {.function = function,
+                         .bound = bound,
+                         .sources = sources,
+                         .targets = targets,
+                         .count = bound->batch != NULL ? bound->plan->member_count : 1};
+
+    for (uint32_t i = 0; i < q.count; i++)
+        WF_TRY(check_pair(&q, i));
+    for (uint32_t i = 0; bound->checked && i < q.count && q.count > 1; i++)
+        WF_TRY(check_others(&q, i));
+    return WEFT_OK;
+}

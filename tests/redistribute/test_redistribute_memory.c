@@ -1,0 +1,157 @@
+/* Memory that a redistribution cannot be meant to use is refused, one tensor or a batch. */
+#include "exec/bound.h"
+#include "support/expect.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/exec.h"
+#include "weft/weft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { RANKS = 2, TENSORS = 3, SHARD = 8192 }; /* bytes of a shard */
+
+#define REFUSED(call, text)                                                                        \
+    EXPECT((call) == WEFT_ERR_INVALID && strstr(weft_last_error(), text) != NULL)
+
+struct scene {
+    weft_context *context;
+    weft_bound *one, *several, *in_place;
+    char *memory; /* of 8 shards */
+    char *small;  /* of 64 bytes; the backend may round it up */
+};
+
+static weft_status begin(struct scene *s)
+{
+    weft_spec *from = spec_of("2", "f32[64,64] S(0)"), *to = spec_of("2", "f32[64,64] S(1)");
+    const weft_spec *froms[TENSORS] = {from, from, from}, *tos[TENSORS] = {to, to, to};
+    weft_bind_options in_place = {.struct_size = sizeof in_place, .in_place = true};
+    weft_plan *one = NULL, *several = NULL;
+
+    *s = (struct scene){0};
+    WF_TRY(weft_plan_create(from, to, NULL, &one));
+    WF_TRY(weft_plan_create_batch(TENSORS, froms, tos, NULL, &several));
+    WF_TRY(weft_init(NULL, &s->context));
+    WF_TRY(weft_plan_bind(one, weft_world(s->context), NULL, &s->one));
+    WF_TRY(weft_plan_bind(several, weft_world(s->context), NULL, &s->several));
+    WF_TRY(weft_plan_bind(several, weft_world(s->context), &in_place, &s->in_place));
+    WF_TRY(weft_alloc(s->context, 8 * SHARD, WEFT_MEMORY_DEVICE, (void **)&s->memory));
+    WF_TRY(weft_alloc(s->context, 64, WEFT_MEMORY_DEVICE, (void **)&s->small));
+    weft_plan_release(&one);
+    weft_plan_release(&several);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    return WEFT_OK;
+}
+
+static weft_status end(struct scene *s)
+{
+    weft_bound_release(&s->one);
+    weft_bound_release(&s->several);
+    weft_bound_release(&s->in_place);
+    WF_TRY(weft_free(s->context, s->memory));
+    WF_TRY(weft_free(s->context, s->small));
+    weft_context_release(&s->context);
+    return WEFT_OK;
+}
+
+/* Tensor 1 of the batch, by its shards' numbers in the memory; -1: NULL, -2: the small one. */
+static weft_status run(struct scene *s, weft_bound *bound, double source, double target)
+{
+    const void *sources[TENSORS] = {s->memory, NULL, s->memory + 2 * SHARD};
+    void *targets[TENSORS] = {s->memory + 3 * SHARD, NULL, s->memory + 5 * SHARD};
+
+    sources[1] = source == -1 ? NULL : source == -2 ? s->small : s->memory + (int)(source * SHARD);
+    targets[1] = target == -1 ? NULL : target == -2 ? s->small : s->memory + (int)(target * SHARD);
+    return weft_redistribute_batch(bound, sources, targets, NULL, NULL);
+}
+
+/* Always looked at. */
+static weft_status refuse_null_and_same(struct scene *s)
+{
+    void *const nothing[TENSORS] = {NULL, NULL, NULL};
+    const void *const source[] = {s->memory};
+    void *const target[] = {NULL};
+
+    REFUSED(run(s, s->several, -1, 4), "weft_redistribute_batch: sources[1] is NULL, but rank ");
+    REFUSED(run(s, s->several, 1, -1), "weft_redistribute_batch: targets[1] is NULL");
+    REFUSED(run(s, s->several, 1, 1), "sources[1] and targets[1] are the same memory, but the plan "
+                                      "was not bound with in_place");
+    REFUSED(run(s, s->in_place, -1, 4), "sources[1] is NULL");
+    REFUSED(weft_redistribute_batch(s->several, NULL, nothing, NULL, NULL), "sources is NULL");
+    REFUSED(weft_redistribute_batch(s->several, (const void *const *)nothing, NULL, NULL, NULL),
+            "targets is NULL");
+    REFUSED(weft_redistribute_batch(s->one, source, target, NULL, NULL),
+            "weft_redistribute_batch: TARGET is NULL");
+    return WEFT_OK;
+}
+
+static weft_status refuse_without_check(void *argument)
+{
+    struct scene s;
+
+    (void)argument;
+    WF_TRY(begin(&s));
+    EXPECT(!s.one->checked);
+    WF_TRY(refuse_null_and_same(&s));
+    WF_TRY(run(&s, s.several, 1, 4));
+    WF_TRY(run(&s, s.in_place, 1, 1));
+    return end(&s);
+}
+
+static weft_status refuse_with_check(void *argument)
+{
+    struct scene s;
+
+    (void)argument;
+    WF_TRY(begin(&s));
+    EXPECT(s.one->checked);
+    WF_TRY(refuse_null_and_same(&s));
+    WF_TRY(run(&s, s.several, 1, 4));
+    WF_TRY(run(&s, s.in_place, 1, 1));
+    WF_TRY(weft_redistribute(s.one, s.memory, s.memory + SHARD, NULL, NULL));
+    /* As large as the device knows it. */
+    REFUSED(weft_redistribute(s.one, s.memory, s.small, NULL, NULL),
+            "shard takes 8192 bytes at TARGET; the allocation there has ");
+    REFUSED(weft_redistribute(s.one, s.small, s.memory, NULL, NULL), "8192 bytes at SOURCE");
+    REFUSED(weft_redistribute(s.one, s.memory, s.memory + 8 * SHARD - 64, NULL, NULL),
+            "TARGET begins 65472 bytes into it");
+    REFUSED(run(&s, s.several, 1, -2), "weft_redistribute_batch: rank ");
+    REFUSED(run(&s, s.several, 1, -2), "8192 bytes at targets[1]");
+    REFUSED(run(&s, s.in_place, -2, 4), "8192 bytes at sources[1]");
+    /* Overlap of a tensor's own, and with the others'. */
+    REFUSED(weft_redistribute(s.one, s.memory, s.memory + SHARD - 4, NULL, NULL),
+            "overlap, but the plan was not bound with in_place");
+    REFUSED(run(&s, s.several, 1, 1.5), "sources[1], 8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 4.5), "and targets[2], 8192 bytes at ");
+    REFUSED(run(&s, s.several, 1, 2), "sources[2], 8192 bytes at ");
+    REFUSED(run(&s, s.in_place, 1, 5), "overlap");
+    REFUSED(run(&s, s.in_place, 1, 0.5), "overlap");
+    return end(&s);
+}
+
+static void on_ranks(const char *check, weft_status (*rank_main)(void *))
+{
+    const char *before = getenv("WEFT_CHECK");
+    char kept[16];
+
+    snprintf(kept, sizeof kept, "%s", before != NULL ? before : "0");
+    setenv("WEFT_CHECK", check, 1);
+    ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
+    setenv("WEFT_CHECK", kept, 1);
+}
+
+START_TEST(memory_that_is_missing_or_shared_is_refused_by_tensor)
+{
+    on_ranks("0", refuse_without_check);
+}
+END_TEST
+
+START_TEST(memory_too_small_or_overlapping_is_found_with_check)
+{
+    on_ranks("1", refuse_with_check);
+}
+END_TEST
+
+SUITE(redistribute_memory, memory_that_is_missing_or_shared_is_refused_by_tensor,
+      memory_too_small_or_overlapping_is_found_with_check)

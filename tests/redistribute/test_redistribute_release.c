@@ -1,0 +1,208 @@
+/* Objects released in the wrong order: what depends on a released one refuses every call until it
+ * is released itself. */
+#include "comm/comm.h"
+#include "support/expect.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/exec.h"
+#include "weft/symm.h"
+#include "weft/weft.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { RANKS = 2, TENSORS = 3 };
+
+/* Everything that a rank can hold. */
+struct holding {
+    weft_context *context;
+    weft_comm *comm;
+    weft_bound *bound, *batch;
+    weft_symm *symm;
+    weft_stream *stream;
+    weft_work *recorded, *given;
+    void *memory;
+};
+
+#define REFUSED(call, text)                                                                        \
+    EXPECT((call) == WEFT_ERR_INVALID && strstr(weft_last_error(), text) != NULL)
+
+static weft_status make_plans(weft_plan **one, weft_plan **several)
+{
+    weft_spec *from = spec_of("2", "f32[8,8] S(0)"), *to = spec_of("2", "f32[8,8] S(1)");
+    const weft_spec *froms[TENSORS] = {from, from, from}, *tos[TENSORS] = {to, to, to};
+
+    WF_TRY(weft_plan_create(from, to, NULL, one));
+    WF_TRY(weft_plan_create_batch(TENSORS, froms, tos, NULL, several));
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    return WEFT_OK;
+}
+
+static weft_status make(struct holding *h)
+{
+    weft_plan *one = NULL, *several = NULL;
+    char *at;
+
+    *h = (struct holding){0};
+    WF_TRY(make_plans(&one, &several));
+    WF_TRY(weft_init(NULL, &h->context));
+    WF_TRY(weft_comm_split(weft_world(h->context), 0, 0, NULL, &h->comm));
+    WF_TRY(weft_plan_bind(one, h->comm, NULL, &h->bound));
+    WF_TRY(weft_plan_bind(several, h->comm, NULL, &h->batch));
+    WF_TRY(weft_symm_create(h->comm, 64, NULL, &h->symm));
+    WF_TRY(weft_stream_create(h->context, &h->stream));
+    WF_TRY(weft_alloc(h->context, 4096, WEFT_MEMORY_DEVICE, &h->memory));
+    at = h->memory;
+    WF_TRY(weft_redistribute(h->bound, at, at + 1024, h->stream, &h->given));
+    WF_TRY(weft_work_wait(h->given, WEFT_FOREVER));
+    WF_TRY(weft_work_record(h->context, h->stream, &h->recorded));
+    WF_TRY(weft_barrier(h->comm, NULL));
+    weft_plan_release(&one);
+    weft_plan_release(&several);
+    return WEFT_OK;
+}
+
+/* CAUSE is what the bound plans say of what was released. */
+static weft_status bound_is_refused(struct holding *h, const char *cause)
+{
+    char *at = h->memory;
+    const void *sources[TENSORS] = {at, at + 256, at + 512};
+    void *targets[TENSORS] = {at + 1024, at + 1280, at + 1536};
+    weft_work *work = NULL;
+
+    REFUSED(weft_redistribute(h->bound, at, at + 1024, NULL, NULL), cause);
+    REFUSED(weft_redistribute(h->bound, at, at + 1024, NULL, &work), cause);
+    REFUSED(weft_redistribute_batch(h->bound, sources, targets, NULL, NULL), cause);
+    REFUSED(weft_redistribute(h->batch, at, at + 1024, NULL, NULL), cause);
+    REFUSED(weft_redistribute_batch(h->batch, sources, targets, NULL, &work), cause);
+    EXPECT(weft_bound_scratch(h->bound) == 0 && weft_bound_scratch(h->batch) == 0);
+    EXPECT(work == NULL);
+    return WEFT_OK;
+}
+
+static weft_status release_comm_first(void *argument)
+{
+    struct holding h;
+    char name[128], cause[256];
+
+    (void)argument;
+    WF_TRY(make(&h));
+    snprintf(name, sizeof name, "%s", weft_comm_name(h.comm));
+    snprintf(cause, sizeof cause, "communicator %s was released, and the plan is no longer bound",
+             name);
+    weft_comm_release(&h.comm);
+    WF_TRY(bound_is_refused(&h, cause));
+    snprintf(cause, sizeof cause, "communicator %s was released", name);
+    REFUSED(weft_symm_fence(h.symm, NULL), cause);
+    /* Other objects go on. */
+    WF_TRY(weft_work_wait(h.recorded, WEFT_FOREVER));
+    WF_TRY(weft_work_wait(h.given, WEFT_FOREVER));
+    WF_TRY(weft_stream_wait(h.context, h.stream, WEFT_FOREVER));
+    WF_TRY(weft_free(h.context, h.memory));
+    weft_bound_release(&h.bound);
+    weft_bound_release(&h.batch);
+    EXPECT(h.bound == NULL && h.batch == NULL);
+    EXPECT(h.context->live_bound == 0 && h.context->live_memory == 0);
+    weft_symm_release(&h.symm);
+    weft_work_release(&h.recorded);
+    weft_work_release(&h.given);
+    weft_stream_release(h.context, &h.stream);
+    weft_context_release(&h.context);
+    return WEFT_OK;
+}
+
+START_TEST(bound_plans_outlive_their_communicator)
+{
+    wf_log_set_level(WF_ERROR);
+    ck_assert_msg(weft_threads_run(RANKS, release_comm_first, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+    wf_log_set_level(WF_NOTICE);
+}
+END_TEST
+
+static weft_status release_context_first(void *argument)
+{
+    struct holding h;
+    weft_bound *other = NULL;
+    weft_plan *one = NULL, *several = NULL;
+    weft_context *copy;
+
+    (void)argument;
+    WF_TRY(make(&h));
+    WF_TRY(make_plans(&one, &several));
+    copy = h.context;
+    weft_context_release(&h.context);
+    WF_TRY(bound_is_refused(&h, "the context was released, and the plan is no longer bound"));
+    REFUSED(weft_plan_bind(one, h.comm, NULL, &other), "the context was released");
+    REFUSED(weft_barrier(h.comm, NULL), "the context was released, and this communicator with it");
+    REFUSED(weft_symm_fence(h.symm, NULL), "the context was released");
+    REFUSED(weft_work_wait(h.recorded, 0), "which weft_work_record gave, was released");
+    REFUSED(weft_work_wait(h.given, 0), "which weft_redistribute gave, was released");
+    REFUSED(weft_stream_wait(copy, h.stream, 0), "the context was released");
+    REFUSED(weft_stream_wait(h.context, h.stream, 0), "context is NULL");
+    REFUSED(weft_free(copy, h.memory), "the context was released");
+    weft_symm_release(&h.symm);
+    weft_bound_release(&h.bound);
+    weft_comm_release(&h.comm);
+    weft_bound_release(&h.batch);
+    weft_work_release(&h.recorded);
+    weft_work_release(&h.given);
+    weft_stream_release(h.context, &h.stream);
+    EXPECT(h.symm == NULL && h.bound == NULL && h.comm == NULL && h.stream == NULL);
+    weft_plan_release(&one);
+    weft_plan_release(&several);
+    return WEFT_OK;
+}
+
+START_TEST(everything_outlives_its_context)
+{
+    wf_log_set_level(WF_ERROR);
+    ck_assert_msg(weft_threads_run(RANKS, release_context_first, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+    wf_log_set_level(WF_NOTICE);
+}
+END_TEST
+
+static atomic_bool has_left; /* rank 0 */
+
+/* A stream that still waits for a rank that never comes is ended with the context. */
+static weft_status release_with_work_under_way(void *argument)
+{
+    weft_context *context = NULL;
+    weft_stream *stream = NULL;
+    weft_work *work = NULL;
+    weft_comm *world;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    world = weft_world(context);
+    WF_TRY(weft_barrier(world, NULL));
+    if (weft_rank(context) == 0) {
+        WF_TRY(weft_stream_create(context, &stream));
+        WF_TRY(weft_barrier(world, stream));
+        WF_TRY(weft_work_record(context, stream, &work));
+        weft_context_release(&context);
+        atomic_store(&has_left, true);
+    }
+    while (!atomic_load(&has_left))
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    weft_context_release(&context);
+    if (work != NULL) REFUSED(weft_work_wait(work, WEFT_FOREVER), "was released");
+    weft_work_release(&work);
+    weft_stream_release(NULL, &stream);
+    return WEFT_OK;
+}
+
+START_TEST(a_context_ends_with_work_under_way_on_a_forgotten_stream)
+{
+    wf_log_set_level(WF_ERROR);
+    ck_assert_msg(weft_threads_run(RANKS, release_with_work_under_way, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+    wf_log_set_level(WF_NOTICE);
+}
+END_TEST
+
+SUITE(redistribute_release, bound_plans_outlive_their_communicator, everything_outlives_its_context,
+      a_context_ends_with_work_under_way_on_a_forgotten_stream)

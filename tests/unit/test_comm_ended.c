@@ -1,0 +1,205 @@
+#include "comm/symm.h"
+#include "support/caught.h"
+#include "support/fake_symm.h"
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+/* STATUS is that of a call of something whose context or communicator was released. */
+static void is_refused(weft_status status, const char *text)
+{
+    ck_assert_msg(status == WEFT_ERR_INVALID, "%s", weft_status_name(status));
+    ck_assert_msg(strstr(weft_last_error(), text) != NULL, "no \"%s\" in: %s", text,
+                  weft_last_error());
+}
+
+static weft_comm *forget_comm(void)
+{
+    weft_context *context;
+    weft_comm *comm;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &comm), WEFT_OK);
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_ptr_nonnull(strstr(catch_end(), "was not released"));
+    return comm;
+}
+
+START_TEST(a_communicator_without_its_context_refuses_every_call)
+{
+    static const char text[] = "the context was released, and this communicator with it";
+    weft_comm *comm = forget_comm(), *out = NULL;
+    weft_symm *symm = NULL;
+    float x = 1, y = 0;
+    uint64_t one = 1, zero = 0;
+    uint32_t level;
+
+    is_refused(weft_barrier(comm, NULL), text);
+    is_refused(weft_all_reduce(comm, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL), text);
+    is_refused(weft_all_gather_v(comm, &x, &y, &one, &zero, WEFT_DTYPE_F32, NULL), text);
+    is_refused(weft_send(comm, &x, 1, WEFT_DTYPE_F32, 0, 0, NULL), text);
+    is_refused(weft_receive(comm, &y, 1, WEFT_DTYPE_F32, 0, 0, NULL), text);
+    is_refused(weft_group_begin(comm), text);
+    is_refused(weft_group_end(comm), text);
+    is_refused(weft_comm_split(comm, 0, 0, NULL, &out), text);
+    is_refused(weft_comm_create(comm, 1, (int32_t[]){0}, NULL, &out), text);
+    is_refused(weft_comm_support(comm, WEFT_COLL_BARRIER, 0, 0, &level), text);
+    is_refused(weft_comm_async_error(comm), text);
+    is_refused(weft_symm_create(comm, 64, NULL, &symm), text);
+    is_refused(weft_symm_register(comm, &x, sizeof x, NULL, &symm), text);
+    weft_comm_abort(comm);
+    weft_comm_dump(comm, NULL, NULL);
+    ck_assert_ptr_null(weft_comm_native(comm));
+    ck_assert_ptr_null(weft_comm_context(comm));
+    ck_assert_int_eq(weft_comm_rank(comm), 0);
+    ck_assert_int_eq(weft_comm_size(comm), 1);
+    ck_assert_int_eq(weft_comm_world_rank(comm, 0), 0);
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+    weft_comm_release(&comm);
+    ck_assert_ptr_null(comm);
+}
+END_TEST
+
+static void every_call_is_refused(weft_symm *symm, const char *text)
+{
+    weft_symm_device device;
+    uint64_t offset, x = 0;
+
+    is_refused(weft_symm_put(symm, 0, &x, 8, 0, NULL), text);
+    is_refused(weft_symm_get(symm, &x, 0, 8, 0, NULL), text);
+    is_refused(weft_symm_put_signal(symm, 0, &x, 8, 0, 1, WEFT_SIGNAL_SET, 0, NULL), text);
+    is_refused(weft_symm_signal(symm, 0, 1, WEFT_SIGNAL_SET, 0, NULL), text);
+    is_refused(weft_symm_wait(symm, 0, 0, WEFT_COMPARE_EQ, 1, 0, NULL), text);
+    is_refused(weft_symm_test(symm, 0, 0, WEFT_COMPARE_EQ, 1), text);
+    is_refused(weft_symm_fence(symm, NULL), text);
+    is_refused(weft_symm_quiet(symm, NULL), text);
+    is_refused(weft_symm_barrier(symm, NULL), text);
+    is_refused(weft_symm_offset(symm, &x, 8, &offset), text);
+    is_refused(weft_symm_get_device(symm, &device), text);
+    ck_assert_ptr_null(weft_symm_comm(symm));
+    ck_assert_ptr_null(weft_symm_local(symm));
+    ck_assert_ptr_null(weft_symm_peer(symm, 0));
+    ck_assert_ptr_null(weft_symm_multicast(symm));
+    ck_assert_uint_eq(weft_symm_bytes(symm), 64);
+}
+
+START_TEST(symmetric_memory_without_its_communicator_or_context_refuses_every_call)
+{
+    for (int with_context = 0; with_context < 2; with_context++) {
+        weft_context *context;
+        weft_comm *comm;
+        weft_symm *symm = NULL;
+        void *window;
+
+        fake_reset();
+        context = world_alone_on(fake_symm_plugin());
+        ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &comm), WEFT_OK);
+        ck_assert_int_eq(weft_symm_create(comm, 64, NULL, &symm), WEFT_OK);
+        window = symm->window;
+        catch_begin();
+        if (with_context)
+            weft_context_release(&context);
+        else
+            weft_comm_release(&comm);
+        (void)catch_end();
+        every_call_is_refused(symm, with_context ? "the context was released, and this symmetric"
+                                                 : " was released, and this symmetric memory");
+        if (!with_context)
+            is_refused(weft_symm_fence(symm, NULL), "weft_symm_fence: communicator comm#");
+        weft_symm_release(&symm);
+        ck_assert_ptr_null(symm);
+        weft_comm_release(&comm);
+        weft_context_release(&context);
+        (void)fake_window_destroy(window); /* a plugin does so with its communicator */
+    }
+}
+END_TEST
+
+START_TEST(works_without_their_context_refuse_every_call)
+{
+    static const char text[] = "the context of this work, which weft_work_record gave";
+    weft_context *context;
+    weft_stream *stream;
+    weft_work *work;
+    int64_t ns;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    ck_assert_int_eq(weft_work_record(context, stream, &work), WEFT_OK);
+    catch_begin();
+    weft_context_release(&context);
+    (void)catch_end();
+    is_refused(weft_work_test(work), text);
+    is_refused(weft_work_wait(work, 0), text);
+    is_refused(weft_stream_wait_work(stream, work), text);
+    is_refused(weft_work_elapsed(work, work, &ns), text);
+    ck_assert_ptr_null(weft_work_native(work));
+    weft_work_release(&work);
+    weft_stream_release(NULL, &stream);
+    ck_assert_ptr_null(work);
+    ck_assert_ptr_null(stream);
+}
+END_TEST
+
+/* A program may have another copy of the pointer to the context, or the one that is NULL now. */
+START_TEST(streams_without_their_context_refuse_every_call)
+{
+    int64_t live = wf_mem_live();
+
+    for (int has_copy = 0; has_copy < 2; has_copy++) {
+        weft_context *context, *copy;
+        weft_stream *streams[2];
+        const char *text = has_copy ? "the context was released" : "or was released";
+        char x = 0, y;
+
+        fake_reset();
+        copy = context = world_alone();
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(weft_stream_create(context, &streams[i]), WEFT_OK);
+        *(atomic_int *)(void *)streams[0] = 1; /* busy: the communicators are ended first */
+        catch_begin();
+        weft_context_release(&context);
+        ck_assert_str_eq(catch_end(),
+                         "weft: warning: weft_context_release: streams not given back: 2\n");
+        ck_assert_int_eq(fake.aborted, 1);
+        if (!has_copy) copy = NULL;
+        is_refused(weft_stream_test(copy, streams[0]), text);
+        is_refused(weft_stream_wait(copy, streams[0], 0), text);
+        is_refused(weft_copy(copy, &y, &x, 1, streams[0]), text);
+        is_refused(weft_fill(copy, &y, 0, 1, streams[0]), text);
+        ck_assert_ptr_null(weft_stream_native(copy, streams[0]));
+        ck_assert_ptr_null(weft_world(copy));
+        weft_context_release(&copy); /* once more: nothing */
+        ck_assert_ptr_null(copy);
+        weft_stream_release(NULL, &streams[0]);
+        ck_assert_ptr_null(streams[0]);
+        weft_stream_release(NULL, &streams[1]);
+        ck_assert_int_eq(wf_mem_live(), live);
+    }
+}
+END_TEST
+
+START_TEST(memory_without_its_context_is_not_freed_again)
+{
+    weft_context *context, *copy;
+    void *memory;
+
+    fake_reset();
+    copy = context = world_alone();
+    ck_assert_int_eq(weft_alloc(context, 16, WEFT_MEMORY_DEVICE, &memory), WEFT_OK);
+    catch_begin();
+    weft_context_release(&context);
+    (void)catch_end();
+    is_refused(weft_free(copy, memory), "weft_free: the context was released");
+    is_refused(weft_alloc(copy, 16, WEFT_MEMORY_DEVICE, &memory), "the context was released");
+    wf_free(memory); /* as the fake plugin does */
+}
+END_TEST
+
+SUITE(comm_ended, a_communicator_without_its_context_refuses_every_call,
+      symmetric_memory_without_its_communicator_or_context_refuses_every_call,
+      works_without_their_context_refuse_every_call,
+      streams_without_their_context_refuse_every_call,
+      memory_without_its_context_is_not_freed_again)
