@@ -7,12 +7,14 @@
 #include "weft/status.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -262,7 +264,8 @@ static int connect_once(const struct wf_address *address, const struct addrinfo 
     return fd;
 }
 
-weft_status wf_address_connect(const struct wf_address *address, uint64_t deadline_ns, int *fd)
+static weft_status reach(const struct wf_address *address, bool again, uint64_t deadline_ns,
+                         int *fd)
 {
     struct timespec pause = {0, 1000000};
     struct addrinfo *found = NULL;
@@ -274,7 +277,7 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
         int code = errno;
         bool hopeless = code == EMFILE || code == ENFILE || code == EACCES || code == EPERM;
 
-        if (hopeless || wf_now_ns() >= deadline_ns) {
+        if (hopeless || !again || wf_now_ns() >= deadline_ns) {
             wf_address_print(address, text);
             if (found != NULL) freeaddrinfo(found);
             return wf_fail(hopeless ? WEFT_ERR_SYSTEM : WEFT_ERR_TIMEOUT,
@@ -288,6 +291,16 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
     return WEFT_OK;
 }
 
+weft_status wf_address_connect(const struct wf_address *address, uint64_t deadline_ns, int *fd)
+{
+    return reach(address, true, deadline_ns, fd);
+}
+
+weft_status wf_address_try(const struct wf_address *address, uint64_t deadline_ns, int *fd)
+{
+    return reach(address, false, deadline_ns, fd);
+}
+
 bool wf_address_same_user(int fd)
 {
     struct sockaddr_storage name;
@@ -298,4 +311,50 @@ bool wf_address_same_user(int fd)
     if (name.ss_family != AF_UNIX) return true;
     bytes = sizeof peer;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
+/* ---- where a rank stands by ---- */
+
+/* NAME's host, or the user's own name with NUMBER in it, with the port NUMBER. */
+static bool address_at(const struct sockaddr *name, socklen_t bytes, uint64_t number,
+                       struct wf_address *out)
+{
+    *out = (struct wf_address){.is_unix = name->sa_family == AF_UNIX};
+    if (out->is_unix) {
+        snprintf(out->host, sizeof out->host, "weft-%u-standby-%016" PRIx64, (unsigned)geteuid(),
+                 number);
+        return true;
+    }
+    if (number > UINT16_MAX) return false;
+    out->port = (uint16_t)number;
+    return getnameinfo(name, bytes, out->host, sizeof out->host, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+bool wf_address_beside(int fd, struct wf_address *out)
+{
+    struct sockaddr_storage name;
+    socklen_t bytes = sizeof name;
+    uint64_t number = 0;
+
+    if (getsockname(fd, (struct sockaddr *)&name, &bytes) != 0) return false;
+    while (name.ss_family == AF_UNIX && number == 0)
+        wf_random_bytes(&number, sizeof number);
+    return address_at((struct sockaddr *)&name, bytes, number, out);
+}
+
+uint64_t wf_address_number(const struct wf_address *address)
+{
+    const char *dash = strrchr(address->host, '-');
+
+    if (!address->is_unix) return address->port;
+    return dash != NULL ? strtoull(dash + 1, NULL, 16) : 0;
+}
+
+bool wf_address_of_peer(int fd, uint64_t number, struct wf_address *out)
+{
+    struct sockaddr_storage name = {0};
+    socklen_t bytes = sizeof name;
+
+    return getpeername(fd, (struct sockaddr *)&name, &bytes) == 0 &&
+           address_at((struct sockaddr *)&name, bytes, number, out);
 }

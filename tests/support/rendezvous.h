@@ -64,8 +64,9 @@ static inline void rv_gone(void *self, const struct wf_departure *departure)
     rank->gone_rank = departure->rank;
 }
 
-static inline void rv_abort(void *self, uint64_t comm, const char *text)
+static inline void rv_abort(void *self, uint64_t comm, weft_status status, const char *text)
 {
+    (void)status;
     (void)text;
     ((struct rv_rank *)self)->aborts += (int)comm;
 }
@@ -90,6 +91,7 @@ static inline void *rv_run(void *argument)
         .key = wf_job_key(self->token),
         .join_timeout_ns = self->join_timeout_ns,
         .address = &self->rv->address,
+        .serving_rank = -1,
         .events = {.self = self, .gone = rv_gone, .abort = rv_abort, .where = rv_where}};
 
     rv_note(self, wf_client_create(&options, &self->client));

@@ -41,7 +41,7 @@ static struct wf_meetings *begin(void)
     struct wf_meetings *m;
 
     memset(seen, 0, sizeof seen);
-    ck_assert_int_eq(wf_meetings_create(SIZE, (struct wf_meeting_sink){NULL, deliver}, &m),
+    ck_assert_int_eq(wf_meetings_create(SIZE, (struct wf_meeting_sink){NULL, deliver}, 0, &m),
                      WEFT_OK);
     return m;
 }

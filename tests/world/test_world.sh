@@ -47,7 +47,7 @@ by_hand()
 }
 expect 0 "as expected" by_hand MASTER_ADDR=127.0.0.1 MASTER_PORT=29517
 expect 0 "as expected" by_hand LOCAL_WORLD_SIZE=3 MASTER_ADDR=some.other.host MASTER_PORT=29517
-expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29518 WEFT_TOKEN=secret
+expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29518 WEFT_TOKEN=0123456789abcdef
 expect 1 "WEFT_TOKEN" by_hand MASTER_ADDR=some.other.host MASTER_PORT=29517
 expect 1 "MASTER_PORT" by_hand MASTER_ADDR=
 if command -v mpirun.openmpi >/dev/null; then
@@ -65,7 +65,7 @@ two_nodes()
 {
     local node pids=() bad=0
     for node in 0 1; do
-        WEFT_TOKEN=secret torchrun --no-python --nnodes 2 --node-rank "$node" --nproc-per-node 2 \
+        WEFT_TOKEN=0123456789abcdef torchrun --no-python --nnodes 2 --node-rank "$node" --nproc-per-node 2 \
             --master-addr 127.0.0.1 --master-port 29525 "$program" hello 10 &
         pids+=($!)
     done
@@ -154,9 +154,9 @@ if "$deny" ipv6 true; then
     expect 0 "[2] as expected" denied memfd "$weft" run -n 3 "$program" private
     expect 0 "no memfd_create (Function not implemented), using /dev/shm" denied memfd "$weft" run -n 2 "$program" hello
     expect 0 "[2] as expected" denied ipv6 "$weft" run -n 3 "$program" private
-    expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29520 WEFT_TOKEN=secret "$deny" ipv6
+    expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29520 WEFT_TOKEN=0123456789abcdef "$deny" ipv6
     expect 1 "cannot listen on [::1]:29521: Address family not supported" \
-        by_hand 'WEFT_RENDEZVOUS=[::1]:29521' WEFT_TOKEN=secret WEFT_JOIN_TIMEOUT=2 "$deny" ipv6
+        by_hand 'WEFT_RENDEZVOUS=[::1]:29521' WEFT_TOKEN=0123456789abcdef WEFT_JOIN_TIMEOUT=2 "$deny" ipv6
 else
     echo "skipped: system calls cannot be filtered here"
 fi
