@@ -264,8 +264,7 @@ static int connect_once(const struct wf_address *address, const struct addrinfo 
     return fd;
 }
 
-static weft_status reach(const struct wf_address *address, bool again, uint64_t deadline_ns,
-                         int *fd)
+weft_status wf_address_connect(const struct wf_address *address, uint64_t deadline_ns, int *fd)
 {
     struct timespec pause = {0, 1000000};
     struct addrinfo *found = NULL;
@@ -277,7 +276,7 @@ static weft_status reach(const struct wf_address *address, bool again, uint64_t 
         int code = errno;
         bool hopeless = code == EMFILE || code == ENFILE || code == EACCES || code == EPERM;
 
-        if (hopeless || !again || wf_now_ns() >= deadline_ns) {
+        if (hopeless || wf_now_ns() >= deadline_ns) {
             wf_address_print(address, text);
             if (found != NULL) freeaddrinfo(found);
             return wf_fail(hopeless ? WEFT_ERR_SYSTEM : WEFT_ERR_TIMEOUT,
@@ -291,14 +290,32 @@ static weft_status reach(const struct wf_address *address, bool again, uint64_t 
     return WEFT_OK;
 }
 
-weft_status wf_address_connect(const struct wf_address *address, uint64_t deadline_ns, int *fd)
+weft_status wf_address_begin(const struct wf_address *address, int *fd)
 {
-    return reach(address, true, deadline_ns, fd);
-}
+    struct addrinfo *found = NULL;
+    char text[WF_ADDRESS_TEXT];
+    struct sockaddr_un name;
+    socklen_t bytes = 0;
+    int code = 0, one = 1;
 
-weft_status wf_address_try(const struct wf_address *address, uint64_t deadline_ns, int *fd)
-{
-    return reach(address, false, deadline_ns, fd);
+    if (!address->is_unix)
+        WF_TRY(resolve(address, false, &found));
+    else
+        bytes = unix_address(address, &name);
+    *fd = open_socket(address->is_unix ? AF_UNIX : found->ai_family);
+    if (*fd >= 0 && address->is_unix)
+        code = connect(*fd, (struct sockaddr *)&name, bytes);
+    else if (*fd >= 0)
+        code = connect(*fd, found->ai_addr, found->ai_addrlen);
+    code = *fd < 0 || (code != 0 && errno != EINPROGRESS) ? errno : 0;
+    if (found != NULL) freeaddrinfo(found);
+    if (code == 0) {
+        if (!address->is_unix) setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        return WEFT_OK;
+    }
+    if (*fd >= 0) close(*fd);
+    wf_address_print(address, text);
+    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, strerror(code));
 }
 
 bool wf_address_same_user(int fd)

@@ -219,6 +219,33 @@ static void report_timeout(struct wf_client *client, const struct wf_contributio
     (void)wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
 }
 
+/* Did the server leave in peace before it answered W?  Then no rank has got an answer, and all of
+ * them can meet at the standby. */
+static bool was_left(struct wf_client *client, const struct wf_waiter *w)
+{
+    bool left;
+
+    pthread_mutex_lock(&client->lock);
+    left = !w->done && w->link == WF_LINK_SERVER && client->links[WF_LINK_SERVER].left &&
+           wf_client_asks(client) == WF_LINK_STANDBY;
+    pthread_mutex_unlock(&client->lock);
+    return left;
+}
+
+static weft_status bring(struct wf_client *client, const struct wf_contribution *contribution,
+                         const struct wf_text *payload, struct wf_waiter *w)
+{
+    weft_status status;
+
+    WF_TRY(check_departed(client, contribution));
+    status = request(client, -1, WF_FRAME_GATHER, payload, contribution->timeout_ns,
+                     WF_SERVER_GRACE_NS, w);
+    if (status != WEFT_ERR_PEER || !was_left(client, w)) return status;
+    WF_TRY(check_departed(client, contribution));
+    return request(client, -1, WF_FRAME_GATHER, payload, contribution->timeout_ns,
+                   WF_SERVER_GRACE_NS, w);
+}
+
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out)
 {
@@ -226,14 +253,12 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
     struct wf_waiter w = {0};
     weft_status status;
 
-    WF_TRY(check_departed(client, contribution));
     wf_contribution_put(&payload, contribution);
     if (payload.length >= WF_FRAME_MOST)
         status = wf_fail(WEFT_ERR_INVALID, "%s: %zu bytes are more than the rendezvous carries",
                          contribution->label, payload.length);
     else
-        status = request(client, -1, WF_FRAME_GATHER, &payload, contribution->timeout_ns,
-                         WF_SERVER_GRACE_NS, &w);
+        status = bring(client, contribution, &payload, &w);
     if (status == WEFT_OK) status = read_gathered(&w.payload, out);
     if (status == WEFT_ERR_TIMEOUT) report_timeout(client, contribution);
     wf_text_free(&payload);
@@ -307,6 +332,16 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     wf_text_free(&w.payload);
 }
 
+static bool has_standby(struct wf_client *client)
+{
+    bool has;
+
+    pthread_mutex_lock(&client->lock);
+    has = !client->links[WF_LINK_STANDBY].over;
+    pthread_mutex_unlock(&client->lock);
+    return has;
+}
+
 weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t *ranks,
                           int32_t count, int64_t timeout_ns, struct wf_gathered *out)
 {
@@ -320,7 +355,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
         struct wf_waiter w = {0};
 
-        if (link == WF_LINK_STANDBY && client->links[link].connection == NULL) continue;
+        if (link == WF_LINK_STANDBY && !has_standby(client)) continue;
         status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
         if (status == WEFT_OK) status = read_gathered(&w.payload, out);
         wf_text_free(&w.payload);

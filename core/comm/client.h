@@ -21,6 +21,8 @@ enum { WF_LINK_SERVER, WF_LINK_STANDBY, WF_LINKS };
 
 enum wf_link_stage {
     WF_LINK_OPEN,
+    WF_LINK_GREETING, /* the handshake goes on in the thread, for the standby */
+    WF_LINK_PROVING,
     WF_LINK_ASKED, /* it has ended, and the other server is asked who is gone */
     WF_LINK_LOST
 };
@@ -28,7 +30,8 @@ enum wf_link_stage {
 struct wf_link {
     struct wf_connection *connection; /* `out` and `seal` under the lock, the rest the thread's */
     int32_t rank;                     /* that serves it, or -1 */
-    bool over;                        /* or never begun; under the lock */
+    bool over;                        /* or never begun; under the lock, as are the next */
+    bool left;                        /* the server has said goodbye */
     char why[640];                    /* it is over */
     enum wf_link_stage stage;         /* the thread's, as is the next */
     uint64_t deadline_ns;             /* of the other server's answer */
@@ -38,6 +41,8 @@ struct wf_client {
     struct wf_client_options options;
     struct wf_link links[WF_LINKS];
     struct wf_server *standby; /* that this rank serves, or NULL */
+    struct wf_job_key standby_key;
+    struct wf_join standby_join;
     int wake;
     pthread_t thread;
     uint64_t job;
@@ -56,6 +61,8 @@ struct wf_client {
 
 /* Connect, prove, wait for all: sets the links, the job and the standby. */
 weft_status wf_client_enter(struct wf_client *client) WF_NODISCARD;
+/* Go on with the handshake with the standby; true once its frames may be heard. */
+bool wf_client_greet_standby(struct wf_client *client);
 
 /* ---- link.c: the thread that owns the connections ---- */
 

@@ -32,16 +32,44 @@ static weft_status pump(struct wf_connection *c, uint64_t deadline_ns)
     return WEFT_OK;
 }
 
-static weft_status wait_for_hello(struct wf_connection *c, int32_t rank, uint64_t deadline_ns,
-                                  struct wf_join *join)
+/* Start the handshake on C as JOIN. */
+static void say_hello(struct wf_connection *c, struct wf_join *join)
 {
-    while (c->in.bytes.length < WF_HELLO_BYTES) {
-        if (c->ended) return lost(rank, "before it said hello");
-        WF_TRY(pump(c, deadline_ns));
-    }
+    uint8_t hello[WF_HELLO_BYTES];
+
+    wf_random_bytes(join->client_nonce, sizeof join->client_nonce);
+    wf_join_hello(join->client_nonce, hello);
+    wf_text_append(&c->out, (const char *)hello, sizeof hello);
+}
+
+/* The server has said hello: answer with the proof. */
+static weft_status answer_hello(struct wf_connection *c, const struct wf_job_key *key,
+                                struct wf_join *join)
+{
+    uint8_t proof[WF_PROOF_BYTES];
+
     if (!wf_join_read_hello((const uint8_t *)c->in.bytes.data, join->server_nonce))
         return wf_fail(WEFT_ERR_MISMATCH, "what answers there is no rendezvous of this weft");
     c->in.taken = WF_HELLO_BYTES;
+    wf_join_proof(key, join, proof);
+    wf_text_append(&c->out, (const char *)proof, sizeof proof);
+    return wf_text_status(&c->out);
+}
+
+/* The server has let us in with FRAME: if it knows the token, all frames are sealed from here on.
+ */
+static weft_status check_server(struct wf_connection *c, const struct wf_job_key *key,
+                                const struct wf_join *join, const struct wf_frame *frame)
+{
+    struct wf_reader reader = wf_frame_reader(frame);
+    uint8_t expected[WF_SHA256_BYTES];
+    weft_blob shown = wf_take_blob(&reader);
+
+    wf_join_server_proof(key, join, expected);
+    if (shown.bytes != sizeof expected || !wf_secret_equal(shown.data, expected, sizeof expected))
+        return wf_fail(WEFT_ERR_INVALID, "what answers there does not know the job's token");
+    wf_frame_drop(&c->in, frame);
+    wf_join_seals(key, join, &c->seal, &c->in.seal);
     return WEFT_OK;
 }
 
@@ -73,27 +101,16 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
 static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_job_key *key,
                          struct wf_join *join, uint64_t deadline_ns)
 {
-    uint8_t hello[WF_HELLO_BYTES], proof[WF_PROOF_BYTES], expected[WF_SHA256_BYTES];
     struct wf_frame frame;
-    struct wf_reader reader;
-    weft_blob shown;
 
-    wf_random_bytes(join->client_nonce, sizeof join->client_nonce);
-    wf_join_hello(join->client_nonce, hello);
-    wf_text_append(&c->out, (const char *)hello, sizeof hello);
-    WF_TRY(wait_for_hello(c, rank, deadline_ns, join));
-    wf_join_proof(key, join, proof);
-    wf_text_append(&c->out, (const char *)proof, sizeof proof);
-    WF_TRY(wf_text_status(&c->out));
+    say_hello(c, join);
+    while (c->in.bytes.length < WF_HELLO_BYTES) {
+        if (c->ended) return lost(rank, "before it said hello");
+        WF_TRY(pump(c, deadline_ns));
+    }
+    WF_TRY(answer_hello(c, key, join));
     WF_TRY(wait_for_frame(c, rank, deadline_ns, WF_FRAME_ADMITTED, &frame));
-    reader = wf_frame_reader(&frame);
-    shown = wf_take_blob(&reader);
-    wf_join_server_proof(key, join, expected);
-    if (shown.bytes != sizeof expected || !wf_secret_equal(shown.data, expected, sizeof expected))
-        return wf_fail(WEFT_ERR_INVALID, "what answers there does not know the job's token");
-    wf_frame_drop(&c->in, &frame);
-    wf_join_seals(key, join, &c->seal, &c->in.seal);
-    return WEFT_OK;
+    return check_server(c, key, join, &frame);
 }
 
 /* By FD, which it takes. */
@@ -140,44 +157,80 @@ static uint64_t offer_standby(struct wf_client *client, int fd)
     return 0;
 }
 
-static weft_status reach_standby(struct wf_client *client, const char *where, uint64_t deadline_ns,
+static weft_status reach_standby(struct wf_client *client, const char *where,
                                  struct wf_connection **out)
 {
     struct wf_address address;
     int fd;
 
     if (client->standby != NULL) {
+        client->standby->options.key = client->standby_key;
         WF_TRY(wf_server_start(client->standby));
         WF_TRY(wf_server_connect(client->standby, &fd));
     } else {
         WF_TRY(wf_address_parse("the standby", where, -1, &address));
-        WF_TRY(wf_address_try(&address, deadline_ns, &fd));
+        WF_TRY(wf_address_begin(&address, &fd));
     }
     return connect_by(fd, out);
 }
 
-/* A second connection, to the standby at WHERE.  Without, the job goes on. */
-static void join_standby(struct wf_client *client, const char *where)
+static void log_no_standby(void)
 {
-    uint64_t deadline_ns = wf_now_ns() + (uint64_t)WF_STAGE_LIMIT_NS;
-    struct wf_job_key key = wf_standby_key(&client->options.key, client->job);
-    struct wf_link *link = &client->links[WF_LINK_STANDBY];
-    struct wf_join join = claim(client);
-    weft_status status;
-
-    if (client->standby != NULL) client->standby->options.key = key;
-    status = reach_standby(client, where, deadline_ns, &link->connection);
-    if (status == WEFT_OK)
-        status = prove(link->connection, WF_STANDBY_RANK, &key, &join, deadline_ns);
-    if (status == WEFT_OK) {
-        link->rank = WF_STANDBY_RANK;
-        link->over = false;
-        return;
-    }
     wf_log(WF_INFO, "the standby of the rendezvous on rank %d is not used: %s", WF_STANDBY_RANK,
            weft_last_error());
-    if (link->connection != NULL) wf_connection_release(link->connection);
-    link->connection = NULL;
+}
+
+/* Begin a second connection, to the standby at WHERE; the client's thread goes on with it. */
+static void begin_standby(struct wf_client *client, const char *where)
+{
+    struct wf_link *link = &client->links[WF_LINK_STANDBY];
+
+    client->standby_key = wf_standby_key(&client->options.key, client->job);
+    client->standby_join = claim(client);
+    if (reach_standby(client, where, &link->connection) != WEFT_OK) {
+        log_no_standby();
+        return;
+    }
+    link->stage = WF_LINK_GREETING;
+    link->rank = WF_STANDBY_RANK;
+    say_hello(link->connection, &client->standby_join);
+}
+
+static weft_status greet(struct wf_client *client, struct wf_link *link)
+{
+    struct wf_connection *c = link->connection;
+    struct wf_frame frame;
+
+    if (link->stage == WF_LINK_GREETING) {
+        if (c->in.bytes.length < WF_HELLO_BYTES) return WEFT_IN_PROGRESS;
+        WF_TRY(answer_hello(c, &client->standby_key, &client->standby_join));
+        link->stage = WF_LINK_PROVING;
+    }
+    WF_TRY(wf_frame_next(&c->in, &frame));
+    if (frame.type != WF_FRAME_ADMITTED)
+        return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
+    return check_server(c, &client->standby_key, &client->standby_join, &frame);
+}
+
+bool wf_client_greet_standby(struct wf_client *client)
+{
+    struct wf_link *link = &client->links[WF_LINK_STANDBY];
+    weft_status status;
+
+    if (link->stage != WF_LINK_GREETING && link->stage != WF_LINK_PROVING)
+        return link->stage == WF_LINK_OPEN;
+    status = greet(client, link);
+    if (status == WEFT_IN_PROGRESS) return false;
+    if (status != WEFT_OK) {
+        log_no_standby();
+        link->connection->broken = true;
+        return false;
+    }
+    pthread_mutex_lock(&client->lock);
+    link->stage = WF_LINK_OPEN;
+    link->over = false;
+    pthread_mutex_unlock(&client->lock);
+    return true;
 }
 
 /* ---- the server ---- */
@@ -199,7 +252,7 @@ static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_
     wf_frame_drop(&link->connection->in, &frame);
     wf_log(WF_DEBUG, "all %d ranks have joined", client->options.size);
     if (where[0] != '\0')
-        join_standby(client, where);
+        begin_standby(client, where);
     else
         wf_server_release(&client->standby);
     return WEFT_OK;

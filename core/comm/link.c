@@ -155,6 +155,9 @@ static void hear_leave(struct wf_client *client, int link)
     char why[sizeof client->links[link].why];
 
     explain_end(client, client->links[link].rank, "the rendezvous has ended", why, sizeof why);
+    pthread_mutex_lock(&client->lock);
+    client->links[link].left = true;
+    pthread_mutex_unlock(&client->lock);
     end(client, link, why);
 }
 
@@ -219,6 +222,7 @@ static void hear_all(struct wf_client *client, int link)
     weft_status status;
 
     if (c == NULL || c->broken) return;
+    if (link == WF_LINK_STANDBY && !wf_client_greet_standby(client)) return;
     while ((status = wf_frame_next(&c->in, &frame)) == WEFT_OK) {
         wf_client_hear(client, link, &frame);
         wf_frame_drop(&c->in, &frame);
@@ -238,7 +242,8 @@ static bool ask_other(struct wf_client *client, int link)
 
     wf_put_u32(&payload, (uint32_t)client->links[link].rank);
     pthread_mutex_lock(&client->lock);
-    asks = !client->leaving && !client->links[link].over && is_open(&client->links[other]);
+    asks = !client->leaving && !client->links[link].over && !client->links[other].over &&
+           is_open(&client->links[other]);
     if (asks)
         wf_connection_send(client->links[other].connection, WF_FRAME_LOOK, LOOK_ID + (uint64_t)link,
                            &payload);

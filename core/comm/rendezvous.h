@@ -11,7 +11,8 @@
  *     join.c      the handshake
  *     meeting.c   all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks where they are
- *     server.c    the star's middle; connection.c and members.c are parts of it
+ *     server.c    the star's middle; connection.c, admission.c and members.c are
+ *                 parts of it
  *     client.c    a rank's end, which enter.c brings there; link.c is its thread
  *
  * A server on rank 0 has a standby on rank 1, if there are more ranks than these.  Every rank holds
@@ -75,9 +76,8 @@ weft_status wf_address_listen(struct wf_address *address, int fds[WF_MAX_LISTENE
  * wf_now_ns.  The socket does not block. */
 weft_status wf_address_connect(const struct wf_address *address, uint64_t deadline_ns,
                                int *fd) WF_NODISCARD;
-/* The same, but each address is tried once. */
-weft_status wf_address_try(const struct wf_address *address, uint64_t deadline_ns,
-                           int *fd) WF_NODISCARD;
+/* Begin to connect to the first address the host resolves to, without waiting. */
+weft_status wf_address_begin(const struct wf_address *address, int *fd) WF_NODISCARD;
 /* On a Unix socket: is the peer's user ours?  True for other sockets. */
 bool wf_address_same_user(int fd);
 /* Where a rank can stand by that is connected by FD: the address of this end, with a port or a name

@@ -1,4 +1,4 @@
-/* server.h - what the three files of the rendezvous server share.
+/* server.h - what the files of the rendezvous server share.
  *
  * One thread owns everything here; others reach it through the command pipe alone. */
 #ifndef WEFT_COMM_SERVER_H
@@ -91,7 +91,16 @@ void wf_connection_send(struct wf_connection *connection, uint16_t type, uint64_
 /* Queue a refusal, after which the connection ends. */
 void wf_connection_refuse(struct wf_connection *connection, weft_status status, const char *text);
 
-/* ---- members.c: who comes, what ranks say, who goes ---- */
+/* ---- admission.c: who comes ---- */
+
+/* Act on what CONNECTION, which is no member yet, has sent. */
+void wf_admission_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
+
+/* ---- members.c: what ranks say, who goes ---- */
+
+/* Queue a frame for RANK, if it is there. */
+void wf_members_deliver(struct wf_server *server, uint16_t type, int32_t rank, uint64_t id,
+                        const struct wf_text *payload);
 
 /* Act on what CONNECTION's inbox holds. */
 void wf_members_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);

@@ -46,6 +46,7 @@ struct rv_rank {
     const struct rv *rv;
     int32_t rank, size;
     const char *token;
+    int32_t serving_rank; /* of who serves, or -1 */
     int64_t join_timeout_ns;
     struct wf_client *client;
     weft_status status;
@@ -91,7 +92,7 @@ static inline void *rv_run(void *argument)
         .key = wf_job_key(self->token),
         .join_timeout_ns = self->join_timeout_ns,
         .address = &self->rv->address,
-        .serving_rank = -1,
+        .serving_rank = self->serving_rank,
         .events = {.self = self, .gone = rv_gone, .abort = rv_abort, .where = rv_where}};
 
     rv_note(self, wf_client_create(&options, &self->client));
@@ -109,6 +110,7 @@ static inline void rv_place(struct rv_rank *ranks, const struct rv *rv, int32_t 
                                        .rank = rank,
                                        .size = size,
                                        .token = rv_token,
+                                       .serving_rank = -1,
                                        .join_timeout_ns = 20 * WF_SECOND_NS,
                                        .gone_rank = -1,
                                        .body = body};

@@ -44,6 +44,7 @@ START_TEST(two_of_one_rank_are_refused)
                                 .rank = 2,
                                 .size = 3,
                                 .token = rv_token,
+                                .serving_rank = -1,
                                 .join_timeout_ns = 10 * WF_SECOND_NS,
                                 .body = rv_gather};
     rv_start(&ranks[1]);

@@ -127,6 +127,26 @@ survivors 2 "ERR_TIMEOUT.*rank 1" 3 stop 1
 survivors 0 "" 4 go_on 2
 expect 137 "[0] as expected" "$weft" run -n 4 --keep-going --timeout 25 "$program" go_on 2
 
+# Without a launcher that serves: rank 0 leaves first, the standby on rank 1 serves, and rank 3 dies.
+serve_self()
+{
+    local pids=() rank
+    for rank in 0 1 2 3; do
+        env "RANK=$rank" WORLD_SIZE=4 "LOCAL_RANK=$rank" "$@" "$program" outlive_first 3 &
+        pids+=($!)
+    done
+    for rank in 0 1 2; do wait "${pids[rank]}" || return 1; done
+}
+expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self MASTER_ADDR=127.0.0.1 MASTER_PORT=29522
+expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self WEFT_RENDEZVOUS=localhost:29523 WEFT_TOKEN=0123456789abcdef
+
+# Who ends before all have joined is named at once to the others, also if they may go on.
+# shellcheck disable=SC2016
+end_early() { WEFT_JOIN_TIMEOUT=100 "$weft" run -n 3 --keep-going --timeout 50 sh -c 'test $WEFT_RANK = 1 && exit 3; exec "$0" hello' "$program"; }
+expect 3 "[0] weft_init: rank 0 of 3 cannot join" end_early
+expect 3 "rank 1 is gone: it ended with exit code 3" end_early
+expect 1 "has 5 characters, and at least 16 are needed" by_hand WEFT_RENDEZVOUS=localhost:29524 WEFT_TOKEN=short
+
 # Calls that differ: all three ranks see both.
 export WEFT_CHECK=1
 first="ERR_MISMATCH.*rank 0 calls"
