@@ -141,6 +141,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     struct wf_waiter **at = &client->waiters;
     const struct wf_link *l;
     int code = 0;
+    bool over;
 
     WF_TRY(wf_text_status(payload));
     pthread_mutex_lock(&client->lock);
@@ -157,14 +158,16 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
+    over = l->over;
+    if (over) (void)wf_fail(WEFT_ERR_PEER, "%s", l->why);
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
-    if (l->over) return wf_fail(WEFT_ERR_PEER, "%s", l->why);
+    if (over) return WEFT_ERR_PEER;
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
 
-static weft_status read_gathered(struct wf_text *payload, struct wf_gathered *out)
+weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
 {
     struct wf_reader reader = {(const uint8_t *)payload->data, payload->length, false};
     weft_status status = (weft_status)wf_take_u32(&reader);
@@ -219,8 +222,8 @@ static void report_timeout(struct wf_client *client, const struct wf_contributio
     (void)wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
 }
 
-/* Did the server leave in peace before it answered W?  Then no rank has got an answer, and all of
- * them can meet at the standby. */
+/* Did the server say goodbye before it answered W?  Then no rank has an answer, and all of them can
+ * meet at the standby. */
 static bool was_left(struct wf_client *client, const struct wf_waiter *w)
 {
     bool left;
@@ -259,7 +262,7 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
                          contribution->label, payload.length);
     else
         status = bring(client, contribution, &payload, &w);
-    if (status == WEFT_OK) status = read_gathered(&w.payload, out);
+    if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
     if (status == WEFT_ERR_TIMEOUT) report_timeout(client, contribution);
     wf_text_free(&payload);
     wf_text_free(&w.payload);
@@ -357,7 +360,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
 
         if (link == WF_LINK_STANDBY && !has_standby(client)) continue;
         status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
-        if (status == WEFT_OK) status = read_gathered(&w.payload, out);
+        if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
         wf_text_free(&w.payload);
     }
     wf_text_free(&payload);

@@ -64,6 +64,11 @@ weft_status wf_client_enter(struct wf_client *client) WF_NODISCARD;
 /* Go on with the handshake with the standby; true once its frames may be heard. */
 bool wf_client_greet_standby(struct wf_client *client);
 
+/* ---- client.c ---- */
+
+/* What a meeting or an inquiry came to, from its answer, whose bytes it takes. */
+weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
+
 /* ---- link.c: the thread that owns the connections ---- */
 
 /* The thread's body. */

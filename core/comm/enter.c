@@ -89,7 +89,7 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     if (frame->type != WF_FRAME_REFUSED)
         return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u where %u was due",
                        (unsigned)frame->type, (unsigned)type);
-    /* Who says so before it is known may be anyone, so its text does not count. */
+    /* The sender is not authenticated yet, so its text is not used. */
     if (!c->in.seal.on) return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
     reader = wf_frame_reader(frame);
     status = (weft_status)wf_take_u32(&reader);

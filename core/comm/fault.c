@@ -95,7 +95,7 @@ void wf_comm_await_word(weft_comm *comm, int64_t most_ns)
     }
 }
 
-/* The others learn the cause from who met it, before they see this rank go because of it. */
+/* The other ranks learn the cause before they see this rank leave because of it. */
 static void report(weft_comm *comm, weft_status status, const char *text)
 {
     char words[1024];

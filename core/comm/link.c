@@ -292,8 +292,8 @@ static void wait_for_bytes(struct wf_client *client, bool asking)
     fds[WF_LINKS] = (struct pollfd){.fd = client->wake, .events = POLLIN};
     if (poll(fds, WF_LINKS + 1, asking ? 10 : -1) < 0) return;
     if ((fds[WF_LINKS].revents & POLLIN) && read(client->wake, &count, sizeof count) < 0) return;
-    /* The server's link is read last and heard first: it knows of all that the standby's report of
-     * a rank may be the consequence of. */
+    /* The server's link is read last and heard first: it has reported every loss that a report of
+     * the standby may be the consequence of. */
     for (int link = WF_LINKS - 1; link >= 0; link--)
         if (fds[link].fd >= 0) wf_connection_read(client->links[link].connection);
 }

@@ -387,7 +387,7 @@ static bool waits(const struct wf_meetings *m, int32_t rank)
     return false;
 }
 
-/* Who did not come: those that wait nowhere else, if there are any. */
+/* The ranks that did not come: only those that wait nowhere else, if there are any. */
 static int32_t list_missing(const struct wf_meetings *m, const struct meeting *meeting,
                             int32_t *out)
 {

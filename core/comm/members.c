@@ -131,7 +131,8 @@ static void explain_departure(const struct wf_server *s, const struct wf_connect
         wf_text_add(out, "; before it, rank %d was lost", s->first_lost);
 }
 
-/* RANK is gone from a job that runs.  Rank 0 is told last: its process may serve, and end over it.
+/* RANK is gone from a job that runs.  Rank 0 is sent this last: its process may serve, and end
+ * because of it.
  */
 static void announce_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
                           weft_blob farewell)

@@ -85,7 +85,7 @@ bool wf_address_same_user(int fd);
 bool wf_address_beside(int fd, struct wf_address *out);
 /* The number of such an ADDRESS: its port, or the number in its name. */
 uint64_t wf_address_number(const struct wf_address *address);
-/* The address with NUMBER of who is at the other end of FD. */
+/* The address with NUMBER of the peer of FD. */
 bool wf_address_of_peer(int fd, uint64_t number, struct wf_address *out);
 
 /* ---- wire.c ---- */
@@ -122,13 +122,14 @@ enum wf_frame_type {
     WF_FRAME_TYPES
 };
 
-/* In which order ranks are told: processes that may serve are last, as they may end over it. */
+/* The order in which ranks are sent a failure.  Processes that may serve are last, because they may
+ * end because of it. */
 static inline int32_t wf_turn_of(int32_t rank)
 {
     return rank <= WF_STANDBY_RANK ? WF_STANDBY_RANK + 1 - rank : 0;
 }
 
-/* What can end a communicator for all of its ranks: an abort, or an error that one of them met. */
+/* Can STATUS end a communicator on all of its ranks?  An abort can, and an error on one of them. */
 static inline bool wf_abort_may_be(weft_status status)
 {
     return status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT;
@@ -187,8 +188,8 @@ void wf_inbox_free(struct wf_inbox *inbox);
  *     server -> client   frame ADMITTED with the server's proof, or REFUSED if the token is wrong
  *
  * A proof is a keyed hash over both nonces, so neither side shows the token, and none can be used
- * twice.  A server says nothing to who does not begin with the magic.  All frames that follow are
- * sealed, each direction with a key of its own that both nonces have a part in. */
+ * twice.  A server sends nothing to a peer that does not begin with the magic.  All frames that
+ * follow are sealed, each direction with a key of its own that both nonces have a part in. */
 
 #define WF_NONCE_BYTES 16
 #define WF_HELLO_BYTES 24
@@ -306,8 +307,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
 weft_status wf_server_start(struct wf_server *server) WF_NODISCARD;
 /* A connection for a rank in this process.  [any thread] */
 weft_status wf_server_connect(struct wf_server *server, int *fd) WF_NODISCARD;
-/* RANK's process has ended, TEXT says how.  The others are told, unless it had left in peace, and
- * nobody can join a job without it.  [any thread] */
+/* RANK's process has ended, TEXT says how.  The others are sent this, unless it had left the job
+ * before.  From now on every rank that tries to join is refused.  [any thread] */
 void wf_server_report_gone(struct wf_server *server, int32_t rank, const char *text);
 /* Tells the ranks that are left that it ends, and stops. */
 void wf_server_release(struct wf_server **server);
@@ -369,7 +370,7 @@ void wf_gathered_free(struct wf_gathered *gathered);
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                      const char *text);
 /* Tell RANKS that communicator COMM has failed with STATUS.  Waits until they have been sent it, so
- * that this process may end over it, but not for long.  [any thread] */
+ * that this process may end because of it, but not for long.  [any thread] */
 void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                       weft_status status, const char *text);
 /* What a rank answers to ASK: this number, and if it knows the communicator more (position.c). */

@@ -316,7 +316,7 @@ static bool has_departures(const struct wf_server *s)
     return false;
 }
 
-/* Those who asked who is gone have been told, once the rank that they miss is. */
+/* Answer every LOOK whose rank is gone: the members have been sent all departures by now. */
 static void answer_looks(struct wf_server *s)
 {
     for (size_t i = 0; i < s->count; i++) {

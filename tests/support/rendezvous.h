@@ -46,7 +46,7 @@ struct rv_rank {
     const struct rv *rv;
     int32_t rank, size;
     const char *token;
-    int32_t serving_rank; /* of who serves, or -1 */
+    int32_t serving_rank; /* that serves, or -1 */
     int64_t join_timeout_ns;
     struct wf_client *client;
     weft_status status;

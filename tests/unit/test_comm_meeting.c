@@ -195,7 +195,7 @@ START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
 }
 END_TEST
 
-/* Rank 0 and the standby's may serve the rendezvous, and end over what they are told. */
+/* Ranks 0 and 1 may serve the rendezvous, and end because of a failure. */
 static int32_t told[SIZE], told_count;
 
 static void note_order(void *self, int32_t rank, uint64_t id, const struct wf_text *payload)

@@ -216,7 +216,7 @@ static bool run_trial(uint64_t seed, int signal_number)
     enum end end;
 
     state = seed;
-    victim = (int)(draw() % RANKS);
+    victim = (int)(signal_number == SIGSTOP ? seed % RANKS : draw() % RANKS);
     end = (enum end)(draw() % ENDS);
     delay_us = (int)(draw() % LONGEST_US);
     if (draw() % 2 == 0) delay_us /= 10; /* the world is being made */

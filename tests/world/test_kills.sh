@@ -8,5 +8,5 @@ unset WEFT_RENDEZVOUS WEFT_TOKEN WEFT_SERVED LOCAL_WORLD_SIZE TORCHELASTIC_RESTA
 export WEFT_BACKEND=gloo-cpu WEFT_JOIN_TIMEOUT=60 WEFT_TIMEOUT=30
 bad=0
 "$trials" kill "${WEFT_TEST_KILLS:-100}" "$seed" || bad=1
-WEFT_TIMEOUT=2 "$trials" stop "${WEFT_TEST_STOPS:-4}" "$seed" || bad=1
+WEFT_TIMEOUT=3 "$trials" stop "${WEFT_TEST_STOPS:-4}" "$seed" || bad=1
 exit $bad
