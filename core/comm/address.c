@@ -7,12 +7,14 @@
 #include "weft/status.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -289,6 +291,34 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
     return WEFT_OK;
 }
 
+weft_status wf_address_begin(const struct wf_address *address, int *fd)
+{
+    struct addrinfo *found = NULL;
+    char text[WF_ADDRESS_TEXT];
+    struct sockaddr_un name;
+    socklen_t bytes = 0;
+    int code = 0, one = 1;
+
+    if (!address->is_unix)
+        WF_TRY(resolve(address, false, &found));
+    else
+        bytes = unix_address(address, &name);
+    *fd = open_socket(address->is_unix ? AF_UNIX : found->ai_family);
+    if (*fd >= 0 && address->is_unix)
+        code = connect(*fd, (struct sockaddr *)&name, bytes);
+    else if (*fd >= 0)
+        code = connect(*fd, found->ai_addr, found->ai_addrlen);
+    code = *fd < 0 || (code != 0 && errno != EINPROGRESS) ? errno : 0;
+    if (found != NULL) freeaddrinfo(found);
+    if (code == 0) {
+        if (!address->is_unix) setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        return WEFT_OK;
+    }
+    if (*fd >= 0) wf_fd_close(*fd);
+    wf_address_print(address, text);
+    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, strerror(code));
+}
+
 bool wf_address_same_user(int fd)
 {
     struct sockaddr_storage name;
@@ -299,4 +329,50 @@ bool wf_address_same_user(int fd)
     if (name.ss_family != AF_UNIX) return true;
     bytes = sizeof peer;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
+/* ---- where a rank stands by ---- */
+
+/* NAME's host, or the user's own name with NUMBER in it, with the port NUMBER. */
+static bool address_at(const struct sockaddr *name, socklen_t bytes, uint64_t number,
+                       struct wf_address *out)
+{
+    *out = (struct wf_address){.is_unix = name->sa_family == AF_UNIX};
+    if (out->is_unix) {
+        snprintf(out->host, sizeof out->host, "weft-%u-standby-%016" PRIx64, (unsigned)geteuid(),
+                 number);
+        return true;
+    }
+    if (number > UINT16_MAX) return false;
+    out->port = (uint16_t)number;
+    return getnameinfo(name, bytes, out->host, sizeof out->host, NULL, 0, NI_NUMERICHOST) == 0;
+}
+
+bool wf_address_beside(int fd, struct wf_address *out)
+{
+    struct sockaddr_storage name;
+    socklen_t bytes = sizeof name;
+    uint64_t number = 0;
+
+    if (getsockname(fd, (struct sockaddr *)&name, &bytes) != 0) return false;
+    while (name.ss_family == AF_UNIX && number == 0)
+        wf_random_bytes(&number, sizeof number);
+    return address_at((struct sockaddr *)&name, bytes, number, out);
+}
+
+uint64_t wf_address_number(const struct wf_address *address)
+{
+    const char *dash = strrchr(address->host, '-');
+
+    if (!address->is_unix) return address->port;
+    return dash != NULL ? strtoull(dash + 1, NULL, 16) : 0;
+}
+
+bool wf_address_of_peer(int fd, uint64_t number, struct wf_address *out)
+{
+    struct sockaddr_storage name = {0};
+    socklen_t bytes = sizeof name;
+
+    return getpeername(fd, (struct sockaddr *)&name, &bytes) == 0 &&
+           address_at((struct sockaddr *)&name, bytes, number, out);
 }

@@ -1,14 +1,12 @@
-/* client.c - a rank's end of the rendezvous.
+/* client.c - a rank's end of the rendezvous: what it asks.
  *
- * A thread of its own owns the connection: it sends what callers queue, hands them their answers,
- * and hears of failures while the program is busy elsewhere.  Callers never touch the socket, so
- * none of them can block on it. */
+ * A thread of its own, in link.c, owns the connections.  Callers queue frames and wait for answers;
+ * none of them can block on a socket. */
 #include "client.h"
 
 #include "weft/status.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,186 +16,8 @@
 #include <unistd.h>
 
 #define GOODBYE_NS WF_SECOND_NS
-
-/* A call that waits for its answer; lives on the caller's stack. */
-struct waiter {
-    struct waiter *next;
-    uint64_t id;
-    bool done;
-    struct wf_text payload;
-};
-
-/* ---- the thread ---- */
-
-static void wake(struct wf_client *client)
-{
-    uint64_t one = 1;
-
-    if (write(client->wake, &one, sizeof one) < 0) return; /* full: it is awake anyway */
-}
-
-static void answer(struct wf_client *client, const struct wf_frame *frame)
-{
-    pthread_mutex_lock(&client->lock);
-    for (struct waiter *w = client->waiters; w != NULL; w = w->next) {
-        if (w->id != frame->id || w->done) continue;
-        wf_text_append(&w->payload, (const char *)frame->payload, frame->bytes);
-        w->done = true;
-    }
-    pthread_cond_broadcast(&client->changed);
-    pthread_mutex_unlock(&client->lock);
-}
-
-static void free_departure(struct wf_departure *departure)
-{
-    if (departure == NULL) return;
-    wf_text_free(&departure->farewell);
-    wf_free(departure);
-}
-
-/* Keep the first word about a rank, and pass it on. */
-static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
-                      weft_blob farewell)
-{
-    struct wf_departure *departure;
-    bool news;
-
-    if (rank < 0 || rank >= client->options.size) return;
-    departure = wf_calloc(1, sizeof *departure);
-    if (departure == NULL) return; /* the time limit will tell */
-    departure->rank = rank;
-    departure->left = left;
-    snprintf(departure->text, sizeof departure->text, "%s", text);
-    wf_text_append(&departure->farewell, farewell.data, (size_t)farewell.bytes);
-    pthread_mutex_lock(&client->lock);
-    news = client->departed[rank] == NULL;
-    if (news) client->departed[rank] = departure;
-    pthread_mutex_unlock(&client->lock);
-    if (news)
-        client->options.events.gone(client->options.events.self, departure);
-    else
-        free_departure(departure);
-}
-
-static void hear_gone(struct wf_client *client, struct wf_reader *reader)
-{
-    int32_t rank = (int32_t)wf_take_u32(reader);
-    bool left = wf_take_u32(reader) != 0;
-    char text[512];
-
-    wf_take_string(reader, text, sizeof text);
-    note_gone(client, rank, left, text, wf_take_blob(reader));
-}
-
-static void hear_abort(struct wf_client *client, struct wf_reader *reader)
-{
-    uint64_t comm = wf_take_u64(reader);
-    char text[512];
-
-    wf_take_string(reader, text, sizeof text);
-    client->options.events.abort(client->options.events.self, comm, text);
-}
-
-static void hear_ask(struct wf_client *client, struct wf_reader *reader, uint64_t id)
-{
-    struct wf_text where = {0}, payload = {0};
-
-    client->options.events.where(client->options.events.self, wf_take_u64(reader), &where);
-    wf_put_blob(&payload, where.data, where.length);
-    pthread_mutex_lock(&client->lock);
-    wf_connection_send(client->connection, WF_FRAME_TELL, id, &payload);
-    pthread_mutex_unlock(&client->lock);
-    wf_text_free(&where);
-    wf_text_free(&payload);
-}
-
-static void end(struct wf_client *client, const char *text)
-{
-    pthread_mutex_lock(&client->lock);
-    if (!client->over) snprintf(client->over_text, sizeof client->over_text, "%s", text);
-    client->over = true;
-    pthread_cond_broadcast(&client->changed);
-    pthread_mutex_unlock(&client->lock);
-}
-
-static void hear(struct wf_client *client, const struct wf_frame *frame)
-{
-    struct wf_reader reader = wf_frame_reader(frame);
-
-    switch (frame->type) {
-    case WF_FRAME_GATHERED:
-    case WF_FRAME_TELL:
-        answer(client, frame);
-        break;
-    case WF_FRAME_GONE:
-        hear_gone(client, &reader);
-        break;
-    case WF_FRAME_ABORT:
-        hear_abort(client, &reader);
-        break;
-    case WF_FRAME_ASK:
-        hear_ask(client, &reader, frame->id);
-        break;
-    case WF_FRAME_LEAVE:
-        end(client, "the rank that served the rendezvous has left the job");
-        break;
-    default:
-        break;
-    }
-}
-
-/* The server is no more, and did not say why. */
-static void lose_server(struct wf_client *client)
-{
-    static const char text[] = "is gone: it served the rendezvous, which no longer answers";
-    bool expected;
-
-    pthread_mutex_lock(&client->lock);
-    expected = client->leaving || client->over;
-    pthread_mutex_unlock(&client->lock);
-    end(client, "the rendezvous no longer answers");
-    if (!expected && client->serving_rank >= 0)
-        note_gone(client, client->serving_rank, false, text, (weft_blob){"", 0});
-}
-
-static void hear_all(struct wf_client *client)
-{
-    struct wf_inbox *inbox = &client->connection->in;
-    struct wf_frame frame;
-
-    while (wf_frame_next(inbox, &frame) == WEFT_OK) {
-        hear(client, &frame);
-        wf_frame_drop(inbox, &frame);
-    }
-}
-
-static void *listen_to_server(void *argument)
-{
-    struct wf_client *client = argument;
-    struct wf_connection *c = client->connection;
-    char prefix[24];
-
-    pthread_setname_np(pthread_self(), "weft-client");
-    snprintf(prefix, sizeof prefix, "rank %d", client->options.rank);
-    wf_log_set_prefix(prefix);
-    hear_all(client); /* what came together with the last of the handshake */
-    while (!c->ended && !c->broken) {
-        struct pollfd fds[2] = {{.fd = c->fd, .events = POLLIN},
-                                {.fd = client->wake, .events = POLLIN}};
-        uint64_t count;
-
-        pthread_mutex_lock(&client->lock);
-        wf_connection_write(c);
-        if (c->sent < c->out.length) fds[0].events |= POLLOUT;
-        pthread_mutex_unlock(&client->lock);
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
-        if ((fds[1].revents & POLLIN) && read(client->wake, &count, sizeof count) < 0) continue;
-        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR)) wf_connection_read(c);
-        hear_all(client);
-    }
-    lose_server(client);
-    return NULL;
-}
+/* How long a report may take, and how much longer than asked an answer about positions. */
+#define REPORT_NS (WF_SECOND_NS / 2)
 
 /* ---- coming and going ---- */
 
@@ -214,12 +34,20 @@ static weft_status start_thread(struct wf_client *client)
     pthread_mutex_init(&client->lock, NULL);
     sigfillset(&all); /* signals are for the program's own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&client->thread, NULL, listen_to_server, client);
+    code = pthread_create(&client->thread, NULL, wf_client_listen, client);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code == 0) return WEFT_OK;
     pthread_mutex_destroy(&client->lock);
     pthread_cond_destroy(&client->changed);
     return wf_fail(WEFT_ERR_SYSTEM, "no thread for the rendezvous: %s", strerror(code));
+}
+
+static void disconnect(struct wf_client *client)
+{
+    for (int link = 0; link < WF_LINKS; link++)
+        if (client->links[link].connection != NULL)
+            wf_connection_release(client->links[link].connection);
+    wf_server_release(&client->standby);
 }
 
 weft_status wf_client_create(const struct wf_client_options *options, struct wf_client **out)
@@ -229,6 +57,8 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
 
     if (client == NULL) return wf_fail_memory(sizeof *client);
     client->options = *options;
+    for (int link = 0; link < WF_LINKS; link++)
+        client->links[link] = (struct wf_link){.rank = -1, .over = true};
     client->departed = wf_calloc((size_t)options->size, sizeof(struct wf_departure *));
     if (client->departed == NULL) {
         status = wf_fail_memory((size_t)options->size * sizeof(struct wf_departure *));
@@ -248,7 +78,7 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
     return WEFT_OK;
 
 disconnect:
-    wf_connection_release(client->connection);
+    disconnect(client);
 close_wake:
     wf_fd_close(client->wake);
 free_departed:
@@ -263,6 +93,11 @@ static struct timespec moment(uint64_t ns)
     return (struct timespec){(time_t)(ns / WF_SECOND_NS), (long)(ns % WF_SECOND_NS)};
 }
 
+static bool has_links(const struct wf_client *client)
+{
+    return !client->links[WF_LINK_SERVER].over || !client->links[WF_LINK_STANDBY].over;
+}
+
 void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
 {
     struct wf_client *client = *held;
@@ -271,20 +106,24 @@ void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
     if (client == NULL) return;
     pthread_mutex_lock(&client->lock);
     client->leaving = true;
-    wf_connection_send(client->connection, WF_FRAME_LEAVE, 0, farewell);
-    wake(client);
-    while (!client->over &&
+    for (int link = 0; link < WF_LINKS; link++)
+        if (!client->links[link].over)
+            wf_connection_send(client->links[link].connection, WF_FRAME_LEAVE, 0, farewell);
+    wf_client_wake(client);
+    while (has_links(client) &&
            pthread_cond_timedwait(&client->changed, &client->lock, &until) != ETIMEDOUT)
         continue;
     pthread_mutex_unlock(&client->lock);
-    shutdown(client->connection->fd, SHUT_RDWR);
+    for (int link = 0; link < WF_LINKS; link++)
+        if (client->links[link].connection != NULL)
+            shutdown(client->links[link].connection->fd, SHUT_RDWR);
     pthread_join(client->thread, NULL);
     pthread_mutex_destroy(&client->lock);
     pthread_cond_destroy(&client->changed);
-    wf_connection_release(client->connection);
+    disconnect(client);
     wf_fd_close(client->wake);
     for (int32_t rank = 0; rank < client->options.size; rank++)
-        free_departure(client->departed[rank]);
+        wf_departure_free(client->departed[rank]);
     wf_free(client->departed);
     wf_free(client);
     *held = NULL;
@@ -292,36 +131,44 @@ void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
 
 /* ---- asking ---- */
 
-/* Queue a frame and wait for the answer, in W's payload, which the caller frees. */
-static weft_status request(struct wf_client *client, uint16_t type, const struct wf_text *payload,
-                           int64_t timeout_ns, struct waiter *w)
+/* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
+ * frees. LINK is -1 for the one that is asked.  A server that does not keep the time is waited for
+ * GRACE_NS longer. */
+static weft_status request(struct wf_client *client, int link, uint16_t type,
+                           const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
+                           struct wf_waiter *w)
 {
-    uint64_t deadline_ns = wf_now_ns() + (uint64_t)timeout_ns + (uint64_t)WF_SERVER_GRACE_NS;
-    struct timespec until = moment(deadline_ns);
-    struct waiter **at = &client->waiters;
+    struct timespec until = moment(wf_now_ns() + (uint64_t)timeout_ns + (uint64_t)grace_ns);
+    struct wf_waiter **at = &client->waiters;
+    const struct wf_link *l;
     int code = 0;
+    bool over;
 
     WF_TRY(wf_text_status(payload));
     pthread_mutex_lock(&client->lock);
+    w->link = link >= 0 ? link : wf_client_asks(client);
+    l = &client->links[w->link];
     w->id = ++client->last_id;
     w->next = client->waiters;
     client->waiters = w;
-    wf_connection_send(client->connection, type, w->id, payload);
-    wake(client);
-    while (!w->done && !client->over && code != ETIMEDOUT)
+    if (!l->over) wf_connection_send(l->connection, type, w->id, payload);
+    wf_client_wake(client);
+    while (!w->done && !l->over && code != ETIMEDOUT)
         code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
                               : pthread_cond_timedwait(&client->changed, &client->lock, &until);
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
+    over = l->over;
+    if (over) (void)wf_fail(WEFT_ERR_PEER, "%s", l->why);
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
-    if (client->over) return wf_fail(WEFT_ERR_PEER, "%s", client->over_text);
-    return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer%s",
-                   client->serving_rank == 0 ? "; rank 0 serves it" : "");
+    if (over) return WEFT_ERR_PEER;
+    if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
+    return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
 
-static weft_status read_gathered(struct wf_text *payload, struct wf_gathered *out)
+weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
 {
     struct wf_reader reader = {(const uint8_t *)payload->data, payload->length, false};
     weft_status status = (weft_status)wf_take_u32(&reader);
@@ -350,11 +197,64 @@ static weft_status read_gathered(struct wf_text *payload, struct wf_gathered *ou
     return WEFT_OK;
 }
 
+/* A standby may never have seen a rank that went with the server before it. */
+static weft_status check_departed(struct wf_client *client, const struct wf_contribution *c)
+{
+    const struct wf_departure *departure = NULL;
+
+    pthread_mutex_lock(&client->lock);
+    for (int32_t i = 0; wf_client_asks(client) == WF_LINK_STANDBY && i < c->count; i++) {
+        const struct wf_departure *found = client->departed[c->ranks[i]];
+
+        if (found != NULL && (departure == NULL || found == client->first_lost)) departure = found;
+    }
+    pthread_mutex_unlock(&client->lock);
+    if (departure == NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_PEER, "rank %d %s", departure->rank, departure->text);
+}
+
+/* Let the servers know why this rank may leave now; no communicator has the number 0. */
+static void report_timeout(struct wf_client *client, const struct wf_contribution *c)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    wf_client_report(client, 0, c->ranks, c->count, WEFT_ERR_TIMEOUT, text);
+    (void)wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
+}
+
+/* Did the server say goodbye before it answered W?  Then no rank has an answer, and all of them can
+ * meet at the standby. */
+static bool was_left(struct wf_client *client, const struct wf_waiter *w)
+{
+    bool left;
+
+    pthread_mutex_lock(&client->lock);
+    left = !w->done && w->link == WF_LINK_SERVER && client->links[WF_LINK_SERVER].left &&
+           wf_client_asks(client) == WF_LINK_STANDBY;
+    pthread_mutex_unlock(&client->lock);
+    return left;
+}
+
+static weft_status bring(struct wf_client *client, const struct wf_contribution *contribution,
+                         const struct wf_text *payload, struct wf_waiter *w)
+{
+    weft_status status;
+
+    WF_TRY(check_departed(client, contribution));
+    status = request(client, -1, WF_FRAME_GATHER, payload, contribution->timeout_ns,
+                     WF_SERVER_GRACE_NS, w);
+    if (status != WEFT_ERR_PEER || !was_left(client, w)) return status;
+    WF_TRY(check_departed(client, contribution));
+    return request(client, -1, WF_FRAME_GATHER, payload, contribution->timeout_ns,
+                   WF_SERVER_GRACE_NS, w);
+}
+
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out)
 {
     struct wf_text payload = {0};
-    struct waiter w = {0};
+    struct wf_waiter w = {0};
     weft_status status;
 
     wf_contribution_put(&payload, contribution);
@@ -362,8 +262,9 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
         status = wf_fail(WEFT_ERR_INVALID, "%s: %zu bytes are more than the rendezvous carries",
                          contribution->label, payload.length);
     else
-        status = request(client, WF_FRAME_GATHER, &payload, contribution->timeout_ns, &w);
-    if (status == WEFT_OK) status = read_gathered(&w.payload, out);
+        status = bring(client, contribution, &payload, &w);
+    if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
+    if (status == WEFT_ERR_TIMEOUT) report_timeout(client, contribution);
     wf_text_free(&payload);
     wf_text_free(&w.payload);
     return status;
@@ -383,36 +284,87 @@ static void put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
         wf_put_u32(out, (uint32_t)ranks[i]);
 }
 
+static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, const int32_t *ranks,
+                      int32_t count, const char *text)
+{
+    wf_put_u64(out, comm);
+    wf_put_u32(out, (uint32_t)status);
+    put_ranks(out, ranks, count);
+    wf_put_string(out, text);
+}
+
+/* Send at once by all links but EXCEPT: the process may end before the thread runs. */
+static void send_now(struct wf_client *client, int except, const struct wf_text *payload)
+{
+    pthread_mutex_lock(&client->lock);
+    for (int link = 0; link < WF_LINKS; link++) {
+        struct wf_link *l = &client->links[link];
+
+        if (link == except || l->over || payload->failed) continue;
+        wf_connection_send(l->connection, WF_FRAME_ABORT, 0, payload);
+        wf_connection_write(l->connection);
+    }
+    wf_client_wake(client);
+    pthread_mutex_unlock(&client->lock);
+}
+
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                      const char *text)
 {
     struct wf_text payload = {0};
 
-    wf_put_u64(&payload, comm);
-    put_ranks(&payload, ranks, count);
-    wf_put_string(&payload, text);
-    pthread_mutex_lock(&client->lock);
-    if (!payload.failed) wf_connection_send(client->connection, WF_FRAME_ABORT, 0, &payload);
-    wf_connection_write(client->connection); /* now: the process may end before the thread runs */
-    wake(client);
-    pthread_mutex_unlock(&client->lock);
+    put_abort(&payload, comm, WEFT_ERR_ABORTED, ranks, count, text);
+    send_now(client, -1, &payload);
     wf_text_free(&payload);
+}
+
+void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
+                      weft_status status, const char *text)
+{
+    struct wf_text payload = {0};
+    struct wf_waiter w = {0};
+    int link;
+
+    pthread_mutex_lock(&client->lock);
+    link = wf_client_asks(client);
+    pthread_mutex_unlock(&client->lock);
+    put_abort(&payload, comm, status, ranks, count, text);
+    send_now(client, link, &payload);
+    if (request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
+        wf_log(WF_DEBUG, "the other ranks may not know of an error: %s", weft_last_error());
+    wf_text_free(&payload);
+    wf_text_free(&w.payload);
+}
+
+static bool has_standby(struct wf_client *client)
+{
+    bool has;
+
+    pthread_mutex_lock(&client->lock);
+    has = !client->links[WF_LINK_STANDBY].over;
+    pthread_mutex_unlock(&client->lock);
+    return has;
 }
 
 weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t *ranks,
                           int32_t count, int64_t timeout_ns, struct wf_gathered *out)
 {
     struct wf_text payload = {0};
-    struct waiter w = {0};
-    weft_status status;
+    weft_status status = WEFT_ERR_PEER;
 
     wf_put_u64(&payload, comm);
     wf_put_u64(&payload, (uint64_t)timeout_ns);
     put_ranks(&payload, ranks, count);
-    status = request(client, WF_FRAME_ASK, &payload, timeout_ns, &w);
-    if (status == WEFT_OK) status = read_gathered(&w.payload, out);
+    /* A server that is stopped is among those that the standby finds. */
+    for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
+        struct wf_waiter w = {0};
+
+        if (link == WF_LINK_STANDBY && !has_standby(client)) continue;
+        status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
+        if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
+        wf_text_free(&w.payload);
+    }
     wf_text_free(&payload);
-    wf_text_free(&w.payload);
     return status;
 }
 
@@ -422,6 +374,16 @@ const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank
 
     pthread_mutex_lock(&client->lock);
     departure = client->departed[rank];
+    pthread_mutex_unlock(&client->lock);
+    return departure;
+}
+
+const struct wf_departure *wf_client_first_lost(struct wf_client *client)
+{
+    const struct wf_departure *departure;
+
+    pthread_mutex_lock(&client->lock);
+    departure = client->first_lost;
     pthread_mutex_unlock(&client->lock);
     return departure;
 }

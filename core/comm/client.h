@@ -1,4 +1,4 @@
-/* client.h - what the two files of the rendezvous client share. */
+/* client.h - what the files of the rendezvous client share. */
 #ifndef WEFT_COMM_CLIENT_H
 #define WEFT_COMM_CLIENT_H
 
@@ -7,28 +7,78 @@
 /* How much longer than the server a client waits before it gives the server up. */
 #define WF_SERVER_GRACE_NS (5 * WF_SECOND_NS)
 
-struct waiter;
+/* A call that waits for its answer; lives on the caller's stack. */
+struct wf_waiter {
+    struct wf_waiter *next;
+    uint64_t id;
+    int link;
+    bool done;
+    struct wf_text payload;
+};
+
+/* The connections of a client: to the server, and to its standby. */
+enum { WF_LINK_SERVER, WF_LINK_STANDBY, WF_LINKS };
+
+enum wf_link_stage {
+    WF_LINK_OPEN,
+    WF_LINK_GREETING, /* the handshake goes on in the thread, for the standby */
+    WF_LINK_PROVING,
+    WF_LINK_ASKED, /* it has ended, and the other server is asked who is gone */
+    WF_LINK_LOST
+};
+
+struct wf_link {
+    struct wf_connection *connection; /* `out` and `seal` under the lock, the rest the thread's */
+    int32_t rank;                     /* that serves it, or -1 */
+    bool over;                        /* or never begun; under the lock, as are the next */
+    bool left;                        /* the server has said goodbye */
+    char why[640];                    /* it is over */
+    enum wf_link_stage stage;         /* the thread's, as is the next */
+    uint64_t deadline_ns;             /* of the other server's answer */
+};
 
 struct wf_client {
     struct wf_client_options options;
-    struct wf_connection *connection; /* `out` under the lock, the rest the thread's */
+    struct wf_link links[WF_LINKS];
+    struct wf_server *standby; /* that this rank serves, or NULL */
+    struct wf_job_key standby_key;
+    struct wf_join standby_join;
     int wake;
     pthread_t thread;
     uint64_t job;
-    int32_t serving_rank;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct waiter *waiters;
+    struct wf_waiter *waiters;
     uint64_t last_id;
-    bool leaving, over;
-    char over_text[200];            /* why nothing can be asked any more */
+    bool leaving;
     struct wf_departure **departed; /* per rank; NULL: it is here */
+    const struct wf_departure *first_lost;
+    char cause[320]; /* the first error that a rank reported, or "" */
 };
 
 /* ---- enter.c ---- */
 
-/* Connect, prove, wait for all: sets connection, job and serving_rank. */
+/* Connect, prove, wait for all: sets the links, the job and the standby. */
 weft_status wf_client_enter(struct wf_client *client) WF_NODISCARD;
+/* Go on with the handshake with the standby; true once its frames may be heard. */
+bool wf_client_greet_standby(struct wf_client *client);
+
+/* ---- client.c ---- */
+
+/* What a meeting or an inquiry came to, from its answer, whose bytes it takes. */
+weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
+
+/* ---- link.c: the thread that owns the connections ---- */
+
+/* The thread's body. */
+void *wf_client_listen(void *client);
+/* Act on a frame that came by link number LINK. */
+void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame);
+/* Let the thread look at what is queued. */
+void wf_client_wake(struct wf_client *client);
+/* The link by which the server is asked.  The lock is held. */
+int wf_client_asks(const struct wf_client *client);
+void wf_departure_free(struct wf_departure *departure);
 
 #endif

@@ -309,9 +309,9 @@ weft_status wf_comm_stuck(weft_comm *comm);
 void wf_comm_break(weft_comm *comm, weft_status status, const char *text);
 /* The same where the context's lock is held already. */
 void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text);
-/* Events of the client: a rank is gone, a communicator was aborted elsewhere. */
+/* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */
 void wf_fault_gone(void *context, const struct wf_departure *departure);
-void wf_fault_abort(void *context, uint64_t comm, const char *text);
+void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char *text);
 
 /* ---- position.c ---- */
 
@@ -322,6 +322,8 @@ void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
 void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);
 /* To the log: this rank's recent operations on COMM, and every rank's position. */
 void wf_position_log(weft_comm *comm);
+/* The same with the LINES that wf_position_ask has given. */
+void wf_position_log_answers(weft_comm *comm, const struct wf_text *lines);
 
 /* ---- posts.c: for the rest see posts.h ---- */
 

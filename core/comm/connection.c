@@ -21,6 +21,7 @@ void wf_connection_release(struct wf_connection *c)
 {
     wf_fd_close(c->fd);
     wf_inbox_free(&c->in);
+    wf_free(c->fault);
     wf_text_free(&c->out);
     wf_free(c);
 }
@@ -74,12 +75,12 @@ void wf_connection_send(struct wf_connection *c, uint16_t type, uint64_t id,
     size_t begin;
 
     if (c->deaf) return;
-    begin = wf_frame_begin(&c->out, type, id);
+    begin = wf_frame_begin(&c->out, &c->seal, type, id);
     if (payload != NULL) {
         wf_text_append(&c->out, payload->data, payload->length);
         if (payload->failed) c->broken = true;
     }
-    wf_frame_end(&c->out, begin);
+    wf_frame_end(&c->out, &c->seal, begin);
     if (c->out.failed) c->broken = true;
 }
 

@@ -1,13 +1,18 @@
 /* enter.c - how a rank comes to the rendezvous: connect, prove, wait for all. */
 #include "client.h"
 
+#include "weft/status.h"
+
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
 
-static weft_status lost(const char *what)
+/* RANK is who serves, or -1. */
+static weft_status lost(int32_t rank, const char *what)
 {
-    return wf_fail(WEFT_ERR_PEER, "the rendezvous closed the connection %s", what);
+    if (rank < 0) return wf_fail(WEFT_ERR_PEER, "the rendezvous closed the connection %s", what);
+    return wf_fail(WEFT_ERR_PEER, "the rendezvous on rank %d is gone: its connection closed %s",
+                   rank, what);
 }
 
 /* Send and receive in the calling thread until something whole has arrived or it is too late. */
@@ -27,28 +32,56 @@ static weft_status pump(struct wf_connection *c, uint64_t deadline_ns)
     return WEFT_OK;
 }
 
-static weft_status wait_for_hello(struct wf_connection *c, uint64_t deadline_ns,
-                                  struct wf_join *join)
+/* Start the handshake on C as JOIN. */
+static void say_hello(struct wf_connection *c, struct wf_join *join)
 {
-    while (c->in.bytes.length < WF_HELLO_BYTES) {
-        if (c->ended) return lost("before it said hello");
-        WF_TRY(pump(c, deadline_ns));
-    }
+    uint8_t hello[WF_HELLO_BYTES];
+
+    wf_random_bytes(join->client_nonce, sizeof join->client_nonce);
+    wf_join_hello(join->client_nonce, hello);
+    wf_text_append(&c->out, (const char *)hello, sizeof hello);
+}
+
+/* The server has said hello: answer with the proof. */
+static weft_status answer_hello(struct wf_connection *c, const struct wf_job_key *key,
+                                struct wf_join *join)
+{
+    uint8_t proof[WF_PROOF_BYTES];
+
     if (!wf_join_read_hello((const uint8_t *)c->in.bytes.data, join->server_nonce))
         return wf_fail(WEFT_ERR_MISMATCH, "what answers there is no rendezvous of this weft");
     c->in.taken = WF_HELLO_BYTES;
+    wf_join_proof(key, join, proof);
+    wf_text_append(&c->out, (const char *)proof, sizeof proof);
+    return wf_text_status(&c->out);
+}
+
+/* The server has let us in with FRAME: if it knows the token, all frames are sealed from here on.
+ */
+static weft_status check_server(struct wf_connection *c, const struct wf_job_key *key,
+                                const struct wf_join *join, const struct wf_frame *frame)
+{
+    struct wf_reader reader = wf_frame_reader(frame);
+    uint8_t expected[WF_SHA256_BYTES];
+    weft_blob shown = wf_take_blob(&reader);
+
+    wf_join_server_proof(key, join, expected);
+    if (shown.bytes != sizeof expected || !wf_secret_equal(shown.data, expected, sizeof expected))
+        return wf_fail(WEFT_ERR_INVALID, "what answers there does not know the job's token");
+    wf_frame_drop(&c->in, frame);
+    wf_join_seals(key, join, &c->seal, &c->in.seal);
     return WEFT_OK;
 }
 
-static weft_status wait_for_frame(struct wf_connection *c, uint64_t deadline_ns, uint16_t type,
-                                  struct wf_frame *frame)
+static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_t deadline_ns,
+                                  uint16_t type, struct wf_frame *frame)
 {
     weft_status status;
     struct wf_reader reader;
     char text[1024];
 
     while ((status = wf_frame_next(&c->in, frame)) == WEFT_IN_PROGRESS) {
-        if (c->ended) return lost("before all ranks had come");
+        if (c->ended) return lost(rank, "before all ranks had come");
         WF_TRY(pump(c, deadline_ns));
     }
     if (status != WEFT_OK) return status;
@@ -56,50 +89,172 @@ static weft_status wait_for_frame(struct wf_connection *c, uint64_t deadline_ns,
     if (frame->type != WF_FRAME_REFUSED)
         return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u where %u was due",
                        (unsigned)frame->type, (unsigned)type);
+    /* The sender is not authenticated yet, so its text is not used. */
+    if (!c->in.seal.on) return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
     reader = wf_frame_reader(frame);
     status = (weft_status)wf_take_u32(&reader);
     wf_take_string(&reader, text, sizeof text);
     return wf_fail(status == WEFT_OK ? WEFT_ERR_INTERNAL : status, "%s", text);
 }
 
-static weft_status prove(struct wf_client *client, uint64_t deadline_ns)
+/* The handshake on C, with a server on RANK, as JOIN, whose nonces it fills. */
+static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_job_key *key,
+                         struct wf_join *join, uint64_t deadline_ns)
 {
-    struct wf_connection *c = client->connection;
-    struct wf_join join = {
-        .rank = client->options.rank, .size = client->options.size, .pid = (uint64_t)getpid()};
-    uint8_t hello[WF_HELLO_BYTES], proof[WF_PROOF_BYTES], expected[WF_SHA256_BYTES];
     struct wf_frame frame;
-    struct wf_reader reader;
-    weft_blob shown;
 
-    wf_random_bytes(join.client_nonce, sizeof join.client_nonce);
-    wf_join_hello(join.client_nonce, hello);
-    wf_text_append(&c->out, (const char *)hello, sizeof hello);
-    WF_TRY(wait_for_hello(c, deadline_ns, &join));
-    wf_join_proof(&client->options.key, &join, proof);
-    wf_text_append(&c->out, (const char *)proof, sizeof proof);
-    WF_TRY(wf_text_status(&c->out));
-    WF_TRY(wait_for_frame(c, deadline_ns, WF_FRAME_ADMITTED, &frame));
-    reader = wf_frame_reader(&frame);
-    shown = wf_take_blob(&reader);
-    wf_join_server_proof(&client->options.key, &join, expected);
-    if (shown.bytes != sizeof expected || !wf_secret_equal(shown.data, expected, sizeof expected))
-        return wf_fail(WEFT_ERR_INVALID, "what answers there does not know the job's token");
-    wf_frame_drop(&c->in, &frame);
+    say_hello(c, join);
+    while (c->in.bytes.length < WF_HELLO_BYTES) {
+        if (c->ended) return lost(rank, "before it said hello");
+        WF_TRY(pump(c, deadline_ns));
+    }
+    WF_TRY(answer_hello(c, key, join));
+    WF_TRY(wait_for_frame(c, rank, deadline_ns, WF_FRAME_ADMITTED, &frame));
+    return check_server(c, key, join, &frame);
+}
+
+/* By FD, which it takes. */
+static weft_status connect_by(int fd, struct wf_connection **out)
+{
+    if (!wf_address_same_user(fd)) {
+        wf_fd_close(fd);
+        return wf_fail(WEFT_ERR_INVALID, "the rendezvous there belongs to another user");
+    }
+    *out = wf_connection_create(fd, 0);
+    if (*out == NULL) {
+        wf_fd_close(fd);
+        return wf_fail_memory(sizeof **out);
+    }
+    (*out)->stage = WF_STAGE_MEMBER; /* take in all there is */
     return WEFT_OK;
 }
 
+static struct wf_join claim(const struct wf_client *client)
+{
+    return (struct wf_join){
+        .rank = client->options.rank, .size = client->options.size, .pid = (uint64_t)getpid()};
+}
+
+/* ---- the standby ---- */
+
+/* Listen where a standby can be found by ranks that reach this one as the server does.  Without,
+ * the job goes on; returns the standby's number, or 0. */
+static uint64_t offer_standby(struct wf_client *client, int fd)
+{
+    struct wf_server_options options = {.size = client->options.size,
+                                        .serving_rank = client->options.rank,
+                                        .standby = true,
+                                        .join_timeout_ns = client->options.join_timeout_ns};
+    struct wf_address address;
+
+    if (client->options.serving_rank < 0 || client->options.rank != WF_STANDBY_RANK ||
+        client->options.size <= WF_STANDBY_RANK + 1 || !wf_address_beside(fd, &address))
+        return 0;
+    wf_server_release(&client->standby);
+    if (wf_server_create(&options, &address, &client->standby) == WEFT_OK)
+        return wf_address_number(&address);
+    wf_log(WF_INFO, "no standby for the rendezvous: %s", weft_last_error());
+    return 0;
+}
+
+static weft_status reach_standby(struct wf_client *client, const char *where,
+                                 struct wf_connection **out)
+{
+    struct wf_address address;
+    int fd;
+
+    if (client->standby != NULL) {
+        client->standby->options.key = client->standby_key;
+        WF_TRY(wf_server_start(client->standby));
+        WF_TRY(wf_server_connect(client->standby, &fd));
+    } else {
+        WF_TRY(wf_address_parse("the standby", where, -1, &address));
+        WF_TRY(wf_address_begin(&address, &fd));
+    }
+    return connect_by(fd, out);
+}
+
+static void log_no_standby(void)
+{
+    wf_log(WF_INFO, "the standby of the rendezvous on rank %d is not used: %s", WF_STANDBY_RANK,
+           weft_last_error());
+}
+
+/* Begin a second connection, to the standby at WHERE; the client's thread goes on with it. */
+static void begin_standby(struct wf_client *client, const char *where)
+{
+    struct wf_link *link = &client->links[WF_LINK_STANDBY];
+
+    client->standby_key = wf_standby_key(&client->options.key, client->job);
+    client->standby_join = claim(client);
+    if (reach_standby(client, where, &link->connection) != WEFT_OK) {
+        log_no_standby();
+        return;
+    }
+    link->stage = WF_LINK_GREETING;
+    link->rank = WF_STANDBY_RANK;
+    say_hello(link->connection, &client->standby_join);
+}
+
+static weft_status greet(struct wf_client *client, struct wf_link *link)
+{
+    struct wf_connection *c = link->connection;
+    struct wf_frame frame;
+
+    if (link->stage == WF_LINK_GREETING) {
+        if (c->in.bytes.length < WF_HELLO_BYTES) return WEFT_IN_PROGRESS;
+        WF_TRY(answer_hello(c, &client->standby_key, &client->standby_join));
+        link->stage = WF_LINK_PROVING;
+    }
+    WF_TRY(wf_frame_next(&c->in, &frame));
+    if (frame.type != WF_FRAME_ADMITTED)
+        return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
+    return check_server(c, &client->standby_key, &client->standby_join, &frame);
+}
+
+bool wf_client_greet_standby(struct wf_client *client)
+{
+    struct wf_link *link = &client->links[WF_LINK_STANDBY];
+    weft_status status;
+
+    if (link->stage != WF_LINK_GREETING && link->stage != WF_LINK_PROVING)
+        return link->stage == WF_LINK_OPEN;
+    status = greet(client, link);
+    if (status == WEFT_IN_PROGRESS) return false;
+    if (status != WEFT_OK) {
+        log_no_standby();
+        link->connection->broken = true;
+        return false;
+    }
+    pthread_mutex_lock(&client->lock);
+    link->stage = WF_LINK_OPEN;
+    link->over = false;
+    pthread_mutex_unlock(&client->lock);
+    return true;
+}
+
+/* ---- the server ---- */
+
 static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_ns)
 {
-    struct wf_connection *c = client->connection;
+    struct wf_link *link = &client->links[WF_LINK_SERVER];
+    char where[WF_ADDRESS_TEXT];
     struct wf_frame frame;
     struct wf_reader reader;
 
-    WF_TRY(wait_for_frame(c, deadline_ns, WF_FRAME_READY, &frame));
+    WF_TRY(wait_for_frame(link->connection, client->options.serving_rank, deadline_ns,
+                          WF_FRAME_READY, &frame));
     reader = wf_frame_reader(&frame);
     client->job = wf_take_u64(&reader);
-    client->serving_rank = (int32_t)wf_take_u32(&reader);
-    wf_frame_drop(&c->in, &frame);
+    link->rank = (int32_t)wf_take_u32(&reader);
+    link->over = false;
+    wf_take_string(&reader, where, sizeof where);
+    wf_frame_drop(&link->connection->in, &frame);
+    wf_log(WF_DEBUG, "all %d ranks have joined", client->options.size);
+    if (where[0] != '\0')
+        begin_standby(client, where);
+    else
+        wf_server_release(&client->standby);
     return WEFT_OK;
 }
 
@@ -111,34 +266,29 @@ static weft_status reach(struct wf_client *client, uint64_t deadline_ns)
         WF_TRY(wf_address_connect(client->options.address, deadline_ns, &fd));
     else
         WF_TRY(wf_server_connect(client->options.server, &fd));
-    if (!wf_address_same_user(fd)) {
-        wf_fd_close(fd);
-        return wf_fail(WEFT_ERR_INVALID, "the rendezvous there belongs to another user");
-    }
-    client->connection = wf_connection_create(fd, 0);
-    if (client->connection == NULL) {
-        wf_fd_close(fd);
-        return wf_fail_memory(sizeof *client->connection);
-    }
-    client->connection->stage = WF_STAGE_MEMBER; /* take in all there is */
-    return WEFT_OK;
+    return connect_by(fd, &client->links[WF_LINK_SERVER].connection);
 }
 
 /* One attempt.  WEFT_IN_PROGRESS: the server has us come again. */
 static weft_status join_once(struct wf_client *client, uint64_t deadline_ns)
 {
+    struct wf_link *link = &client->links[WF_LINK_SERVER];
+    struct wf_join join = claim(client);
     weft_status status;
     bool admitted = false;
 
     WF_TRY(reach(client, deadline_ns));
-    status = prove(client, deadline_ns);
+    join.standby = offer_standby(client, link->connection->fd);
+    status = prove(link->connection, client->options.serving_rank, &client->options.key, &join,
+                   deadline_ns);
     if (status == WEFT_OK) {
         admitted = true;
         status = wait_until_ready(client, deadline_ns + (uint64_t)WF_SERVER_GRACE_NS);
     }
     if (status == WEFT_OK) return WEFT_OK;
-    wf_connection_release(client->connection);
-    client->connection = NULL;
+    wf_connection_release(link->connection);
+    link->connection = NULL;
+    wf_server_release(&client->standby);
     /* Closed before it let us in: a server that ends, or one that strangers keep busy. */
     return status == WEFT_ERR_PEER && !admitted ? WEFT_IN_PROGRESS : status;
 }

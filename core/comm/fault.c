@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#define WORD_NS (WF_SECOND_NS / 10)
+/* How long a rank waits for why another one is gone. */
+#define WORD_NS WF_SECOND_NS
 
 weft_status wf_fail_null(const char *function, const char *argument)
 {
@@ -79,7 +80,7 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     wf_position_ask(comm, &lines, &suspects);
     if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
     wf_text_add(out, "%s", own);
-    wf_position_log(comm);
+    wf_position_log_answers(comm, &lines);
     wf_text_free(&lines);
     wf_text_free(&suspects);
 }
@@ -94,9 +95,31 @@ void wf_comm_await_word(weft_comm *comm, int64_t most_ns)
     }
 }
 
+/* The other ranks learn the cause before they see this rank leave because of it. */
+static void report(weft_comm *comm, weft_status status, const char *text)
+{
+    char words[1024];
+
+    if (comm->context->client == NULL || comm->size == 1) return;
+    if (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT) return;
+    snprintf(words, sizeof words, "%.900s (reported by rank %d)", text, comm->context->rank);
+    wf_client_report(comm->context->client, comm->number, comm->world_ranks, comm->size, status,
+                     words);
+}
+
+/* The rank that the backend misses may have gone because of one that is not in COMM. */
+static void add_first_lost(const weft_comm *comm, struct wf_text *text)
+{
+    const struct wf_departure *first = NULL;
+
+    if (comm->context->client != NULL) first = wf_client_first_lost(comm->context->client);
+    if (first != NULL) wf_text_add(text, "; before it, rank %d %s", first->rank, first->text);
+}
+
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 {
     struct wf_text text = {0};
+    bool first;
     char own[1024];
 
     snprintf(own, sizeof own, "%s", weft_last_error());
@@ -111,9 +134,12 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
         explain_timeout(comm, what, own, &text);
     else
         wf_text_add(&text, "%s on %s: %s", what, comm->name, own);
+    if (status == WEFT_ERR_PEER) add_first_lost(comm, &text);
     pthread_mutex_lock(&comm->context->lock);
+    first = atomic_load_explicit(&comm->stuck, memory_order_relaxed) == WEFT_OK;
     stick(comm, status, text.failed ? "out of memory" : text.data);
     pthread_mutex_unlock(&comm->context->lock);
+    if (first && !text.failed) report(comm, status, text.data);
     wf_text_free(&text);
     return wf_comm_stuck(comm);
 }
@@ -192,13 +218,13 @@ weft_status wf_comm_over(weft_comm *comm)
     return wf_comm_stuck(comm);
 }
 
-void wf_fault_abort(void *self, uint64_t number, const char *text)
+void wf_fault_abort(void *self, uint64_t number, weft_status status, const char *text)
 {
     weft_context *context = self;
 
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        if (comm->number == number) wf_comm_break_locked(comm, WEFT_ERR_ABORTED, text);
+        if (comm->number == number) wf_comm_break_locked(comm, status, text);
     pthread_mutex_unlock(&context->lock);
 }
 

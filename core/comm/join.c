@@ -3,13 +3,14 @@
 
 #include <string.h>
 
-#define MAGIC       "weft-rv1"
+#define MAGIC       "weft-rv2"
 #define MAGIC_BYTES 8
 
-/* The proof's fields before the hash: rank, size, pid, and 8 bytes of zero. */
+/* The proof's fields before the hash: rank, size, pid, and where it can stand by. */
 #define CLAIM_BYTES (WF_PROOF_BYTES - WF_SHA256_BYTES)
 
 _Static_assert(MAGIC_BYTES + WF_NONCE_BYTES == WF_HELLO_BYTES, "a hello is magic and nonce");
+_Static_assert(CLAIM_BYTES == 24, "a claim has four fields");
 
 struct wf_job_key wf_job_key(const char *token)
 {
@@ -17,6 +18,18 @@ struct wf_job_key wf_job_key(const char *token)
 
     wf_hmac_sha256("weft job token", 14, token, strlen(token), key.bytes);
     return key;
+}
+
+struct wf_job_key wf_standby_key(const struct wf_job_key *key, uint64_t job)
+{
+    struct wf_job_key derived;
+    uint8_t number[8];
+    weft_blob pieces[] = {{"standby ", 8}, {number, sizeof number}};
+
+    for (int i = 0; i < 8; i++)
+        number[i] = (uint8_t)(job >> (8 * i));
+    wf_hmac_sha256_pieces(key->bytes, sizeof key->bytes, pieces, WF_COUNT(pieces), derived.bytes);
+    return derived;
 }
 
 void wf_join_hello(const uint8_t nonce[WF_NONCE_BYTES], uint8_t out[WF_HELLO_BYTES])
@@ -55,9 +68,10 @@ static void write_claim(const struct wf_join *join, uint8_t out[CLAIM_BYTES])
         out[i] = (uint8_t)((uint32_t)join->rank >> (8 * i));
         out[4 + i] = (uint8_t)((uint32_t)join->size >> (8 * i));
     }
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         out[8 + i] = (uint8_t)(join->pid >> (8 * i));
-    memset(out + 16, 0, CLAIM_BYTES - 16);
+        out[16 + i] = (uint8_t)(join->standby >> (8 * i));
+    }
 }
 
 static void read_claim(const uint8_t in[CLAIM_BYTES], struct wf_join *join)
@@ -67,6 +81,7 @@ static void read_claim(const uint8_t in[CLAIM_BYTES], struct wf_join *join)
     join->rank = (int32_t)wf_take_u32(&reader);
     join->size = (int32_t)wf_take_u32(&reader);
     join->pid = wf_take_u64(&reader);
+    join->standby = wf_take_u64(&reader);
 }
 
 void wf_join_proof(const struct wf_job_key *key, const struct wf_join *join,
@@ -94,4 +109,16 @@ void wf_join_server_proof(const struct wf_job_key *key, const struct wf_join *jo
 
     write_claim(join, claim);
     prove(key, "server  ", join, claim, out);
+}
+
+void wf_join_seals(const struct wf_job_key *key, const struct wf_join *join,
+                   struct wf_seal *to_server, struct wf_seal *to_client)
+{
+    uint8_t claim[CLAIM_BYTES];
+
+    write_claim(join, claim);
+    *to_server = (struct wf_seal){.on = true};
+    *to_client = (struct wf_seal){.on = true};
+    prove(key, "toserver", join, claim, to_server->key);
+    prove(key, "toclient", join, claim, to_client->key);
 }

@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The fewest characters of a token. */
+#define TOKEN_LEAST 16
+
 /* One launcher's variables.  NULL: it has none of the kind. */
 struct dialect {
     const char *name;
@@ -288,6 +291,13 @@ weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvou
                        "ranks meet at %s, which others can reach: set WEFT_TOKEN to one secret on "
                        "all ranks, such as the output of `openssl rand -hex 16`",
                        text);
+    if (token != NULL && strlen(token) < TOKEN_LEAST)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu characters, "
+            "and at least %d are needed so that it cannot be guessed: set it to one "
+            "secret on all ranks, such as the output of `openssl rand -hex 16`",
+            strlen(token), TOKEN_LEAST);
     *key = wf_job_key(token != NULL ? token : launch->job);
     *address = found;
     return WEFT_OK;

@@ -81,7 +81,8 @@ weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32
 
 /* ---- the table ---- */
 
-weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink, struct wf_meetings **out)
+weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink, uint64_t serial,
+                               struct wf_meetings **out)
 {
     struct wf_meetings *m = wf_calloc(1, sizeof *m);
 
@@ -95,6 +96,7 @@ weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink, struct
         return wf_fail_memory((size_t)size * sizeof *m->gone);
     }
     m->size = size;
+    m->serial = serial;
     m->sink = sink;
     *out = m;
     return WEFT_OK;
@@ -217,9 +219,10 @@ static void fail_meeting(struct wf_meetings *m, struct meeting *meeting, weft_st
     meeting->deadline_ns = UINT64_MAX;
     strncpy(meeting->text, text->failed || text->data == NULL ? "out of memory" : text->data,
             sizeof meeting->text - 1);
-    for (int32_t i = 0; i < meeting->count; i++)
-        if (meeting->seats[i].came)
-            deliver_failure(m, meeting->ranks[i], meeting->seats[i].id, status, meeting->text);
+    for (int32_t turn = 0; turn <= wf_turn_of(0); turn++)
+        for (int32_t i = 0; i < meeting->count; i++)
+            if (meeting->seats[i].came && wf_turn_of(meeting->ranks[i]) == turn)
+                deliver_failure(m, meeting->ranks[i], meeting->seats[i].id, status, meeting->text);
 }
 
 /* Everyone who is still there has been told, so nobody will ask again. */
@@ -373,14 +376,38 @@ void wf_meetings_gone(struct wf_meetings *m, int32_t rank, const char *text)
     wf_text_free(&why);
 }
 
+/* Does RANK wait in a meeting for another? */
+static bool waits(const struct wf_meetings *m, int32_t rank)
+{
+    for (const struct meeting *meeting = m->first; meeting != NULL; meeting = meeting->next) {
+        int32_t seat = seat_of(meeting, rank);
+
+        if (seat >= 0 && meeting->seats[seat].came && meeting->status == WEFT_OK) return true;
+    }
+    return false;
+}
+
+/* The ranks that did not come: only those that wait nowhere else, if there are any. */
+static int32_t list_missing(const struct wf_meetings *m, const struct meeting *meeting,
+                            int32_t *out)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < meeting->count; i++)
+        if (!meeting->seats[i].came && !waits(m, meeting->ranks[i]))
+            out[count++] = meeting->ranks[i];
+    if (count > 0) return count;
+    for (int32_t i = 0; i < meeting->count; i++)
+        if (!meeting->seats[i].came) out[count++] = meeting->ranks[i];
+    return count;
+}
+
 static void time_out(struct wf_meetings *m, struct meeting *meeting)
 {
     struct wf_text why = {0};
     int32_t *missing = wf_alloc((size_t)meeting->count * sizeof *missing);
-    int32_t count = 0;
+    int32_t count = missing != NULL ? list_missing(m, meeting, missing) : 0;
 
-    for (int32_t i = 0; missing != NULL && i < meeting->count; i++)
-        if (!meeting->seats[i].came) missing[count++] = meeting->ranks[i];
     if (missing != NULL) {
         wf_ranks_print(&why, missing, count);
         wf_text_add(&why, " of %d did not come to %s within ", meeting->count, meeting->label);

@@ -1,4 +1,4 @@
-/* members.c - the rendezvous server's view of the ranks: who comes, what they say, who goes. */
+/* members.c - the rendezvous server's view of its ranks: what they say, who goes. */
 #include "server.h"
 
 #include "weft/status.h"
@@ -7,22 +7,43 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Serials of a standby's meetings begin here, where the server before it does not come. */
+#define STANDBY_SERIAL (UINT64_C(1) << 39)
+
 /* ---- to all ---- */
 
-static void deliver(struct wf_server *s, uint16_t type, int32_t rank, uint64_t id,
-                    const struct wf_text *payload)
+void wf_members_deliver(struct wf_server *s, uint16_t type, int32_t rank, uint64_t id,
+                        const struct wf_text *payload)
 {
     if (s->members[rank] != NULL) wf_connection_send(s->members[rank], type, id, payload);
 }
 
+/* At once, so that it arrives even if this process ends now. */
+static void deliver_now(struct wf_server *s, uint16_t type, int32_t rank, uint64_t id,
+                        const struct wf_text *payload)
+{
+    wf_members_deliver(s, type, rank, id, payload);
+    if (s->members[rank] != NULL) wf_connection_write(s->members[rank]);
+}
+
+/* To RANKS but for EXCEPT. */
+static void tell(struct wf_server *s, uint16_t type, const int32_t *ranks, int32_t count,
+                 int32_t except, const struct wf_text *payload)
+{
+    for (int32_t turn = 0; turn <= wf_turn_of(0); turn++)
+        for (int32_t i = 0; i < count; i++)
+            if (ranks[i] != except && wf_turn_of(ranks[i]) == turn)
+                deliver_now(s, type, ranks[i], 0, payload);
+}
+
 static void deliver_gathered(void *self, int32_t rank, uint64_t id, const struct wf_text *payload)
 {
-    deliver(self, WF_FRAME_GATHERED, rank, id, payload);
+    deliver_now(self, WF_FRAME_GATHERED, rank, id, payload);
 }
 
 static void deliver_told(void *self, int32_t rank, uint64_t id, const struct wf_text *payload)
 {
-    deliver(self, WF_FRAME_TELL, rank, id, payload);
+    wf_members_deliver(self, WF_FRAME_TELL, rank, id, payload);
 }
 
 /* An empty table of ranks, as before the first has come. */
@@ -30,13 +51,14 @@ static weft_status begin_joining(struct wf_server *s)
 {
     struct wf_meetings *fresh;
 
-    WF_TRY(
-        wf_meetings_create(s->options.size, (struct wf_meeting_sink){s, deliver_gathered}, &fresh));
+    WF_TRY(wf_meetings_create(s->options.size, (struct wf_meeting_sink){s, deliver_gathered},
+                              s->options.standby ? STANDBY_SERIAL : 0, &fresh));
     wf_meetings_release(&s->meetings);
     wf_inquiries_free(&s->inquiries);
     s->meetings = fresh;
-    s->running = false;
+    s->running = s->options.standby;
     s->join_deadline_ns = UINT64_MAX;
+    s->first_lost = -1;
     memset(s->came, 0, (size_t)s->options.size * sizeof *s->came);
     wf_random_bytes(&s->job, sizeof s->job);
     return WEFT_OK;
@@ -61,7 +83,7 @@ void wf_members_release(struct wf_server *s)
     wf_free(s->absent);
 }
 
-/* ---- coming ---- */
+/* ---- not coming ---- */
 
 /* The ranks that came are sent away with the same reason, and may try again. */
 static void fail_join(struct wf_server *s, weft_status status, const char *text)
@@ -96,170 +118,108 @@ static void time_out_join(struct wf_server *s)
     wf_free(missing);
 }
 
-static void announce_ready(struct wf_server *s)
-{
-    struct wf_text payload = {0};
-
-    s->running = true;
-    s->join_deadline_ns = UINT64_MAX;
-    wf_put_u64(&payload, s->job);
-    wf_put_u32(&payload, (uint32_t)s->options.serving_rank);
-    for (int32_t rank = 0; rank < s->options.size; rank++)
-        deliver(s, WF_FRAME_READY, rank, 0, &payload);
-    wf_text_free(&payload);
-}
-
-/* May who proved the token be the rank it says?  If not, it has been refused. */
-static bool may_join(struct wf_server *s, struct wf_connection *c)
-{
-    const struct wf_join *join = &c->join;
-    char text[160];
-
-    if (join->size != s->options.size || join->rank < 0 || join->rank >= s->options.size) {
-        snprintf(text, sizeof text, "rank %d of %d came to a rendezvous of %d ranks", join->rank,
-                 join->size, s->options.size);
-        wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
-        return false;
-    }
-    if (s->members[join->rank] != NULL) {
-        snprintf(text, sizeof text, "two processes say they are rank %d: %" PRIu64 " and %" PRIu64,
-                 join->rank, s->members[join->rank]->join.pid, join->pid);
-        wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
-        return false;
-    }
-    if (s->running) {
-        snprintf(text, sizeof text, "ranks of the last job have not all left yet");
-        wf_connection_refuse(c, WEFT_IN_PROGRESS, text);
-        return false;
-    }
-    if (s->absent != NULL) {
-        wf_connection_refuse(c, WEFT_ERR_PEER, s->absent);
-        return false;
-    }
-    return true;
-}
-
-static void admit(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
-{
-    struct wf_text payload = {0};
-    uint8_t proof[WF_SHA256_BYTES];
-
-    if (!may_join(s, c)) return;
-    wf_join_server_proof(&s->options.key, &c->join, proof);
-    wf_put_blob(&payload, proof, sizeof proof);
-    wf_connection_send(c, WF_FRAME_ADMITTED, 0, &payload);
-    wf_text_free(&payload);
-    c->stage = WF_STAGE_MEMBER;
-    c->deadline_ns = UINT64_MAX;
-    c->rank = c->join.rank;
-    s->members[c->rank] = c;
-    s->came[c->rank] = true;
-    s->present++;
-    if (s->join_deadline_ns == UINT64_MAX)
-        s->join_deadline_ns = now_ns + (uint64_t)s->options.join_timeout_ns;
-    if (s->present == s->options.size) announce_ready(s);
-}
-
-static void hear_hello(struct wf_connection *c, uint64_t now_ns)
-{
-    const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
-    uint8_t answer[WF_HELLO_BYTES];
-
-    if (c->in.bytes.length < WF_HELLO_BYTES) {
-        if (!wf_join_may_be_hello(bytes, c->in.bytes.length)) c->broken = true;
-        return;
-    }
-    if (!wf_join_read_hello(bytes, c->join.client_nonce)) {
-        c->broken = true;
-        return;
-    }
-    wf_random_bytes(c->join.server_nonce, sizeof c->join.server_nonce);
-    wf_join_hello(c->join.server_nonce, answer);
-    wf_text_append(&c->out, (const char *)answer, sizeof answer);
-    memmove(c->in.bytes.data, bytes + WF_HELLO_BYTES, c->in.bytes.length - WF_HELLO_BYTES);
-    c->in.bytes.length -= WF_HELLO_BYTES;
-    c->stage = WF_STAGE_PROOF;
-    c->deadline_ns = now_ns + WF_STAGE_LIMIT_NS;
-}
-
-static void hear_proof(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
-{
-    const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
-
-    if (c->in.bytes.length < WF_PROOF_BYTES) return;
-    if (!wf_join_read_proof(&s->options.key, bytes, &c->join)) {
-        wf_connection_refuse(c, WEFT_ERR_INVALID, "the token is not this job's");
-        return;
-    }
-    c->in.taken = WF_PROOF_BYTES;
-    admit(s, c, now_ns);
-}
-
 /* ---- going ---- */
 
-static void take_out(struct wf_server *s, int32_t rank)
+/* "is gone: ...", and what may have been the cause of it. */
+static void explain_departure(const struct wf_server *s, const struct wf_connection *c,
+                              const char *text, struct wf_text *out)
 {
-    s->members[rank] = NULL;
-    s->present--;
-    if (s->present > 0) return;
-    if (s->running && begin_joining(s) != WEFT_OK)
-        wf_log(WF_WARNING, "the rendezvous cannot begin anew: %s", weft_last_error());
-    s->join_deadline_ns = UINT64_MAX;
+    wf_text_add(out, "%s", text);
+    if (c->fault != NULL)
+        wf_text_add(out, "; before, it reported: %.300s", c->fault);
+    else if (s->first_lost >= 0)
+        wf_text_add(out, "; before it, rank %d was lost", s->first_lost);
 }
 
-/* A rank that has not come yet never will. */
-static void miss(struct wf_server *s, int32_t rank, const char *text)
+/* RANK is gone from a job that runs.  Rank 0 is sent this last: its process may serve, and end
+ * because of it.
+ */
+static void announce_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
+                          weft_blob farewell)
+{
+    struct wf_text payload = {0};
+
+    wf_put_u32(&payload, (uint32_t)rank);
+    wf_put_u32(&payload, left);
+    wf_put_string(&payload, text);
+    wf_put_blob(&payload, farewell.data, farewell.bytes);
+    for (int32_t other = s->options.size - 1; other > 0; other--)
+        deliver_now(s, WF_FRAME_GONE, other, 0, &payload);
+    wf_meetings_gone(s->meetings, rank, text);
+    deliver_now(s, WF_FRAME_GONE, 0, 0, &payload);
+    wf_text_free(&payload);
+}
+
+/* RANK is gone before all have come. */
+static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
 {
     struct wf_text why = {0};
 
+    s->came[rank] = false;
+    s->join_deadline_ns = s->present > 0 ? s->join_deadline_ns : UINT64_MAX;
+    if (s->present == 0) return;
     wf_text_add(&why, "rank %d %s", rank, text);
-    if (s->absent != NULL || wf_text_take(&why, &s->absent) != WEFT_OK) {
-        wf_text_free(&why);
-        return;
-    }
-    if (!s->running) fail_join(s, WEFT_ERR_PEER, s->absent);
+    fail_join(s, WEFT_ERR_PEER, why.failed ? "out of memory" : why.data);
+    wf_text_free(&why);
 }
 
-void wf_members_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
-                     weft_blob farewell)
+/* A member will not come back; FAREWELL is what it left for the others. */
+static void part_with(struct wf_server *s, struct wf_connection *c, bool left, const char *text,
+                      weft_blob farewell)
 {
-    struct wf_text payload = {0};
+    struct wf_text why = {0};
+    int32_t rank = c->rank;
 
-    if (rank < 0 || rank >= s->options.size) return;
-    if (s->members[rank] == NULL) {
-        if (!s->came[rank]) miss(s, rank, text);
-        return;
-    }
-    s->members[rank]->rank = -1;
-    s->members[rank]->stage = WF_STAGE_PARTING;
-    s->members[rank]->deadline_ns = wf_now_ns() + WF_STAGE_LIMIT_NS;
-    if (s->running) {
-        wf_put_u32(&payload, (uint32_t)rank);
-        wf_put_u32(&payload, left);
-        wf_put_string(&payload, text);
-        wf_put_blob(&payload, farewell.data, farewell.bytes);
-        wf_meetings_gone(s->meetings, rank, text);
-    }
-    take_out(s, rank);
-    for (int32_t other = 0; s->running && other < s->options.size; other++)
-        deliver(s, WF_FRAME_GONE, other, 0, &payload);
-    wf_text_free(&payload);
-    if (!s->running) s->came[rank] = false;
-    if (!s->running && s->present > 0) {
-        char why[256];
-
-        snprintf(why, sizeof why, "rank %d %s", rank, text);
-        fail_join(s, WEFT_ERR_PEER, why);
-    }
+    explain_departure(s, c, text, &why);
+    if (!why.failed) text = why.data;
+    c->rank = -1;
+    c->leaving = false;
+    c->stage = WF_STAGE_PARTING;
+    c->deadline_ns = wf_now_ns() + WF_STAGE_LIMIT_NS;
+    s->members[rank] = NULL;
+    s->present--;
+    if (!left && s->first_lost < 0 && s->running) s->first_lost = rank;
+    if (s->running)
+        announce_gone(s, rank, left, text, farewell);
+    else
+        abandon_join(s, rank, text);
+    wf_text_free(&why);
+    if (s->present == 0 && s->running && !s->options.standby && begin_joining(s) != WEFT_OK)
+        wf_log(WF_WARNING, "the rendezvous cannot begin anew: %s", weft_last_error());
 }
 
 void wf_members_lost(struct wf_server *s, struct wf_connection *c)
 {
     if (c->rank >= 0)
-        wf_members_gone(s, c->rank, false,
-                        "is gone: its connection closed without a goodbye, so it crashed, was "
-                        "killed, or exited without weft_context_release",
-                        (weft_blob){"", 0});
+        part_with(s, c, false,
+                  "is gone: its connection closed without a goodbye, so it crashed, was killed, or "
+                  "exited without weft_context_release",
+                  (weft_blob){"", 0});
+}
+
+void wf_members_leave(struct wf_server *s, struct wf_connection *c)
+{
+    struct wf_frame frame;
+    struct wf_text farewell = {0};
+
+    if (c->rank < 0 || wf_frame_next(&c->in, &frame) != WEFT_OK) return;
+    wf_text_append(&farewell, (const char *)frame.payload, frame.bytes);
+    wf_frame_drop(&c->in, &frame);
+    part_with(s, c, true, "has left the job", (weft_blob){farewell.data, farewell.length});
+    wf_text_free(&farewell);
+}
+
+void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
+{
+    struct wf_text why = {0};
+
+    if (rank < 0 || rank >= s->options.size) return;
+    wf_text_add(&why, "rank %d %s", rank, text);
+    if (s->absent != NULL || wf_text_take(&why, &s->absent) != WEFT_OK) wf_text_free(&why);
+    if (s->members[rank] != NULL)
+        part_with(s, s->members[rank], false, text, (weft_blob){"", 0});
+    else if (!s->running && s->absent != NULL)
+        fail_join(s, WEFT_ERR_PEER, s->absent);
 }
 
 /* ---- saying ---- */
@@ -302,19 +262,22 @@ static void hear_abort(struct wf_server *s, struct wf_connection *c, const struc
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_text payload = {0};
     uint64_t comm = wf_take_u64(&reader);
+    weft_status status = (weft_status)wf_take_u32(&reader);
     int32_t count = take_ranks(s, &reader, ranks);
-    char text[512];
+    char text[1024];
 
     wf_take_string(&reader, text, sizeof text);
-    if (count < 0 || reader.failed) {
+    if (count < 0 || reader.failed || !wf_abort_may_be(status)) {
         c->broken = true;
         return;
     }
+    if (status != WEFT_ERR_ABORTED && c->fault == NULL) c->fault = wf_strdup(text);
     wf_put_u64(&payload, comm);
+    wf_put_u32(&payload, (uint32_t)status);
     wf_put_string(&payload, text);
-    for (int32_t i = 0; i < count; i++)
-        if (ranks[i] != c->rank) deliver(s, WF_FRAME_ABORT, ranks[i], 0, &payload);
+    tell(s, WF_FRAME_ABORT, ranks, count, c->rank, &payload);
     wf_text_free(&payload);
+    if (frame->id != 0) deliver_now(s, WF_FRAME_PASSED, c->rank, frame->id, NULL);
 }
 
 static void hear_ask(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
@@ -336,7 +299,7 @@ static void hear_ask(struct wf_server *s, struct wf_connection *c, const struct 
         if (s->members[ranks[i]] == NULL)
             wf_inquiry_answer(&s->inquiries, number, ranks[i], (weft_blob){gone.data, gone.length});
         else
-            deliver(s, WF_FRAME_ASK, ranks[i], number, &payload);
+            wf_members_deliver(s, WF_FRAME_ASK, ranks[i], number, &payload);
     }
     wf_text_free(&gone);
     wf_text_free(&payload);
@@ -351,6 +314,19 @@ static void hear_tell(struct wf_server *s, struct wf_connection *c, const struct
         c->broken = true;
     else
         wf_inquiry_answer(&s->inquiries, frame->id, c->rank, answer);
+}
+
+static void hear_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame)
+{
+    struct wf_reader reader = wf_frame_reader(frame);
+    int32_t rank = (int32_t)wf_take_u32(&reader);
+
+    if (reader.failed || rank < 0 || rank >= s->options.size || rank == c->rank) {
+        c->broken = true;
+        return;
+    }
+    c->look_id = frame->id;
+    c->look_rank = rank;
 }
 
 static void hear_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
@@ -368,9 +344,8 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
         hear_ask(s, c, frame, ranks, now_ns);
     } else if (frame->type == WF_FRAME_TELL) {
         hear_tell(s, c, frame);
-    } else if (frame->type == WF_FRAME_LEAVE) {
-        wf_members_gone(s, c->rank, true, "has left the job",
-                        (weft_blob){frame->payload, frame->bytes});
+    } else if (frame->type == WF_FRAME_LOOK) {
+        hear_look(s, c, frame);
     } else {
         c->broken = true;
     }
@@ -382,13 +357,18 @@ void wf_members_hear(struct wf_server *s, struct wf_connection *c, uint64_t now_
     struct wf_frame frame;
     weft_status status;
 
-    if (c->stage == WF_STAGE_HELLO && c->in.bytes.length > 0) hear_hello(c, now_ns);
-    if (c->stage == WF_STAGE_PROOF && !c->broken) hear_proof(s, c, now_ns);
+    if (c->stage < WF_STAGE_MEMBER) wf_admission_hear(s, c, now_ns);
     while (c->stage == WF_STAGE_MEMBER && !c->broken) {
         status = wf_frame_next(&c->in, &frame);
         if (status == WEFT_IN_PROGRESS) return;
         if (status != WEFT_OK) {
+            wf_log(WF_WARNING, "the rendezvous ends rank %d's connection: %s", c->rank,
+                   weft_last_error());
             c->broken = true;
+            return;
+        }
+        if (frame.type == WF_FRAME_LEAVE) {
+            c->leaving = true;
             return;
         }
         hear_frame(s, c, &frame, now_ns);

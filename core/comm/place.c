@@ -15,8 +15,9 @@ struct way {
     const struct wf_client_events *events;
 };
 
+/* SERVING_RANK is whose process the rendezvous lives in, or -1. */
 static weft_status enter(const struct way *way, const struct wf_address *address,
-                         struct wf_server *server, struct wf_job_key key)
+                         struct wf_server *server, int32_t serving_rank, struct wf_job_key key)
 {
     weft_context *context = way->context;
     struct wf_client_options options = {.rank = context->rank,
@@ -25,6 +26,7 @@ static weft_status enter(const struct way *way, const struct wf_address *address
                                         .join_timeout_ns = way->join_timeout_ns,
                                         .address = address,
                                         .server = server,
+                                        .serving_rank = serving_rank,
                                         .events = *way->events};
 
     WF_TRY(wf_client_create(&options, &context->client));
@@ -76,9 +78,9 @@ static weft_status find_by_address(const struct way *way, const struct wf_launch
     if (serves) {
         WF_TRY(listening_address(config, &address, &listening));
         WF_TRY(serve(way, &listening, key));
-        return enter(way, NULL, context->server, key);
+        return enter(way, NULL, context->server, 0, key);
     }
-    status = enter(way, &address, NULL, key);
+    status = enter(way, &address, NULL, config->served ? -1 : 0, key);
     if (status == WEFT_OK) return WEFT_OK;
     return wf_fail_context(status, "rank %d of %d cannot join the job at %s%s", context->rank,
                            context->size, text, config->served ? "" : ", which rank 0 serves");
@@ -153,8 +155,8 @@ static weft_status find_by_exchange(const struct way *way)
         status = wf_address_parse("rank 0's rendezvous", cards[0].address, -1, &address);
     if (status == WEFT_OK) {
         key = wf_job_key(cards[0].token);
-        status = context->server != NULL ? enter(way, NULL, context->server, key)
-                                         : enter(way, &address, NULL, key);
+        status = context->server != NULL ? enter(way, NULL, context->server, 0, key)
+                                         : enter(way, &address, NULL, 0, key);
     }
     wf_free(cards);
     return status;
@@ -182,7 +184,7 @@ static weft_status find_by_threads(const struct way *way, weft_threads *threads,
     if (!wf_is_usable(threads->made)) return wf_fail_fork("weft_init");
     context->rank = context->local_rank = rank;
     context->size = threads->size;
-    return threads->size == 1 ? WEFT_OK : enter(way, NULL, threads->server, threads->key);
+    return threads->size == 1 ? WEFT_OK : enter(way, NULL, threads->server, -1, threads->key);
 }
 
 static weft_status find_given(const struct way *way)

@@ -159,3 +159,13 @@ void wf_position_log(weft_comm *comm)
 {
     weft_comm_dump(comm, log_line, NULL);
 }
+
+void wf_position_log_answers(weft_comm *comm, const struct wf_text *lines)
+{
+    struct wf_text text = {0};
+
+    print_own(comm, &text);
+    wf_text_append(&text, lines->data, lines->length);
+    each_line(&text, log_line, NULL);
+    wf_text_free(&text);
+}

@@ -11,9 +11,14 @@
  *     join.c      the handshake
  *     meeting.c   all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks where they are
- *     server.c    the star's middle; connection.c and members.c are parts of it
- *     client.c    a rank's end, which enter.c brings there
- *     fork.h      what a fork of the process does not get */
+ *     server.c    the star's middle; connection.c, admission.c and members.c are
+ *                 parts of it
+ *     client.c    a rank's end, which enter.c brings there; link.c is its thread
+ *     fork.h      what a fork of the process does not get
+ *
+ * A server on rank 0 has a standby on rank 1, if there are more ranks than these.  Every rank holds
+ * a second connection to it.  Both servers learn of failures and pass them on; the standby is asked
+ * once the other has ended. */
 #ifndef WEFT_COMM_RENDEZVOUS_H
 #define WEFT_COMM_RENDEZVOUS_H
 
@@ -21,6 +26,9 @@
 #include "fork.h"
 
 #define WF_SECOND_NS INT64_C(1000000000)
+
+/* The rank that stands by for a server on rank 0, in jobs of at least three ranks. */
+#define WF_STANDBY_RANK 1
 
 /* ---- ranks.c ---- */
 
@@ -34,6 +42,9 @@ void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
 void wf_sha256(const void *data, size_t bytes, uint8_t out[WF_SHA256_BYTES]);
 void wf_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
                     uint8_t out[WF_SHA256_BYTES]);
+/* The same over COUNT pieces, one after the other. */
+void wf_hmac_sha256_pieces(const void *key, size_t key_bytes, const weft_blob *pieces, size_t count,
+                           uint8_t out[WF_SHA256_BYTES]);
 /* In a time that does not depend on the contents. */
 bool wf_secret_equal(const void *a, const void *b, size_t bytes);
 /* From the kernel; never fails. */
@@ -67,28 +78,64 @@ weft_status wf_address_listen(struct wf_address *address, int fds[WF_MAX_LISTENE
  * wf_now_ns.  The socket does not block. */
 weft_status wf_address_connect(const struct wf_address *address, uint64_t deadline_ns,
                                int *fd) WF_NODISCARD;
+/* Begin to connect to the first address the host resolves to, without waiting. */
+weft_status wf_address_begin(const struct wf_address *address, int *fd) WF_NODISCARD;
 /* On a Unix socket: is the peer's user ours?  True for other sockets. */
 bool wf_address_same_user(int fd);
+/* Where a rank can stand by that is connected by FD: the address of this end, with a port or a name
+ * that is still free. */
+bool wf_address_beside(int fd, struct wf_address *out);
+/* The number of such an ADDRESS: its port, or the number in its name. */
+uint64_t wf_address_number(const struct wf_address *address);
+/* The address with NUMBER of the peer of FD. */
+bool wf_address_of_peer(int fd, uint64_t number, struct wf_address *out);
 
 /* ---- wire.c ---- */
 
-/* Everything is little-endian.  A frame is a header and a payload. */
+/* Everything is little-endian.  A frame is a header and a payload.  A sealed frame has a tag after
+ * its header and, if the payload is not empty, another after that: keyed hashes over the frame's
+ * number and what precedes the tag.  So no length is believed that the peer did not send. */
 #define WF_FRAME_HEADER 16
+#define WF_FRAME_TAG    WF_SHA256_BYTES
 #define WF_FRAME_MOST   (UINT64_C(1) << 30)
+#define WF_FRAME_PLAIN  UINT64_C(256) /* the longest payload without a seal */
+
+/* One direction of a connection after the handshake.  The number of the next frame is in no frame,
+ * so that one that is repeated, left out or moved is refused. */
+struct wf_seal {
+    bool on;
+    uint8_t key[WF_SHA256_BYTES];
+    uint64_t sequence;
+};
 
 enum wf_frame_type {
     WF_FRAME_REFUSED = 1, /* server: status, text; the connection ends */
     WF_FRAME_ADMITTED,    /* server: its proof */
-    WF_FRAME_READY,       /* server: all have come; job number, rank that serves or -1 */
+    WF_FRAME_READY,       /* server: all have come; job number, rank that serves or -1, standby */
     WF_FRAME_GATHER,      /* client: a contribution to a meeting; id is the client's */
     WF_FRAME_GATHERED,    /* server: what came of it; the client's id */
     WF_FRAME_GONE,        /* server: rank, whether it left in peace, text, its farewell */
-    WF_FRAME_ABORT,       /* both: communicator's number, ranks, text */
+    WF_FRAME_ABORT,       /* both: communicator's number, status, ranks, text */
     WF_FRAME_ASK,         /* client: where are these ranks?  server: where are you? */
     WF_FRAME_TELL,        /* client: where it is.  server: all answers */
     WF_FRAME_LEAVE,       /* client: goodbye, and a farewell.  server: it ends, in peace */
+    WF_FRAME_LOOK,        /* client: this rank seems to be gone; who else is? */
+    WF_FRAME_PASSED,      /* server: what the client's ABORT or LOOK led to has been sent; its id */
     WF_FRAME_TYPES
 };
+
+/* The order in which ranks are sent a failure.  Processes that may serve are last, because they may
+ * end because of it. */
+static inline int32_t wf_turn_of(int32_t rank)
+{
+    return rank <= WF_STANDBY_RANK ? WF_STANDBY_RANK + 1 - rank : 0;
+}
+
+/* Can STATUS end a communicator on all of its ranks?  An abort can, and an error on one of them. */
+static inline bool wf_abort_may_be(weft_status status)
+{
+    return status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT;
+}
 
 struct wf_frame {
     uint16_t type;
@@ -101,11 +148,14 @@ struct wf_frame {
 struct wf_inbox {
     struct wf_text bytes;
     size_t taken;
+    struct wf_seal seal; /* of what arrives */
+    bool checked;        /* the next frame's header has the right tag */
 };
 
-/* Start a frame in OUT, add to it with wf_put_, then end it. */
-size_t wf_frame_begin(struct wf_text *out, uint16_t type, uint64_t id);
-void wf_frame_end(struct wf_text *out, size_t begin);
+/* Start a frame in OUT, add to it with wf_put_, then end it.  SEAL is the connection's, or one that
+ * is off. */
+size_t wf_frame_begin(struct wf_text *out, const struct wf_seal *seal, uint16_t type, uint64_t id);
+void wf_frame_end(struct wf_text *out, struct wf_seal *seal, size_t begin);
 
 void wf_put_u32(struct wf_text *out, uint32_t value);
 void wf_put_u64(struct wf_text *out, uint64_t value);
@@ -127,7 +177,7 @@ weft_blob wf_take_blob(struct wf_reader *reader);
 void wf_take_string(struct wf_reader *reader, char *out, size_t bytes);
 
 /* The next whole frame: OK, IN_PROGRESS when bytes are missing, ERR_PARSE for a frame that cannot
- * be one. */
+ * be one, ERR_INVALID for one whose tag is wrong. */
 weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out) WF_NODISCARD;
 void wf_frame_drop(struct wf_inbox *inbox, const struct wf_frame *frame);
 void wf_inbox_free(struct wf_inbox *inbox);
@@ -137,10 +187,11 @@ void wf_inbox_free(struct wf_inbox *inbox);
  *     client -> server   magic, client's nonce
  *     server -> client   magic, server's nonce
  *     client -> server   who it is, its proof
- *     server -> client   frame ADMITTED with the server's proof, or REFUSED
+ *     server -> client   frame ADMITTED with the server's proof, or REFUSED if the token is wrong
  *
  * A proof is a keyed hash over both nonces, so neither side shows the token, and none can be used
- * twice.  A server says nothing to who does not begin with the magic. */
+ * twice.  A server sends nothing to a peer that does not begin with the magic.  All frames that
+ * follow are sealed, each direction with a key of its own that both nonces have a part in. */
 
 #define WF_NONCE_BYTES 16
 #define WF_HELLO_BYTES 24
@@ -152,11 +203,14 @@ struct wf_job_key {
 
 /* The key that TOKEN stands for. */
 struct wf_job_key wf_job_key(const char *token);
+/* The key of the standby of job number JOB. */
+struct wf_job_key wf_standby_key(const struct wf_job_key *key, uint64_t job);
 
 struct wf_join {
     uint8_t client_nonce[WF_NONCE_BYTES], server_nonce[WF_NONCE_BYTES];
     int32_t rank, size;
     uint64_t pid;
+    uint64_t standby; /* its port, or the number in its name, if the rank can stand by; else 0 */
 };
 
 void wf_join_hello(const uint8_t nonce[WF_NONCE_BYTES], uint8_t out[WF_HELLO_BYTES]);
@@ -170,6 +224,9 @@ bool wf_join_read_proof(const struct wf_job_key *key, const uint8_t in[WF_PROOF_
                         struct wf_join *join);
 void wf_join_server_proof(const struct wf_job_key *key, const struct wf_join *join,
                           uint8_t out[WF_SHA256_BYTES]);
+/* What seals the frames of JOIN's connection. */
+void wf_join_seals(const struct wf_job_key *key, const struct wf_join *join,
+                   struct wf_seal *to_server, struct wf_seal *to_client);
 
 /* ---- meeting.c: all-gathers among lists of ranks ---- */
 
@@ -192,7 +249,8 @@ struct wf_meeting_sink {
 
 struct wf_meetings;
 
-weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink,
+/* The first meeting's number is SERIAL + 1. */
+weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink, uint64_t serial,
                                struct wf_meetings **out) WF_NODISCARD;
 void wf_meetings_release(struct wf_meetings **meetings);
 /* RANK comes.  Every rank that comes gets one delivery, now or later.  Fails only for want of
@@ -237,6 +295,7 @@ void wf_inquiries_free(struct wf_inquiries *inquiries);
 struct wf_server_options {
     int32_t size;
     int32_t serving_rank; /* whose process it lives in, or -1 */
+    bool standby;         /* for when another server ends: ranks come as they like, and once */
     int64_t join_timeout_ns;
     struct wf_job_key key;
 };
@@ -250,8 +309,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
 weft_status wf_server_start(struct wf_server *server) WF_NODISCARD;
 /* A connection for a rank in this process.  [any thread] */
 weft_status wf_server_connect(struct wf_server *server, int *fd) WF_NODISCARD;
-/* Tell everyone that RANK is gone, and why; also if it has not come yet.  A rank that came and left
- * in peace is not meant.  [any thread] */
+/* RANK's process has ended, TEXT says how.  The others are sent this, unless it had left the job
+ * before.  From now on every rank that tries to join is refused.  [any thread] */
 void wf_server_report_gone(struct wf_server *server, int32_t rank, const char *text);
 /* Tells the ranks that are left that it ends, and stops. */
 void wf_server_release(struct wf_server **server);
@@ -270,7 +329,7 @@ struct wf_departure {
 struct wf_client_events {
     void *self;
     void (*gone)(void *self, const struct wf_departure *departure);
-    void (*abort)(void *self, uint64_t comm, const char *text);
+    void (*abort)(void *self, uint64_t comm, weft_status status, const char *text);
     /* Describe communicator COMM's position: an enum wf_where and what follows it. */
     void (*where)(void *self, uint64_t comm, struct wf_text *out);
 };
@@ -281,6 +340,7 @@ struct wf_client_options {
     int64_t join_timeout_ns;
     const struct wf_address *address; /* NULL: SERVER */
     struct wf_server *server;
+    int32_t serving_rank; /* that serves the rendezvous, or -1 */
     struct wf_client_events events;
 };
 
@@ -311,6 +371,10 @@ void wf_gathered_free(struct wf_gathered *gathered);
 /* Tell RANKS that communicator COMM is aborted.  Does not wait.  [any thread] */
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                      const char *text);
+/* Tell RANKS that communicator COMM has failed with STATUS.  Waits until they have been sent it, so
+ * that this process may end because of it, but not for long.  [any thread] */
+void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
+                      weft_status status, const char *text);
 /* What a rank answers to ASK: this number, and if it knows the communicator more (position.c). */
 enum wf_where { WF_WHERE_UNKNOWN, WF_WHERE_KNOWN, WF_WHERE_GONE };
 
@@ -320,5 +384,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
                           int32_t count, int64_t timeout_ns, struct wf_gathered *out) WF_NODISCARD;
 /* How RANK departed, or NULL; it lives as long as the client.  [any thread] */
 const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank);
+/* The rank that went first without a goodbye, likewise. */
+const struct wf_departure *wf_client_first_lost(struct wf_client *client);
 
 #endif

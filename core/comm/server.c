@@ -150,12 +150,26 @@ static void accept_from(struct wf_server *s, int listener, uint64_t now_ns)
     }
 }
 
+/* Of ranks that go at one time, one that has reported an error went because of another, and so
+ * may one that says goodbye. */
+static void settle_departures(struct wf_server *s)
+{
+    struct wf_connection *c;
+
+    for (int reported = 0; reported < 2; reported++)
+        for (size_t i = 0; i < s->count; i++) {
+            c = s->connections[i];
+            if (c->broken && !c->leaving && (c->fault != NULL) == reported) wf_members_lost(s, c);
+        }
+    for (size_t i = 0; i < s->count; i++)
+        if (s->connections[i]->leaving) wf_members_leave(s, s->connections[i]);
+}
+
 static void drop_broken(struct wf_server *s)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < s->count; i++)
-        if (s->connections[i]->broken) wf_members_lost(s, s->connections[i]);
+    settle_departures(s);
     for (size_t i = 0; i < s->count; i++) {
         if (s->connections[i]->broken)
             wf_connection_release(s->connections[i]);
@@ -187,8 +201,7 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     if (read(s->commands[0], &command, sizeof command) != sizeof command) return;
     if (command.kind == WF_COMMAND_ADOPT) add_connection(s, command.fd, now_ns);
     if (command.kind == WF_COMMAND_GONE)
-        wf_members_gone(s, command.rank, false, command.text != NULL ? command.text : "is gone",
-                        (weft_blob){"", 0});
+        wf_members_ended(s, command.rank, command.text != NULL ? command.text : "is gone");
     if (command.kind == WF_COMMAND_STOP) say_goodbye(s);
     wf_free(command.text);
 }
@@ -282,13 +295,51 @@ static size_t fill_polls(struct wf_server *s, bool listening)
     return used;
 }
 
+/* Take in what the first COUNT connections sent: all of them, or those that poll has marked. */
+static void hear_all(struct wf_server *s, size_t count, bool all, uint64_t now_ns)
+{
+    const struct pollfd *polls = s->polls + 1 + s->listener_count;
+
+    for (size_t i = 0; i < count; i++) {
+        struct wf_connection *c = s->connections[i];
+
+        if (c->broken) continue;
+        if (all || (polls[i].revents & (POLLIN | POLLHUP | POLLERR))) wf_connection_read(c);
+        wf_members_hear(s, c, now_ns);
+        if (c->ended) c->broken = true;
+    }
+}
+
+/* Does a member go, or does one ask? */
+static bool has_departures(const struct wf_server *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const struct wf_connection *c = s->connections[i];
+
+        if (c->rank >= 0 && (c->broken || c->leaving || c->look_id != 0)) return true;
+    }
+    return false;
+}
+
+/* Answer every LOOK whose rank is gone: the members have been sent all departures by now. */
+static void answer_looks(struct wf_server *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        struct wf_connection *c = s->connections[i];
+
+        if (c->look_id == 0 || s->members[c->look_rank] != NULL) continue;
+        wf_connection_send(c, WF_FRAME_PASSED, c->look_id, NULL);
+        c->look_id = 0;
+    }
+}
+
 /* Wait for something and see to it; false when there is nothing left to do. */
 static bool turn(struct wf_server *s)
 {
     uint64_t now_ns = wf_now_ns(), next = wf_members_expire(s, now_ns);
     uint64_t overdue = expire_connections(s, now_ns);
     bool listening = !s->stopping && now_ns >= s->listen_again_ns;
-    size_t before, first = 1 + s->listener_count;
+    size_t before;
     struct wf_connection *c;
 
     drop_broken(s);
@@ -300,11 +351,11 @@ static bool turn(struct wf_server *s)
 
     now_ns = wf_now_ns();
     before = s->count;
-    for (size_t i = 0; i < before; i++) {
-        c = s->connections[i];
-        if (s->polls[first + i].revents & (POLLIN | POLLHUP | POLLERR)) wf_connection_read(c);
-        wf_members_hear(s, c, now_ns);
-        if (c->ended) c->broken = true;
+    hear_all(s, before, false, now_ns);
+    if (has_departures(s)) {
+        hear_all(s, before, true, now_ns); /* who went before them is heard too */
+        settle_departures(s);
+        answer_looks(s);
     }
     for (size_t i = 0; i < before; i++) {
         c = s->connections[i];

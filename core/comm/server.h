@@ -1,4 +1,4 @@
-/* server.h - what the three files of the rendezvous server share.
+/* server.h - what the files of the rendezvous server share.
  *
  * One thread owns everything here; others reach it through the command pipe alone. */
 #ifndef WEFT_COMM_SERVER_H
@@ -25,10 +25,15 @@ struct wf_connection {
     bool broken;                    /* to be closed */
     uint64_t begun_ns, deadline_ns; /* of the stage; UINT64_MAX for members */
     int32_t rank;                   /* -1 before it is a member */
+    bool leaving;                   /* the next frame in `in` is its goodbye */
+    char *fault;                    /* the first error that it reported, or NULL */
+    uint64_t look_id;               /* of a LOOK that is not answered, or 0 */
+    int32_t look_rank;              /* that it is about */
     struct wf_join join;
     struct wf_inbox in;
     struct wf_text out;
-    size_t sent; /* of `out` */
+    struct wf_seal seal; /* of `out` */
+    size_t sent;         /* of `out` */
 };
 
 enum wf_command_kind { WF_COMMAND_STOP, WF_COMMAND_ADOPT, WF_COMMAND_GONE };
@@ -60,8 +65,9 @@ struct wf_server {
     uint64_t job;
     struct wf_connection **members; /* by rank; NULL: not yet, or not any more */
     int32_t present;
-    bool *came;   /* by rank: it has joined since the table was empty */
-    char *absent; /* who will not come, and why; nobody else can then join */
+    int32_t first_lost; /* the rank that went first without a goodbye, or -1 */
+    bool *came;         /* by rank: it has joined since the table was empty */
+    char *absent;       /* whose process has ended, and how; nobody can then join any more */
     struct wf_meetings *meetings;
     struct wf_inquiries inquiries;
 };
@@ -85,15 +91,25 @@ void wf_connection_send(struct wf_connection *connection, uint16_t type, uint64_
 /* Queue a refusal, after which the connection ends. */
 void wf_connection_refuse(struct wf_connection *connection, weft_status status, const char *text);
 
-/* ---- members.c: who comes, what ranks say, who goes ---- */
+/* ---- admission.c: who comes ---- */
+
+/* Act on what CONNECTION, which is no member yet, has sent. */
+void wf_admission_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
+
+/* ---- members.c: what ranks say, who goes ---- */
+
+/* Queue a frame for RANK, if it is there. */
+void wf_members_deliver(struct wf_server *server, uint16_t type, int32_t rank, uint64_t id,
+                        const struct wf_text *payload);
 
 /* Act on what CONNECTION's inbox holds. */
 void wf_members_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
-/* CONNECTION is over. */
+/* CONNECTION is over, without a goodbye. */
 void wf_members_lost(struct wf_server *server, struct wf_connection *connection);
-/* RANK will not come back; FAREWELL is what it left for the others. */
-void wf_members_gone(struct wf_server *server, int32_t rank, bool left, const char *text,
-                     weft_blob farewell);
+/* CONNECTION is `leaving`. */
+void wf_members_leave(struct wf_server *server, struct wf_connection *connection);
+/* RANK's process has ended. */
+void wf_members_ended(struct wf_server *server, int32_t rank, const char *text);
 /* End what is overdue; the next moment something will be. */
 uint64_t wf_members_expire(struct wf_server *server, uint64_t now_ns);
 weft_status wf_members_create(struct wf_server *server) WF_NODISCARD;

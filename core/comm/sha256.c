@@ -1,6 +1,7 @@
-/* sha256.c - SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for proving knowledge of the job's token.
+/* sha256.c - SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for proofs of the job's token and for the
+ * frames of the rendezvous.
  *
- * A few hundred bytes are hashed per join, so it is written for the reader, not for speed. */
+ * Tensors do not pass through the rendezvous, so it is written for the reader, not for speed. */
 #include "rendezvous.h"
 
 #include <errno.h>
@@ -107,8 +108,8 @@ void wf_sha256(const void *data, size_t bytes, uint8_t out[WF_SHA256_BYTES])
     end(&s, out);
 }
 
-void wf_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
-                    uint8_t out[WF_SHA256_BYTES])
+void wf_hmac_sha256_pieces(const void *key, size_t key_bytes, const weft_blob *pieces, size_t count,
+                           uint8_t out[WF_SHA256_BYTES])
 {
     uint8_t pad[BLOCK] = {0}, inner[WF_SHA256_BYTES];
     struct state s;
@@ -122,7 +123,8 @@ void wf_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t 
         pad[i] ^= 0x36;
     begin(&s);
     add(&s, pad, BLOCK);
-    add(&s, data, bytes);
+    for (size_t i = 0; i < count; i++)
+        add(&s, pieces[i].data, (size_t)pieces[i].bytes);
     end(&s, inner);
     for (int i = 0; i < BLOCK; i++)
         pad[i] ^= 0x36 ^ 0x5c;
@@ -130,6 +132,12 @@ void wf_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t 
     add(&s, pad, BLOCK);
     add(&s, inner, sizeof inner);
     end(&s, out);
+}
+
+void wf_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
+                    uint8_t out[WF_SHA256_BYTES])
+{
+    wf_hmac_sha256_pieces(key, key_bytes, &(weft_blob){data, bytes}, 1, out);
 }
 
 bool wf_secret_equal(const void *a, const void *b, size_t bytes)

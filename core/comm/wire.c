@@ -2,7 +2,7 @@
  *
  * A header holds the payload's length (4 bytes), the type (2), a zero (2) and an id (8).  What
  * arrives is not trusted: a length only says when to look again, and memory grows with the bytes
- * that really came. */
+ * that really came.  After the handshake every frame is sealed. */
 #include "rendezvous.h"
 
 #include <string.h>
@@ -30,20 +30,56 @@ static void put(struct wf_text *out, uint64_t value, size_t bytes)
     wf_text_append(out, (const char *)raw, bytes);
 }
 
-size_t wf_frame_begin(struct wf_text *out, uint16_t type, uint64_t id)
+/* The tag of HEADER and, for the second tag, of what follows it. */
+static void make_tag(const struct wf_seal *seal, const uint8_t *header, weft_blob payload,
+                     uint8_t out[WF_FRAME_TAG])
 {
+    uint8_t number[8];
+    weft_blob pieces[] = {{number, sizeof number}, {header, WF_FRAME_HEADER}, payload};
+
+    store(number, seal->sequence, sizeof number);
+    wf_hmac_sha256_pieces(seal->key, sizeof seal->key, pieces, WF_COUNT(pieces), out);
+}
+
+/* Where a frame's payload begins, after its header. */
+static size_t payload_at(const struct wf_seal *seal)
+{
+    return WF_FRAME_HEADER + (seal->on ? WF_FRAME_TAG : 0);
+}
+
+/* A whole frame of BYTES of payload. */
+static size_t frame_bytes(const struct wf_seal *seal, size_t bytes)
+{
+    return payload_at(seal) + bytes + (seal->on && bytes > 0 ? WF_FRAME_TAG : 0);
+}
+
+size_t wf_frame_begin(struct wf_text *out, const struct wf_seal *seal, uint16_t type, uint64_t id)
+{
+    static const char room[WF_FRAME_TAG];
     size_t begin = out->length;
 
     put(out, 0, 4);
     put(out, type, 4);
     put(out, id, 8);
+    if (seal->on) wf_text_append(out, room, sizeof room);
     return begin;
 }
 
-void wf_frame_end(struct wf_text *out, size_t begin)
+void wf_frame_end(struct wf_text *out, struct wf_seal *seal, size_t begin)
 {
+    size_t bytes = out->length - begin - payload_at(seal);
+    uint8_t *header, tag[WF_FRAME_TAG];
+
     if (out->failed) return;
-    store((uint8_t *)out->data + begin, out->length - begin - WF_FRAME_HEADER, 4);
+    header = (uint8_t *)out->data + begin;
+    store(header, bytes, 4);
+    if (!seal->on) return;
+    make_tag(seal, header, (weft_blob){"", 0}, header + WF_FRAME_HEADER);
+    if (bytes > 0) {
+        make_tag(seal, header, (weft_blob){header + payload_at(seal), bytes}, tag);
+        wf_text_append(out, (const char *)tag, sizeof tag);
+    }
+    seal->sequence++;
 }
 
 void wf_put_u32(struct wf_text *out, uint32_t value)
@@ -120,22 +156,40 @@ void wf_take_string(struct wf_reader *reader, char *out, size_t bytes)
     out[length] = '\0';
 }
 
+static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, weft_blob payload,
+                             const uint8_t *tag)
+{
+    uint8_t want[WF_FRAME_TAG];
+
+    make_tag(seal, header, payload, want);
+    if (wf_secret_equal(want, tag, sizeof want)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "frame %llu is not authentic: it was changed, repeated or left out on its way",
+                   (unsigned long long)seal->sequence);
+}
+
 weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out)
 {
-    size_t there = inbox->bytes.length - inbox->taken;
+    const struct wf_seal *seal = &inbox->seal;
+    size_t there = inbox->bytes.length - inbox->taken, payload = payload_at(seal);
     const uint8_t *at;
     uint64_t bytes, type;
 
     if (inbox->bytes.failed) return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory for a frame");
-    if (there < WF_FRAME_HEADER) return WEFT_IN_PROGRESS;
+    if (there < payload) return WEFT_IN_PROGRESS;
     at = (const uint8_t *)inbox->bytes.data + inbox->taken;
+    if (seal->on && !inbox->checked)
+        WF_TRY(check_tag(seal, at, (weft_blob){"", 0}, at + WF_FRAME_HEADER));
+    inbox->checked = true;
     bytes = load(at, 4);
     type = load(at + 4, 4);
-    if (bytes > WF_FRAME_MOST || type == 0 || type >= WF_FRAME_TYPES)
+    if (bytes > (seal->on ? WF_FRAME_MOST : WF_FRAME_PLAIN) || type == 0 || type >= WF_FRAME_TYPES)
         return wf_fail(WEFT_ERR_PARSE, "not a frame: type %llu, %llu bytes",
                        (unsigned long long)type, (unsigned long long)bytes);
-    if (there - WF_FRAME_HEADER < bytes) return WEFT_IN_PROGRESS;
-    *out = (struct wf_frame){(uint16_t)type, load(at + 8, 8), at + WF_FRAME_HEADER, (size_t)bytes};
+    if (there < frame_bytes(seal, (size_t)bytes)) return WEFT_IN_PROGRESS;
+    if (seal->on && bytes > 0)
+        WF_TRY(check_tag(seal, at, (weft_blob){at + payload, bytes}, at + payload + bytes));
+    *out = (struct wf_frame){(uint16_t)type, load(at + 8, 8), at + payload, (size_t)bytes};
     return WEFT_OK;
 }
 
@@ -143,7 +197,9 @@ void wf_frame_drop(struct wf_inbox *inbox, const struct wf_frame *frame)
 {
     size_t left;
 
-    inbox->taken += WF_FRAME_HEADER + frame->bytes;
+    inbox->taken += frame_bytes(&inbox->seal, frame->bytes);
+    inbox->checked = false;
+    inbox->seal.sequence++;
     left = inbox->bytes.length - inbox->taken;
     if (left > inbox->taken) return;
     if (left > 0) {

@@ -42,7 +42,7 @@ start() {
     pids=()
     for rank in 0 1 2 3; do
         if ((rank % 2)); then host=$b; else host=$a; fi
-        ip netns exec "$host" env WEFT_RANK=$rank WEFT_SIZE=4 WEFT_TOKEN=secret \
+        ip netns exec "$host" env WEFT_RANK=$rank WEFT_SIZE=4 WEFT_TOKEN=0123456789abcdef \
             WEFT_RENDEZVOUS=198.51.100.1:$port WEFT_LOG=info "$@" >"$log.$rank" 2>&1 &
         pids+=($!)
     done

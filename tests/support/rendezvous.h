@@ -46,6 +46,7 @@ struct rv_rank {
     const struct rv *rv;
     int32_t rank, size;
     const char *token;
+    int32_t serving_rank; /* that serves, or -1 */
     int64_t join_timeout_ns;
     struct wf_client *client;
     weft_status status;
@@ -64,8 +65,9 @@ static inline void rv_gone(void *self, const struct wf_departure *departure)
     rank->gone_rank = departure->rank;
 }
 
-static inline void rv_abort(void *self, uint64_t comm, const char *text)
+static inline void rv_abort(void *self, uint64_t comm, weft_status status, const char *text)
 {
+    (void)status;
     (void)text;
     ((struct rv_rank *)self)->aborts += (int)comm;
 }
@@ -90,6 +92,7 @@ static inline void *rv_run(void *argument)
         .key = wf_job_key(self->token),
         .join_timeout_ns = self->join_timeout_ns,
         .address = &self->rv->address,
+        .serving_rank = self->serving_rank,
         .events = {.self = self, .gone = rv_gone, .abort = rv_abort, .where = rv_where}};
 
     rv_note(self, wf_client_create(&options, &self->client));
@@ -107,6 +110,7 @@ static inline void rv_place(struct rv_rank *ranks, const struct rv *rv, int32_t 
                                        .rank = rank,
                                        .size = size,
                                        .token = rv_token,
+                                       .serving_rank = -1,
                                        .join_timeout_ns = 300 * WF_SECOND_NS,
                                        .gone_rank = -1,
                                        .body = body};

@@ -154,7 +154,7 @@ START_TEST(a_server_that_ends_in_peace_ends_who_waits)
     for (int i = 0; i < 2; i++) {
         rv_join(&ranks[i]);
         ck_assert_int_eq(ranks[i].status, WEFT_ERR_PEER);
-        ck_assert_ptr_nonnull(strstr(ranks[i].text, "has left the job"));
+        ck_assert_ptr_nonnull(strstr(ranks[i].text, "the rendezvous has ended"));
     }
 }
 END_TEST

@@ -92,14 +92,15 @@ START_TEST(a_server_that_does_not_know_the_token_is_not_believed)
 {
     struct wf_text said = {0};
     uint8_t hello[WF_HELLO_BYTES], nonce[WF_NONCE_BYTES] = {9}, proof[WF_SHA256_BYTES] = {1};
+    struct wf_seal plain = {0};
     size_t begin;
     struct rv rv;
 
     wf_join_hello(nonce, hello);
     wf_text_append(&said, (const char *)hello, sizeof hello);
-    begin = wf_frame_begin(&said, WF_FRAME_ADMITTED, 0);
+    begin = wf_frame_begin(&said, &plain, WF_FRAME_ADMITTED, 0);
     wf_put_blob(&said, proof, sizeof proof);
-    wf_frame_end(&said, begin);
+    wf_frame_end(&said, &plain, begin);
     rv = begin_impostor(said.data, said.length);
     one_rank(&rv, rv_token, 300 * WF_SECOND_NS);
     saw(WEFT_ERR_INVALID, "does not know the job's token");

@@ -5,7 +5,7 @@
 
 static struct wf_join sample(void)
 {
-    struct wf_join join = {.rank = 3, .size = 8, .pid = 4242};
+    struct wf_join join = {.rank = 3, .size = 8, .pid = 4242, .standby = 29400};
 
     memset(join.client_nonce, 1, sizeof join.client_nonce);
     memset(join.server_nonce, 2, sizeof join.server_nonce);
@@ -18,7 +18,7 @@ static struct wf_join nonces_of(const struct wf_join *join)
     struct wf_join bare = *join;
 
     bare.rank = bare.size = 0;
-    bare.pid = 0;
+    bare.pid = bare.standby = 0;
     return bare;
 }
 
@@ -49,6 +49,7 @@ START_TEST(who_knows_the_token_is_believed)
     ck_assert_int_eq(seen.rank, 3);
     ck_assert_int_eq(seen.size, 8);
     ck_assert_uint_eq(seen.pid, 4242);
+    ck_assert_uint_eq(seen.standby, 29400);
 }
 END_TEST
 
@@ -107,6 +108,38 @@ START_TEST(a_clients_proof_does_not_serve_as_a_servers)
 }
 END_TEST
 
+static bool same_key(const struct wf_seal *a, const struct wf_seal *b)
+{
+    return memcmp(a->key, b->key, sizeof a->key) == 0;
+}
+
+START_TEST(every_connection_and_direction_has_a_key_of_its_own)
+{
+    struct wf_job_key key = wf_job_key("a secret"), other = wf_job_key("a Secret");
+    struct wf_job_key standby = wf_standby_key(&key, 1), second = wf_standby_key(&key, 2);
+    struct wf_join join = sample(), changed[3] = {join, join, join};
+    struct wf_seal there, back, again, other_there, other_back;
+
+    wf_join_seals(&key, &join, &there, &back);
+    ck_assert(there.on && back.on && there.sequence == 0 && back.sequence == 0);
+    ck_assert(!same_key(&there, &back));
+    wf_join_seals(&key, &join, &again, &other_back);
+    ck_assert(same_key(&there, &again) && same_key(&back, &other_back));
+    changed[0].client_nonce[3] ^= 1;
+    changed[1].server_nonce[3] ^= 1;
+    changed[2].rank = 4;
+    for (int i = 0; i < 3; i++) {
+        wf_join_seals(&key, &changed[i], &other_there, &other_back);
+        ck_assert(!same_key(&there, &other_there) && !same_key(&back, &other_back));
+    }
+    wf_join_seals(&other, &join, &other_there, &other_back);
+    ck_assert(!same_key(&there, &other_there) && !same_key(&back, &other_back));
+    ck_assert(memcmp(&standby, &key, sizeof key) != 0);
+    ck_assert(memcmp(&standby, &second, sizeof key) != 0);
+}
+END_TEST
+
 SUITE(comm_join, a_hello_carries_its_nonce, who_knows_the_token_is_believed,
       another_token_is_refused, no_bit_of_a_proof_can_be_changed,
-      a_recorded_proof_is_worth_nothing_later, a_clients_proof_does_not_serve_as_a_servers)
+      a_recorded_proof_is_worth_nothing_later, a_clients_proof_does_not_serve_as_a_servers,
+      every_connection_and_direction_has_a_key_of_its_own)

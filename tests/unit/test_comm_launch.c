@@ -196,19 +196,34 @@ START_TEST(ranks_of_several_hosts_need_an_address_and_a_token)
     struct wf_launch s = read_ok((struct wf_environment){slurm, false});
     struct wf_address address;
 
-    ck_assert_int_eq(meet(&t, NULL, "secret", &address), WEFT_OK);
+    ck_assert_int_eq(meet(&t, NULL, "0123456789abcdef", &address), WEFT_OK);
     ck_assert_str_eq(address.host, "node1");
     ck_assert_uint_eq(address.port, 29401);
     ck_assert_int_eq(meet(&t, NULL, NULL, &address), WEFT_ERR_INVALID);
     SAYS(weft_last_error(), "WEFT_TOKEN");
-    ck_assert_int_eq(meet(&s, NULL, "secret", &address), WEFT_ERR_INVALID);
+    ck_assert_int_eq(meet(&s, NULL, "0123456789abcdef", &address), WEFT_ERR_INVALID);
     SAYS(weft_last_error(), "WEFT_RENDEZVOUS");
-    ck_assert_int_eq(meet(&s, "node2:7", "secret", &address), WEFT_OK);
+    ck_assert_int_eq(meet(&s, "node2:7", "0123456789abcdef", &address), WEFT_OK);
     ck_assert_str_eq(address.host, "node2");
     ck_assert_int_eq(meet(&s, "127.0.0.1:7", NULL, &address), WEFT_ERR_INVALID);
     t.master_port = 0;
-    ck_assert_int_eq(meet(&t, NULL, "secret", &address), WEFT_ERR_INVALID);
+    ck_assert_int_eq(meet(&t, NULL, "0123456789abcdef", &address), WEFT_ERR_INVALID);
     SAYS(weft_last_error(), "MASTER_PORT");
+}
+END_TEST
+
+START_TEST(a_short_token_is_refused)
+{
+    struct wf_launch t = read_ok((struct wf_environment){torchrun, false});
+    struct wf_launch o = read_ok((struct wf_environment){openmpi, false});
+    struct wf_address address;
+
+    ck_assert_int_eq(meet(&t, NULL, "0123456789abcde", &address), WEFT_ERR_INVALID);
+    SAYS(weft_last_error(), "WEFT_TOKEN");
+    SAYS(weft_last_error(), "has 15 characters, and at least 16 are needed");
+    SAYS(weft_last_error(), "openssl rand -hex 16");
+    ck_assert_int_eq(meet(&o, NULL, "secret", &address), WEFT_ERR_INVALID); /* on one host too */
+    ck_assert_int_eq(meet(&o, NULL, "0123456789abcdef", &address), WEFT_OK);
 }
 END_TEST
 
@@ -229,4 +244,5 @@ SUITE(comm_launch, without_a_launcher_it_is_a_world_of_one, every_launcher_is_un
       the_user_may_say_which_launcher_counts, half_set_variables_are_named,
       values_out_of_range_are_named, launchers_at_odds_are_named,
       ranks_of_one_host_meet_at_a_unix_socket_of_their_job,
-      ranks_of_several_hosts_need_an_address_and_a_token, a_loopback_master_means_one_host)
+      ranks_of_several_hosts_need_an_address_and_a_token, a_short_token_is_refused,
+      a_loopback_master_means_one_host)

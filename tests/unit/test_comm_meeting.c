@@ -41,7 +41,7 @@ static struct wf_meetings *begin(void)
     struct wf_meetings *m;
 
     memset(seen, 0, sizeof seen);
-    ck_assert_int_eq(wf_meetings_create(SIZE, (struct wf_meeting_sink){NULL, deliver}, &m),
+    ck_assert_int_eq(wf_meetings_create(SIZE, (struct wf_meeting_sink){NULL, deliver}, 0, &m),
                      WEFT_OK);
     return m;
 }
@@ -180,6 +180,50 @@ START_TEST(ranks_that_come_for_different_things_are_told_both)
 }
 END_TEST
 
+START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
+{
+    struct wf_meetings *m = begin();
+
+    post(m, 0, "0123", "");
+    post(m, 2, "0123", "");
+    ck_assert_int_eq(post_full(m, 50, 3, 7, "13", "an exchange", WEFT_OK, ""), WEFT_OK);
+    ck_assert_uint_eq(wf_meetings_expire(m, 100), 150);
+    ck_assert_str_eq(seen[0].text, "rank 1 of 4 did not come to x within 100 ns");
+    ck_assert_uint_eq(wf_meetings_expire(m, 150), UINT64_MAX);
+    ck_assert_str_eq(seen[3].text, "rank 1 of 2 did not come to an exchange within 100 ns");
+    wf_meetings_release(&m);
+}
+END_TEST
+
+/* Ranks 0 and 1 may serve the rendezvous, and end because of a failure. */
+static int32_t told[SIZE], told_count;
+
+static void note_order(void *self, int32_t rank, uint64_t id, const struct wf_text *payload)
+{
+    (void)self;
+    (void)id;
+    (void)payload;
+    told[told_count++] = rank;
+}
+
+START_TEST(ranks_that_may_serve_are_told_of_a_failure_last)
+{
+    struct wf_meetings *m;
+
+    told_count = 0;
+    ck_assert_int_eq(wf_meetings_create(SIZE, (struct wf_meeting_sink){NULL, note_order}, 0, &m),
+                     WEFT_OK);
+    for (int32_t rank = 0; rank < 3; rank++)
+        post(m, rank, "0123", "");
+    wf_meetings_gone(m, 3, "is gone");
+    ck_assert_int_eq(told_count, 3);
+    ck_assert_int_eq(told[0], 2);
+    ck_assert_int_eq(told[1], 1);
+    ck_assert_int_eq(told[2], 0);
+    wf_meetings_release(&m);
+}
+END_TEST
+
 START_TEST(the_time_limit_names_who_is_missing)
 {
     struct wf_meetings *m = begin();
@@ -294,5 +338,7 @@ SUITE(comm_meeting, all_get_every_blob_in_the_lists_order,
       a_late_rank_hears_of_the_failure_whatever_it_came_for,
       the_next_meeting_of_a_list_does_not_wait_for_the_failed_one,
       ranks_that_come_for_different_things_are_told_both, the_time_limit_names_who_is_missing,
+      the_time_limit_does_not_name_who_waits_elsewhere,
+      ranks_that_may_serve_are_told_of_a_failure_last,
       a_rank_that_is_gone_ends_its_meetings_now_and_later, ill_formed_lists_are_refused,
       a_contribution_crosses_the_wire, no_meeting_leaves_memory_behind)

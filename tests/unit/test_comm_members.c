@@ -49,6 +49,7 @@ START_TEST(two_of_one_rank_are_refused)
                                    .size = 3,
                                    .token = rv_token,
                                    .join_timeout_ns = 300 * WF_SECOND_NS,
+                                   .serving_rank = -1,
                                    .gone_rank = -1,
                                    .body = rv_gather};
     rv_start(&ranks[1]);

@@ -108,7 +108,7 @@ START_TEST(an_address_and_a_token_bring_ranks_together)
         ck_assert_int_eq(wf_address_listen(&probe, fds, &count), WEFT_OK);
         snprintf(text, sizeof text, "127.0.0.1:%u", (unsigned)probe.port);
         close(fds[0]);
-        join_all(3, i == 0 ? addresses[0] : text, "a token");
+        join_all(3, i == 0 ? addresses[0] : text, "a token of the test");
         all_joined(3);
     }
 }

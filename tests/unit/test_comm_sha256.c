@@ -39,6 +39,9 @@ END_TEST
 
 START_TEST(keyed_digests_are_those_of_rfc_4231)
 {
+    static const char long_text[] =
+        "This is a test using a larger than block-size key and a larger than block-size data. The "
+        "key needs to be hashed before being used by the HMAC algorithm.";
     uint8_t key[131], data[50], digest[WF_SHA256_BYTES];
 
     memset(key, 0x0b, 20);
@@ -53,10 +56,34 @@ START_TEST(keyed_digests_are_those_of_rfc_4231)
     wf_hmac_sha256(key, 20, data, 50, digest);
     ck_assert_str_eq(hex(digest),
                      "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
+    for (uint8_t i = 0; i < 25; i++)
+        key[i] = (uint8_t)(i + 1);
+    memset(data, 0xcd, sizeof data);
+    wf_hmac_sha256(key, 25, data, 50, digest);
+    ck_assert_str_eq(hex(digest),
+                     "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b");
+    memset(key, 0x0c, 20);
+    wf_hmac_sha256(key, 20, "Test With Truncation", 20, digest);
+    ck_assert_int_eq(strncmp(hex(digest), "a3b6167473100ee06e0c796c2955552b", 32), 0);
+    memset(key, 0xaa, sizeof key);
     wf_hmac_sha256(key, sizeof key, "Test Using Larger Than Block-Size Key - Hash Key First", 54,
                    digest);
     ck_assert_str_eq(hex(digest),
                      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+    wf_hmac_sha256(key, sizeof key, long_text, strlen(long_text), digest);
+    ck_assert_str_eq(hex(digest),
+                     "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
+}
+END_TEST
+
+START_TEST(pieces_are_hashed_as_one)
+{
+    weft_blob pieces[] = {{"what do ya ", 11}, {"", 0}, {"want for nothing?", 17}};
+    uint8_t digest[WF_SHA256_BYTES];
+
+    wf_hmac_sha256_pieces("Jefe", 4, pieces, WF_COUNT(pieces), digest);
+    ck_assert_str_eq(hex(digest),
+                     "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 END_TEST
 
@@ -90,4 +117,4 @@ START_TEST(random_bytes_fill_any_length)
 END_TEST
 
 SUITE(comm_sha256, digests_are_those_of_fips_180, keyed_digests_are_those_of_rfc_4231,
-      secrets_are_equal_only_in_every_byte, random_bytes_fill_any_length)
+      pieces_are_hashed_as_one, secrets_are_equal_only_in_every_byte, random_bytes_fill_any_length)

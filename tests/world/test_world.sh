@@ -47,7 +47,7 @@ by_hand()
 }
 expect 0 "as expected" by_hand MASTER_ADDR=127.0.0.1 MASTER_PORT=29517
 expect 0 "as expected" by_hand LOCAL_WORLD_SIZE=3 MASTER_ADDR=some.other.host MASTER_PORT=29517
-expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29518 WEFT_TOKEN=secret
+expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29518 WEFT_TOKEN=0123456789abcdef
 expect 1 "WEFT_TOKEN" by_hand MASTER_ADDR=some.other.host MASTER_PORT=29517
 expect 1 "MASTER_PORT" by_hand MASTER_ADDR=
 if command -v mpirun.openmpi >/dev/null; then
@@ -65,7 +65,7 @@ two_nodes()
 {
     local node pids=() bad=0
     for node in 0 1; do
-        WEFT_TOKEN=secret torchrun --no-python --nnodes 2 --node-rank "$node" --nproc-per-node 2 \
+        WEFT_TOKEN=0123456789abcdef torchrun --no-python --nnodes 2 --node-rank "$node" --nproc-per-node 2 \
             --master-addr 127.0.0.1 --master-port 29525 "$program" hello 10 &
         pids+=($!)
     done
@@ -127,6 +127,26 @@ survivors 2 "ERR_TIMEOUT.*rank 1" 3 stop 1
 survivors 0 "" 4 go_on 2
 expect 137 "[0] as expected" "$weft" run -n 4 --keep-going --timeout 300 "$program" go_on 2
 
+# Without a launcher that serves: rank 0 leaves first, the standby on rank 1 serves, and rank 3 dies.
+serve_self()
+{
+    local pids=() rank
+    for rank in 0 1 2 3; do
+        env "RANK=$rank" WORLD_SIZE=4 "LOCAL_RANK=$rank" "$@" "$program" outlive_first 3 &
+        pids+=($!)
+    done
+    for rank in 0 1 2; do wait "${pids[rank]}" || return 1; done
+}
+expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self MASTER_ADDR=127.0.0.1 MASTER_PORT=29522
+expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self WEFT_RENDEZVOUS=localhost:29523 WEFT_TOKEN=0123456789abcdef
+
+# Who ends before all have joined is named at once to the others, also if they may go on.
+# shellcheck disable=SC2016
+end_early() { WEFT_JOIN_TIMEOUT=100 "$weft" run -n 3 --keep-going --timeout 50 sh -c 'test $WEFT_RANK = 1 && exit 3; exec "$0" hello' "$program"; }
+expect 3 "[0] weft_init: rank 0 of 3 cannot join" end_early
+expect 3 "rank 1 is gone: it ended with exit code 3" end_early
+expect 1 "has 5 characters, and at least 16 are needed" by_hand WEFT_RENDEZVOUS=localhost:29524 WEFT_TOKEN=short
+
 # Calls that differ: all three ranks see both.
 export WEFT_CHECK=1
 first="ERR_MISMATCH.*rank 0 calls"
@@ -154,9 +174,9 @@ if "$deny" ipv6 true; then
     expect 0 "[2] as expected" denied memfd "$weft" run -n 3 "$program" private
     expect 0 "no memfd_create (Function not implemented), using /dev/shm" denied memfd "$weft" run -n 2 "$program" hello
     expect 0 "[2] as expected" denied ipv6 "$weft" run -n 3 "$program" private
-    expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29520 WEFT_TOKEN=secret "$deny" ipv6
+    expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29520 WEFT_TOKEN=0123456789abcdef "$deny" ipv6
     expect 1 "cannot listen on [::1]:29521: Address family not supported" \
-        by_hand 'WEFT_RENDEZVOUS=[::1]:29521' WEFT_TOKEN=secret WEFT_JOIN_TIMEOUT=2 "$deny" ipv6
+        by_hand 'WEFT_RENDEZVOUS=[::1]:29521' WEFT_TOKEN=0123456789abcdef WEFT_JOIN_TIMEOUT=2 "$deny" ipv6
 else
     echo "skipped: system calls cannot be filtered here"
 fi

@@ -286,13 +286,47 @@ static int churn(int number)
     return 0;
 }
 
+/* Rank 0 leaves; the others make a communicator without it, and then one of them dies. */
+static int outlive_first(int number)
+{
+    int32_t list[64], count = 0;
+    weft_comm *rest = NULL;
+    weft_status status = WEFT_OK;
+
+    MUST(reduce(world));
+    if (rank == 0) return 0;
+    for (int32_t i = 1; i < size; i++)
+        list[count++] = i;
+    while (reduce(world) == WEFT_OK)
+        continue;
+    MUST(weft_comm_create(world, count, list, NULL, &rest));
+    MUST(reduce(rest));
+    weft_comm_release(&rest);
+    if (rank == number) raise(SIGKILL);
+    while (status == WEFT_OK) {
+        status = weft_comm_create(world, count, list, NULL, &rest);
+        if (status == WEFT_OK) weft_comm_release(&rest);
+    }
+    printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
+    return status == WEFT_ERR_PEER ? 0 : 17;
+}
+
 static const struct {
     const char *name;
     int (*run)(int number);
-} scenarios[] = {{"hello", hello},       {"die", die},         {"stop", stop},
-                 {"leave", leave},       {"exit", exit_early}, {"die_in_split", die_in_split},
-                 {"go_on", go_on},       {"abort", abort_one}, {"undone", undone},
-                 {"mismatch", mismatch}, {"churn", churn},     {"private", private_memory}};
+} scenarios[] = {{"hello", hello},
+                 {"die", die},
+                 {"stop", stop},
+                 {"leave", leave},
+                 {"exit", exit_early},
+                 {"die_in_split", die_in_split},
+                 {"go_on", go_on},
+                 {"abort", abort_one},
+                 {"undone", undone},
+                 {"mismatch", mismatch},
+                 {"churn", churn},
+                 {"private", private_memory},
+                 {"outlive_first", outlive_first}};
 
 static int run(const char *name, int number)
 {

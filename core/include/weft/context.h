@@ -50,7 +50,7 @@ typedef struct weft_options {
     const weft_exchange *exchange; /* collective over all ranks; used during weft_init only */
     weft_threads *threads;         /* ranks are threads of this process; SIZE may be left 0 */
     const char *rendezvous;        /* "host:port" that rank 0 serves; with TOKEN */
-    const char *token;             /* the job's secret; NULL: WEFT_TOKEN */
+    const char *token;             /* the job's secret, at least 16 characters; NULL: WEFT_TOKEN */
 
     /* Further bytes that must be equal on all ranks (a cost table's digest).  Borrowed. */
     const void *digest;

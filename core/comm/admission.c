@@ -1,0 +1,134 @@
+/* admission.c - how a rank comes to the rendezvous server: hello, proof, and whether it may. */
+#include "server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the ranks find the standby, if its rank offers one. */
+static bool find_standby(const struct wf_server *s, char text[WF_ADDRESS_TEXT])
+{
+    struct wf_address address;
+    const struct wf_connection *c =
+        s->options.size > WF_STANDBY_RANK + 1 && s->options.serving_rank >= 0
+            ? s->members[WF_STANDBY_RANK]
+            : NULL;
+
+    if (c == NULL || c->join.standby == 0) return false;
+    if (!wf_address_of_peer(c->fd, c->join.standby, &address)) return false;
+    wf_address_print(&address, text);
+    return true;
+}
+
+static void announce_ready(struct wf_server *s)
+{
+    struct wf_text payload = {0};
+    char text[WF_ADDRESS_TEXT];
+
+    s->running = true;
+    s->join_deadline_ns = UINT64_MAX;
+    wf_put_u64(&payload, s->job);
+    wf_put_u32(&payload, (uint32_t)s->options.serving_rank);
+    wf_put_string(&payload, find_standby(s, text) ? text : "");
+    for (int32_t rank = 0; rank < s->options.size; rank++)
+        wf_members_deliver(s, WF_FRAME_READY, rank, 0, &payload);
+    wf_text_free(&payload);
+}
+
+/* May who proved the token be the rank it says?  If not, it has been refused. */
+static bool may_join(struct wf_server *s, struct wf_connection *c)
+{
+    const struct wf_join *join = &c->join;
+    char text[160];
+
+    if (join->size != s->options.size || join->rank < 0 || join->rank >= s->options.size) {
+        snprintf(text, sizeof text, "rank %d of %d came to a rendezvous of %d ranks", join->rank,
+                 join->size, s->options.size);
+        wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
+        return false;
+    }
+    if (s->options.standby && s->came[join->rank]) {
+        wf_connection_refuse(c, WEFT_ERR_MISMATCH, "the rank has come before");
+        return false;
+    }
+    if (s->members[join->rank] != NULL) {
+        snprintf(text, sizeof text, "two processes say they are rank %d: %" PRIu64 " and %" PRIu64,
+                 join->rank, s->members[join->rank]->join.pid, join->pid);
+        wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
+        return false;
+    }
+    if (s->absent != NULL) {
+        wf_connection_refuse(c, WEFT_ERR_PEER, s->absent);
+        return false;
+    }
+    if (s->running && !s->options.standby) {
+        snprintf(text, sizeof text, "ranks of the last job have not all left yet");
+        wf_connection_refuse(c, WEFT_IN_PROGRESS, text);
+        return false;
+    }
+    return true;
+}
+
+static void admit(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+{
+    struct wf_text payload = {0};
+    uint8_t proof[WF_SHA256_BYTES];
+
+    wf_join_server_proof(&s->options.key, &c->join, proof);
+    wf_put_blob(&payload, proof, sizeof proof);
+    wf_connection_send(c, WF_FRAME_ADMITTED, 0, &payload);
+    wf_text_free(&payload);
+    wf_join_seals(&s->options.key, &c->join, &c->in.seal, &c->seal);
+    if (!may_join(s, c)) return;
+    c->stage = WF_STAGE_MEMBER;
+    c->deadline_ns = UINT64_MAX;
+    c->rank = c->join.rank;
+    s->members[c->rank] = c;
+    s->came[c->rank] = true;
+    s->present++;
+    if (s->options.standby) return;
+    if (s->join_deadline_ns == UINT64_MAX)
+        s->join_deadline_ns = now_ns + (uint64_t)s->options.join_timeout_ns;
+    if (s->present == s->options.size) announce_ready(s);
+}
+
+static void hear_hello(struct wf_connection *c, uint64_t now_ns)
+{
+    const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
+    uint8_t answer[WF_HELLO_BYTES];
+
+    if (c->in.bytes.length < WF_HELLO_BYTES) {
+        if (!wf_join_may_be_hello(bytes, c->in.bytes.length)) c->broken = true;
+        return;
+    }
+    if (!wf_join_read_hello(bytes, c->join.client_nonce)) {
+        c->broken = true;
+        return;
+    }
+    wf_random_bytes(c->join.server_nonce, sizeof c->join.server_nonce);
+    wf_join_hello(c->join.server_nonce, answer);
+    wf_text_append(&c->out, (const char *)answer, sizeof answer);
+    memmove(c->in.bytes.data, bytes + WF_HELLO_BYTES, c->in.bytes.length - WF_HELLO_BYTES);
+    c->in.bytes.length -= WF_HELLO_BYTES;
+    c->stage = WF_STAGE_PROOF;
+    c->deadline_ns = now_ns + WF_STAGE_LIMIT_NS;
+}
+
+static void hear_proof(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+{
+    const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
+
+    if (c->in.bytes.length < WF_PROOF_BYTES) return;
+    if (!wf_join_read_proof(&s->options.key, bytes, &c->join)) {
+        wf_connection_refuse(c, WEFT_ERR_INVALID, ""); /* the rank knows what it means */
+        return;
+    }
+    c->in.taken = WF_PROOF_BYTES;
+    admit(s, c, now_ns);
+}
+
+void wf_admission_hear(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+{
+    if (c->stage == WF_STAGE_HELLO && c->in.bytes.length > 0) hear_hello(c, now_ns);
+    if (c->stage == WF_STAGE_PROOF && !c->broken) hear_proof(s, c, now_ns);
+}

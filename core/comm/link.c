@@ -1,0 +1,325 @@
+/* link.c - the thread of a rank's end of the rendezvous.
+ *
+ * It owns the connections: it sends what callers queue, hands them their answers, and hears of
+ * failures while the program is busy elsewhere. */
+#include "client.h"
+
+#include "weft/status.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Of LOOK frames: no other request's, and the link that has ended. */
+#define LOOK_ID (UINT64_C(1) << 63)
+#define LOOK_NS WF_SECOND_NS
+
+void wf_client_wake(struct wf_client *client)
+{
+    uint64_t one = 1;
+
+    if (write(client->wake, &one, sizeof one) < 0) return; /* full: it is awake anyway */
+}
+
+int wf_client_asks(const struct wf_client *client)
+{
+    return client->links[WF_LINK_SERVER].over && !client->links[WF_LINK_STANDBY].over
+               ? WF_LINK_STANDBY
+               : WF_LINK_SERVER;
+}
+
+void wf_departure_free(struct wf_departure *departure)
+{
+    if (departure == NULL) return;
+    wf_text_free(&departure->farewell);
+    wf_free(departure);
+}
+
+/* ---- what is heard ---- */
+
+static void answer(struct wf_client *client, int link, const struct wf_frame *frame)
+{
+    pthread_mutex_lock(&client->lock);
+    for (struct wf_waiter *w = client->waiters; w != NULL; w = w->next) {
+        if (w->id != frame->id || w->link != link || w->done) continue;
+        wf_text_append(&w->payload, (const char *)frame->payload, frame->bytes);
+        w->done = true;
+    }
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Keep the first report about a rank, and pass it on. */
+static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
+                      weft_blob farewell)
+{
+    struct wf_departure *departure;
+    bool news;
+
+    if (rank < 0 || rank >= client->options.size) return;
+    departure = wf_calloc(1, sizeof *departure);
+    if (departure == NULL) return; /* the time limit will tell */
+    departure->rank = rank;
+    departure->left = left;
+    snprintf(departure->text, sizeof departure->text, "%s", text);
+    wf_text_append(&departure->farewell, farewell.data, (size_t)farewell.bytes);
+    pthread_mutex_lock(&client->lock);
+    news = client->departed[rank] == NULL;
+    if (news) client->departed[rank] = departure;
+    if (news && !left && client->first_lost == NULL) client->first_lost = departure;
+    pthread_mutex_unlock(&client->lock);
+    if (news)
+        client->options.events.gone(client->options.events.self, departure);
+    else
+        wf_departure_free(departure);
+}
+
+static void hear_gone(struct wf_client *client, struct wf_reader *reader)
+{
+    int32_t rank = (int32_t)wf_take_u32(reader);
+    bool left = wf_take_u32(reader) != 0;
+    weft_blob farewell;
+    char text[512];
+
+    wf_take_string(reader, text, sizeof text);
+    farewell = wf_take_blob(reader);
+    if (!reader->failed) note_gone(client, rank, left, text, farewell);
+}
+
+static void hear_abort(struct wf_client *client, struct wf_reader *reader)
+{
+    uint64_t comm = wf_take_u64(reader);
+    weft_status status = (weft_status)wf_take_u32(reader);
+    char text[1024];
+
+    wf_take_string(reader, text, sizeof text);
+    if (reader->failed || !wf_abort_may_be(status)) return;
+    pthread_mutex_lock(&client->lock);
+    if (status != WEFT_ERR_ABORTED && client->cause[0] == '\0')
+        snprintf(client->cause, sizeof client->cause, "%s", text);
+    pthread_mutex_unlock(&client->lock);
+    client->options.events.abort(client->options.events.self, comm, status, text);
+}
+
+static void hear_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)
+{
+    struct wf_text where = {0}, payload = {0};
+
+    client->options.events.where(client->options.events.self, wf_take_u64(reader), &where);
+    wf_put_blob(&payload, where.data, where.length);
+    pthread_mutex_lock(&client->lock);
+    wf_connection_send(client->links[link].connection, WF_FRAME_TELL, id, &payload);
+    pthread_mutex_unlock(&client->lock);
+    wf_text_free(&where);
+    wf_text_free(&payload);
+}
+
+/* Nothing more can be asked by LINK; TEXT says why. */
+static void end(struct wf_client *client, int link, const char *text)
+{
+    struct wf_link *l = &client->links[link];
+
+    pthread_mutex_lock(&client->lock);
+    if (!l->over) snprintf(l->why, sizeof l->why, "%s", text);
+    l->over = true;
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Why the link to RANK is over: how RANK went, or TEXT, and what happened before it. */
+static void explain_end(struct wf_client *client, int32_t rank, const char *text, char *out,
+                        size_t bytes)
+{
+    const struct wf_departure *first, *own;
+
+    pthread_mutex_lock(&client->lock);
+    first = client->first_lost;
+    own = rank >= 0 && rank < client->options.size ? client->departed[rank] : NULL;
+    if (own != NULL && (first == NULL || first == own))
+        snprintf(out, bytes, "rank %d %s", rank, own->text);
+    else if (own != NULL)
+        snprintf(out, bytes, "rank %d %s; after it, rank %d went, which served the rendezvous",
+                 first->rank, first->text, rank);
+    else if (first != NULL)
+        snprintf(out, bytes, "%s; before it, rank %d was lost", text, first->rank);
+    else if (client->cause[0] != '\0')
+        snprintf(out, bytes, "%s; before it: %s", text, client->cause);
+    else
+        snprintf(out, bytes, "%s", text);
+    pthread_mutex_unlock(&client->lock);
+}
+
+static void hear_leave(struct wf_client *client, int link)
+{
+    char why[sizeof client->links[link].why];
+
+    explain_end(client, client->links[link].rank, "the rendezvous has ended", why, sizeof why);
+    pthread_mutex_lock(&client->lock);
+    client->links[link].left = true;
+    pthread_mutex_unlock(&client->lock);
+    end(client, link, why);
+}
+
+void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame)
+{
+    struct wf_reader reader = wf_frame_reader(frame);
+
+    switch (frame->type) {
+    case WF_FRAME_GATHERED:
+    case WF_FRAME_TELL:
+    case WF_FRAME_PASSED:
+        if (frame->id == LOOK_ID + WF_LINKS - 1 - (uint64_t)link)
+            client->links[WF_LINKS - 1 - link].deadline_ns = 0;
+        else
+            answer(client, link, frame);
+        break;
+    case WF_FRAME_GONE:
+        hear_gone(client, &reader);
+        break;
+    case WF_FRAME_ABORT:
+        hear_abort(client, &reader);
+        break;
+    case WF_FRAME_ASK:
+        hear_ask(client, link, &reader, frame->id);
+        break;
+    case WF_FRAME_LEAVE:
+        hear_leave(client, link);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- the ends of links ---- */
+
+/* The server at LINK is no more, and did not say why. */
+static void lose(struct wf_client *client, int link)
+{
+    struct wf_link *l = &client->links[link];
+    char words[512], why[sizeof l->why];
+    bool expected;
+
+    pthread_mutex_lock(&client->lock);
+    expected = client->leaving || l->over;
+    pthread_mutex_unlock(&client->lock);
+    explain_end(client, -1, "is gone: it served the rendezvous, and its connection closed", words,
+                sizeof words);
+    if (!expected) note_gone(client, l->rank, false, words, (weft_blob){"", 0});
+    explain_end(client, l->rank, "the rendezvous no longer answers", why, sizeof why);
+    end(client, link, why);
+}
+
+static bool is_open(const struct wf_link *link)
+{
+    return link->connection != NULL && !link->connection->ended && !link->connection->broken;
+}
+
+static void hear_all(struct wf_client *client, int link)
+{
+    struct wf_connection *c = client->links[link].connection;
+    struct wf_frame frame;
+    weft_status status;
+
+    if (c == NULL || c->broken) return;
+    if (link == WF_LINK_STANDBY && !wf_client_greet_standby(client)) return;
+    while ((status = wf_frame_next(&c->in, &frame)) == WEFT_OK) {
+        wf_client_hear(client, link, &frame);
+        wf_frame_drop(&c->in, &frame);
+    }
+    if (status == WEFT_IN_PROGRESS) return;
+    wf_log(WF_WARNING, "the connection to the rendezvous is closed: %s", weft_last_error());
+    c->broken = true;
+}
+
+/* The link has ended.  Its server may have ended because of another rank, so the other server is
+ * asked first who is gone.  False when it need not be, or cannot. */
+static bool ask_other(struct wf_client *client, int link)
+{
+    int other = WF_LINKS - 1 - link;
+    struct wf_text payload = {0};
+    bool asks;
+
+    wf_put_u32(&payload, (uint32_t)client->links[link].rank);
+    pthread_mutex_lock(&client->lock);
+    asks = !client->leaving && !client->links[link].over && !client->links[other].over &&
+           is_open(&client->links[other]);
+    if (asks)
+        wf_connection_send(client->links[other].connection, WF_FRAME_LOOK, LOOK_ID + (uint64_t)link,
+                           &payload);
+    pthread_mutex_unlock(&client->lock);
+    wf_text_free(&payload);
+    return asks;
+}
+
+/* See to a link that has ended; false when that is done or not the case. */
+static bool see_end(struct wf_client *client, int link)
+{
+    struct wf_link *l = &client->links[link];
+
+    if (l->connection == NULL || is_open(l) || l->stage == WF_LINK_LOST) return false;
+    if (l->stage == WF_LINK_OPEN && ask_other(client, link)) {
+        l->stage = WF_LINK_ASKED;
+        l->deadline_ns = wf_now_ns() + (uint64_t)LOOK_NS;
+    }
+    if (l->stage == WF_LINK_ASKED && is_open(&client->links[WF_LINKS - 1 - link]) &&
+        wf_now_ns() < l->deadline_ns)
+        return true;
+    l->stage = WF_LINK_LOST;
+    lose(client, link);
+    return false;
+}
+
+/* ---- the loop ---- */
+
+/* Until something arrives or is to be sent; not for long if ASKING. */
+static void wait_for_bytes(struct wf_client *client, bool asking)
+{
+    struct pollfd fds[WF_LINKS + 1];
+    uint64_t count;
+
+    pthread_mutex_lock(&client->lock);
+    for (int link = 0; link < WF_LINKS; link++) {
+        struct wf_connection *c = client->links[link].connection;
+
+        fds[link] = (struct pollfd){.fd = -1, .events = POLLIN};
+        if (!is_open(&client->links[link])) continue;
+        wf_connection_write(c);
+        fds[link].fd = c->fd;
+        if (c->sent < c->out.length) fds[link].events |= POLLOUT;
+    }
+    pthread_mutex_unlock(&client->lock);
+    fds[WF_LINKS] = (struct pollfd){.fd = client->wake, .events = POLLIN};
+    if (poll(fds, WF_LINKS + 1, asking ? 10 : -1) < 0) return;
+    if ((fds[WF_LINKS].revents & POLLIN) && read(client->wake, &count, sizeof count) < 0) return;
+    /* The server's link is read last and heard first: it has reported every loss that a report of
+     * the standby may be the consequence of. */
+    for (int link = WF_LINKS - 1; link >= 0; link--)
+        if (fds[link].fd >= 0) wf_connection_read(client->links[link].connection);
+}
+
+static bool has_ended(const struct wf_link *link)
+{
+    return link->connection == NULL || link->stage == WF_LINK_LOST;
+}
+
+void *wf_client_listen(void *argument)
+{
+    struct wf_client *client = argument;
+    char prefix[24];
+    bool asking;
+
+    pthread_setname_np(pthread_self(), "weft-client");
+    snprintf(prefix, sizeof prefix, "rank %d", client->options.rank);
+    wf_log_set_prefix(prefix);
+    for (;;) {
+        for (int link = 0; link < WF_LINKS; link++)
+            hear_all(client, link); /* first what came together with the last of the handshake */
+        asking = false;
+        for (int link = 0; link < WF_LINKS; link++)
+            asking |= see_end(client, link);
+        if (has_ended(&client->links[WF_LINK_SERVER]) && has_ended(&client->links[WF_LINK_STANDBY]))
+            return NULL;
+        wait_for_bytes(client, asking);
+    }
+}
