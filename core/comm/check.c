@@ -159,7 +159,6 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
 /* Averages of integers that are weft's own to make have no short way. */
 void wf_check_begin(weft_comm *comm)
 {
-    comm->averages = wf_average_by_backend(comm);
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         comm->most[dtype] = (uint64_t)INT64_MAX / wf_dtype_bytes(dtype) / (uint64_t)comm->size;
         for (uint32_t reduction = 0; reduction < WEFT_REDUCE_PREMUL_SUM; reduction++)

@@ -465,7 +465,7 @@ void wf_works_end(weft_context *context);
 
 /* Are ARGS fit to be given to the plugin? */
 weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
-/* Fill in what wf_surely_fit looks up. */
+/* Fill in what wf_surely_fit looks up; AVERAGES is set. */
 void wf_check_begin(weft_comm *comm);
 
 /* The common case without a call: true only if wf_check_collective would say OK. */

@@ -80,6 +80,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->may_post = UINT64_MAX;
     wf_posts_begin(&comm->posts);
     wf_posts_begin(&comm->aside);
+    comm->averages = wf_average_by_backend(comm);
     wf_check_begin(comm);
     comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
     snprintf(comm->name, sizeof comm->name, "%s", request->name);
