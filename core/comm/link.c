@@ -114,7 +114,8 @@ bool wf_client_release_held(struct wf_client *client)
     struct wf_held *held;
 
     while ((held = client->held) != NULL) {
-        if (is_open(&client->links[WF_LINK_SERVER]) && wf_now_ns() < held->deadline_ns) return true;
+        if (client->links[WF_LINK_SERVER].stage != WF_LINK_LOST && wf_now_ns() < held->deadline_ns)
+            return true;
         client->held = held->next;
         note_gone(client, held->rank, held->left, held->text,
                   (weft_blob){held->farewell.data, held->farewell.length});
@@ -134,7 +135,7 @@ static void hear_gone(struct wf_client *client, int link, struct wf_reader *read
     wf_take_string(reader, text, sizeof text);
     farewell = wf_take_blob(reader);
     if (reader->failed) return;
-    if (link == WF_LINK_STANDBY && is_open(&client->links[WF_LINK_SERVER]) &&
+    if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
         hold(client, rank, left, text, farewell))
         return;
     note_gone(client, rank, left, text, farewell);
@@ -300,6 +301,15 @@ static bool ask_other(struct wf_client *client, int link)
     return asks;
 }
 
+static bool is_held(const struct wf_client *client, int32_t rank)
+{
+    const struct wf_held *held = client->held;
+
+    while (held != NULL && held->rank != rank)
+        held = held->next;
+    return held != NULL;
+}
+
 /* See to a link that has ended; false when that is done or not the case. */
 static bool see_end(struct wf_client *client, int link)
 {
@@ -314,7 +324,10 @@ static bool see_end(struct wf_client *client, int link)
         wf_now_ns() < l->deadline_ns)
         return true;
     l->stage = WF_LINK_LOST;
+    /* A standby that has not seen the server's rank go reports what came after it. */
+    if (link == WF_LINK_SERVER && is_held(client, l->rank)) (void)wf_client_release_held(client);
     lose(client, link);
+    if (link == WF_LINK_SERVER) (void)wf_client_release_held(client);
     return false;
 }
 
