@@ -131,6 +131,17 @@ void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
 
 /* ---- asking ---- */
 
+/* Why LINK cannot be asked: a rank was lost, or its server has ended.  The lock is held. */
+static void note_over(const struct wf_client *client, const struct wf_link *link)
+{
+    const struct wf_departure *first = client->first_lost;
+
+    if (first != NULL)
+        (void)wf_fail(WEFT_ERR_PEER, "rank %d %s", first->rank, first->text);
+    else
+        (void)wf_fail(WEFT_ERR_PEER, "%s", link->why);
+}
+
 /* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
  * frees. LINK is -1 for the one that is asked.  A server that does not keep the time is waited for
  * GRACE_NS longer. */
@@ -160,7 +171,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
         at = &(*at)->next;
     *at = w->next;
     over = l->over;
-    if (over) (void)wf_fail(WEFT_ERR_PEER, "%s", l->why);
+    if (over) note_over(client, l);
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;

@@ -54,7 +54,8 @@ struct wf_client {
     bool leaving;
     struct wf_departure **departed; /* per rank; NULL: it is here */
     const struct wf_departure *first_lost;
-    char cause[320]; /* the first error that a rank reported, or "" */
+    struct wf_held *held; /* by the thread: what the standby said and the server has not yet */
+    char cause[320];      /* the first error that a rank reported, or "" */
 };
 
 /* ---- enter.c ---- */
@@ -75,6 +76,8 @@ weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) W
 void *wf_client_listen(void *client);
 /* Act on a frame that came by link number LINK. */
 void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame);
+/* Pass on the standby's reports that need not wait for the server's any longer; are any left? */
+bool wf_client_release_held(struct wf_client *client);
 /* Let the thread look at what is queued. */
 void wf_client_wake(struct wf_client *client);
 /* The link by which the server is asked.  The lock is held. */

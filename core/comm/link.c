@@ -36,6 +36,23 @@ void wf_departure_free(struct wf_departure *departure)
     wf_free(departure);
 }
 
+/* A departure that only the standby has reported.  A rank's connections do not close at one moment,
+ * so the standby may see who went because of a loss before the loss itself.  The server's reports
+ * are in order, and ranks act on them; the standby's count once it ends or does not answer. */
+struct wf_held {
+    struct wf_held *next;
+    int32_t rank;
+    bool left;
+    uint64_t deadline_ns;
+    char text[512];
+    struct wf_text farewell;
+};
+
+static bool is_open(const struct wf_link *link)
+{
+    return link->connection != NULL && !link->connection->ended && !link->connection->broken;
+}
+
 /* ---- what is heard ---- */
 
 static void answer(struct wf_client *client, int link, const struct wf_frame *frame)
@@ -75,7 +92,40 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
         wf_departure_free(departure);
 }
 
-static void hear_gone(struct wf_client *client, struct wf_reader *reader)
+static bool hold(struct wf_client *client, int32_t rank, bool left, const char *text,
+                 weft_blob farewell)
+{
+    struct wf_held **last = &client->held, *held = wf_calloc(1, sizeof *held);
+
+    if (held == NULL) return false;
+    held->rank = rank;
+    held->left = left;
+    held->deadline_ns = wf_now_ns() + (uint64_t)LOOK_NS;
+    snprintf(held->text, sizeof held->text, "%s", text);
+    wf_text_append(&held->farewell, farewell.data, (size_t)farewell.bytes);
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = held;
+    return true;
+}
+
+bool wf_client_release_held(struct wf_client *client)
+{
+    struct wf_held *held;
+
+    while ((held = client->held) != NULL) {
+        if (client->links[WF_LINK_SERVER].stage != WF_LINK_LOST && wf_now_ns() < held->deadline_ns)
+            return true;
+        client->held = held->next;
+        note_gone(client, held->rank, held->left, held->text,
+                  (weft_blob){held->farewell.data, held->farewell.length});
+        wf_text_free(&held->farewell);
+        wf_free(held);
+    }
+    return false;
+}
+
+static void hear_gone(struct wf_client *client, int link, struct wf_reader *reader)
 {
     int32_t rank = (int32_t)wf_take_u32(reader);
     bool left = wf_take_u32(reader) != 0;
@@ -84,7 +134,11 @@ static void hear_gone(struct wf_client *client, struct wf_reader *reader)
 
     wf_take_string(reader, text, sizeof text);
     farewell = wf_take_blob(reader);
-    if (!reader->failed) note_gone(client, rank, left, text, farewell);
+    if (reader->failed) return;
+    if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
+        hold(client, rank, left, text, farewell))
+        return;
+    note_gone(client, rank, left, text, farewell);
 }
 
 static void hear_abort(struct wf_client *client, struct wf_reader *reader)
@@ -175,7 +229,7 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
             answer(client, link, frame);
         break;
     case WF_FRAME_GONE:
-        hear_gone(client, &reader);
+        hear_gone(client, link, &reader);
         break;
     case WF_FRAME_ABORT:
         hear_abort(client, &reader);
@@ -208,11 +262,6 @@ static void lose(struct wf_client *client, int link)
     if (!expected) note_gone(client, l->rank, false, words, (weft_blob){"", 0});
     explain_end(client, l->rank, "the rendezvous no longer answers", why, sizeof why);
     end(client, link, why);
-}
-
-static bool is_open(const struct wf_link *link)
-{
-    return link->connection != NULL && !link->connection->ended && !link->connection->broken;
 }
 
 static void hear_all(struct wf_client *client, int link)
@@ -252,6 +301,15 @@ static bool ask_other(struct wf_client *client, int link)
     return asks;
 }
 
+static bool is_held(const struct wf_client *client, int32_t rank)
+{
+    const struct wf_held *held = client->held;
+
+    while (held != NULL && held->rank != rank)
+        held = held->next;
+    return held != NULL;
+}
+
 /* See to a link that has ended; false when that is done or not the case. */
 static bool see_end(struct wf_client *client, int link)
 {
@@ -266,7 +324,10 @@ static bool see_end(struct wf_client *client, int link)
         wf_now_ns() < l->deadline_ns)
         return true;
     l->stage = WF_LINK_LOST;
+    /* A standby that has not seen the server's rank go reports what came after it. */
+    if (link == WF_LINK_SERVER && is_held(client, l->rank)) (void)wf_client_release_held(client);
     lose(client, link);
+    if (link == WF_LINK_SERVER) (void)wf_client_release_held(client);
     return false;
 }
 
@@ -315,11 +376,11 @@ void *wf_client_listen(void *argument)
     for (;;) {
         for (int link = 0; link < WF_LINKS; link++)
             hear_all(client, link); /* first what came together with the last of the handshake */
-        asking = false;
+        asking = wf_client_release_held(client);
         for (int link = 0; link < WF_LINKS; link++)
             asking |= see_end(client, link);
         if (has_ended(&client->links[WF_LINK_SERVER]) && has_ended(&client->links[WF_LINK_STANDBY]))
-            return NULL;
+            return NULL; /* nothing is held any more */
         wait_for_bytes(client, asking);
     }
 }

@@ -63,6 +63,8 @@ static void begin(void)
 
 static void end(void)
 {
+    client->links[WF_LINK_SERVER].stage = WF_LINK_LOST;
+    (void)wf_client_release_held(client); /* nothing is held without a server */
     for (int link = 0; link < WF_LINKS; link++) {
         wf_connection_release(client->links[link].connection);
         close(ends[link]);
