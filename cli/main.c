@@ -1,15 +1,15 @@
 /* main.c - finds the command and runs it. */
-#include "cli.h"
+#include "common/cli.h"
 
 #include <string.h>
 
 #define COMMAND(name) extern const struct cli_command cli_##name;
-#include "commands.def"
+#include "commands/commands.def"
 #undef COMMAND
 
 const struct cli_command *const cli_commands[] = {
 #define COMMAND(name) &cli_##name,
-#include "commands.def"
+#include "commands/commands.def"
 #undef COMMAND
 };
 const size_t cli_command_count = WF_COUNT(cli_commands);

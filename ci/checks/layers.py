@@ -18,7 +18,7 @@ IMPURE = {
     "errno.h",
 }  # fmt: skip
 IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
-GETENV_CALLERS = ("core/config/", "cli/options.c")
+GETENV_CALLERS = ("core/config/", "cli/common/options.c")
 
 problems = []
 

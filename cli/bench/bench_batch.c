@@ -1,9 +1,9 @@
 /* bench_batch.c - `weft bench batch`: many small tensors as one plan, beside the same one by one.
  */
-#include "cli.h"
+#include "common/cli.h"
 
-#include "bench/meeting.h"
-#include "crew.h"
+#include "timing/meeting.h"
+#include "common/local_ranks.h"
 
 #include <string.h>
 

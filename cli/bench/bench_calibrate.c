@@ -1,11 +1,11 @@
 /* bench_calibrate.c - `weft bench calibrate`: writes a cost table that was measured here. */
-#include "cli.h"
+#include "common/cli.h"
 
 #include "bench/calibrate.h"
-#include "bench/loop.h"
+#include "timing/loop.h"
 #include "comm/comm.h"
 #include "comm/launch.h"
-#include "crew.h"
+#include "common/local_ranks.h"
 
 #include <errno.h>
 #include <stdlib.h>

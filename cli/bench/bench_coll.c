@@ -2,12 +2,12 @@
  *
  * The command forks its ranks and reads what they find from a pipe.  Under a launcher it is a rank
  * itself. */
-#include "cli.h"
+#include "common/cli.h"
 
 #include "bench/coll.h"
 #include "bench/coll_print.h"
 #include "comm/launch.h"
-#include "crew.h"
+#include "common/local_ranks.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* bench_layout.c - `weft bench layout`: what it costs to ask about layouts.  One process, one
  * thread. */
-#include "cli.h"
+#include "common/cli.h"
 
-#include "bench/alone.h"
+#include "timing/alone.h"
 #include "bench/rows.h"
 
 #include "shard/shard.h"

@@ -1,5 +1,5 @@
 /* bench_plan.c - `weft bench plan`: how long planning takes.  One process, one thread. */
-#include "bench/alone.h"
+#include "timing/alone.h"
 #include "bench/rows.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* bench_redistribute.c - `weft bench redistribute`: how fast redistributions are here, beside
  * memcpy. */
-#include "cli.h"
+#include "common/cli.h"
 
-#include "crew.h"
+#include "common/local_ranks.h"
 #include "redistribute/job.h"
 
 #include <string.h>

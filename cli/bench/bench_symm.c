@@ -2,10 +2,10 @@
  *
  * Every rank works on its right neighbour's memory, all at the same time; what is measured ends
  * when the rank's stream is through, and with it the slowest rank. */
-#include "cli.h"
+#include "common/cli.h"
 
-#include "bench/meeting.h"
-#include "crew.h"
+#include "timing/meeting.h"
+#include "common/local_ranks.h"
 
 enum op { PUT, GET, HAND_ON, SIGNAL, BARRIER, OPS };
 

@@ -5,7 +5,7 @@
  * first, is latency by rank and time by byte. */
 #include "bench/calibrate.h"
 
-#include "bench/meeting.h"
+#include "timing/meeting.h"
 #include "comm/comm.h"
 #include "plan/plan.h"
 

@@ -3,7 +3,7 @@
 #ifndef WEFT_CLI_BENCH_COLL_H
 #define WEFT_CLI_BENCH_COLL_H
 
-#include "bench/loop.h"
+#include "timing/loop.h"
 #include "bench/pattern.h"
 
 #include "weft/weft.h"

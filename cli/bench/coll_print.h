@@ -3,7 +3,7 @@
 #define WEFT_CLI_BENCH_COLL_PRINT_H
 
 #include "bench/coll.h"
-#include "cli.h"
+#include "common/cli.h"
 
 /* A bar on standard error, if that is a terminal: DONE of WANTED cells; -1 takes it away. */
 void coll_print_progress(int done, int wanted);

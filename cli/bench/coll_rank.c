@@ -2,8 +2,8 @@
 #include "bench/coll.h"
 
 #include "base/base.h"
-#include "bench/meeting.h"
-#include "crew.h"
+#include "timing/meeting.h"
+#include "common/local_ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* cases.c - a case is opened by all ranks, run, and closed by all of them with one verdict. */
-#include "board.h"
+#include "conform/progress.h"
 
 #include <signal.h>
 #include <stdio.h>

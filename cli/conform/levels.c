@@ -1,5 +1,5 @@
 /* levels.c - the levels in order, and a rank's way through them. */
-#include "board.h"
+#include "conform/progress.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* plugin.c - opens the plugin under test, once in each process. */
-#include "kit.h"
+#include "conform/kit.h"
 
 #include "plugin/plugin.h"
 

@@ -3,7 +3,7 @@
  * Ranks are forked before any plugin is opened, since device contexts do not survive a fork.  As
  * threads they share one forked process, so that here too the watcher outlives a crash.  After a
  * crash or hang the team is killed, and a new one goes on behind the case in question. */
-#include "board.h"
+#include "conform/progress.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* picture.c - finds the cells of a layout and names their holders. */
-#include "picture.h"
+#include "layout/picture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* svg.c - a layout as a drawing: one rectangle per cell, to scale where there is room for the
  * label, with the indices along the edges and a line for every index where they are few. */
-#include "picture.h"
+#include "layout/picture.h"
 
 #include <inttypes.h>
 #include <math.h>

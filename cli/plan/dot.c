@@ -1,5 +1,5 @@
 /* dot.c - plans as DOT graphs. */
-#include "drawing.h"
+#include "plan/drawing.h"
 
 #include "plan/plan.h"
 

@@ -1,5 +1,5 @@
 /* svg.c - plans as pictures: layouts one below the other, and the steps between them. */
-#include "drawing.h"
+#include "plan/drawing.h"
 
 #include "layout/picture.h"
 #include "plan/plan.h"

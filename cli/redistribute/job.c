@@ -1,8 +1,8 @@
 /* job.c - see job.h. */
 #include "redistribute/job.h"
 
-#include "bench/meeting.h"
-#include "crew.h"
+#include "timing/meeting.h"
+#include "common/local_ranks.h"
 #include "exec/bound.h"
 #include "plugin/plugin.h"
 #include "redistribute/values.h"

@@ -2,7 +2,7 @@
 #ifndef WEFT_CLI_REDISTRIBUTE_JOB_H
 #define WEFT_CLI_REDISTRIBUTE_JOB_H
 
-#include "bench/loop.h"
+#include "timing/loop.h"
 #include "redistribute/request.h"
 #include "redistribute/shards.h"
 

@@ -1,5 +1,5 @@
 /* request.c - reading what to redistribute from a command line. */
-#include "request.h"
+#include "redistribute/request.h"
 
 #include "comm/comm.h"
 #include "shard/shard.h"

@@ -3,7 +3,7 @@
 #ifndef WEFT_CLI_REQUEST_H
 #define WEFT_CLI_REQUEST_H
 
-#include "cli.h"
+#include "common/cli.h"
 
 /* The options that say it, to stand in a command's table. */
 #define REQUEST_OPTIONS                                                                            \

@@ -3,7 +3,7 @@
  * The program is a shared object that exports `int weft_main(int argc, char **argv)` and is linked
  * with libweft.  The tool has a copy of the library inside, so the threads must be run by the
  * program's own, which is found through the program. */
-#include "run.h"
+#include "run/run.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

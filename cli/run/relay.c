@@ -1,5 +1,5 @@
 /* relay.c - what the ranks print, passed on in whole lines, each with its rank before it. */
-#include "run.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <poll.h>

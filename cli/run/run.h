@@ -7,7 +7,7 @@
 #ifndef WEFT_CLI_RUN_H
 #define WEFT_CLI_RUN_H
 
-#include "cli.h"
+#include "common/cli.h"
 #include "comm/rendezvous.h"
 
 #include <signal.h>

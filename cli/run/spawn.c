@@ -1,5 +1,5 @@
 /* spawn.c - one process per rank, in a process group of its own, told who it is by variables. */
-#include "run.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* watch.c - waits for the ranks, forwards signals, and ends them all when one fails. */
-#include "run.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 #include "support/suite.h"
 
-#include "loop.h"
+#include "timing/loop.h"
 
 #include <stdbool.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_CONFORM_FAKE_H
 #define WEFT_TESTS_CONFORM_FAKE_H
 
-#include "conform/board.h"
+#include "conform/progress.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "conform/board.h"
+#include "conform/progress.h"
 #include "fake.h"
 #include "support/suite.h"
 

@@ -1,0 +1,291 @@
+/* cmd_conform.c - `weft conform`: runs the conformance kit on a plugin and reports. */
+#include "common/cli.h"
+
+#include "conform/progress.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void print_level(const struct kit_board *board, int level)
+{
+    const struct kit_level_result *result = &board->levels[level];
+    uint32_t passed = atomic_load(&result->passed), failed = atomic_load(&result->failed);
+    uint32_t lost = atomic_load(&result->lost);
+
+    if (passed + failed + lost == 0 && result->skipped[0] == '\0') return; /* not asked for */
+    printf("%-12s", kit_levels[level].name);
+    if (passed + failed + lost == 0) {
+        printf(" not run: %s\n", result->skipped);
+        return;
+    }
+    printf(" %5u passed", passed);
+    if (failed > 0)
+        printf(", %s%u failed%s", cli_colour(stdout, CLI_RED), failed,
+               cli_colour(stdout, CLI_PLAIN));
+    if (lost > 0) printf(", %u passed over after that", lost);
+    printf("%s%s%s\n", result->skipped[0] != '\0' ? " (" : "", result->skipped,
+           result->skipped[0] != '\0' ? ")" : "");
+    fflush(stdout);
+}
+
+static void print_level_silent(const struct kit_board *board, int level)
+{
+    (void)board;
+    (void)level;
+}
+
+struct totals {
+    uint32_t passed, failed, lost;
+};
+
+static struct totals add_up(const struct kit_board *board)
+{
+    struct totals totals = {0};
+
+    for (size_t i = 0; i < kit_level_count; i++) {
+        totals.passed += atomic_load(&board->levels[i].passed);
+        totals.failed += atomic_load(&board->levels[i].failed);
+        totals.lost += atomic_load(&board->levels[i].lost);
+    }
+    return totals;
+}
+
+static bool all_well(const struct kit_board *board)
+{
+    struct totals totals = add_up(board);
+
+    return totals.failed == 0 && totals.lost == 0 && totals.passed > 0;
+}
+
+static void print_failures(const struct kit_options *options, const struct kit_board *board)
+{
+    uint32_t count = atomic_load(&board->failure_count);
+
+    for (uint32_t i = 0; i < count && i < KIT_MAX_FAILURES; i++)
+        printf("\n%sFAILED%s %s\n       rank %d: %s\n", cli_colour(stdout, CLI_RED),
+               cli_colour(stdout, CLI_PLAIN), board->failures[i].name, board->failures[i].rank,
+               board->failures[i].text);
+    if (count > KIT_MAX_FAILURES) printf("\nand %u more failures\n", count - KIT_MAX_FAILURES);
+    if (count == 0) return;
+    printf("\nrun one alone: weft conform %s --ranks %d", options->backend, options->ranks);
+    if (options->hosts > 1) printf(" --hosts %d", options->hosts);
+    printf("%s --only '%s'\n", options->threads ? " --threads" : "", board->failures[0].name);
+}
+
+static void print_end(const struct kit_options *options, const struct kit_board *board,
+                      double seconds)
+{
+    struct totals totals = add_up(board);
+
+    print_failures(options, board);
+    if (board->stopped[0] != '\0') printf("\n%s\n", board->stopped);
+    if (totals.failed == 0 && totals.passed == 0)
+        printf("no case was run%s%s\n", options->only != NULL ? "; there is none under " : "",
+               options->only != NULL ? options->only : "");
+    else if (all_well(board))
+        printf("%spassed%s: %u cases in %.1f s\n", cli_colour(stdout, CLI_GREEN),
+               cli_colour(stdout, CLI_PLAIN), totals.passed, seconds);
+    else
+        printf("%sfailed%s: %u of %u cases in %.1f s\n", cli_colour(stdout, CLI_RED),
+               cli_colour(stdout, CLI_PLAIN), totals.failed, totals.passed + totals.failed,
+               seconds);
+}
+
+static void json_levels(struct wf_json *json, const struct kit_board *board)
+{
+    wf_json_begin(json, "levels", '[');
+    for (size_t i = 0; i < kit_level_count; i++) {
+        const struct kit_level_result *result = &board->levels[i];
+        wf_json_begin(json, NULL, '{');
+        wf_json_string(json, "name", kit_levels[i].name);
+        wf_json_uint(json, "passed", atomic_load(&result->passed));
+        wf_json_uint(json, "failed", atomic_load(&result->failed));
+        wf_json_uint(json, "passed_over", atomic_load(&result->lost));
+        wf_json_string(json, "skipped", result->skipped[0] != '\0' ? result->skipped : NULL);
+        wf_json_end(json, '}');
+    }
+    wf_json_end(json, ']');
+}
+
+static void json_report(struct wf_text *text, const struct kit_options *options,
+                        const struct kit_board *board, double seconds)
+{
+    struct wf_json json = {.out = text};
+    uint32_t count = atomic_load(&board->failure_count);
+    struct totals totals = add_up(board);
+
+    wf_json_begin(&json, NULL, '{');
+    wf_json_string(&json, "plugin", board->plugin.name);
+    wf_json_string(&json, "version", board->plugin.version);
+    wf_json_string(&json, "file", board->plugin.file);
+    wf_json_int(&json, "ranks", options->ranks);
+    wf_json_string(&json, "ranks_as", options->threads ? "threads" : "processes");
+    wf_json_uint(&json, "seed", options->seed);
+    wf_json_bool(&json, "conforms", all_well(board));
+    wf_json_uint(&json, "passed", totals.passed);
+    wf_json_uint(&json, "failed", totals.failed);
+    wf_json_uint(&json, "passed_over", totals.lost);
+    wf_json_real(&json, "seconds", seconds);
+    wf_json_string(&json, "stopped", board->stopped[0] != '\0' ? board->stopped : NULL);
+    json_levels(&json, board);
+    wf_json_begin(&json, "failures", '[');
+    for (uint32_t i = 0; i < count && i < KIT_MAX_FAILURES; i++) {
+        wf_json_begin(&json, NULL, '{');
+        wf_json_string(&json, "case", board->failures[i].name);
+        wf_json_int(&json, "rank", board->failures[i].rank);
+        wf_json_string(&json, "text", board->failures[i].text);
+        wf_json_end(&json, '}');
+    }
+    wf_json_end(&json, ']');
+    wf_json_end(&json, '}');
+    wf_text_char(text, '\n');
+}
+
+/* Run the kit and print its report. */
+static int run_kit(const struct cli_command *command, const struct kit_options *options, bool json)
+{
+    struct kit_board *board =
+        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t start = wf_now_ns();
+    struct wf_text text = {0};
+    double seconds;
+    int exit_code;
+
+    if (board == MAP_FAILED) {
+        perror("weft conform: mmap");
+        return CLI_NO;
+    }
+    board->job = wf_hash_mix(start, (uint64_t)getpid());
+    if (!json)
+        printf("%s, %d ranks as %s, seed %llu\n", options->backend, options->ranks,
+               options->threads ? "threads" : "processes", (unsigned long long)options->seed);
+    if (!kit_team_run(options, board, json ? print_level_silent : print_level)) {
+        munmap(board, sizeof *board);
+        return CLI_NO;
+    }
+    seconds = (double)(wf_now_ns() - start) * 1e-9;
+    exit_code = all_well(board) ? CLI_OK : CLI_NO;
+    if (json) {
+        json_report(&text, options, board, seconds);
+        if (cli_print(command, stdout, &text) != CLI_OK) exit_code = CLI_NO;
+    } else {
+        print_end(options, board, seconds);
+    }
+    munmap(board, sizeof *board);
+    return exit_code;
+}
+
+/* False after a complaint: LEVEL, or what --only starts with, is not a level. */
+static bool check_level(const struct cli_command *command, const char *option, const char *name)
+{
+    const char *names[KIT_MAX_LEVELS];
+    char word[64];
+    int nearest;
+
+    if (name == NULL || name[0] == '*' || kit_level_find(name, strcspn(name, "/")) >= 0)
+        return true;
+    for (size_t i = 0; i < kit_level_count; i++)
+        names[i] = kit_levels[i].name;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "/"), name);
+    nearest = wf_nearest(word, names, kit_level_count);
+    fprintf(stderr, "weft %s: %s: there is no level \"%s\"", command->name, option, word);
+    if (nearest >= 0) fprintf(stderr, "; did you mean \"%s\"?", names[nearest]);
+    fprintf(stderr, "\n");
+    return false;
+}
+
+static bool is_assignment(const char *text)
+{
+    struct wf_scan scan = {text, 0};
+    const char *name;
+    size_t length;
+
+    return strlen(text) <= 200 && wf_scan_name(&scan, &name, &length) && wf_scan_char(&scan, '=');
+}
+
+static int list_levels(void)
+{
+    for (size_t i = 0; i < kit_level_count; i++)
+        printf("%-12s %s\n", kit_levels[i].name, kit_levels[i].summary);
+    return CLI_OK;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_args args;
+    struct kit_options options = {0};
+    int64_t ranks, hosts, seed, timeout, patience;
+    char *path = NULL;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (cli_has(command, &args, "levels")) return list_levels();
+    if (args.rest_count != 1) {
+        fprintf(stderr, "weft %s: give one plugin, by path or by name\n", command->name);
+        return CLI_USAGE;
+    }
+    if (!cli_int(command, &args, "ranks", 1, KIT_MAX_RANKS, 4, &ranks) ||
+        !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
+        !cli_int(command, &args, "seed", 0, INT64_MAX, 1, &seed) ||
+        !cli_int(command, &args, "timeout", 1, 3600, 10, &timeout) ||
+        !cli_int(command, &args, "patience", 1, 100, 1, &patience))
+        return CLI_USAGE;
+    options.ranks = (int32_t)ranks;
+    options.hosts = (int32_t)hosts;
+    options.seed = (uint64_t)seed;
+    options.timeout_ns = timeout * KIT_SECOND;
+    options.patience = patience;
+    options.threads = cli_has(command, &args, "threads");
+    options.level = cli_value(command, &args, "level");
+    options.only = cli_value(command, &args, "only");
+    options.without = cli_value(command, &args, "without");
+    options.rank_env = cli_value(command, &args, "rank-env");
+    options.backend = args.rest[0];
+    if (!check_level(command, "--level", options.level) ||
+        !check_level(command, "--only", options.only) ||
+        !check_level(command, "--without", options.without))
+        return CLI_USAGE;
+    if (options.rank_env != NULL && !is_assignment(options.rank_env)) {
+        fprintf(stderr, "weft %s: --rank-env is \"%s\", not NAME=VALUE of at most 200 bytes\n",
+                command->name, options.rank_env);
+        return CLI_USAGE;
+    }
+    if (strchr(options.backend, '/') != NULL) {
+        path = realpath(options.backend, NULL);
+        if (path == NULL) {
+            fprintf(stderr, "weft %s: %s: %s\n", command->name, options.backend, strerror(errno));
+            return CLI_NO;
+        }
+        options.backend = path;
+    }
+    exit_code = run_kit(command, &options, cli_has(command, &args, "json"));
+    free(path);
+    return exit_code;
+}
+
+const struct cli_command cli_conform = {
+    .name = "conform",
+    .summary = "run the conformance kit on a plugin",
+    .arguments = "PLUGIN [options] | --levels",
+    .example = "weft conform ./libweft_plugin_mine.so --ranks 4\n"
+               "  weft conform gloo-cpu --only 'collectives/all_reduce/*/sum'",
+    .options =
+        (const struct cli_option[]){
+            {"ranks", "N", "how many ranks (4)"},
+            {"hosts", "N", "tell the plugin that ranks are on N hosts, in turn (1)"},
+            {"threads", NULL, "ranks are threads of one process, not processes"},
+            {"level", "L", "run this level only"},
+            {"levels", NULL, "list the levels"},
+            {"only", "CASE", "run the cases under this name; * stands for any one part"},
+            {"without", "CASE", "leave out the cases under this name"},
+            {"seed", "S", "of the data (1)"},
+            {"timeout", "SECONDS", "time limit of communicators (10)"},
+            {"patience", "TIMES", "wait so many times as long before a case is a hang (1)"},
+            {"rank-env", "NAME=VALUE", "set this in each rank; {rank} stands for its number"},
+            {"json", NULL, "as JSON"},
+            {0}},
+    .run = run,
+};

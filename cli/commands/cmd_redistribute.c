@@ -1,0 +1,103 @@
+/* cmd_redistribute.c - `weft redistribute`: carries a plan out on ranks of this host, and checks
+ * every element. */
+#include "common/cli.h"
+
+#include "comm/launch.h"
+#include "common/local_ranks.h"
+#include "redistribute/report.h"
+
+static bool read_job(const struct cli_command *command, const struct cli_args *args,
+                     const struct request *request, struct job *out)
+{
+    int64_t needed = job_ranks_needed(request), ranks, iters;
+
+    if (needed > CREW_MOST_RANKS) {
+        fprintf(stderr,
+                "weft %s: the meshes number %lld ranks, and %d are the most that are started; "
+                "`weft sim` does without ranks\n",
+                command->name, (long long)needed, CREW_MOST_RANKS);
+        return false;
+    }
+    if (!cli_int(command, args, "n", 1, CREW_MOST_RANKS, needed, &ranks) ||
+        !cli_int(command, args, "iters", 1, 1000000, 0, &iters))
+        return false;
+    if (ranks < needed) {
+        fprintf(stderr, "weft %s: the meshes number %d ranks; -n %d is too few\n", command->name,
+                (int)needed, (int)ranks);
+        return false;
+    }
+    *out = (struct job){.request = request,
+                        .costs_given = cli_has(command, args, "costs"),
+                        .backend = cli_value(command, args, "backend"),
+                        .ranks = (int32_t)ranks,
+                        .packed = cli_has(command, args, "packed"),
+                        .iters = (uint64_t)iters,
+                        .budget_ns = 100000000};
+    return true;
+}
+
+static int carry_out(const struct cli_command *command, const struct cli_args *args,
+                     struct job *job)
+{
+    struct report report = {.request = job->request, .ranks = job->ranks};
+    int code = CLI_NO;
+
+    if (shards_make(job->request->to, &job->results) != WEFT_OK) return cli_fail(command);
+    if (job_run(job, &report.outcome) != WEFT_OK)
+        cli_fail(command);
+    else
+        code = report_results(command, args, &report, &job->results);
+    shards_free(&job->results);
+    return code;
+}
+
+/* The ranks are this command's own; as a rank of another job it would start them once for each. */
+static bool stands_alone(const struct cli_command *command)
+{
+    struct wf_launch launch;
+
+    if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) {
+        cli_fail(command);
+        return false;
+    }
+    if (launch.size == 1) return true;
+    fprintf(stderr,
+            "weft %s: this is rank %d of %d of a job that %s started, but the command starts ranks "
+            "itself; run it by itself, with -n %d, or set WEFT_LAUNCHER=none\n",
+            command->name, launch.rank, launch.size, launch.launcher, launch.size);
+    return false;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct request request;
+    struct cli_args args;
+    struct job job;
+    int code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
+    if (!stands_alone(command)) return CLI_USAGE;
+    if (!request_read(command, &args, &request, &code)) return code;
+    code = read_job(command, &args, &request, &job) ? carry_out(command, &args, &job) : CLI_USAGE;
+    request_free(&request);
+    return code;
+}
+
+const struct cli_command cli_redistribute = {
+    .name = "redistribute",
+    .summary = "move a tensor from one layout to another on ranks of this host, and check it",
+    .arguments = "-n N --mesh M --shape S --from P --to P [options]",
+    .example =
+        "weft redistribute -n 4 --mesh 2x2 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
+    .options =
+        (const struct cli_option[]){
+            {"n", "N", "ranks to start (default: as many as the meshes have)"},
+            REQUEST_OPTIONS,
+            {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
+            {"iters", "K", "timed runs (default: as many as fit a tenth of a second)"},
+            {"packed", NULL, "pack, send and unpack, also where ranks share memory"},
+            {"dump", "DIR", "write each rank's result to DIR/rank-K.npy"},
+            {"json", NULL, "as JSON"},
+            {0}},
+    .run = run,
+};

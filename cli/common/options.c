@@ -1,0 +1,181 @@
+/* options.c - command lines taken apart, help pages, and what commands print. */
+#include "common/cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *cli_dashes(const char *name)
+{
+    return name[0] != '\0' && name[1] == '\0' ? "-" : "--";
+}
+
+static void print_help(const struct cli_command *command)
+{
+    printf("weft %s - %s\n\nusage: weft %s %s\n", command->name, command->summary, command->name,
+           command->arguments);
+    printf("\noptions:\n");
+    for (const struct cli_option *o = command->options; o->name != NULL; o++) {
+        char left[48];
+        snprintf(left, sizeof left, "%s%s%s%s", cli_dashes(o->name), o->name,
+                 o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
+        printf("  %-24s %s\n", left, o->help);
+    }
+    printf("  %-24s %s\n", "--help", "this page");
+    printf("\nexample:\n  %s\n", command->example);
+}
+
+static int option_index(const struct cli_command *command, const char *name, size_t length)
+{
+    for (int i = 0; command->options[i].name != NULL; i++)
+        if (strlen(command->options[i].name) == length &&
+            memcmp(command->options[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+static void complain_unknown(const struct cli_command *command, const char *word)
+{
+    const char *names[32];
+    size_t count = 0;
+    int nearest;
+
+    while (count < WF_COUNT(names) && command->options[count].name != NULL) {
+        names[count] = command->options[count].name;
+        count++;
+    }
+    nearest = wf_nearest(word + strspn(word, "-"), names, count);
+    fprintf(stderr, "weft %s: unknown option %s", command->name, word);
+    if (nearest >= 0)
+        fprintf(stderr, "; did you mean %s%s?", cli_dashes(names[nearest]), names[nearest]);
+    fprintf(stderr, "\n`weft %s --help` lists the options.\n", command->name);
+}
+
+/* Take the option at argv[*at]; false after a complaint. */
+static bool take_option(const struct cli_command *command, int argc, char **argv, int *at,
+                        struct cli_args *out)
+{
+    const char *word = argv[*at];
+    const char *name = word + 2;
+    const char *equals = strchr(name, '='), *dashes;
+    size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
+    int index = word[1] == '-' ? option_index(command, name, length) : -1;
+
+    if (word[1] != '-' && word[2] == '\0') index = option_index(command, word + 1, 1);
+    if (index < 0) {
+        complain_unknown(command, word);
+        return false;
+    }
+    dashes = cli_dashes(command->options[index].name);
+    if (command->options[index].value == NULL) {
+        if (equals != NULL) {
+            fprintf(stderr, "weft %s: %s%s takes no value\n", command->name, dashes,
+                    command->options[index].name);
+            return false;
+        }
+        out->values[index] = "";
+        return true;
+    }
+    if (equals == NULL && *at + 1 >= argc) {
+        fprintf(stderr, "weft %s: %s%s needs a value, %s\n", command->name, dashes,
+                command->options[index].name, command->options[index].value);
+        return false;
+    }
+    out->values[index] = equals != NULL ? equals + 1 : argv[++*at];
+    return true;
+}
+
+static bool take_rest(const struct cli_command *command, char *word, struct cli_args *out)
+{
+    if (out->rest_count == (int)WF_COUNT(out->rest)) {
+        fprintf(stderr, "weft %s: too many arguments\n", command->name);
+        return false;
+    }
+    out->rest[out->rest_count++] = word;
+    return true;
+}
+
+bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
+               struct cli_args *out, int *exit_code)
+{
+    bool options_over = false;
+
+    *out = (struct cli_args){.rest_at = argc};
+    *exit_code = CLI_USAGE;
+    for (int i = 1; i < argc; i++) {
+        bool is_option = !options_over && argv[i][0] == '-' && argv[i][1] != '\0';
+        if (is_option && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+            print_help(command);
+            *exit_code = CLI_OK;
+            return false;
+        }
+        if (is_option && strcmp(argv[i], "--") == 0) {
+            options_over = true;
+        } else if (is_option) {
+            if (!take_option(command, argc, argv, &i, out)) return false;
+        } else {
+            if (!take_rest(command, argv[i], out)) return false;
+            if (out->rest_count == 1) out->rest_at = i;
+            if (stop_at_rest) break;
+        }
+    }
+    *exit_code = CLI_OK;
+    return true;
+}
+
+const char *cli_value(const struct cli_command *command, const struct cli_args *args,
+                      const char *name)
+{
+    int index = option_index(command, name, strlen(name));
+
+    return index < 0 ? NULL : args->values[index];
+}
+
+bool cli_has(const struct cli_command *command, const struct cli_args *args, const char *name)
+{
+    return cli_value(command, args, name) != NULL;
+}
+
+bool cli_int(const struct cli_command *command, const struct cli_args *args, const char *name,
+             int64_t least, int64_t most, int64_t fallback, int64_t *out)
+{
+    const char *text = cli_value(command, args, name);
+    struct wf_scan scan = {text, 0};
+    int64_t value = fallback;
+
+    if (text != NULL && (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) ||
+                         value < least || value > most)) {
+        fprintf(stderr, "weft %s: %s%s is \"%s\", not a number from %" PRId64 " to %" PRId64 "\n",
+                command->name, cli_dashes(name), name, text, least, most);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+int cli_fail(const struct cli_command *command)
+{
+    fprintf(stderr, "weft %s: %s\n", command->name, weft_last_error());
+    return CLI_NO;
+}
+
+int cli_print(const struct cli_command *command, FILE *file, struct wf_text *text)
+{
+    char *string;
+
+    if (wf_text_take(text, &string) != WEFT_OK) return cli_fail(command);
+    fputs(string, file);
+    wf_free(string);
+    return fflush(file) == 0 ? CLI_OK : CLI_NO;
+}
+
+const char *cli_colour(FILE *file, enum cli_colour colour)
+{
+    static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[31m",
+                                        "\033[32m", "\033[33m", "\033[2m"};
+    const char *refused = getenv("NO_COLOR");
+
+    if (!isatty(fileno(file)) || (refused != NULL && refused[0] != '\0')) return "";
+    return codes[colour];
+}
