@@ -162,7 +162,7 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || options->rank == 0) &&
-        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        local_rank_send(fd, &message, sizeof message) != WEFT_OK)
         return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&rank.context);
     return status;
@@ -176,9 +176,9 @@ static weft_status collect(void *self, int fd)
     struct message message;
     weft_status status;
 
-    while (crew_hear(fd, &message, sizeof message, &status)) {
+    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
-            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
+            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
         memcpy(bench->rows, message.rows, sizeof bench->rows);
     }
     return status;
@@ -243,7 +243,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    if (!cli_int(command, &args, "ranks", 1, CREW_MOST_RANKS, 2, &ranks) ||
+    if (!cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
         !cli_int(command, &args, "tensors", 1, MOST_TENSORS, 100, &tensors) ||
         !cli_int(command, &args, "size", 1, 4096, 16, &bench.size) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 200, &budget_ms))
@@ -252,7 +252,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     bench.ranks = (int32_t)ranks;
     bench.tensors = (uint32_t)tensors;
     bench.budget_ns = (uint64_t)budget_ms * 1000000;
-    if (crew_run(bench.ranks, bench.backend, rank_main, collect, &bench) != WEFT_OK)
+    if (local_ranks_run(bench.ranks, bench.backend, rank_main, collect, &bench) != WEFT_OK)
         return cli_fail(command);
     if (cli_has(command, &args, "json"))
         add_json(&text, &bench);

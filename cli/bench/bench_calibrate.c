@@ -72,7 +72,7 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || message.rank == 0) &&
-        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        local_rank_send(fd, &message, sizeof message) != WEFT_OK)
         return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&context);
     return status;
@@ -86,9 +86,9 @@ static weft_status collect(void *self, int fd)
     struct message message;
     weft_status status;
 
-    while (crew_hear(fd, &message, sizeof message, &status)) {
+    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
-            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
+            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
         memcpy(request->text, message.text, sizeof request->text);
     }
     return status;
@@ -121,7 +121,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    if (!cli_int(command, &args, "ranks", 2, CREW_MOST_RANKS, 2, &ranks) ||
+    if (!cli_int(command, &args, "ranks", 2, LOCAL_RANKS_MAX, 2, &ranks) ||
         !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 100, &budget_ms))
         return CLI_USAGE;
@@ -132,8 +132,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     request.budget_ns = (uint64_t)budget_ms * 1000000;
     if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
     status = launch.size > 1
-                 ? crew_join(&options, rank_main, collect, &request)
-                 : crew_run(request.ranks, request.backend, rank_main, collect, &request);
+                 ? local_ranks_join(&options, rank_main, collect, &request)
+                 : local_ranks_run(request.ranks, request.backend, rank_main, collect, &request);
     if (status != WEFT_OK) return cli_fail(command);
     return request.text[0] != '\0' ? deliver(command, &request) : CLI_OK;
 }

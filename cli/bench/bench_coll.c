@@ -120,7 +120,7 @@ static int read_request(const struct cli_command *command, const struct cli_args
     if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
         return bad_value(command, "memory", memory, "alloc or malloc");
     out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
-    if (!cli_int(command, args, "ranks", 1, CREW_MOST_RANKS, 2, &count)) return CLI_USAGE;
+    if (!cli_int(command, args, "ranks", 1, LOCAL_RANKS_MAX, 2, &count)) return CLI_USAGE;
     if (!cli_int(command, args, "budget-ms", 1, 60000, 50, &budget_ms)) return CLI_USAGE;
     *ranks = (int32_t)count;
     out->budget_ns = (uint64_t)budget_ms * 1000000;
@@ -142,9 +142,9 @@ static weft_status collect(void *self, int fd)
     int wanted = coll_row_count(found->request);
     weft_status status;
 
-    while (crew_hear(fd, &message, sizeof message, &status)) {
+    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
-            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
+            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
         if (found->count < wanted) found->rows[found->count++] = message.row;
         coll_print_progress(found->count, wanted);
     }
@@ -156,12 +156,12 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     return coll_rank(((const struct findings *)self)->request, options, fd);
 }
 
-static weft_status run_crew(struct findings *found, int32_t ranks)
+static weft_status start_ranks(struct findings *found, int32_t ranks)
 {
     weft_status status;
 
     coll_print_progress(0, coll_row_count(found->request));
-    status = crew_run(ranks, NULL, rank_main, collect, found);
+    status = local_ranks_run(ranks, NULL, rank_main, collect, found);
     coll_print_progress(-1, 0);
     return status;
 }
@@ -182,8 +182,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
     found.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *found.rows);
     if (found.rows == NULL) return cli_fail(command);
-    status =
-        launch.size > 1 ? crew_join(NULL, rank_main, collect, &found) : run_crew(&found, ranks);
+    status = launch.size > 1 ? local_ranks_join(NULL, rank_main, collect, &found)
+                             : start_ranks(&found, ranks);
     if (status != WEFT_OK)
         code = cli_fail(command);
     else if (found.count > 0)

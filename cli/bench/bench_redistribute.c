@@ -163,7 +163,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     sizes = cli_value(command, &args, "sizes");
     if (!read_sizes(command, sizes != NULL ? sizes : "64,1024,4096", &bench) ||
-        !cli_int(command, &args, "ranks", 1, CREW_MOST_RANKS, 2, &ranks) ||
+        !cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 200, &budget_ms))
         return CLI_USAGE;
     bench.ranks = (int32_t)ranks;

@@ -91,7 +91,7 @@ static weft_status measure(struct rank *self, const struct bench *bench, int fd)
             self->bytes = bytes;
             row.status = bench_time(&ranks, operate, self, bench->budget_ns, &row.times);
             if (row.status != WEFT_OK) return row.status;
-            if (ranks.rank == 0) WF_TRY(crew_tell(fd, &row, sizeof row));
+            if (ranks.rank == 0) WF_TRY(local_rank_send(fd, &row, sizeof row));
             if (!moves((enum op)op)) break;
         }
     return WEFT_OK;
@@ -128,7 +128,7 @@ static weft_status rank_main(void *argument, const weft_options *options, int fd
     }
     if (failure.status != WEFT_OK) {
         snprintf(failure.text, sizeof failure.text, "%s", weft_last_error());
-        WF_TRY(crew_tell(fd, &failure, sizeof failure));
+        WF_TRY(local_rank_send(fd, &failure, sizeof failure));
         return failure.status; /* the process ends now, and all it has with it */
     }
     weft_context_release(&context);
@@ -143,7 +143,7 @@ static weft_status collect(void *argument, int fd)
     struct row row;
     weft_status status;
 
-    while (crew_hear(fd, &row, sizeof row, &status)) {
+    while (local_ranks_receive(fd, &row, sizeof row, &status)) {
         if (row.status != WEFT_OK)
             return wf_fail(row.status, "%.*s", (int)sizeof row.text, row.text);
         if (bench->count < MOST_ROWS) bench->rows[bench->count++] = row;
@@ -211,15 +211,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    if (!cli_int(command, &args, "ranks", 1, CREW_MOST_RANKS, 2, &ranks) ||
+    if (!cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
         !cli_int(command, &args, "max-bytes", 8, INT64_C(1) << 34, 16 << 20, &most) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 50, &budget_ms))
         return CLI_USAGE;
     bench.ranks = (int32_t)ranks;
     bench.most_bytes = (uint64_t)most;
     bench.budget_ns = (uint64_t)budget_ms * 1000000;
-    if (crew_run(bench.ranks, cli_value(command, &args, "backend"), rank_main, collect, &bench) !=
-        WEFT_OK)
+    if (local_ranks_run(bench.ranks, cli_value(command, &args, "backend"), rank_main, collect,
+                        &bench) != WEFT_OK)
         return cli_fail(command);
     if (cli_has(command, &args, "json"))
         add_json(&text, &bench);

@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void print_level(const struct kit_board *board, int level)
+static void print_level(const struct kit_progress *progress, int level)
 {
-    const struct kit_level_result *result = &board->levels[level];
+    const struct kit_level_result *result = &progress->levels[level];
     uint32_t passed = atomic_load(&result->passed), failed = atomic_load(&result->failed);
     uint32_t lost = atomic_load(&result->lost);
 
@@ -31,9 +31,9 @@ static void print_level(const struct kit_board *board, int level)
     fflush(stdout);
 }
 
-static void print_level_silent(const struct kit_board *board, int level)
+static void print_level_silent(const struct kit_progress *progress, int level)
 {
-    (void)board;
+    (void)progress;
     (void)level;
 }
 
@@ -41,51 +41,51 @@ struct totals {
     uint32_t passed, failed, lost;
 };
 
-static struct totals add_up(const struct kit_board *board)
+static struct totals add_up(const struct kit_progress *progress)
 {
     struct totals totals = {0};
 
     for (size_t i = 0; i < kit_level_count; i++) {
-        totals.passed += atomic_load(&board->levels[i].passed);
-        totals.failed += atomic_load(&board->levels[i].failed);
-        totals.lost += atomic_load(&board->levels[i].lost);
+        totals.passed += atomic_load(&progress->levels[i].passed);
+        totals.failed += atomic_load(&progress->levels[i].failed);
+        totals.lost += atomic_load(&progress->levels[i].lost);
     }
     return totals;
 }
 
-static bool all_well(const struct kit_board *board)
+static bool all_well(const struct kit_progress *progress)
 {
-    struct totals totals = add_up(board);
+    struct totals totals = add_up(progress);
 
     return totals.failed == 0 && totals.lost == 0 && totals.passed > 0;
 }
 
-static void print_failures(const struct kit_options *options, const struct kit_board *board)
+static void print_failures(const struct kit_options *options, const struct kit_progress *progress)
 {
-    uint32_t count = atomic_load(&board->failure_count);
+    uint32_t count = atomic_load(&progress->failure_count);
 
     for (uint32_t i = 0; i < count && i < KIT_MAX_FAILURES; i++)
         printf("\n%sFAILED%s %s\n       rank %d: %s\n", cli_colour(stdout, CLI_RED),
-               cli_colour(stdout, CLI_PLAIN), board->failures[i].name, board->failures[i].rank,
-               board->failures[i].text);
+               cli_colour(stdout, CLI_PLAIN), progress->failures[i].name,
+               progress->failures[i].rank, progress->failures[i].text);
     if (count > KIT_MAX_FAILURES) printf("\nand %u more failures\n", count - KIT_MAX_FAILURES);
     if (count == 0) return;
     printf("\nrun one alone: weft conform %s --ranks %d", options->backend, options->ranks);
     if (options->hosts > 1) printf(" --hosts %d", options->hosts);
-    printf("%s --only '%s'\n", options->threads ? " --threads" : "", board->failures[0].name);
+    printf("%s --only '%s'\n", options->threads ? " --threads" : "", progress->failures[0].name);
 }
 
-static void print_end(const struct kit_options *options, const struct kit_board *board,
+static void print_end(const struct kit_options *options, const struct kit_progress *progress,
                       double seconds)
 {
-    struct totals totals = add_up(board);
+    struct totals totals = add_up(progress);
 
-    print_failures(options, board);
-    if (board->stopped[0] != '\0') printf("\n%s\n", board->stopped);
+    print_failures(options, progress);
+    if (progress->stopped[0] != '\0') printf("\n%s\n", progress->stopped);
     if (totals.failed == 0 && totals.passed == 0)
         printf("no case was run%s%s\n", options->only != NULL ? "; there is none under " : "",
                options->only != NULL ? options->only : "");
-    else if (all_well(board))
+    else if (all_well(progress))
         printf("%spassed%s: %u cases in %.1f s\n", cli_colour(stdout, CLI_GREEN),
                cli_colour(stdout, CLI_PLAIN), totals.passed, seconds);
     else
@@ -94,11 +94,11 @@ static void print_end(const struct kit_options *options, const struct kit_board 
                seconds);
 }
 
-static void json_levels(struct wf_json *json, const struct kit_board *board)
+static void json_levels(struct wf_json *json, const struct kit_progress *progress)
 {
     wf_json_begin(json, "levels", '[');
     for (size_t i = 0; i < kit_level_count; i++) {
-        const struct kit_level_result *result = &board->levels[i];
+        const struct kit_level_result *result = &progress->levels[i];
         wf_json_begin(json, NULL, '{');
         wf_json_string(json, "name", kit_levels[i].name);
         wf_json_uint(json, "passed", atomic_load(&result->passed));
@@ -111,32 +111,32 @@ static void json_levels(struct wf_json *json, const struct kit_board *board)
 }
 
 static void json_report(struct wf_text *text, const struct kit_options *options,
-                        const struct kit_board *board, double seconds)
+                        const struct kit_progress *progress, double seconds)
 {
     struct wf_json json = {.out = text};
-    uint32_t count = atomic_load(&board->failure_count);
-    struct totals totals = add_up(board);
+    uint32_t count = atomic_load(&progress->failure_count);
+    struct totals totals = add_up(progress);
 
     wf_json_begin(&json, NULL, '{');
-    wf_json_string(&json, "plugin", board->plugin.name);
-    wf_json_string(&json, "version", board->plugin.version);
-    wf_json_string(&json, "file", board->plugin.file);
+    wf_json_string(&json, "plugin", progress->plugin.name);
+    wf_json_string(&json, "version", progress->plugin.version);
+    wf_json_string(&json, "file", progress->plugin.file);
     wf_json_int(&json, "ranks", options->ranks);
     wf_json_string(&json, "ranks_as", options->threads ? "threads" : "processes");
     wf_json_uint(&json, "seed", options->seed);
-    wf_json_bool(&json, "conforms", all_well(board));
+    wf_json_bool(&json, "conforms", all_well(progress));
     wf_json_uint(&json, "passed", totals.passed);
     wf_json_uint(&json, "failed", totals.failed);
     wf_json_uint(&json, "passed_over", totals.lost);
     wf_json_real(&json, "seconds", seconds);
-    wf_json_string(&json, "stopped", board->stopped[0] != '\0' ? board->stopped : NULL);
-    json_levels(&json, board);
+    wf_json_string(&json, "stopped", progress->stopped[0] != '\0' ? progress->stopped : NULL);
+    json_levels(&json, progress);
     wf_json_begin(&json, "failures", '[');
     for (uint32_t i = 0; i < count && i < KIT_MAX_FAILURES; i++) {
         wf_json_begin(&json, NULL, '{');
-        wf_json_string(&json, "case", board->failures[i].name);
-        wf_json_int(&json, "rank", board->failures[i].rank);
-        wf_json_string(&json, "text", board->failures[i].text);
+        wf_json_string(&json, "case", progress->failures[i].name);
+        wf_json_int(&json, "rank", progress->failures[i].rank);
+        wf_json_string(&json, "text", progress->failures[i].text);
         wf_json_end(&json, '}');
     }
     wf_json_end(&json, ']');
@@ -147,34 +147,34 @@ static void json_report(struct wf_text *text, const struct kit_options *options,
 /* Run the kit and print its report. */
 static int run_kit(const struct cli_command *command, const struct kit_options *options, bool json)
 {
-    struct kit_board *board =
-        mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct kit_progress *progress =
+        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     uint64_t start = wf_now_ns();
     struct wf_text text = {0};
     double seconds;
     int exit_code;
 
-    if (board == MAP_FAILED) {
+    if (progress == MAP_FAILED) {
         perror("weft conform: mmap");
         return CLI_NO;
     }
-    board->job = wf_hash_mix(start, (uint64_t)getpid());
+    progress->job = wf_hash_mix(start, (uint64_t)getpid());
     if (!json)
         printf("%s, %d ranks as %s, seed %llu\n", options->backend, options->ranks,
                options->threads ? "threads" : "processes", (unsigned long long)options->seed);
-    if (!kit_team_run(options, board, json ? print_level_silent : print_level)) {
-        munmap(board, sizeof *board);
+    if (!kit_team_run(options, progress, json ? print_level_silent : print_level)) {
+        munmap(progress, sizeof *progress);
         return CLI_NO;
     }
     seconds = (double)(wf_now_ns() - start) * 1e-9;
-    exit_code = all_well(board) ? CLI_OK : CLI_NO;
+    exit_code = all_well(progress) ? CLI_OK : CLI_NO;
     if (json) {
-        json_report(&text, options, board, seconds);
+        json_report(&text, options, progress, seconds);
         if (cli_print(command, stdout, &text) != CLI_OK) exit_code = CLI_NO;
     } else {
-        print_end(options, board, seconds);
+        print_end(options, progress, seconds);
     }
-    munmap(board, sizeof *board);
+    munmap(progress, sizeof *progress);
     return exit_code;
 }
 

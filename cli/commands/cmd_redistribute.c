@@ -11,14 +11,14 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
 {
     int64_t needed = job_ranks_needed(request), ranks, iters;
 
-    if (needed > CREW_MOST_RANKS) {
+    if (needed > LOCAL_RANKS_MAX) {
         fprintf(stderr,
                 "weft %s: the meshes number %lld ranks, and %d are the most that are started; "
                 "`weft sim` does without ranks\n",
-                command->name, (long long)needed, CREW_MOST_RANKS);
+                command->name, (long long)needed, LOCAL_RANKS_MAX);
         return false;
     }
-    if (!cli_int(command, args, "n", 1, CREW_MOST_RANKS, needed, &ranks) ||
+    if (!cli_int(command, args, "n", 1, LOCAL_RANKS_MAX, needed, &ranks) ||
         !cli_int(command, args, "iters", 1, 1000000, 0, &iters))
         return false;
     if (ranks < needed) {

@@ -1,9 +1,9 @@
-/* board.h - what the ranks and the watcher share, in one anonymous mapping.
+/* progress.h - what the ranks and the watcher share, in one anonymous mapping.
  *
  * A rank writes only its own place; rank 0 also writes the results.  The watcher reads texts of a
  * place only after its rank is dead or has passed the counter that publishes them. */
-#ifndef WEFT_CONFORM_BOARD_H
-#define WEFT_CONFORM_BOARD_H
+#ifndef WEFT_CONFORM_PROGRESS_H
+#define WEFT_CONFORM_PROGRESS_H
 
 #include "conform/kit.h"
 
@@ -46,7 +46,7 @@ struct kit_failure {
     int32_t rank; /* -1: not one rank's */
 };
 
-struct kit_board {
+struct kit_progress {
     struct kit_place places[KIT_MAX_RANKS];
     _Atomic uint32_t meetings[KIT_MAX_RANKS][KIT_MAX_RANKS]; /* [a][b]: a came to meet b */
     struct kit_level_result levels[KIT_MAX_LEVELS];
@@ -65,7 +65,7 @@ struct kit_board {
 };
 
 /* Count a failure of the level at index LEVEL, and keep it if there is room. */
-void kit_board_fail(struct kit_board *board, int level, const char *name, int32_t rank,
-                    const char *text);
+void kit_progress_fail(struct kit_progress *progress, int level, const char *name, int32_t rank,
+                       const char *text);
 
 #endif

@@ -202,7 +202,7 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || options->rank == 0) &&
-        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        local_rank_send(fd, &message, sizeof message) != WEFT_OK)
         return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&rank.context);
     return status;
@@ -226,9 +226,9 @@ static weft_status collect(void *self, int fd)
     struct message message;
     weft_status status;
 
-    while (crew_hear(fd, &message, sizeof message, &status)) {
+    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
-            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
+            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
         *listening->out = message.outcome;
     }
     return status;
@@ -238,5 +238,5 @@ weft_status job_run(struct job *job, struct job_outcome *out)
 {
     struct listening listening = {job, out};
 
-    return crew_run(job->ranks, job->backend, start_rank, collect, &listening);
+    return local_ranks_run(job->ranks, job->backend, start_rank, collect, &listening);
 }

@@ -29,7 +29,7 @@ struct part {
 
 uint64_t kit_case_seed(const struct kit *kit)
 {
-    const char *name = kit->board->places[kit->rank].case_name;
+    const char *name = kit->progress->places[kit->rank].case_name;
 
     return wf_hash(kit->options->seed, name, strlen(name));
 }
@@ -213,7 +213,7 @@ static void set_memory(struct part *part, weft_collective_args *args)
 
 static bool has_entered(const struct part *part, int32_t rank)
 {
-    return atomic_load(&part->kit->board->places[rank].entered) >= part->kit->case_number;
+    return atomic_load(&part->kit->progress->places[rank].entered) >= part->kit->case_number;
 }
 
 /* Let the others be in the call for a while first. */
@@ -248,7 +248,7 @@ static weft_status call(struct part *part, void *comm, void *stream)
     kit_pattern_scale(c->dtype, part->me, scale);
     if (c->reduction == WEFT_REDUCE_PREMUL_SUM) args.scale = scale;
     if (c->late == part->me) come_late(part);
-    atomic_store(&part->kit->board->places[part->kit->rank].entered, part->kit->case_number);
+    atomic_store(&part->kit->progress->places[part->kit->rank].entered, part->kit->case_number);
     return part->kit->plugin->comm->collective(comm, &args);
 }
 

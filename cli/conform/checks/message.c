@@ -1,72 +1,73 @@
-/* parcel.c - one message of a case: its buffer, its call and its check. */
+/* message.c - one message of a case: its buffer, its call and its check. */
 #include "conform/checks/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t payload_bytes(const struct kit_parcel *parcel)
+static uint64_t payload_bytes(const struct kit_message *message)
 {
-    return parcel->count * wf_dtype_bytes(parcel->dtype);
+    return message->count * wf_dtype_bytes(message->dtype);
 }
 
-static void fill(const struct kit_group *group, const struct kit_parcel *parcel, uint64_t seed,
+static void fill(const struct kit_group *group, const struct kit_message *message, uint64_t seed,
                  uint8_t *out)
 {
-    int32_t from = parcel->send ? group->mine : parcel->peer;
-    int32_t to = parcel->send ? parcel->peer : group->mine;
-    uint64_t own_seed = wf_hash_mix(wf_hash_mix(seed, parcel->serial), (uint64_t)to);
+    int32_t from = message->send ? group->mine : message->peer;
+    int32_t to = message->send ? message->peer : group->mine;
+    uint64_t own_seed = wf_hash_mix(wf_hash_mix(seed, message->serial), (uint64_t)to);
 
-    for (uint64_t i = 0; i < parcel->count; i++)
-        kit_pattern_bits(own_seed, parcel->dtype, from, i, out + i * wf_dtype_bytes(parcel->dtype));
+    for (uint64_t i = 0; i < message->count; i++)
+        kit_pattern_bits(own_seed, message->dtype, from, i,
+                         out + i * wf_dtype_bytes(message->dtype));
 }
 
-bool kit_parcel_make(struct kit *kit, const struct kit_group *group, struct kit_parcel *parcel,
-                     uint64_t seed)
+bool kit_message_make(struct kit *kit, const struct kit_group *group, struct kit_message *message,
+                      uint64_t seed)
 {
-    struct kit_image *image = &parcel->image;
+    struct kit_image *image = &message->image;
 
-    if (!kit_image_make(kit, image, payload_bytes(parcel), parcel->misaligned, parcel->memory))
+    if (!kit_image_make(kit, image, payload_bytes(message), message->misaligned, message->memory))
         return false;
-    if (parcel->send) fill(group, parcel, seed, image->before + image->start);
+    if (message->send) fill(group, message, seed, image->before + image->start);
     if (!kit_image_upload(kit, image)) return false;
-    if (!parcel->send) fill(group, parcel, seed, image->want + image->start);
+    if (!message->send) fill(group, message, seed, image->want + image->start);
     return true;
 }
 
-weft_status kit_parcel_post(struct kit *kit, void *comm, const struct kit_parcel *parcel,
-                            void *stream)
+weft_status kit_message_post(struct kit *kit, void *comm, const struct kit_message *message,
+                             void *stream)
 {
-    weft_message message = {
-        .struct_size = sizeof message,
-        .dtype = parcel->dtype,
-        .buffer = parcel->count > 0 ? kit_image_at(&parcel->image, 0) : NULL,
-        .count = parcel->count,
-        .peer = parcel->peer,
-        .tag = parcel->tag,
+    weft_message posted = {
+        .struct_size = sizeof posted,
+        .dtype = message->dtype,
+        .buffer = message->count > 0 ? kit_image_at(&message->image, 0) : NULL,
+        .count = message->count,
+        .peer = message->peer,
+        .tag = message->tag,
         .stream = stream,
     };
 
-    return parcel->send ? kit->plugin->comm->send(comm, &message)
-                        : kit->plugin->comm->receive(comm, &message);
+    return message->send ? kit->plugin->comm->send(comm, &posted)
+                         : kit->plugin->comm->receive(comm, &posted);
 }
 
-void kit_parcel_check(struct kit *kit, struct kit_parcel *parcel)
+void kit_message_check(struct kit *kit, struct kit_message *message)
 {
     char name[64];
 
-    if (parcel->image.memory == NULL) return;
-    snprintf(name, sizeof name, "message %u %s rank %d of its group", parcel->serial,
-             parcel->send ? "to" : "from", parcel->peer);
-    kit_image_check(kit, &parcel->image, name, &(struct kit_compare){.dtype = parcel->dtype});
-    kit_image_free(kit, &parcel->image);
+    if (message->image.memory == NULL) return;
+    snprintf(name, sizeof name, "message %u %s rank %d of its group", message->serial,
+             message->send ? "to" : "from", message->peer);
+    kit_image_check(kit, &message->image, name, &(struct kit_compare){.dtype = message->dtype});
+    kit_image_free(kit, &message->image);
 }
 
-void kit_parcel_check_unmoved(struct kit *kit, struct kit_parcel *parcel)
+void kit_message_check_unmoved(struct kit *kit, struct kit_message *message)
 {
-    if (parcel->image.memory == NULL) return;
-    memcpy(parcel->image.want, parcel->image.before, parcel->image.total);
-    kit_parcel_check(kit, parcel);
+    if (message->image.memory == NULL) return;
+    memcpy(message->image.want, message->image.before, message->image.total);
+    kit_message_check(kit, message);
 }
 
 /* A message to oneself, in a group, shows whether there are messages. */

@@ -1,10 +1,10 @@
-/* parcel.h - one message of a case: its buffer, its call and its check. */
-#ifndef WEFT_CONFORM_PARCEL_H
-#define WEFT_CONFORM_PARCEL_H
+/* message.h - one message of a case: its buffer, its call and its check. */
+#ifndef WEFT_CONFORM_MESSAGE_H
+#define WEFT_CONFORM_MESSAGE_H
 
 #include "conform/kit.h"
 
-struct kit_parcel {
+struct kit_message {
     bool send; /* else receive */
     uint32_t dtype, tag;
     uint64_t count;
@@ -15,16 +15,16 @@ struct kit_parcel {
     struct kit_image image;
 };
 
-/* Make the parcel's buffer, and put in what is to be sent.  SEED is the case's. */
-bool kit_parcel_make(struct kit *kit, const struct kit_group *group, struct kit_parcel *parcel,
-                     uint64_t seed);
+/* Make the message's buffer, and put in what is to be sent.  SEED is the case's. */
+bool kit_message_make(struct kit *kit, const struct kit_group *group, struct kit_message *message,
+                      uint64_t seed);
 /* Hand it to the plugin. */
-weft_status kit_parcel_post(struct kit *kit, void *comm, const struct kit_parcel *parcel,
-                            void *stream);
+weft_status kit_message_post(struct kit *kit, void *comm, const struct kit_message *message,
+                             void *stream);
 /* After the work is done: has it arrived, with nothing else written?  Frees the buffer. */
-void kit_parcel_check(struct kit *kit, struct kit_parcel *parcel);
+void kit_message_check(struct kit *kit, struct kit_message *message);
 /* Check instead that the receive buffer is as it was, since nothing was to happen. */
-void kit_parcel_check_unmoved(struct kit *kit, struct kit_parcel *parcel);
+void kit_message_check_unmoved(struct kit *kit, struct kit_message *message);
 
 /* Does the plugin have messages at all?  Collective over all ranks. */
 bool kit_has_messages(struct kit *kit);

@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-#define MOST_PARCELS (2 * KIT_MAX_RANKS)
+#define MAX_MESSAGES (2 * KIT_MAX_RANKS)
 
 /* The messages of one rank in one case. */
 struct bundle {
     struct kit *kit;
     void *comm;
-    struct kit_parcel parcels[MOST_PARCELS];
+    struct kit_message messages[MAX_MESSAGES];
     size_t count;
 };
 
@@ -32,19 +32,19 @@ static void end(struct bundle *bundle)
 static void post(struct bundle *bundle, bool send, int32_t peer, uint64_t count, uint32_t serial)
 {
     struct kit *kit = bundle->kit;
-    struct kit_parcel *parcel = &bundle->parcels[bundle->count++];
+    struct kit_message *message = &bundle->messages[bundle->count++];
 
-    *parcel = (struct kit_parcel){
+    *message = (struct kit_message){
         .send = send, .dtype = WEFT_DTYPE_I32, .count = count, .peer = peer, .serial = serial};
-    if (kit_parcel_make(kit, &kit->groups[0], parcel, kit_case_seed(kit)))
+    if (kit_message_make(kit, &kit->groups[0], message, kit_case_seed(kit)))
         kit_ok(kit, send ? "send in a group" : "receive in a group",
-               kit_parcel_post(kit, bundle->comm, parcel, NULL));
+               kit_message_post(kit, bundle->comm, message, NULL));
 }
 
 static void check_all(struct bundle *bundle)
 {
     for (size_t i = 0; i < bundle->count; i++)
-        kit_parcel_check(bundle->kit, &bundle->parcels[i]);
+        kit_message_check(bundle->kit, &bundle->messages[i]);
 }
 
 static int32_t neighbour(const struct kit *kit, int32_t step)
@@ -136,7 +136,7 @@ static void error_inside(struct bundle *bundle)
                WEFT_ERR_INVALID);
     kit_finish(kit, bundle->comm, NULL, kit->options->timeout_ns);
     for (size_t i = 0; i < bundle->count; i++)
-        kit_parcel_check_unmoved(kit, &bundle->parcels[i]);
+        kit_message_check_unmoved(kit, &bundle->messages[i]);
     bundle->count = 0;
     ring(bundle); /* and all goes on as before */
 }

@@ -7,13 +7,13 @@
 
 #include <time.h>
 
-#define MOST_PARCELS 12
+#define MAX_MESSAGES 12
 
 /* One message from position FROM to position TO of GROUP. */
 struct journey {
     struct kit_group *group;
     int32_t from, to, late; /* late: who comes late, or -1 */
-    struct kit_parcel parcel;
+    struct kit_message message;
     bool own_stream;
 };
 
@@ -33,38 +33,38 @@ static void close_stream(struct kit *kit, void *stream)
     if (stream != NULL) kit->plugin->device->stream_destroy(kit->device, stream);
 }
 
-static bool deliver(struct kit *kit, void *comm, const struct kit_parcel *parcel, void *stream)
+static bool deliver(struct kit *kit, void *comm, const struct kit_message *message, void *stream)
 {
-    return kit_ok(kit, parcel->send ? "send" : "receive",
-                  kit_parcel_post(kit, comm, parcel, stream)) &&
-           kit_ok(kit, parcel->send ? "the send's work" : "the receive's work",
+    return kit_ok(kit, message->send ? "send" : "receive",
+                  kit_message_post(kit, comm, message, stream)) &&
+           kit_ok(kit, message->send ? "the send's work" : "the receive's work",
                   kit_finish(kit, comm, stream, 2 * kit->options->timeout_ns));
 }
 
 static void travel(struct kit *kit, struct journey journey)
 {
-    struct kit_parcel *parcel = &journey.parcel;
+    struct kit_message *message = &journey.message;
     int32_t me = journey.group->mine;
     void *stream = NULL, *comm;
 
     if (me < 0) return;
     comm = kit_comm(kit, journey.group); /* all of the group make it */
     if (comm == NULL || (me != journey.from && me != journey.to)) return;
-    parcel->send = me == journey.from;
-    parcel->peer = parcel->send ? journey.to : journey.from;
-    if (kit_parcel_make(kit, journey.group, parcel, kit_case_seed(kit)) &&
+    message->send = me == journey.from;
+    message->peer = message->send ? journey.to : journey.from;
+    if (kit_message_make(kit, journey.group, message, kit_case_seed(kit)) &&
         open_stream(kit, journey.own_stream, &stream)) {
         if (me == journey.late) nap();
-        deliver(kit, comm, parcel, stream);
+        deliver(kit, comm, message, stream);
     }
     close_stream(kit, stream);
-    kit_parcel_check(kit, parcel);
+    kit_message_check(kit, message);
 }
 
 static void run_case(struct kit *kit, const char *style, struct journey journey)
 {
     if (!kit_begin(kit, "%s/%s/count=%llu/from=%d/to=%d/ranks=%s", style,
-                   wf_dtype_name(journey.parcel.dtype), (unsigned long long)journey.parcel.count,
+                   wf_dtype_name(journey.message.dtype), (unsigned long long)journey.message.count,
                    journey.from, journey.to, journey.group->name))
         return;
     travel(kit, journey);
@@ -84,7 +84,7 @@ static void pairs(struct kit *kit)
                                               .from = from,
                                               .to = to,
                                               .late = -1,
-                                              .parcel = {.dtype = WEFT_DTYPE_F32, .count = 5}});
+                                              .message = {.dtype = WEFT_DTYPE_F32, .count = 5}});
     }
 }
 
@@ -95,15 +95,15 @@ static void dtypes_and_counts(struct kit *kit)
 
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++)
         for (size_t i = 0; i < WF_COUNT(counts); i++) {
-            journey.parcel = (struct kit_parcel){.dtype = dtype, .count = counts[i]};
+            journey.message = (struct kit_message){.dtype = dtype, .count = counts[i]};
             run_case(kit, "plain", journey);
         }
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         uint32_t bytes = (uint32_t)wf_dtype_bytes(dtype);
-        journey.parcel =
-            (struct kit_parcel){.dtype = dtype,
-                                .count = 33,
-                                .misaligned = wf_dtype_is_complex(dtype) ? bytes / 2 : bytes};
+        journey.message =
+            (struct kit_message){.dtype = dtype,
+                                 .count = 33,
+                                 .misaligned = wf_dtype_is_complex(dtype) ? bytes / 2 : bytes};
         run_case(kit, "misaligned", journey);
     }
 }
@@ -112,16 +112,16 @@ static void styles(struct kit *kit)
 {
     struct journey journey = {.group = &kit->groups[0], .from = 0, .to = 1, .late = -1};
 
-    journey.parcel = (struct kit_parcel){.dtype = WEFT_DTYPE_F32, .count = 100003};
+    journey.message = (struct kit_message){.dtype = WEFT_DTYPE_F32, .count = 100003};
     run_case(kit, "large", journey);
-    journey.parcel.count = 9;
+    journey.message.count = 9;
     for (journey.late = 0; journey.late < 2; journey.late++)
         run_case(kit, journey.late == 0 ? "late_sender" : "late_receiver", journey);
     journey.late = -1;
     journey.own_stream = true;
     run_case(kit, "own_stream", journey);
     journey.own_stream = false;
-    journey.parcel.memory = KIT_PLAIN;
+    journey.message.memory = KIT_PLAIN;
     if ((kit->info.features & WEFT_FEATURE_HOST_MEMORY) != 0)
         run_case(kit, "plain_memory", journey);
 }
@@ -137,14 +137,14 @@ static void in_order(struct kit *kit)
     comm = kit_comm(kit, all);
     for (size_t i = 0; i < WF_COUNT(counts) && comm != NULL && kit->rank < 2; i++) {
         bool back = i + 1 == WF_COUNT(counts);
-        struct kit_parcel parcel = {.send = (kit->rank == 0) != back,
-                                    .dtype = WEFT_DTYPE_I16,
-                                    .count = counts[i],
-                                    .peer = 1 - kit->rank,
-                                    .serial = (uint32_t)i};
-        bool fine = kit_parcel_make(kit, all, &parcel, kit_case_seed(kit)) &&
-                    deliver(kit, comm, &parcel, NULL);
-        kit_parcel_check(kit, &parcel);
+        struct kit_message message = {.send = (kit->rank == 0) != back,
+                                      .dtype = WEFT_DTYPE_I16,
+                                      .count = counts[i],
+                                      .peer = 1 - kit->rank,
+                                      .serial = (uint32_t)i};
+        bool fine = kit_message_make(kit, all, &message, kit_case_seed(kit)) &&
+                    deliver(kit, comm, &message, NULL);
+        kit_message_check(kit, &message);
         if (!fine) break;
     }
     kit_end(kit);
@@ -154,7 +154,7 @@ static void in_order(struct kit *kit)
 static void tags(struct kit *kit)
 {
     struct kit_group *all = &kit->groups[0];
-    struct kit_parcel parcels[MOST_PARCELS] = {{0}};
+    struct kit_message messages[MAX_MESSAGES] = {{0}};
     const weft_comm_table *table = kit->plugin->comm;
     void *comm;
 
@@ -163,22 +163,22 @@ static void tags(struct kit *kit)
     comm = kit_comm(kit, all);
     if (comm != NULL && kit->rank < 2) {
         kit_ok(kit, "group_begin", table->group_begin(comm));
-        for (uint32_t i = 0; i < MOST_PARCELS; i++) {
-            uint32_t which = kit->rank == 0 ? i : MOST_PARCELS - 1 - i;
-            parcels[i] = (struct kit_parcel){.send = kit->rank == 0,
-                                             .dtype = WEFT_DTYPE_U32,
-                                             .count = 10 + which,
-                                             .peer = 1 - kit->rank,
-                                             .tag = which * 77,
-                                             .serial = which};
-            if (kit_parcel_make(kit, all, &parcels[i], kit_case_seed(kit)))
-                kit_ok(kit, "send or receive", kit_parcel_post(kit, comm, &parcels[i], NULL));
+        for (uint32_t i = 0; i < MAX_MESSAGES; i++) {
+            uint32_t which = kit->rank == 0 ? i : MAX_MESSAGES - 1 - i;
+            messages[i] = (struct kit_message){.send = kit->rank == 0,
+                                               .dtype = WEFT_DTYPE_U32,
+                                               .count = 10 + which,
+                                               .peer = 1 - kit->rank,
+                                               .tag = which * 77,
+                                               .serial = which};
+            if (kit_message_make(kit, all, &messages[i], kit_case_seed(kit)))
+                kit_ok(kit, "send or receive", kit_message_post(kit, comm, &messages[i], NULL));
         }
         if (kit_ok(kit, "group_end", table->group_end(comm)))
             kit_ok(kit, "the group's work",
                    kit_finish(kit, comm, NULL, 2 * kit->options->timeout_ns));
-        for (uint32_t i = 0; i < MOST_PARCELS; i++)
-            kit_parcel_check(kit, &parcels[i]);
+        for (uint32_t i = 0; i < MAX_MESSAGES; i++)
+            kit_message_check(kit, &messages[i]);
     }
     kit_end(kit);
 }
