@@ -40,8 +40,9 @@ int bench_time(const struct bench_ranks *ranks, int (*operation)(void *), void *
 int bench_repeat(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
                  uint64_t samples, struct bench_times *out);
 
-/* What all ranks copy together with memcpy, each BYTES within its own memory, in GB/s of bytes
- * written.  Collective. */
+/* The speed at which all ranks copy at once with memcpy, each BYTES within its own memory, in GB/s
+ * of bytes written by all of them together.  Ranks that share a core share its speed.
+ * Collective. */
 int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_ns, double *gbps);
 
 /* Keep this thread on one core: ranks take the allowed cores in turn. */
