@@ -2,8 +2,9 @@
  */
 #include "common/cli.h"
 
-#include "timing/meeting.h"
 #include "common/local_ranks.h"
+#include "common/progress.h"
+#include "timing/meeting.h"
 
 #include <string.h>
 
@@ -240,6 +241,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct wf_text text = {0};
     struct cli_args args;
     int64_t ranks, tensors, budget_ms;
+    weft_status status;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
@@ -252,8 +254,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     bench.ranks = (int32_t)ranks;
     bench.tensors = (uint32_t)tensors;
     bench.budget_ns = (uint64_t)budget_ms * 1000000;
-    if (local_ranks_run(bench.ranks, bench.backend, rank_main, collect, &bench) != WEFT_OK)
-        return cli_fail(command);
+    cli_progress_begin();
+    cli_progress("measuring %u tensors on %d ranks", bench.tensors, (int)bench.ranks);
+    status = local_ranks_run(bench.ranks, bench.backend, rank_main, collect, &bench);
+    cli_progress_end();
+    if (status != WEFT_OK) return cli_fail(command, status);
     if (cli_has(command, &args, "json"))
         add_json(&text, &bench);
     else
@@ -267,12 +272,12 @@ const struct cli_command bench_batch = {
     .arguments = "[options]",
     .example = "weft bench batch --tensors 100 --size 16 --ranks 4",
     .options =
-        (const struct cli_option[]){{"ranks", "N", "processes started on this host (default: 2)"},
-                                    {"tensors", "N", "tensors in the batch (default: 100)"},
-                                    {"size", "N", "rows and columns of each (default: 16)"},
-                                    {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
-                                    {"budget-ms", "N", "time spent on each number (default: 200)"},
-                                    {"json", NULL, "as JSON"},
+        (const struct cli_option[]){CLI_LOCAL_RANKS,
+                                    {"tensors", "N", "tensors in the batch (default: 100)", 0},
+                                    {"size", "N", "rows and columns of each (default: 16)", 0},
+                                    CLI_BACKEND,
+                                    CLI_BUDGET_MS("time for each number (default: 200)"),
+                                    CLI_JSON,
                                     {0}},
     .run = run,
 };

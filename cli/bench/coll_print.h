@@ -5,9 +5,6 @@
 #include "bench/coll.h"
 #include "common/cli.h"
 
-/* A bar on standard error, if that is a terminal: DONE of WANTED cells; -1 takes it away. */
-void coll_print_progress(int done, int wanted);
-
 /* All rows, as tables or as JSON.  Returns the command's exit code. */
 int coll_print(const struct cli_command *command, const struct coll_request *request,
                const struct coll_row *rows, int count, bool as_json);

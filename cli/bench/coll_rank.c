@@ -2,8 +2,8 @@
 #include "bench/coll.h"
 
 #include "base/base.h"
-#include "timing/meeting.h"
 #include "common/local_ranks.h"
+#include "timing/meeting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static void give_back(struct rank *rank, void *memory)
     if (rank->request->malloced)
         free(memory);
     else if (weft_free(rank->context, memory) != WEFT_OK)
-        wf_log(WF_WARNING, "%s", weft_last_error());
+        fprintf(stderr, "weft bench coll: %s\n", weft_last_error());
 }
 
 /* Only f32 has values to compare; the bytes of other dtypes are zeros, which all of them have. */

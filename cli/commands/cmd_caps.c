@@ -2,8 +2,6 @@
  * reductions. */
 #include "common/cli.h"
 
-#include "plugin/plugin.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,13 +59,13 @@ static void print_text(const weft_backend_info *info, const weft_plugin *plugin,
     wf_text_add(out, "tables: device%s%s%s\n", plugin->comm != NULL ? " comm" : "",
                 plugin->symm != NULL ? " symm" : "", plugin->kernel != NULL ? " kernel" : "");
     if (info->reason != WEFT_REASON_USABLE)
-        wf_text_add(out, "not usable here (%s); at best it does:\n",
+        wf_text_add(out, "not usable here (%s); with a device it would do at most:\n",
                     weft_reason_text(info->reason));
     wf_text_char(out, '\n');
     if (plugin->comm != NULL)
         print_rows(plugin, ranks, out);
     else
-        wf_text_add(out, "memory only: no collectives\n");
+        wf_text_add(out, "the plugin has memory only, no collectives\n");
 }
 
 static void print_dtypes_json(struct wf_json *json, const weft_plugin *plugin, uint32_t collective,
@@ -114,16 +112,19 @@ static int report(const struct cli_command *command, const struct cli_args *args
                   const weft_backends *backends, int32_t ranks)
 {
     weft_backend_info info = {.struct_size = sizeof info};
+    const weft_plugin *plugin;
+    weft_status status;
     size_t index = 0;
     struct wf_text text = {0};
     int printed = CLI_OK;
 
-    while (backends->candidates[index].reason == WEFT_REASON_EXCLUDED)
-        index++;
-    if (weft_backends_get(backends, index, &info) != WEFT_OK) return cli_fail(command);
-    if (wf_backends_loaded(backends, index) != NULL) {
-        (cli_has(command, args, "json") ? print_json : print_text)(
-            &info, wf_backends_loaded(backends, index), ranks, &text);
+    do
+        status = weft_backends_get(backends, index++, &info);
+    while (status == WEFT_OK && info.reason == WEFT_REASON_EXCLUDED);
+    if (status != WEFT_OK) return cli_fail(command, status);
+    plugin = weft_backends_plugin(backends, index - 1);
+    if (plugin != NULL) {
+        (cli_has(command, args, "json") ? print_json : print_text)(&info, plugin, ranks, &text);
         printed = cli_print(command, stdout, &text);
     }
     if (info.reason == WEFT_REASON_USABLE || printed != CLI_OK) return printed;
@@ -136,6 +137,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     weft_backend_options options = {.struct_size = sizeof options};
     weft_backends *backends;
+    weft_status status;
     struct cli_args args;
     char *absolute = NULL;
     int64_t ranks;
@@ -145,21 +147,21 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_int(command, &args, "ranks", 1, INT32_MAX, 2, &ranks)) return CLI_USAGE;
     if (args.rest_count != 1 || strpbrk(args.rest[0], ",^") != NULL ||
         strcmp(args.rest[0], "auto") == 0) {
-        fprintf(stderr, "weft caps: wanted is one NAME, or the path of one plugin\n");
+        fprintf(stderr, "weft caps: give one NAME, or the path of one plugin\n");
         return CLI_USAGE;
     }
     options.backend = args.rest[0];
     if (strchr(args.rest[0], '/') != NULL) {
         absolute = realpath(args.rest[0], NULL);
         if (absolute == NULL) {
-            fprintf(stderr, "weft caps: %s: %s\n", args.rest[0], strerror(errno));
+            cli_fail_file(command, args.rest[0], errno);
             return CLI_NO;
         }
         options.backend = absolute;
     }
-    exit_code = CLI_NO;
-    if (weft_backends_find(&options, &backends) != WEFT_OK) {
-        cli_fail(command);
+    status = weft_backends_find(&options, &backends);
+    if (status != WEFT_OK) {
+        exit_code = cli_fail(command, status);
     } else {
         exit_code = report(command, &args, backends, (int32_t)ranks);
         weft_backends_release(&backends);
@@ -170,11 +172,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_caps = {
     .name = "caps",
-    .summary = "what a plugin can do: collective x dtype x reduction",
+    .summary = "print what a plugin can do: collective x dtype x reduction",
     .arguments = "NAME [--ranks N] [--json]",
     .example = "weft caps gloo-cpu",
-    .options = (const struct cli_option[]){{"ranks", "N", "asked for N ranks; 2 if not given"},
-                                           {"json", NULL, "as JSON"},
-                                           {0}},
+    .options =
+        (const struct cli_option[]){CLI_RANKS("ask for N ranks (default: 2)"), CLI_JSON, {0}},
     .run = run,
 };

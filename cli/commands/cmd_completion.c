@@ -71,7 +71,13 @@ static void add_bash_values(struct wf_text *out, const struct cli_command *comma
         if (o->value == NULL) continue;
         wf_text_add(out, "    ");
         add_bash_name(out, command);
-        wf_text_add(out, "/%s%s) ", cli_dashes(o->name), o->name);
+        wf_text_add(out, "/--%s", o->name);
+        if (o->letter != 0) {
+            wf_text_char(out, '|');
+            add_bash_name(out, command);
+            wf_text_add(out, "/-%c", o->letter);
+        }
+        wf_text_add(out, ") ");
         if (is_choice(o->value, strlen(o->value))) {
             wf_text_add(out, "offers=\"");
             add_choice(out, o->value, strlen(o->value));
@@ -92,8 +98,10 @@ static void add_bash_command(struct wf_text *out, const struct cli_command *comm
     add_argument_choices(out, command);
     for (size_t i = 0; has_benchmarks(command) && i < cli_bench_count; i++)
         wf_text_add(out, "%s ", cli_bench_what(cli_benches[i]));
-    for (const struct cli_option *o = command->options; o->name != NULL; o++)
-        wf_text_add(out, "%s%s ", cli_dashes(o->name), o->name);
+    for (const struct cli_option *o = command->options; o->name != NULL; o++) {
+        if (o->letter != 0) wf_text_add(out, "-%c ", o->letter);
+        wf_text_add(out, "--%s ", o->name);
+    }
     wf_text_add(out, "--help\" ;;\n");
 }
 
@@ -143,12 +151,11 @@ static void add_zsh_text(struct wf_text *out, const char *text)
     }
 }
 
-static void add_zsh_option(struct wf_text *out, const struct cli_option *option)
+/* DASHES and NAME of OPTION, or of its letter. */
+static void add_zsh_spelling(struct wf_text *out, const struct cli_option *option,
+                             const char *spelling)
 {
-    const char *dashes = cli_dashes(option->name);
-    bool joins = option->value != NULL && strcmp(dashes, "--") == 0; /* --ranks=2, but -n 2 */
-
-    wf_text_add(out, " \\\n      '%s%s%s[", dashes, option->name, joins ? "=" : "");
+    wf_text_add(out, " \\\n      '%s[", spelling);
     add_zsh_text(out, option->help);
     wf_text_char(out, ']');
     if (option->value != NULL) {
@@ -166,10 +173,23 @@ static void add_zsh_option(struct wf_text *out, const struct cli_option *option)
     wf_text_char(out, '\'');
 }
 
+/* `--ranks=2` and `--ranks 2`, but `-n 2` only. */
+static void add_zsh_option(struct wf_text *out, const struct cli_option *option)
+{
+    char spelling[64];
+
+    if (option->letter != 0) {
+        snprintf(spelling, sizeof spelling, "-%c", option->letter);
+        add_zsh_spelling(out, option, spelling);
+    }
+    snprintf(spelling, sizeof spelling, "--%s%s", option->name, option->value != NULL ? "=" : "");
+    add_zsh_spelling(out, option, spelling);
+}
+
 static void add_zsh_command(struct wf_text *out, const struct cli_command *command,
                             const char *name)
 {
-    static const struct cli_option help = {"help", NULL, "this page"};
+    static const struct cli_option help = {"help", NULL, "print this page", 0};
     struct wf_text choices = {0};
 
     wf_text_add(out, "  %s)\n    _arguments", name);
@@ -242,7 +262,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     } else if (args.rest_count == 1 && strcmp(args.rest[0], "zsh") == 0) {
         add_zsh(&text);
     } else {
-        fprintf(stderr, "weft completion: which shell, bash or zsh?\n");
+        fprintf(stderr, "weft completion: name the shell, bash or zsh\n");
         return CLI_USAGE;
     }
     return cli_print(command, stdout, &text);
@@ -250,7 +270,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_completion = {
     .name = "completion",
-    .summary = "the script that lets bash or zsh complete weft's command lines",
+    .summary = "print the script with which bash or zsh completes command lines of weft",
     .arguments = "bash|zsh",
     .example = "source <(weft completion bash)",
     .options = (const struct cli_option[]){{0}},

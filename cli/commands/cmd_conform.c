@@ -1,6 +1,7 @@
 /* cmd_conform.c - `weft conform`: runs the conformance kit on a plugin and reports. */
 #include "common/cli.h"
 
+#include "common/progress.h"
 #include "conform/progress.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@ static void print_level(const struct kit_progress *progress, int level)
     uint32_t lost = atomic_load(&result->lost);
 
     if (passed + failed + lost == 0 && result->skipped[0] == '\0') return; /* not asked for */
+    cli_progress_clear();
     printf("%-12s", kit_levels[level].name);
     if (passed + failed + lost == 0) {
         printf(" not run: %s\n", result->skipped);
@@ -25,7 +27,7 @@ static void print_level(const struct kit_progress *progress, int level)
     if (failed > 0)
         printf(", %s%u failed%s", cli_colour(stdout, CLI_RED), failed,
                cli_colour(stdout, CLI_PLAIN));
-    if (lost > 0) printf(", %u passed over after that", lost);
+    if (lost > 0) printf(", %u not run after that", lost);
     printf("%s%s%s\n", result->skipped[0] != '\0' ? " (" : "", result->skipped,
            result->skipped[0] != '\0' ? ")" : "");
     fflush(stdout);
@@ -35,6 +37,19 @@ static void print_level_silent(const struct kit_progress *progress, int level)
 {
     (void)progress;
     (void)level;
+}
+
+/* The first level that is not done is the one that runs. */
+static void show_progress(const struct kit_progress *progress)
+{
+    int level = 0;
+
+    while (level < (int)kit_level_count && atomic_load(&progress->levels[level].done))
+        level++;
+    if (level == (int)kit_level_count) return;
+    cli_progress("%s: %u cases", kit_levels[level].name,
+                 atomic_load(&progress->levels[level].passed) +
+                     atomic_load(&progress->levels[level].failed));
 }
 
 struct totals {
@@ -83,7 +98,7 @@ static void print_end(const struct kit_options *options, const struct kit_progre
     print_failures(options, progress);
     if (progress->stopped[0] != '\0') printf("\n%s\n", progress->stopped);
     if (totals.failed == 0 && totals.passed == 0)
-        printf("no case was run%s%s\n", options->only != NULL ? "; there is none under " : "",
+        printf("no case was run%s%s\n", options->only != NULL ? "; no case has the name " : "",
                options->only != NULL ? options->only : "");
     else if (all_well(progress))
         printf("%spassed%s: %u cases in %.1f s\n", cli_colour(stdout, CLI_GREEN),
@@ -152,25 +167,27 @@ static int run_kit(const struct cli_command *command, const struct kit_options *
     uint64_t start = wf_now_ns();
     struct wf_text text = {0};
     double seconds;
+    bool started;
     int exit_code;
 
-    if (progress == MAP_FAILED) {
-        perror("weft conform: mmap");
-        return CLI_NO;
-    }
+    if (progress == MAP_FAILED) return cli_fail(command, wf_fail_memory(sizeof *progress));
     progress->job = wf_hash_mix(start, (uint64_t)getpid());
     if (!json)
         printf("%s, %d ranks as %s, seed %llu\n", options->backend, options->ranks,
                options->threads ? "threads" : "processes", (unsigned long long)options->seed);
-    if (!kit_team_run(options, progress, json ? print_level_silent : print_level)) {
+    cli_progress_begin();
+    started =
+        kit_team_run(options, progress, json ? print_level_silent : print_level, show_progress);
+    cli_progress_end();
+    if (!started) {
         munmap(progress, sizeof *progress);
-        return CLI_NO;
+        return CLI_ENVIRONMENT;
     }
     seconds = (double)(wf_now_ns() - start) * 1e-9;
     exit_code = all_well(progress) ? CLI_OK : CLI_NO;
     if (json) {
         json_report(&text, options, progress, seconds);
-        if (cli_print(command, stdout, &text) != CLI_OK) exit_code = CLI_NO;
+        if (cli_print(command, stdout, &text) != CLI_OK) exit_code = CLI_ENVIRONMENT;
     } else {
         print_end(options, progress, seconds);
     }
@@ -213,11 +230,42 @@ static int list_levels(void)
     return CLI_OK;
 }
 
+static bool read_options(const struct cli_command *command, const struct cli_args *args,
+                         struct kit_options *out)
+{
+    int64_t ranks, hosts, seed, timeout, patience;
+
+    if (!cli_int(command, args, "ranks", 1, KIT_MAX_RANKS, 4, &ranks) ||
+        !cli_int(command, args, "hosts", 1, ranks, 1, &hosts) ||
+        !cli_int(command, args, "seed", 0, INT64_MAX, 1, &seed) ||
+        !cli_int(command, args, "timeout", 1, 3600, 10, &timeout) ||
+        !cli_int(command, args, "patience", 1, 100, 1, &patience))
+        return false;
+    *out = (struct kit_options){.backend = args->rest[0],
+                                .ranks = (int32_t)ranks,
+                                .hosts = (int32_t)hosts,
+                                .threads = cli_has(command, args, "threads"),
+                                .level = cli_value(command, args, "level"),
+                                .only = cli_value(command, args, "only"),
+                                .without = cli_value(command, args, "without"),
+                                .rank_env = cli_value(command, args, "rank-env"),
+                                .seed = (uint64_t)seed,
+                                .timeout_ns = timeout * KIT_SECOND,
+                                .patience = patience};
+    if (!check_level(command, "--level", out->level) ||
+        !check_level(command, "--only", out->only) ||
+        !check_level(command, "--without", out->without))
+        return false;
+    if (out->rank_env == NULL || is_assignment(out->rank_env)) return true;
+    fprintf(stderr, "weft %s: --rank-env is \"%s\", not NAME=VALUE of at most 200 bytes\n",
+            command->name, out->rank_env);
+    return false;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_args args;
-    struct kit_options options = {0};
-    int64_t ranks, hosts, seed, timeout, patience;
+    struct kit_options options;
     char *path = NULL;
     int exit_code;
 
@@ -227,36 +275,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
         fprintf(stderr, "weft %s: give one plugin, by path or by name\n", command->name);
         return CLI_USAGE;
     }
-    if (!cli_int(command, &args, "ranks", 1, KIT_MAX_RANKS, 4, &ranks) ||
-        !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
-        !cli_int(command, &args, "seed", 0, INT64_MAX, 1, &seed) ||
-        !cli_int(command, &args, "timeout", 1, 3600, 10, &timeout) ||
-        !cli_int(command, &args, "patience", 1, 100, 1, &patience))
-        return CLI_USAGE;
-    options.ranks = (int32_t)ranks;
-    options.hosts = (int32_t)hosts;
-    options.seed = (uint64_t)seed;
-    options.timeout_ns = timeout * KIT_SECOND;
-    options.patience = patience;
-    options.threads = cli_has(command, &args, "threads");
-    options.level = cli_value(command, &args, "level");
-    options.only = cli_value(command, &args, "only");
-    options.without = cli_value(command, &args, "without");
-    options.rank_env = cli_value(command, &args, "rank-env");
-    options.backend = args.rest[0];
-    if (!check_level(command, "--level", options.level) ||
-        !check_level(command, "--only", options.only) ||
-        !check_level(command, "--without", options.without))
-        return CLI_USAGE;
-    if (options.rank_env != NULL && !is_assignment(options.rank_env)) {
-        fprintf(stderr, "weft %s: --rank-env is \"%s\", not NAME=VALUE of at most 200 bytes\n",
-                command->name, options.rank_env);
-        return CLI_USAGE;
-    }
+    if (!read_options(command, &args, &options)) return CLI_USAGE;
     if (strchr(options.backend, '/') != NULL) {
         path = realpath(options.backend, NULL);
         if (path == NULL) {
-            fprintf(stderr, "weft %s: %s: %s\n", command->name, options.backend, strerror(errno));
+            cli_fail_file(command, options.backend, errno);
             return CLI_NO;
         }
         options.backend = path;
@@ -274,18 +297,18 @@ const struct cli_command cli_conform = {
                "  weft conform gloo-cpu --only 'collectives/all_reduce/*/sum'",
     .options =
         (const struct cli_option[]){
-            {"ranks", "N", "how many ranks (4)"},
-            {"hosts", "N", "tell the plugin that ranks are on N hosts, in turn (1)"},
-            {"threads", NULL, "ranks are threads of one process, not processes"},
-            {"level", "L", "run this level only"},
-            {"levels", NULL, "list the levels"},
-            {"only", "CASE", "run the cases under this name; * stands for any one part"},
-            {"without", "CASE", "leave out the cases under this name"},
-            {"seed", "S", "of the data (1)"},
-            {"timeout", "SECONDS", "time limit of communicators (10)"},
-            {"patience", "TIMES", "wait so many times as long before a case is a hang (1)"},
-            {"rank-env", "NAME=VALUE", "set this in each rank; {rank} stands for its number"},
-            {"json", NULL, "as JSON"},
+            CLI_RANKS("ranks to start (default: 4)"),
+            {"hosts", "N", "tell the plugin that ranks are on N hosts, in turn (default: 1)", 0},
+            {"threads", NULL, "ranks are threads of one process, not processes", 0},
+            {"level", "L", "run this level only", 0},
+            {"levels", NULL, "list the levels", 0},
+            {"only", "CASE", "run the cases under this name; * stands for any one part", 0},
+            {"without", "CASE", "leave out the cases under this name", 0},
+            {"seed", "S", "seed of the data (default: 1)", 0},
+            {"timeout", "SECONDS", "time limit of communicators (default: 10)", 0},
+            {"patience", "TIMES", "multiply the time after which a case hangs (default: 1)", 0},
+            {"rank-env", "NAME=VALUE", "set this in each rank; {rank} stands for its number", 0},
+            CLI_JSON,
             {0}},
     .run = run,
 };

@@ -1,16 +1,32 @@
 /* cmd_info.c - `weft info`: one line per plugin, and which one serves. */
 #include "common/cli.h"
 
-#include "plugin/plugin.h"
-
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char *serving_name(const weft_backends *backends, enum weft_role role)
-{
-    size_t index = wf_backends_pick(backends, role);
+/* Which candidates serve; NOBODY: none. */
+struct serving {
+    size_t comm, symm;
+    char error[2048]; /* why none communicates, or "" */
+};
 
-    return index != WF_NO_CANDIDATE ? backends->candidates[index].name : NULL;
+#define NOBODY SIZE_MAX
+
+static void choose(const weft_backends *backends, struct serving *out)
+{
+    *out = (struct serving){NOBODY, NOBODY, ""};
+    if (weft_backends_choose(backends, WEFT_ROLE_COMM, &out->comm) != WEFT_OK)
+        snprintf(out->error, sizeof out->error, "%s", weft_last_error());
+    if (weft_backends_choose(backends, WEFT_ROLE_SYMM, &out->symm) != WEFT_OK) out->symm = NOBODY;
+}
+
+static const char *name_of(const weft_backends *backends, size_t index)
+{
+    weft_backend_info info = {.struct_size = sizeof info};
+
+    if (index == NOBODY || weft_backends_get(backends, index, &info) != WEFT_OK) return NULL;
+    return info.name;
 }
 
 static void print_plugin_json(struct wf_json *json, const weft_backend_info *info,
@@ -44,21 +60,24 @@ static void print_plugin_json(struct wf_json *json, const weft_backend_info *inf
     wf_json_end(json, '}');
 }
 
-static void print_json(const weft_backends *backends, const char *error, struct wf_text *out)
+static void print_json(const weft_backends *backends, const struct serving *serving,
+                       struct wf_text *out)
 {
     struct wf_json json = {.out = out};
+    const char *origin;
+    const char *wanted = weft_backends_wanted(backends, &origin);
 
     wf_json_begin(&json, NULL, '{');
-    wf_json_string(&json, "backend", backends->wanted);
-    wf_json_string(&json, "backend_from", backends->origin);
-    wf_json_string(&json, "comm", serving_name(backends, WEFT_ROLE_COMM));
-    wf_json_string(&json, "symm", serving_name(backends, WEFT_ROLE_SYMM));
-    wf_json_string(&json, "error", error);
+    wf_json_string(&json, "backend", wanted);
+    wf_json_string(&json, "backend_from", origin);
+    wf_json_string(&json, "comm", name_of(backends, serving->comm));
+    wf_json_string(&json, "symm", name_of(backends, serving->symm));
+    wf_json_string(&json, "error", serving->error[0] != '\0' ? serving->error : NULL);
     wf_json_begin(&json, "plugins", '[');
     for (size_t i = 0; i < weft_backends_count(backends); i++) {
         weft_backend_info info = {.struct_size = sizeof info};
         if (weft_backends_get(backends, i, &info) == WEFT_OK)
-            print_plugin_json(&json, &info, wf_backends_loaded(backends, i));
+            print_plugin_json(&json, &info, weft_backends_plugin(backends, i));
     }
     wf_json_end(&json, ']');
     wf_json_end(&json, '}');
@@ -70,8 +89,7 @@ static int name_width(const weft_backends *backends)
     size_t widest = strlen("PLUGIN");
 
     for (size_t i = 0; i < weft_backends_count(backends); i++)
-        if (strlen(backends->candidates[i].name) > widest)
-            widest = strlen(backends->candidates[i].name);
+        if (strlen(name_of(backends, i)) > widest) widest = strlen(name_of(backends, i));
     return (int)widest;
 }
 
@@ -90,10 +108,9 @@ static void print_plugin(const weft_backend_info *info, int width, const char *r
                 usable && info->description[0] != '\0' ? info->description : info->reason_text);
 }
 
-static void print_table(const weft_backends *backends, struct wf_text *out)
+static void print_table(const weft_backends *backends, const struct serving *serving,
+                        struct wf_text *out)
 {
-    size_t comm = wf_backends_pick(backends, WEFT_ROLE_COMM);
-    size_t symm = wf_backends_pick(backends, WEFT_ROLE_SYMM);
     int width = name_width(backends);
 
     wf_text_add(out, "%s%-*s  %-9s %-4s %-22s  %s%s\n", cli_colour(stdout, CLI_BOLD), width,
@@ -102,42 +119,45 @@ static void print_table(const weft_backends *backends, struct wf_text *out)
         weft_backend_info info = {.struct_size = sizeof info};
         if (weft_backends_get(backends, i, &info) == WEFT_OK)
             print_plugin(&info, width,
-                         i == comm   ? "serves: "
-                         : i == symm ? "serves symmetric memory: "
-                                     : "",
+                         i == serving->comm   ? "serves: "
+                         : i == serving->symm ? "serves symmetric memory: "
+                                              : "",
                          out);
     }
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    const char *error = NULL;
+    weft_backend_options options = {.struct_size = sizeof options};
     weft_backends *backends;
+    struct serving serving;
     struct cli_args args;
     struct wf_text text = {0};
-    size_t chosen;
+    weft_status status;
     int exit_code, printed;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (weft_backends_find(NULL, &backends) != WEFT_OK) return cli_fail(command);
-    wf_log_set_level(WF_WARNING); /* the table says what the notice would */
-    if (weft_backends_choose(backends, WEFT_ROLE_COMM, &chosen) != WEFT_OK)
-        error = weft_last_error();
+    options.backend = cli_value(command, &args, "backend");
+    setenv("WEFT_LOG", "warning", 0); /* the table repeats the notice */
+    status = weft_backends_find(&options, &backends);
+    if (status != WEFT_OK) return cli_fail(command, status);
+    choose(backends, &serving);
     if (cli_has(command, &args, "json"))
-        print_json(backends, error, &text);
+        print_json(backends, &serving, &text);
     else
-        print_table(backends, &text);
+        print_table(backends, &serving, &text);
     printed = cli_print(command, stdout, &text);
     weft_backends_release(&backends);
-    if (error == NULL || printed != CLI_OK) return printed;
-    return cli_fail(command);
+    if (serving.error[0] == '\0' || printed != CLI_OK) return printed;
+    fprintf(stderr, "weft %s: %s\n", command->name, serving.error);
+    return CLI_NO;
 }
 
 const struct cli_command cli_info = {
     .name = "info",
-    .summary = "the plugins there are, whether each is usable, and which one serves",
-    .arguments = "[--json]",
+    .summary = "list the plugins, whether each is usable, and which one serves",
+    .arguments = "[--backend B] [--json]",
     .example = "WEFT_BACKEND=nccl weft info",
-    .options = (const struct cli_option[]){{"json", NULL, "as JSON"}, {0}},
+    .options = (const struct cli_option[]){CLI_BACKEND, CLI_JSON, {0}},
     .run = run,
 };

@@ -1,7 +1,5 @@
-/* cmd_man.c - `weft man`: the manual page, written from the tables of commands and knobs. */
+/* cmd_man.c - `weft man`: the manual page, written from the tables of commands and variables. */
 #include "common/cli.h"
-
-#include "config/config.h"
 
 #include <ctype.h>
 
@@ -38,8 +36,14 @@ static void add_sentence(struct wf_text *out, const char *text)
 
 static void add_option(struct wf_text *out, const struct cli_option *option)
 {
+    char letter[] = {'-', option->letter, '\0'};
+
     wf_text_add(out, ".TP\n\\fB");
-    add_text(out, cli_dashes(option->name));
+    if (option->letter != 0) {
+        add_text(out, letter);
+        wf_text_add(out, "\\fR, \\fB");
+    }
+    add_text(out, "--");
     add_text(out, option->name);
     wf_text_add(out, "\\fR");
     if (option->value != NULL) {
@@ -68,16 +72,18 @@ static void add_command(struct wf_text *out, const struct cli_command *command)
 
 static void add_environment(struct wf_text *out)
 {
+    weft_variable_info variable = {.struct_size = sizeof variable};
+
     wf_text_add(out, ".SH ENVIRONMENT\n"
                      "\\fBweft env\\fR shows the values in force and where they are from.\n");
-    for (size_t i = 0; i < wf_knob_count; i++) {
-        wf_text_add(out, ".TP\n\\fB%s\\fR (%s", wf_knobs[i].name, wf_knobs[i].type);
-        if (wf_knobs[i].fallback[0] != '\0') {
+    for (size_t i = 0; weft_variable_get(i, &variable) && variable.type != NULL; i++) {
+        wf_text_add(out, ".TP\n\\fB%s\\fR (%s", variable.name, variable.type);
+        if (variable.fallback != NULL) {
             wf_text_add(out, ", default ");
-            add_text(out, wf_knobs[i].fallback);
+            add_text(out, variable.fallback);
         }
         wf_text_add(out, ")\n");
-        add_sentence(out, wf_knobs[i].help);
+        add_sentence(out, variable.help);
     }
 }
 
@@ -103,9 +109,16 @@ static void add_page(struct wf_text *out)
         add_command(out, cli_benches[i]);
     add_environment(out);
     wf_text_add(out, ".SH EXIT STATUS\n"
-                     ".TP\n.B 0\nWhat was asked for is usable, right or done.\n"
-                     ".TP\n.B 1\nIt is not, and the reason was printed.\n"
-                     ".TP\n.B 2\nThe command line itself is wrong.\n");
+                     ".TP\n.B 0\nDone; the answer is yes.\n"
+                     ".TP\n.B 1\nThe answer is no: something is not usable, not legal, different, "
+                     "or a check failed. The reason is printed.\n"
+                     ".TP\n.B 2\nThe command line is wrong.\n"
+                     ".TP\n.B 3\nThe environment cannot: a device, a library, memory or space is "
+                     "missing.\n"
+                     ".TP\n.B 130\nInterrupted.\n"
+                     ".PP\n\\fBweft run\\fR exits with the code of the rank that failed first; 124 "
+                     "after its time limit; 127 if the program cannot be run; 128 and the number "
+                     "of the signal that ended the rank or the job.\n");
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -121,7 +134,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_man = {
     .name = "man",
-    .summary = "the manual page, for man to read",
+    .summary = "print the manual page, for man to read",
     .arguments = "",
     .example = "weft man | man -l -",
     .options = (const struct cli_option[]){{0}},

@@ -2,7 +2,6 @@
  * every element. */
 #include "common/cli.h"
 
-#include "comm/launch.h"
 #include "common/local_ranks.h"
 #include "redistribute/report.h"
 
@@ -13,16 +12,16 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
 
     if (needed > LOCAL_RANKS_MAX) {
         fprintf(stderr,
-                "weft %s: the meshes number %lld ranks, and %d are the most that are started; "
-                "`weft sim` does without ranks\n",
+                "weft %s: the meshes have %lld ranks, and the command starts at most %d; "
+                "`weft sim` needs no ranks\n",
                 command->name, (long long)needed, LOCAL_RANKS_MAX);
         return false;
     }
-    if (!cli_int(command, args, "n", 1, LOCAL_RANKS_MAX, needed, &ranks) ||
+    if (!cli_int(command, args, "ranks", 1, LOCAL_RANKS_MAX, needed, &ranks) ||
         !cli_int(command, args, "iters", 1, 1000000, 0, &iters))
         return false;
     if (ranks < needed) {
-        fprintf(stderr, "weft %s: the meshes number %d ranks; -n %d is too few\n", command->name,
+        fprintf(stderr, "weft %s: the meshes have %d ranks; --ranks %d is too few\n", command->name,
                 (int)needed, (int)ranks);
         return false;
     }
@@ -40,30 +39,30 @@ static int carry_out(const struct cli_command *command, const struct cli_args *a
                      struct job *job)
 {
     struct report report = {.request = job->request, .ranks = job->ranks};
-    int code = CLI_NO;
+    weft_status status = shards_make(job->request->to, &job->results);
+    int code;
 
-    if (shards_make(job->request->to, &job->results) != WEFT_OK) return cli_fail(command);
-    if (job_run(job, &report.outcome) != WEFT_OK)
-        cli_fail(command);
-    else
-        code = report_results(command, args, &report, &job->results);
+    if (status == WEFT_OK) status = job_run(job, &report.outcome);
+    code = status == WEFT_OK ? report_results(command, args, &report, &job->results)
+                             : cli_fail(command, status);
     shards_free(&job->results);
     return code;
 }
 
-/* The ranks are this command's own; as a rank of another job it would start them once for each. */
+/* The command starts its ranks itself; under a launcher, each of the launcher's ranks would. */
 static bool stands_alone(const struct cli_command *command)
 {
-    struct wf_launch launch;
+    weft_launch_info launch = {.struct_size = sizeof launch};
+    weft_status status = weft_launch_get(&launch);
 
-    if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) {
-        cli_fail(command);
+    if (status != WEFT_OK) {
+        cli_fail(command, status);
         return false;
     }
     if (launch.size == 1) return true;
     fprintf(stderr,
             "weft %s: this is rank %d of %d of a job that %s started, but the command starts ranks "
-            "itself; run it by itself, with -n %d, or set WEFT_LAUNCHER=none\n",
+            "itself; run it without the launcher, with --ranks %d, or set WEFT_LAUNCHER=none\n",
             command->name, launch.rank, launch.size, launch.launcher, launch.size);
     return false;
 }
@@ -91,13 +90,13 @@ const struct cli_command cli_redistribute = {
         "weft redistribute -n 4 --mesh 2x2 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
     .options =
         (const struct cli_option[]){
-            {"n", "N", "ranks to start (default: as many as the meshes have)"},
+            CLI_RANKS("ranks to start on this host (default: as many as the meshes have)"),
             REQUEST_OPTIONS,
-            {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
-            {"iters", "K", "timed runs (default: as many as fit a tenth of a second)"},
-            {"packed", NULL, "pack, send and unpack, also where ranks share memory"},
-            {"dump", "DIR", "write each rank's result to DIR/rank-K.npy"},
-            {"json", NULL, "as JSON"},
+            CLI_BACKEND,
+            {"iters", "K", "timed runs (default: as many as fit into 0.1 s)", 0},
+            {"packed", NULL, "pack, send and unpack, also where ranks share memory", 0},
+            {"dump", "DIR", "write each rank's result to DIR/rank-K.npy", 0},
+            CLI_JSON,
             {0}},
     .run = run,
 };

@@ -1,8 +1,6 @@
 /* cmd_run.c - `weft run`: a program as several ranks on this host. */
 #include "run/run.h"
 
-#include "config/config.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +40,7 @@ static bool read_stdin_policy(const struct run_job *job, const char *text)
     if (strcmp(text, "auto") == 0 || strcmp(text, "none") == 0) return true;
     if (wf_scan_int(&scan, "a rank", &rank) == WEFT_OK && wf_scan_end(&scan) && rank < job->count)
         return true;
-    fprintf(stderr, "weft run: --stdin is \"%s\"; wanted is auto, none, or a rank below %d\n", text,
+    fprintf(stderr, "weft run: --stdin is \"%s\", not auto, none, or a rank below %d\n", text,
             job->count);
     return false;
 }
@@ -57,11 +55,11 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         fprintf(stderr, "weft run: no program given\n`weft run --help` shows an example.\n");
         return false;
     }
-    if (!cli_has(command, args, "n")) {
-        fprintf(stderr, "weft run: how many ranks?  -n N\n");
+    if (!cli_has(command, args, "ranks")) {
+        fprintf(stderr, "weft run: give the number of ranks, as in -n 4\n");
         return false;
     }
-    if (!cli_int(command, args, "n", 1, 4096, 1, &ranks)) return false;
+    if (!cli_int(command, args, "ranks", 1, 4096, 1, &ranks)) return false;
     job->threads = cli_has(command, args, "threads");
     job->ranks = (int32_t)ranks;
     job->count = job->threads ? 1 : job->ranks;
@@ -70,7 +68,7 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
     job->stdin_policy =
         cli_has(command, args, "stdin") ? cli_value(command, args, "stdin") : "auto";
     return read_seconds(command, args, "timeout", 0, &job->timeout_ns) &&
-           read_seconds(command, args, "grace", 5 * WF_SECOND_NS, &job->grace_ns) &&
+           read_seconds(command, args, "grace", 5 * SECOND_NS, &job->grace_ns) &&
            read_stdin_policy(job, job->stdin_policy);
 }
 
@@ -89,22 +87,11 @@ static void raise_file_limit(const struct run_job *job)
 
 static weft_status open_rendezvous(struct run_job *job, const char *listen)
 {
-    struct wf_server_options options = {.size = job->ranks, .serving_rank = -1};
-    struct wf_address address;
-    struct wf_config *config;
-    uint8_t secret[16];
+    weft_rendezvous_options options = {
+        .struct_size = sizeof options, .size = job->ranks, .listen = listen};
+    weft_status status = weft_rendezvous_open(&options, &job->rendezvous);
 
-    WF_TRY(wf_config_read(&config));
-    options.join_timeout_ns = config->join_timeout_ns;
-    wf_config_release(&config);
-    wf_random_bytes(secret, sizeof secret);
-    for (size_t i = 0; i < sizeof secret; i++)
-        snprintf(job->token + 2 * i, 3, "%02x", (unsigned)secret[i]);
-    options.key = wf_job_key(job->token);
-    WF_TRY(wf_address_parse("--listen", listen != NULL ? listen : "localhost", 0, &address));
-    WF_TRY(wf_server_create(&options, &address, &job->server));
-    wf_address_print(&address, job->rendezvous);
-    return WEFT_OK;
+    return status == WEFT_OK || listen == NULL ? status : wf_fail_context(status, "--listen");
 }
 
 static bool watch_signals(struct run_job *job)
@@ -165,8 +152,8 @@ static void print_failure(const struct run_job *job, struct wf_text *out)
     wf_text_add(out, " after ");
     wf_text_time(out, first->ended_ns - job->begun_ns);
     wf_text_char(out, '\n');
-    if (first->last_words[0] != '\0')
-        wf_text_add(out, "weft run: its last words: %s\n", first->last_words);
+    if (first->last_line[0] != '\0')
+        wf_text_add(out, "weft run: its last line of output: %s\n", first->last_line);
     print_others(job, out);
 }
 
@@ -213,6 +200,8 @@ static void end_unstarted(struct run_job *job)
 
 static int run_ranks(struct run_job *job)
 {
+    weft_status status;
+
     job->launcher = getpid();
     job->begun_ns = wf_now_ns();
     for (int32_t i = 0; i < job->count; i++)
@@ -223,9 +212,10 @@ static int run_ranks(struct run_job *job)
             return 127;
         }
     /* Threads only now: a process with several cannot fork with care. */
-    if (wf_server_start(job->server) != WEFT_OK) {
+    status = weft_rendezvous_serve(job->rendezvous);
+    if (status != WEFT_OK) {
         end_unstarted(job);
-        return cli_fail(job->command);
+        return cli_fail(job->command, status);
     }
     run_watch(job);
     return report(job);
@@ -235,20 +225,21 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_args args;
     struct run_job job;
+    weft_status status;
     int code;
 
     if (!cli_parse(command, argc, argv, true, &args, &code)) return code;
     if (!read_job(command, argc, argv, &args, &job)) return CLI_USAGE;
     raise_file_limit(&job);
-    if (open_rendezvous(&job, cli_value(command, &args, "listen")) != WEFT_OK)
-        return cli_fail(command);
-    code = CLI_NO;
+    status = open_rendezvous(&job, cli_value(command, &args, "listen"));
+    if (status != WEFT_OK) return cli_fail(command, status);
+    code = CLI_ENVIRONMENT;
     job.processes = wf_calloc((size_t)job.count, sizeof *job.processes);
     if (job.processes == NULL)
         fprintf(stderr, "weft run: out of memory\n");
     else if (watch_signals(&job))
         code = run_ranks(&job);
-    wf_server_release(&job.server);
+    weft_rendezvous_close(&job.rendezvous);
     wf_free(job.processes);
     return code;
 }
@@ -260,14 +251,15 @@ const struct cli_command cli_run = {
     .example = "weft run -n 4 --timeout 60 ./engine --steps 100",
     .options =
         (const struct cli_option[]){
-            {"n", "N", "number of ranks"},
-            {"threads", NULL, "ranks are threads: PROGRAM is a shared object with weft_main"},
-            {"timeout", "SECONDS", "end all ranks after that long; exit code 124"},
-            {"grace", "SECONDS", "between SIGTERM and SIGKILL when ranks are ended; default 5"},
-            {"keep-going", NULL, "let the others go on when a rank fails"},
-            {"no-prefix", NULL, "do not put the rank before each line of output"},
-            {"stdin", "RANK", "who reads standard input; auto: rank 0, unless it is a terminal"},
-            {"listen", "ADDRESS", "where ranks meet, if not on loopback: host or host:port"},
+            CLI_RANKS("number of ranks"),
+            {"threads", NULL, "ranks are threads; PROGRAM is a shared object with weft_main", 0},
+            {"timeout", "SECONDS", "end all ranks after SECONDS; the exit code is then 124", 0},
+            {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
+            {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
+            {"no-prefix", NULL, "do not print the rank before each line of output", 0},
+            {"stdin", "RANK", "the rank that reads standard input; auto: rank 0, but no terminal",
+             0},
+            {"listen", "ADDRESS", "where ranks meet: host or host:port (default: loopback)", 0},
             {0}},
     .run = run,
 };

@@ -25,9 +25,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_version = {
     .name = "version",
-    .summary = "the versions of weft and of its plugin ABI",
+    .summary = "print the versions of weft and of its plugin ABI",
     .arguments = "[--json]",
     .example = "weft version --json",
-    .options = (const struct cli_option[]){{"json", NULL, "as JSON"}, {0}},
+    .options = (const struct cli_option[]){CLI_JSON, {0}},
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ static _Noreturn void child_main(const struct local_ranks *ranks, int32_t rank,
 static weft_status start(struct local_ranks *ranks, const int fds[2])
 {
     char rendezvous[64];
+    pid_t parent = getpid();
 
     snprintf(rendezvous, sizeof rendezvous, "unix:weft-ranks-%ld-%llx", (long)getpid(),
              (unsigned long long)wf_now_ns());
@@ -42,6 +44,8 @@ static weft_status start(struct local_ranks *ranks, const int fds[2])
         pid_t pid = fork();
 
         if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* no rank outlives the command */
+            if (getppid() != parent) _exit(CLI_NO);
             close(fds[0]);
             child_main(ranks, rank, rendezvous, fds[1]);
         }

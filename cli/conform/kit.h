@@ -136,12 +136,14 @@ void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size);
 void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine, void *all,
                 uint64_t bytes);
 
-/* Run the team to its end, restarting it past cases that crashed or hung.  False if ranks could
- * not be started at all, after saying why. */
+/* Run the team to its end, restarting it past cases that crashed or hung.  LEVEL_DONE is called
+ * once for each level that ends, TICK every few milliseconds.  False, after a complaint, if ranks
+ * could not be started. */
 bool kit_team_run(const struct kit_options *options, struct kit_progress *progress,
-                  void (*level_done)(const struct kit_progress *progress, int level));
+                  void (*level_done)(const struct kit_progress *progress, int level),
+                  void (*tick)(const struct kit_progress *progress));
 
-/* What each rank does: all levels that were asked for; in levels.c. */
+/* The main function of a rank: runs all levels that were asked for; in levels.c. */
 void kit_rank_main(struct kit *kit);
 
 /* ---- match.c ---- */

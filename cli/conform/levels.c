@@ -74,7 +74,7 @@ static bool make_ready(struct kit *kit)
 static void report_closed(struct kit *kit)
 {
     kit->level = 0;
-    if (kit->progress->avoid_count > 0) return; /* how it failed has been told */
+    if (kit->progress->avoid_count > 0) return; /* the failure is recorded */
     kit->any_case = true;
     kit->case_number = kit->progress->resume_after;
     if (!kit_begin(kit, "plugin")) return;

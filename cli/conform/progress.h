@@ -26,7 +26,7 @@ struct kit_place {
     _Atomic uint64_t started_ns;  /* of the open case; 0 between cases */
     _Atomic uint64_t deadline_ns; /* when the open case is a hang */
     _Atomic uint64_t case_number;
-    _Atomic uint32_t finished; /* the rank is through with everything */
+    _Atomic uint32_t finished; /* the rank has run all its cases */
     _Atomic uint32_t dying;    /* the rank kills itself on purpose */
     _Atomic uint32_t waiting;  /* the rank waits for others, outside the plugin */
     _Atomic uint64_t entered;  /* case_number of the last collective this rank has called */

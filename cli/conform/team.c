@@ -196,7 +196,7 @@ static void list_ranks_inside(const struct team *team, uint64_t case_number, cha
     }
 }
 
-/* The level that a case name starts with; load where there is none yet. */
+/* The level that a case name starts with; level load for an empty name. */
 static int level_of(const char *case_name)
 {
     int level = kit_level_find(case_name, strcspn(case_name, "/"));
@@ -283,7 +283,8 @@ static void announce(struct kit_progress *progress, int *announced,
 }
 
 bool kit_team_run(const struct kit_options *options, struct kit_progress *progress,
-                  void (*level_done)(const struct kit_progress *progress, int level))
+                  void (*level_done)(const struct kit_progress *progress, int level),
+                  void (*tick)(const struct kit_progress *progress))
 {
     struct team team = {.options = options, .progress = progress};
     int announced = 0;
@@ -295,6 +296,7 @@ bool kit_team_run(const struct kit_options *options, struct kit_progress *progre
         while (well && !all_gone) {
             well = reap(&team, &all_gone) && check_deadlines(&team);
             announce(progress, &announced, level_done);
+            tick(progress);
             nanosleep(&(struct timespec){.tv_nsec = 2 * KIT_MILLISECOND}, NULL);
         }
         kill_team(&team);

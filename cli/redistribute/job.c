@@ -1,11 +1,9 @@
 /* job.c - see job.h. */
 #include "redistribute/job.h"
 
-#include "timing/meeting.h"
 #include "common/local_ranks.h"
-#include "exec/bound.h"
-#include "plugin/plugin.h"
 #include "redistribute/values.h"
+#include "timing/meeting.h"
 #include "weft/exec.h"
 
 enum { ROUNDS = 5 };
@@ -154,7 +152,7 @@ static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uin
     return 0;
 }
 
-/* What else the machine does comes and goes, so both are measured in turn. */
+/* Other load of the machine comes and goes, so both are measured in turn. */
 static weft_status measure(struct rank *rank, struct job_outcome *out)
 {
     const struct job *job = rank->job;
@@ -166,7 +164,7 @@ static weft_status measure(struct rank *rank, struct job_outcome *out)
         status = measure_round(rank, &ranks, bytes, out);
     if (status == BENCH_NO_MEMORY) return wf_fail_memory((size_t)(2 * bytes));
     if (status != 0) return status;
-    out->one_sided = !rank->bound->packed;
+    out->one_sided = !weft_bound_is_packed(rank->bound);
     out->scratch = weft_bound_scratch(rank->bound);
     return meeting_maximum(&rank->meeting, &out->scratch, 1);
 }

@@ -328,8 +328,6 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 
 /* ---- costs.c ---- */
 
-/* The built-in table NAME, or the one in the file of that name. */
-weft_status wf_costs_read(const char *name, weft_cost_table **out) WF_NODISCARD;
 /* Set the context's costs to those that WEFT_COSTS names, or that suit its plugin. */
 weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
 /* Unless WEFT_COSTS is set: change them to what suits the device, which is open now, and on RANKS,

@@ -4,7 +4,6 @@
  * `weft run`, or, for ranks that are threads, in their own process.  It is used to come together,
  * to make communicators and to learn of failures; tensors never pass through it.
  *
- *     ranks.c     lists of ranks in words
  *     sha256.c    the keyed hash that proves knowledge of the job's token
  *     address.c   "host:port", "[v6]:port", "unix:name": listening and connecting
  *     wire.c      bytes <-> frames
@@ -19,11 +18,6 @@
 #include "base/base.h"
 
 #define WF_SECOND_NS INT64_C(1000000000)
-
-/* ---- ranks.c ---- */
-
-/* "rank 3", "ranks 1, 4-6 and 9"; at most about 20 of them are written out. */
-void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
 
 /* ---- sha256.c ---- */
 

@@ -34,7 +34,7 @@ uint64_t kit_case_seed(const struct kit *kit)
     return wf_hash(kit->options->seed, name, strlen(name));
 }
 
-/* What position SOURCE has at INDEX of its send buffer. */
+/* The element at INDEX of the send buffer of position SOURCE. */
 static void input(const struct part *part, int32_t source, uint64_t index, void *element)
 {
     const struct kit_collective *c = part->c;

@@ -39,7 +39,7 @@ static uint64_t to_integer(uint32_t dtype, double value)
     return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 
-/* What NUMBER of dtype FROM is in dtype TO, before rounding. */
+/* The value of NUMBER, of dtype FROM, in dtype TO, before rounding. */
 static struct wf_number converted(uint32_t from, uint32_t to, struct wf_number number)
 {
     double value = number.re;

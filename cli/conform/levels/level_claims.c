@@ -90,7 +90,7 @@ static void answered(struct kit *kit)
                 uint32_t level = asking.answers.levels[c][d][r];
                 if (!kit_is_question(c, d, r)) continue;
                 kit_check(kit, level <= WEFT_SUPPORT_NATIVE,
-                          "%s, %s, %s: no answer, or one that is no level (%u)",
+                          "%s, %s, %s: no answer, or one that is not a level (%u)",
                           wf_collective_name(c), wf_dtype_name(d), wf_reduction_name(r), level);
                 kit_check(kit,
                           !wf_collective_reduces(c) || wf_reduction_defined(r, d) ||

@@ -78,7 +78,7 @@ static void run_patterns(struct kit *kit, struct kit_collective c)
     if (small && c.reduction == WEFT_REDUCE_SUM) kit_collective_case(kit, &c, "", "overflow");
 }
 
-/* What does not depend on the dtype. */
+/* Cases that do not depend on the dtype. */
 static void run_once(struct kit *kit, struct kit_collective c)
 {
     bool host = (kit->info.features & WEFT_FEATURE_HOST_MEMORY) != 0;

@@ -84,7 +84,7 @@ static void describe(struct kit *kit)
         kit_check(kit, is_text(info.name), "the device has no name");
         kit_check(kit, is_text(info.uuid), "the device has no uuid");
         kit_check(kit, info.alignment > 0 && (info.alignment & (info.alignment - 1)) == 0,
-                  "the alignment, %llu, is no power of two", (unsigned long long)info.alignment);
+                  "the alignment, %llu, is not a power of two", (unsigned long long)info.alignment);
         kit_check(kit, info.memory_free <= info.memory_total,
                   "more memory is free (%llu) than there is (%llu)",
                   (unsigned long long)info.memory_free, (unsigned long long)info.memory_total);

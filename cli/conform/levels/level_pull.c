@@ -249,7 +249,7 @@ static void mismatch(struct kit *kit)
     kit_end(kit);
 }
 
-/* Asked without regions, which is no pull. */
+/* Ask with a pull without regions, which the plugin must refuse if it has pulls. */
 static bool is_possible(struct kit *kit)
 {
     weft_pull_args question = {.struct_size = sizeof question};
@@ -268,7 +268,7 @@ void kit_level_pull(struct kit *kit)
         return;
     }
     if (kit->plugin->kernel == NULL) {
-        kit_skip(kit, "pull needs the regions of a kernel table, and there is none");
+        kit_skip(kit, "pull needs the regions of a kernel table, and the plugin has no such table");
         return;
     }
     if (!is_possible(kit)) {

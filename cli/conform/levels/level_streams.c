@@ -114,7 +114,7 @@ static void default_in_order(struct kit *kit, struct tools *tools)
     in_order(kit, NULL, &tools->journal);
 }
 
-/* What query says of work that may not have run. */
+/* The answer of query about work that may not have run. */
 static void honest_query(struct kit *kit, struct tools *tools)
 {
     const weft_device_table *device = kit->plugin->device;

@@ -1,4 +1,4 @@
-#include "comm/rendezvous.h"
+#include "base/base.h"
 #include "support/suite.h"
 
 #define WORDS(...)                                                                                 \
@@ -36,4 +36,4 @@ START_TEST(many_ranks_are_cut_short)
 }
 END_TEST
 
-SUITE(comm_ranks, ranks_read_as_people_write_them, many_ranks_are_cut_short)
+SUITE(base_ranks, ranks_read_as_people_write_them, many_ranks_are_cut_short)

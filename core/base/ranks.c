@@ -1,5 +1,5 @@
 /* ranks.c - lists of ranks in words. */
-#include "rendezvous.h"
+#include "base.h"
 
 /* Ranges shown before "and N more". */
 #define SHOWN 20
