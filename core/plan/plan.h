@@ -229,11 +229,4 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_
 /* May an exchange go from STATE to the target? */
 bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
 
-/* ---- print.c ---- */
-
-/* "all-gather over dp", "exchange between the meshes". */
-void wf_step_add_name(const struct wf_step *step, struct wf_text *out);
-/* "each rank receives 8.0 MiB", "nothing travels". */
-void wf_step_add_travel(const struct wf_step *step, struct wf_text *out);
-
 #endif
