@@ -140,6 +140,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     status = weft_launch_get(&launch);
     if (status != WEFT_OK) return cli_fail(command, status);
     cli_progress_begin();
+    cli_progress("starting ranks");
     status = launch.size > 1
                  ? local_ranks_join(&options, rank_main, collect, &request)
                  : local_ranks_run(request.ranks, request.backend, rank_main, collect, &request);

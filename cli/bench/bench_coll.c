@@ -176,6 +176,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     found.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *found.rows);
     if (found.rows == NULL) return cli_fail(command, wf_fail_memory(sizeof *found.rows));
     cli_progress_begin();
+    cli_progress("0 of %d rows", coll_row_count(&request));
     status = launch.size > 1 ? local_ranks_join(&options, rank_main, collect, &found)
                              : local_ranks_run(ranks, backend, rank_main, collect, &found);
     cli_progress_end();

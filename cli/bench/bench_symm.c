@@ -226,6 +226,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     bench.most_bytes = (uint64_t)most;
     bench.budget_ns = (uint64_t)budget_ms * 1000000;
     cli_progress_begin();
+    cli_progress("measuring on %d ranks", (int)bench.ranks);
     status = local_ranks_run(bench.ranks, cli_value(command, &args, "backend"), rank_main, collect,
                              &bench);
     cli_progress_end();

@@ -65,12 +65,12 @@ while process.poll() is None and not catches(process.pid):
 process.send_signal(signal.SIGINT)
 sys.exit(process.wait())' "$@"
 }
-expect 130 "" interrupt "$weft" bench layout --budget-ms 60000
-expect 130 "" interrupt "$weft" bench coll --budget-ms 60000 --sizes 8
+expect 130 "" interrupt "$weft" sim --mesh 16 --shape 1200x1200 --from P --to R
+expect 130 "" interrupt "$weft" bench coll --budget-ms 60000 --sizes 16MiB
 
 # ---- progress: on a terminal, after a second, and nowhere else ----
 on_terminal() { python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$@" </dev/null; }
-contains $'\r\033[Krow ' on_terminal "$weft" bench layout --budget-ms 250
-lacks "row " on_terminal "$weft" bench layout --budget-ms 1
-is "" sh -c "'$weft' bench layout --budget-ms 250 2>&1 >/dev/null"
+long=(bench coll --op broadcast --sizes 16MiB --budget-ms 1500) # at least that long
+contains $'\r\033[K0 of 1 rows' on_terminal "$weft" "${long[@]}"
+is "" bash -c '"$@" 2>&1 >/dev/null' - "$weft" "${long[@]}"
 finish
