@@ -3,7 +3,7 @@
 #
 #   bench/collectives.sh [--json] [--rounds N] [--budget-ms N] [--build DIR] [--ranks "2 4"]
 #
-# All of them run the same measuring loop (cli/bench/loop.c) over the same sizes, in turn, N times
+# All of them run the same measuring loop (cli/timing/loop.c) over the same sizes, in turn, N times
 # over; the table keeps each cell's quietest round.  What is missing is installed with apt-get where
 # that is possible; a peer that cannot be had is left out, with the reason.
 set -eu
@@ -57,8 +57,8 @@ build_weft() {
     weft=$build/bin/weft
 }
 
-shared="$here/peers/peer.c $root/cli/bench/loop.c $root/cli/bench/pattern.c"
-flags="-O3 -D_GNU_SOURCE -I$root/cli/bench -I$here/peers"
+shared="$here/peers/peer.c $root/cli/timing/loop.c $root/cli/bench/pattern.c"
+flags="-O3 -D_GNU_SOURCE -I$root/cli -I$here/peers"
 
 # build_mpi NAME PACKAGES...
 build_mpi() {

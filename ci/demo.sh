@@ -9,7 +9,7 @@ to="R,S(1)"
 
 info()
 {
-    echo "Which plugins serve on this machine:"
+    echo "The plugins of this machine:"
     "$weft" info
 }
 
@@ -23,16 +23,17 @@ layouts()
 
 plan()
 {
-    echo "How it gets from one to the other:"
+    echo "The plan from the first to the second:"
     "$weft" plan "${tensor[@]}" --from "$from" --to "$to" --costs cpu
 }
 
 redistribute()
 {
-    echo "On four ranks of this machine, every element checked, beside memcpy:"
-    "$weft" redistribute -n 4 "${tensor[@]}" --from "$from" --to "$to"
-    echo "Five elements on four ranks, which gathering padded shards would garble:"
-    "$weft" redistribute -n 4 --mesh 2x2 --shape 5 --from "S(0),S(0)" --to "R,R"
+    echo "Four ranks on $(nproc) cores redistribute it, and check every element.  Beside it: the same bytes, copied"
+    echo "by four processes at once on the same cores."
+    "$weft" redistribute --ranks 4 "${tensor[@]}" --from "$from" --to "$to"
+    echo "Five elements on four ranks, which a gather of padded shards would mix up:"
+    "$weft" redistribute --ranks 4 --mesh 2x2 --shape 5 --from "S(0),S(0)" --to "R,R"
 }
 
 program()

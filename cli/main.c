@@ -1,15 +1,17 @@
 /* main.c - finds the command and runs it. */
-#include "cli.h"
+#include "common/cli.h"
 
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COMMAND(name) extern const struct cli_command cli_##name;
-#include "commands.def"
+#include "commands/commands.def"
 #undef COMMAND
 
 const struct cli_command *const cli_commands[] = {
 #define COMMAND(name) &cli_##name,
-#include "commands.def"
+#include "commands/commands.def"
 #undef COMMAND
 };
 const size_t cli_command_count = WF_COUNT(cli_commands);
@@ -31,16 +33,32 @@ static int unknown_command(const char *name)
     for (size_t i = 0; i < cli_command_count; i++)
         names[i] = cli_commands[i]->name;
     nearest = wf_nearest(name, names, cli_command_count);
-    fprintf(stderr, "weft: there is no command \"%s\"", name);
+    fprintf(stderr, "weft: unknown command \"%s\"", name);
     if (nearest >= 0) fprintf(stderr, "; did you mean \"%s\"?", names[nearest]);
     fprintf(stderr, "\n`weft --help` lists the commands.\n");
     return CLI_USAGE;
+}
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    _exit(CLI_INTERRUPTED);
+}
+
+/* Ranks that a command has forked end in the same way, or with their parent. */
+static void exit_when_interrupted(void)
+{
+    struct sigaction before;
+
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+        signal(SIGINT, on_interrupt);
 }
 
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help";
 
+    exit_when_interrupted();
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_help(argc > 1 ? stdout : stderr);
         return argc > 1 ? CLI_OK : CLI_USAGE;

@@ -3,8 +3,8 @@
 #ifndef WEFT_BENCH_PEER_H
 #define WEFT_BENCH_PEER_H
 
-#include "loop.h"
-#include "pattern.h"
+#include "timing/loop.h"
+#include "bench/pattern.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,9 @@
 
 Holds for core: a module includes itself, the public headers and the modules its line lists; a line
 lists only modules above it; pure modules include no system header with an effect.  Holds elsewhere:
-a plugin includes of weft nothing but weft_plugin.h, and only core/config reads the environment.
+a plugin includes of weft nothing but weft_plugin.h, the tool, the examples and the benchmarks
+include public headers and their own (the tool also core/base), no folder of the tool includes
+another that includes it, and only core/config reads the environment.
 One source is shared the other way: core/plugin compiles plugins/common/trust.c.
 """
 import pathlib
@@ -20,7 +22,7 @@ IMPURE = {
 }  # fmt: skip
 IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
 SHARED = {("plugin", "common/trust.h")}
-GETENV_CALLERS = ("core/config/", "cli/options.c")
+GETENV_CALLERS = ("core/config/", "cli/common/options.c")
 
 problems = []
 
@@ -109,6 +111,49 @@ def check_plugins():
                 complain(path, text, match.start(), "a plugin includes of weft only weft_plugin.h")
 
 
+def users_of_public_headers():
+    """Folder -> modules of the core that its files may include besides the public headers."""
+    return {"cli": {"base"}, "examples": set(), "bench": set()}
+
+
+def check_public_users(layers):
+    for top, allowed in users_of_public_headers().items():
+        roots = {ROOT / top, ROOT / "core/include", ROOT / "cli"}
+        for path in code_below(ROOT / top):
+            text = path.read_text()
+            for match in INCLUDE.finditer(text):
+                quote, header = match.groups()
+                if quote == "<" or (path.parent / header).exists():
+                    continue
+                if any((root / header).exists() for root in roots):
+                    continue
+                module = header.split("/")[0]
+                if module in layers and module not in allowed:
+                    complain(path, text, match.start(), f"{top} includes public headers only, "
+                             f"not {header} of the core")
+
+
+def check_tool_folders():
+    """common <- timing <- ... <- commands: no circle of folders."""
+    folders = {p.name for p in (ROOT / "cli").iterdir() if p.is_dir()}
+    uses = {folder: set() for folder in folders}
+    for folder in folders:
+        for path in code_below(ROOT / "cli" / folder):
+            for match in INCLUDE.finditer(path.read_text()):
+                header = match.group(2)
+                target = header.split("/")[0]
+                if "/" in header and target in folders - {folder} and (ROOT / "cli" / header).exists():
+                    uses[folder].add(target)
+    while True:
+        done = {folder for folder, targets in uses.items() if not targets & uses.keys()}
+        if not done:
+            break
+        for folder in done:
+            del uses[folder]
+    for folder, targets in sorted(uses.items()):
+        problems.append(f"cli/{folder}: part of a circle, through {', '.join(sorted(targets))}")
+
+
 def check_getenv():
     for top in ("core", "cli", "plugins"):
         for path in code_below(ROOT / top):
@@ -128,6 +173,8 @@ def main():
     check_core(layers)
     check_public_headers()
     check_plugins()
+    check_public_users(layers)
+    check_tool_folders()
     check_getenv()
     for problem in problems:
         print(problem)

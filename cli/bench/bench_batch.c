@@ -1,9 +1,10 @@
 /* bench_batch.c - `weft bench batch`: many small tensors as one plan, beside the same one by one.
  */
-#include "cli.h"
+#include "common/cli.h"
 
-#include "bench/meeting.h"
-#include "crew.h"
+#include "common/local_ranks.h"
+#include "common/progress.h"
+#include "timing/meeting.h"
 
 #include <string.h>
 
@@ -162,7 +163,7 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || options->rank == 0) &&
-        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        local_rank_send(fd, &message, sizeof message) != WEFT_OK)
         return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&rank.context);
     return status;
@@ -176,9 +177,9 @@ static weft_status collect(void *self, int fd)
     struct message message;
     weft_status status;
 
-    while (crew_hear(fd, &message, sizeof message, &status)) {
+    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
-            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
+            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
         memcpy(bench->rows, message.rows, sizeof bench->rows);
     }
     return status;
@@ -240,10 +241,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct wf_text text = {0};
     struct cli_args args;
     int64_t ranks, tensors, budget_ms;
+    weft_status status;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    if (!cli_int(command, &args, "ranks", 1, CREW_MOST_RANKS, 2, &ranks) ||
+    if (!cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
         !cli_int(command, &args, "tensors", 1, MOST_TENSORS, 100, &tensors) ||
         !cli_int(command, &args, "size", 1, 4096, 16, &bench.size) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 200, &budget_ms))
@@ -252,8 +254,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     bench.ranks = (int32_t)ranks;
     bench.tensors = (uint32_t)tensors;
     bench.budget_ns = (uint64_t)budget_ms * 1000000;
-    if (crew_run(bench.ranks, bench.backend, rank_main, collect, &bench) != WEFT_OK)
-        return cli_fail(command);
+    cli_progress_begin();
+    cli_progress("measuring %u tensors on %d ranks", bench.tensors, (int)bench.ranks);
+    status = local_ranks_run(bench.ranks, bench.backend, rank_main, collect, &bench);
+    cli_progress_end();
+    if (status != WEFT_OK) return cli_fail(command, status);
     if (cli_has(command, &args, "json"))
         add_json(&text, &bench);
     else
@@ -267,12 +272,12 @@ const struct cli_command bench_batch = {
     .arguments = "[options]",
     .example = "weft bench batch --tensors 100 --size 16 --ranks 4",
     .options =
-        (const struct cli_option[]){{"ranks", "N", "processes started on this host (default: 2)"},
-                                    {"tensors", "N", "tensors in the batch (default: 100)"},
-                                    {"size", "N", "rows and columns of each (default: 16)"},
-                                    {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
-                                    {"budget-ms", "N", "time spent on each number (default: 200)"},
-                                    {"json", NULL, "as JSON"},
+        (const struct cli_option[]){CLI_LOCAL_RANKS,
+                                    {"tensors", "N", "tensors in the batch (default: 100)", 0},
+                                    {"size", "N", "rows and columns of each (default: 16)", 0},
+                                    CLI_BACKEND,
+                                    CLI_BUDGET_MS("time for each number (default: 200)"),
+                                    CLI_JSON,
                                     {0}},
     .run = run,
 };

@@ -2,12 +2,12 @@
  *
  * The command forks its ranks and reads what they find from a pipe.  Under a launcher it is a rank
  * itself. */
-#include "cli.h"
+#include "common/cli.h"
 
 #include "bench/coll.h"
 #include "bench/coll_print.h"
-#include "comm/launch.h"
-#include "crew.h"
+#include "common/local_ranks.h"
+#include "common/progress.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@
 static int bad_value(const struct cli_command *command, const char *option, const char *value,
                      const char *wanted)
 {
-    fprintf(stderr, "weft %s: --%s %s: wanted is %s\n", command->name, option, value, wanted);
+    fprintf(stderr, "weft %s: --%s is \"%s\", not %s\n", command->name, option, value, wanted);
     return CLI_USAGE;
 }
 
@@ -78,7 +78,7 @@ static int read_all_sizes(const struct cli_command *command, const struct cli_ar
     if (!read_one_size(min, 8, &least)) return bad_value(command, "min-bytes", min, "a size: 8");
     if (!read_one_size(max, (size_t)256 << 20, &most))
         return bad_value(command, "max-bytes", max, "a size: 64MiB");
-    if (least > most) return bad_value(command, "max-bytes", max, "no less than --min-bytes");
+    if (least > most) return bad_value(command, "max-bytes", max, "a size from --min-bytes on");
     double_sizes(least, most, out);
     return CLI_OK;
 }
@@ -107,20 +107,19 @@ static int read_ops(const struct cli_command *command, const char *list, struct 
 static int read_request(const struct cli_command *command, const struct cli_args *args,
                         struct coll_request *out, int32_t *ranks)
 {
-    const char *dtype = cli_value(command, args, "dtype");
+    enum weft_dtype dtype;
     const char *memory = cli_value(command, args, "memory");
     int64_t count, budget_ms;
     int code = read_ops(command, cli_value(command, args, "op"), out);
 
     if (code == CLI_OK) code = read_all_sizes(command, args, out);
     if (code != CLI_OK) return code;
-    out->dtype = WEFT_DTYPE_F32;
-    if (dtype != NULL && !wf_dtype_find(dtype, strlen(dtype), &out->dtype))
-        return bad_value(command, "dtype", dtype, "a dtype such as f32 or bf16");
+    if (!cli_dtype(command, args, "dtype", &dtype)) return CLI_USAGE;
+    out->dtype = dtype;
     if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
         return bad_value(command, "memory", memory, "alloc or malloc");
     out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
-    if (!cli_int(command, args, "ranks", 1, CREW_MOST_RANKS, 2, &count)) return CLI_USAGE;
+    if (!cli_int(command, args, "ranks", 1, LOCAL_RANKS_MAX, 2, &count)) return CLI_USAGE;
     if (!cli_int(command, args, "budget-ms", 1, 60000, 50, &budget_ms)) return CLI_USAGE;
     *ranks = (int32_t)count;
     out->budget_ns = (uint64_t)budget_ms * 1000000;
@@ -142,11 +141,11 @@ static weft_status collect(void *self, int fd)
     int wanted = coll_row_count(found->request);
     weft_status status;
 
-    while (crew_hear(fd, &message, sizeof message, &status)) {
+    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
-            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
+            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
         if (found->count < wanted) found->rows[found->count++] = message.row;
-        coll_print_progress(found->count, wanted);
+        cli_progress("%d of %d rows", found->count, wanted);
     }
     return status;
 }
@@ -156,21 +155,13 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     return coll_rank(((const struct findings *)self)->request, options, fd);
 }
 
-static weft_status run_crew(struct findings *found, int32_t ranks)
-{
-    weft_status status;
-
-    coll_print_progress(0, coll_row_count(found->request));
-    status = crew_run(ranks, NULL, rank_main, collect, found);
-    coll_print_progress(-1, 0);
-    return status;
-}
-
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct coll_request request;
     struct cli_args args;
-    struct wf_launch launch;
+    weft_launch_info launch = {.struct_size = sizeof launch};
+    const char *backend;
+    weft_options options = {.struct_size = sizeof options};
     struct findings found = {.request = &request};
     weft_status status;
     int code;
@@ -179,13 +170,18 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     code = read_request(command, &args, &request, &ranks);
     if (code != CLI_OK) return code;
-    if (wf_launch_read(wf_environment(), &launch) != WEFT_OK) return cli_fail(command);
+    options.backend = backend = cli_value(command, &args, "backend");
+    status = weft_launch_get(&launch);
+    if (status != WEFT_OK) return cli_fail(command, status);
     found.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *found.rows);
-    if (found.rows == NULL) return cli_fail(command);
-    status =
-        launch.size > 1 ? crew_join(NULL, rank_main, collect, &found) : run_crew(&found, ranks);
+    if (found.rows == NULL) return cli_fail(command, wf_fail_memory(sizeof *found.rows));
+    cli_progress_begin();
+    cli_progress("0 of %d rows", coll_row_count(&request));
+    status = launch.size > 1 ? local_ranks_join(&options, rank_main, collect, &found)
+                             : local_ranks_run(ranks, backend, rank_main, collect, &found);
+    cli_progress_end();
     if (status != WEFT_OK)
-        code = cli_fail(command);
+        code = cli_fail(command, status);
     else if (found.count > 0)
         code =
             coll_print(command, &request, found.rows, found.count, cli_has(command, &args, "json"));
@@ -200,15 +196,16 @@ const struct cli_command bench_coll = {
     .example = "weft bench coll --op all_reduce,all_gather --ranks 4 --max-bytes 64MiB",
     .options =
         (const struct cli_option[]){
-            {"op", "LIST", "which collectives (default: all five)"},
-            {"dtype", "NAME", "element type (default: f32)"},
-            {"ranks", "N", "processes started on this host (default: 2)"},
-            {"memory", "KIND", "alloc: weft_alloc, the default; malloc: any memory"},
-            {"min-bytes", "SIZE", "smallest buffer per rank (default: 8)"},
-            {"max-bytes", "SIZE", "largest, by doubling (default: 256MiB)"},
-            {"sizes", "LIST", "these sizes instead: 8,64KiB,1MiB"},
-            {"budget-ms", "N", "time spent on each cell (default: 50)"},
-            {"json", NULL, "as JSON"},
+            {"op", "LIST", "collectives (default: all five)", 0},
+            CLI_DTYPE,
+            CLI_LOCAL_RANKS,
+            CLI_BACKEND,
+            {"memory", "KIND", "alloc: from weft_alloc (default); malloc: from malloc", 0},
+            {"min-bytes", "SIZE", "smallest buffer per rank (default: 8)", 0},
+            {"max-bytes", "SIZE", "largest buffer, by doubling (default: 256MiB)", 0},
+            {"sizes", "LIST", "these sizes instead: 8,64KiB,1MiB", 0},
+            CLI_BUDGET_MS("time for each row (default: 50)"),
+            CLI_JSON,
             {0}},
     .run = run,
 };

@@ -1,11 +1,9 @@
 /* bench_layout.c - `weft bench layout`: what it costs to ask about layouts.  One process, one
  * thread. */
-#include "cli.h"
+#include "common/cli.h"
 
-#include "bench/alone.h"
 #include "bench/rows.h"
-
-#include "shard/shard.h"
+#include "timing/alone.h"
 
 #include <string.h>
 
@@ -168,7 +166,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command bench_layout = {
     .name = "bench layout",
     .summary = "shapes, offsets and runs of a rank; parsing and interning",
-    .arguments = "[--ms N] [--json]",
+    .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench layout",
     .options = bench_rows_options,
     .run = run,

@@ -1,6 +1,6 @@
 /* bench_plan.c - `weft bench plan`: how long planning takes.  One process, one thread. */
-#include "bench/alone.h"
 #include "bench/rows.h"
+#include "timing/alone.h"
 
 #include <string.h>
 
@@ -134,7 +134,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command bench_plan = {
     .name = "bench plan",
     .summary = "planning redistributions, anew and from a cache",
-    .arguments = "[--ms N] [--json]",
+    .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench plan",
     .options = bench_rows_options,
     .run = run,

@@ -1,8 +1,9 @@
 /* bench_redistribute.c - `weft bench redistribute`: how fast redistributions are here, beside
  * memcpy. */
-#include "cli.h"
+#include "common/cli.h"
 
-#include "crew.h"
+#include "common/local_ranks.h"
+#include "common/progress.h"
 #include "redistribute/job.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ static bool read_sizes(const struct cli_command *command, const char *list, stru
         out->size_count++;
         if (wf_scan_end(&scan)) return true;
     } while (wf_scan_char(&scan, ','));
-    fprintf(stderr, "weft %s: --sizes %s: wanted is a list such as 64,1024,4096\n", command->name,
+    fprintf(stderr, "weft %s: --sizes is \"%s\", not a list such as 64,1024,4096\n", command->name,
             list);
     return false;
 }
@@ -82,9 +83,18 @@ static weft_status measure(struct bench *bench)
         for (size_t t = 0; t < WF_COUNT(transitions); t++) {
             struct row *row = &bench->rows[bench->row_count++];
             *row = (struct row){.transition = &transitions[t], .size = bench->sizes[s]};
+            cli_progress("%s -> %s of %lldx%lld: row %zu of %zu", transitions[t].from,
+                         transitions[t].to, (long long)row->size, (long long)row->size,
+                         bench->row_count, bench->size_count * WF_COUNT(transitions));
             WF_TRY(measure_row(bench, row));
         }
     return WEFT_OK;
+}
+
+/* Shorter times are mostly the clock's. */
+static bool is_comparable(const struct row *row)
+{
+    return row->outcome.limit_ns >= 1000 && row->outcome.times.median_ns >= 1000;
 }
 
 static double share_of_limit(const struct row *row)
@@ -147,7 +157,10 @@ static void add_table(struct wf_text *text, const struct bench *bench)
         add_cell(text, row->outcome.times.min_ns);
         add_cell(text, row->outcome.times.median_ns);
         add_cell(text, row->outcome.limit_ns);
-        wf_text_add(text, " %8.0f %%\n", 100 * share_of_limit(row));
+        if (is_comparable(row))
+            wf_text_add(text, " %8.0f %%\n", 100 * share_of_limit(row));
+        else
+            wf_text_add(text, " %10s\n", "-");
     }
 }
 
@@ -158,18 +171,22 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct wf_text text = {0};
     const char *sizes;
     int64_t ranks, budget_ms;
+    weft_status status;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     sizes = cli_value(command, &args, "sizes");
     if (!read_sizes(command, sizes != NULL ? sizes : "64,1024,4096", &bench) ||
-        !cli_int(command, &args, "ranks", 1, CREW_MOST_RANKS, 2, &ranks) ||
+        !cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 200, &budget_ms))
         return CLI_USAGE;
     bench.ranks = (int32_t)ranks;
     bench.budget_ns = (uint64_t)budget_ms * 1000000;
     bench.backend = cli_value(command, &args, "backend");
-    if (measure(&bench) != WEFT_OK) return cli_fail(command);
+    cli_progress_begin();
+    status = measure(&bench);
+    cli_progress_end();
+    if (status != WEFT_OK) return cli_fail(command, status);
     if (cli_has(command, &args, "json"))
         add_json(&text, &bench);
     else
@@ -182,12 +199,12 @@ const struct cli_command bench_redistribute = {
     .summary = "five redistributions of square tensors by size, beside memcpy",
     .arguments = "[options]",
     .example = "weft bench redistribute --ranks 4 --sizes 64,4096",
-    .options =
-        (const struct cli_option[]){{"ranks", "N", "processes started on this host (default: 2)"},
-                                    {"sizes", "LIST", "rows and columns (default: 64,1024,4096)"},
-                                    {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
-                                    {"budget-ms", "N", "time spent on each row (default: 200)"},
-                                    {"json", NULL, "as JSON"},
-                                    {0}},
+    .options = (const struct cli_option[]){CLI_LOCAL_RANKS,
+                                           {"sizes", "LIST",
+                                            "rows and columns (default: 64,1024,4096)", 0},
+                                           CLI_BACKEND,
+                                           CLI_BUDGET_MS("time for each row (default: 200)"),
+                                           CLI_JSON,
+                                           {0}},
     .run = run,
 };

@@ -1,11 +1,12 @@
 /* bench_symm.c - `weft bench symm`: how fast symmetric memory is here.
  *
- * Every rank works on its right neighbour's memory, all at the same time; what is measured ends
- * when the rank's stream is through, and with it the slowest rank. */
-#include "cli.h"
+ * Every rank works on its right neighbour's memory, all at the same time.  A sample ends when the
+ * stream of the slowest rank is empty. */
+#include "common/cli.h"
 
-#include "bench/meeting.h"
-#include "crew.h"
+#include "common/local_ranks.h"
+#include "common/progress.h"
+#include "timing/meeting.h"
 
 enum op { PUT, GET, HAND_ON, SIGNAL, BARRIER, OPS };
 
@@ -91,7 +92,7 @@ static weft_status measure(struct rank *self, const struct bench *bench, int fd)
             self->bytes = bytes;
             row.status = bench_time(&ranks, operate, self, bench->budget_ns, &row.times);
             if (row.status != WEFT_OK) return row.status;
-            if (ranks.rank == 0) WF_TRY(crew_tell(fd, &row, sizeof row));
+            if (ranks.rank == 0) WF_TRY(local_rank_send(fd, &row, sizeof row));
             if (!moves((enum op)op)) break;
         }
     return WEFT_OK;
@@ -128,7 +129,7 @@ static weft_status rank_main(void *argument, const weft_options *options, int fd
     }
     if (failure.status != WEFT_OK) {
         snprintf(failure.text, sizeof failure.text, "%s", weft_last_error());
-        WF_TRY(crew_tell(fd, &failure, sizeof failure));
+        WF_TRY(local_rank_send(fd, &failure, sizeof failure));
         return failure.status; /* the process ends now, and all it has with it */
     }
     weft_context_release(&context);
@@ -143,7 +144,7 @@ static weft_status collect(void *argument, int fd)
     struct row row;
     weft_status status;
 
-    while (crew_hear(fd, &row, sizeof row, &status)) {
+    while (local_ranks_receive(fd, &row, sizeof row, &status)) {
         if (row.status != WEFT_OK)
             return wf_fail(row.status, "%.*s", (int)sizeof row.text, row.text);
         if (bench->count < MOST_ROWS) bench->rows[bench->count++] = row;
@@ -208,19 +209,28 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct wf_text text = {0};
     struct cli_args args;
     int64_t ranks, most, budget_ms;
+    weft_status status;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    if (!cli_int(command, &args, "ranks", 1, CREW_MOST_RANKS, 2, &ranks) ||
-        !cli_int(command, &args, "max-bytes", 8, INT64_C(1) << 34, 16 << 20, &most) ||
+    if (!cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
+        !cli_size(command, &args, "max-bytes", 16 << 20, &most) ||
         !cli_int(command, &args, "budget-ms", 1, 60000, 50, &budget_ms))
         return CLI_USAGE;
+    if (most < 8 || most > INT64_C(1) << 34) {
+        fprintf(stderr, "weft %s: --max-bytes is %lld, not from 8 to 16GiB\n", command->name,
+                (long long)most);
+        return CLI_USAGE;
+    }
     bench.ranks = (int32_t)ranks;
     bench.most_bytes = (uint64_t)most;
     bench.budget_ns = (uint64_t)budget_ms * 1000000;
-    if (crew_run(bench.ranks, cli_value(command, &args, "backend"), rank_main, collect, &bench) !=
-        WEFT_OK)
-        return cli_fail(command);
+    cli_progress_begin();
+    cli_progress("measuring on %d ranks", (int)bench.ranks);
+    status = local_ranks_run(bench.ranks, cli_value(command, &args, "backend"), rank_main, collect,
+                             &bench);
+    cli_progress_end();
+    if (status != WEFT_OK) return cli_fail(command, status);
     if (cli_has(command, &args, "json"))
         add_json(&text, &bench);
     else
@@ -232,15 +242,14 @@ const struct cli_command bench_symm = {
     .name = "bench symm",
     .summary = "symmetric memory: put, get, signals and barriers by size",
     .arguments = "[options]",
-    .example = "weft bench symm --ranks 4 --max-bytes 1048576",
+    .example = "weft bench symm --ranks 4 --max-bytes 1MiB",
     .options =
-        (const struct cli_option[]){{"ranks", "N", "processes started on this host (default: 2)"},
-                                    {"max-bytes", "N",
-                                     "the most moved at once, from 8 by factors of 8 "
-                                     "(default: 16777216)"},
-                                    {"backend", "B", "the plugin, instead of WEFT_BACKEND"},
-                                    {"budget-ms", "N", "time spent on each line (default: 50)"},
-                                    {"json", NULL, "as JSON"},
-                                    {0}},
+        (const struct cli_option[]){
+            CLI_LOCAL_RANKS,
+            {"max-bytes", "SIZE", "largest message, from 8 by factors of 8 (default: 16MiB)", 0},
+            CLI_BACKEND,
+            CLI_BUDGET_MS("time for each row (default: 50)"),
+            CLI_JSON,
+            {0}},
     .run = run,
 };

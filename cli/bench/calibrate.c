@@ -5,9 +5,7 @@
  * first, is latency by rank and time by byte. */
 #include "bench/calibrate.h"
 
-#include "bench/meeting.h"
-#include "comm/comm.h"
-#include "plan/plan.h"
+#include "timing/meeting.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +16,16 @@ struct session {
     weft_context *context;
     struct meeting meeting;
     uint64_t budget_ns;
-    weft_cost_table *table;
-    weft_cost_table *local; /* what TABLE says of local work, and all else free */
+    struct cost_sheet *sheet;
+    weft_cost_table *local; /* SHEET's costs of local work; everything else costs nothing */
+    void (*progress)(void *self, const char *what);
+    void *progress_self;
 };
+
+static void tell(const struct session *s, const char *what)
+{
+    s->progress(s->progress_self, what);
+}
 
 /* Something that is timed. */
 struct timed {
@@ -49,7 +54,7 @@ static weft_status measure(struct timed *timed, uint64_t *ns)
 
     if (status == BENCH_NO_MEMORY) return wf_fail_memory(0);
     if (status != 0) return status;
-    *ns = times.min_ns; /* what else the machine does is no cost of the step */
+    *ns = times.min_ns; /* other load of the machine is not a cost of the step */
     return WEFT_OK;
 }
 
@@ -62,7 +67,7 @@ static weft_status run_copy(struct timed *timed)
 
 static weft_status run_regions(struct timed *timed)
 {
-    const weft_kernel_table *kernel = timed->session->context->plugin->kernel;
+    const weft_kernel_table *kernel = weft_context_plugin(timed->session->context)->kernel;
     const void *source = timed->source;
 
     return kernel->regions_copy(timed->regions, &source, &timed->target, NULL);
@@ -73,17 +78,18 @@ static weft_status run_reduce(struct timed *timed)
     weft_context *context = timed->session->context;
     const void *sources[] = {timed->source, (const char *)timed->source + LARGE_BYTES / 2};
 
-    return context->plugin->kernel->reduce(context->device, WEFT_DTYPE_F32, WEFT_REDUCE_SUM,
-                                           LARGE_BYTES / 8, 2, sources, timed->target, NULL);
+    return weft_context_plugin(context)->kernel->reduce(
+        weft_context_device(context), WEFT_DTYPE_F32, WEFT_REDUCE_SUM, LARGE_BYTES / 8, 2, sources,
+        timed->target, NULL);
 }
 
 static weft_status measure_regions(struct timed *timed, const weft_region *region, uint64_t *ns)
 {
     weft_context *context = timed->session->context;
-    const weft_kernel_table *kernel = context->plugin->kernel;
+    const weft_kernel_table *kernel = weft_context_plugin(context)->kernel;
     weft_status status;
 
-    WF_TRY(kernel->regions_create(context->device, 4, 1, region, &timed->regions));
+    WF_TRY(kernel->regions_create(weft_context_device(context), 4, 1, region, &timed->regions));
     timed->run = run_regions;
     status = measure(timed, ns);
     kernel->regions_destroy(timed->regions);
@@ -98,7 +104,7 @@ static uint64_t per_byte(uint64_t ns, uint64_t bytes)
 /* Copies, every other row packed, two operands reduced, and what starting any of it takes. */
 static weft_status time_local(struct timed *timed)
 {
-    weft_cost_table *table = timed->session->table;
+    struct cost_sheet *sheet = timed->session->sheet;
     int64_t row = ROW_BYTES / 4, rows = LARGE_BYTES / 2 / ROW_BYTES;
     weft_region packed = {
         .dims = 2, .extent = {rows, row}, .source_stride = {2 * row, 1}, .target_stride = {row, 1}};
@@ -107,39 +113,40 @@ static weft_status time_local(struct timed *timed)
 
     timed->run = run_copy;
     WF_TRY(measure(timed, &ns));
-    table->copy = per_byte(ns, LARGE_BYTES);
+    sheet->copy = per_byte(ns, LARGE_BYTES);
     WF_TRY(measure_regions(timed, &packed, &ns));
-    table->pack = per_byte(ns, LARGE_BYTES / 2);
+    sheet->pack = per_byte(ns, LARGE_BYTES / 2);
     timed->run = run_reduce;
     WF_TRY(measure(timed, &ns));
-    table->reduce = per_byte(ns, LARGE_BYTES);
+    sheet->reduce = per_byte(ns, LARGE_BYTES);
     WF_TRY(measure_regions(timed, &least, &base));
-    for (int link = 0; link < WF_LINKS; link++) {
-        table->rates[WEFT_STEP_SLICE][link] = (struct wf_rate){.base_ns = base};
-        table->rates[WEFT_STEP_PARTIAL][link] = (struct wf_rate){.base_ns = base};
+    for (int link = 0; link < COST_LINKS; link++) {
+        sheet->rates[WEFT_STEP_SLICE][link] = (struct cost_rate){.base_ns = base};
+        sheet->rates[WEFT_STEP_PARTIAL][link] = (struct cost_rate){.base_ns = base};
     }
     return WEFT_OK;
 }
 
 static weft_status measure_local(struct session *s)
 {
-    const weft_kernel_table *kernel = s->context->plugin->kernel;
+    const weft_kernel_table *kernel = weft_context_plugin(s->context)->kernel;
     struct timed timed = {.session = s};
+    struct cost_sheet local;
     weft_status status;
 
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, reduce))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to measure",
-                       s->context->plugin->name);
+                       weft_context_plugin(s->context)->name);
     WF_TRY(weft_alloc(s->context, LARGE_BYTES, WEFT_MEMORY_DEVICE, &timed.source));
     WF_TRY(weft_alloc(s->context, LARGE_BYTES, WEFT_MEMORY_DEVICE, &timed.target));
     WF_TRY(weft_fill(s->context, timed.source, 0, LARGE_BYTES, NULL));
     WF_TRY(weft_fill(s->context, timed.target, 0, LARGE_BYTES, NULL));
+    tell(s, "copies and reductions of one rank");
     status = time_local(&timed);
     if (status != WEFT_OK) return status;
-    memset(s->local->rates, 0, sizeof s->local->rates);
-    s->local->copy = s->table->copy;
-    s->local->pack = s->table->pack;
-    s->local->reduce = s->table->reduce;
+    local = *s->sheet;
+    memset(local.rates, 0, sizeof local.rates);
+    WF_TRY(cost_sheet_table(&local, &s->local));
     WF_TRY(weft_free(s->context, timed.source));
     return weft_free(s->context, timed.target);
 }
@@ -234,6 +241,9 @@ static weft_status time_group(struct session *s, weft_comm *comm, struct line *l
 
     for (size_t i = 0; i < WF_COUNT(probes) && status == WEFT_OK; i++) {
         struct taken small = {0}, large = {0};
+        char what[64];
+        snprintf(what, sizeof what, "%s on %d ranks", weft_step_name(probes[i].kind), (int)ranks);
+        tell(s, what);
         status = run_probe(s, &probes[i], comm, ranks, &small);
         if (status == WEFT_OK) status = run_probe(s, &probes[i], comm, side, &large);
         lines[i].ranks = ranks;
@@ -261,11 +271,11 @@ static weft_status measure_group(struct session *s, const int32_t *ranks, int32_
 }
 
 /* Latency by rank from two groups; by half, where there are only two ranks to ask. */
-static void set_rates(weft_cost_table *table, uint32_t link, const struct line *two,
+static void set_rates(struct cost_sheet *sheet, uint32_t link, const struct line *two,
                       const struct line *all)
 {
     for (size_t i = 0; i < WF_COUNT(probes); i++) {
-        struct wf_rate *rate = &table->rates[probes[i].kind][link];
+        struct cost_rate *rate = &sheet->rates[probes[i].kind][link];
         uint64_t ways = probes[i].kind == WEFT_STEP_ALL_REDUCE ? 2 : 1;
         uint64_t more = (uint64_t)(all[i].ranks - two[i].ranks);
         rate->peer_ns = more > 0 ? less(all[i].latency_ns, two[i].latency_ns) / (ways * more)
@@ -273,7 +283,7 @@ static void set_rates(weft_cost_table *table, uint32_t link, const struct line *
         rate->base_ns = less(two[i].latency_ns, ways * rate->peer_ns);
         rate->femtoseconds = all[i].femtoseconds > 0 ? all[i].femtoseconds : 1;
     }
-    table->rates[WEFT_STEP_PERMUTE][link] = table->rates[WEFT_STEP_EXCHANGE][link];
+    sheet->rates[WEFT_STEP_PERMUTE][link] = sheet->rates[WEFT_STEP_EXCHANGE][link];
 }
 
 static weft_status measure_link(struct session *s, uint32_t link, const int32_t *ranks,
@@ -288,60 +298,73 @@ static weft_status measure_link(struct session *s, uint32_t link, const int32_t 
         WF_TRY(measure_group(s, ranks, count, all));
     else
         memcpy(all, two, sizeof all);
-    if (weft_rank(s->context) == 0) set_rates(s->table, link, two, all);
+    if (weft_rank(s->context) == 0) set_rates(s->sheet, link, two, all);
     return WEFT_OK;
 }
 
 /* The ranks on rank 0's host, and the first rank of every host. */
-static void list_ranks(const weft_context *context, int32_t *near, int32_t *near_count,
-                       int32_t *far, int32_t *far_count)
+static void list_ranks(const weft_comm *world, int32_t *near, int32_t *near_count, int32_t *far,
+                       int32_t *far_count)
 {
     *near_count = *far_count = 0;
-    for (int32_t rank = 0; rank < context->size && rank < MOST_RANKS; rank++) {
+    for (int32_t rank = 0; rank < weft_comm_size(world) && rank < MOST_RANKS; rank++) {
         bool first = true;
         for (int32_t before = 0; before < rank; before++)
-            first = first && context->host_ids[before] != context->host_ids[rank];
+            first = first && !weft_comm_same_host(world, before, rank);
         if (first) far[(*far_count)++] = rank;
-        if (context->host_ids[rank] == context->host_ids[0]) near[(*near_count)++] = rank;
+        if (weft_comm_same_host(world, 0, rank)) near[(*near_count)++] = rank;
     }
 }
 
 static weft_status measure_all(struct session *s, struct calibration *out)
 {
     int32_t near[MOST_RANKS], far[MOST_RANKS], near_count, far_count;
+    weft_comm *world = weft_world(s->context);
 
-    list_ranks(s->context, near, &near_count, far, &far_count);
-    out->ranks = s->context->size;
+    list_ranks(world, near, &near_count, far, &far_count);
+    out->ranks = weft_size(s->context);
     out->hosts = far_count;
-    WF_TRY(meeting_open(&s->meeting, s->context, weft_world(s->context)));
+    WF_TRY(meeting_open(&s->meeting, s->context, world));
     WF_TRY(measure_local(s));
-    WF_TRY(measure_link(s, WF_WITHIN_HOST, near, near_count, &out->measured[WF_WITHIN_HOST]));
-    WF_TRY(measure_link(s, WF_BETWEEN_HOSTS, far, far_count, &out->measured[WF_BETWEEN_HOSTS]));
+    WF_TRY(measure_link(s, COST_WITHIN_HOST, near, near_count, &out->measured[COST_WITHIN_HOST]));
+    WF_TRY(measure_link(s, COST_BETWEEN_HOSTS, far, far_count, &out->measured[COST_BETWEEN_HOSTS]));
     return meeting_close(&s->meeting);
+}
+
+/* The built-in table whose numbers stand where nothing is measured. */
+static weft_status read_base(weft_context *context, const char *name, struct cost_sheet *out)
+{
+    const weft_plugin *plugin = weft_context_plugin(context);
+    weft_cost_table *base = NULL;
+    weft_status status;
+
+    WF_TRY(weft_cost_table_find(name, &base));
+    status = cost_sheet_read(base, out);
+    weft_cost_table_release(&base);
+    snprintf(out->name, sizeof out->name, "%s", plugin->name);
+    out->one_sided = WF_HAS(plugin->comm, pull);
+    return status;
 }
 
 weft_status calibrate(weft_context *context, uint64_t budget_ns, struct calibration *out)
 {
-    struct session s = {.context = context, .budget_ns = budget_ns};
-    bool one_sided = WF_HAS(context->plugin->comm, pull);
-    weft_cost_table *base = NULL;
+    struct cost_sheet sheet;
+    struct session s = {.context = context,
+                        .budget_ns = budget_ns,
+                        .sheet = &sheet,
+                        .progress = out->progress,
+                        .progress_self = out->progress_self};
+    weft_device_info device = {.struct_size = sizeof device};
     weft_status status;
 
-    *out = (struct calibration){0};
+    WF_TRY(weft_context_describe(context, &device));
     snprintf(out->base, sizeof out->base, "%s",
-             one_sided && (context->features & WEFT_FEATURE_HOST_MEMORY) != 0 ? "cpu" : "default");
-    WF_TRY(weft_cost_table_find(out->base, &base));
-    status = wf_cost_copy(base, context->plugin->name, &s.table);
-    if (status == WEFT_OK) status = wf_cost_copy(base, "local", &s.local);
-    if (status == WEFT_OK) {
-        s.table->one_sided = s.local->one_sided = one_sided;
-        status = measure_all(&s, out);
-    }
+             WF_HAS(weft_context_plugin(context)->comm, pull) &&
+                     (device.features & WEFT_FEATURE_HOST_MEMORY) != 0
+                 ? "cpu"
+                 : "default");
+    WF_TRY(read_base(context, out->base, &sheet));
+    status = measure_all(&s, out);
     weft_cost_table_release(&s.local);
-    weft_cost_table_release(&base);
-    if (status == WEFT_OK)
-        out->table = s.table;
-    else
-        weft_cost_table_release(&s.table);
-    return status;
+    return status == WEFT_OK ? cost_sheet_table(&sheet, &out->table) : status;
 }

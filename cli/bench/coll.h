@@ -3,8 +3,8 @@
 #ifndef WEFT_CLI_BENCH_COLL_H
 #define WEFT_CLI_BENCH_COLL_H
 
-#include "bench/loop.h"
 #include "bench/pattern.h"
+#include "timing/loop.h"
 
 #include "weft/weft.h"
 

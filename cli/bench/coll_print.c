@@ -1,22 +1,6 @@
 /* coll_print.c - see coll_print.h. */
 #include "bench/coll_print.h"
 
-#include <unistd.h>
-
-void coll_print_progress(int done, int wanted)
-{
-    enum { WIDTH = 40 };
-    static const char full[] = "########################################";
-    int filled = wanted > 0 ? done * WIDTH / wanted : 0;
-
-    if (!isatty(STDERR_FILENO)) return;
-    if (done < 0)
-        fprintf(stderr, "\r\033[K");
-    else
-        fprintf(stderr, "\r[%-*.*s] %d of %d", WIDTH, filled, full, done, wanted);
-    fflush(stderr);
-}
-
 static double gbps(const struct coll_row *row)
 {
     return (double)row->bytes / (double)(row->times.median_ns > 0 ? row->times.median_ns : 1);

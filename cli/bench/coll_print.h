@@ -3,10 +3,7 @@
 #define WEFT_CLI_BENCH_COLL_PRINT_H
 
 #include "bench/coll.h"
-#include "cli.h"
-
-/* A bar on standard error, if that is a terminal: DONE of WANTED cells; -1 takes it away. */
-void coll_print_progress(int done, int wanted);
+#include "common/cli.h"
 
 /* All rows, as tables or as JSON.  Returns the command's exit code. */
 int coll_print(const struct cli_command *command, const struct coll_request *request,

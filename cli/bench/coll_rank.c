@@ -2,8 +2,8 @@
 #include "bench/coll.h"
 
 #include "base/base.h"
-#include "bench/meeting.h"
-#include "crew.h"
+#include "common/local_ranks.h"
+#include "timing/meeting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static void give_back(struct rank *rank, void *memory)
     if (rank->request->malloced)
         free(memory);
     else if (weft_free(rank->context, memory) != WEFT_OK)
-        wf_log(WF_WARNING, "%s", weft_last_error());
+        fprintf(stderr, "weft bench coll: %s\n", weft_last_error());
 }
 
 /* Only f32 has values to compare; the bytes of other dtypes are zeros, which all of them have. */
@@ -155,7 +155,8 @@ static weft_status measure_size(struct rank *rank, size_t bytes, int fd)
 
         if (!rank->request->wanted[op]) continue;
         status = measure_cell(rank, &message.row);
-        if (status == WEFT_OK && ranks.rank == 0) status = crew_tell(fd, &message, sizeof message);
+        if (status == WEFT_OK && ranks.rank == 0)
+            status = local_rank_send(fd, &message, sizeof message);
     }
     return status;
 }
@@ -196,6 +197,6 @@ weft_status coll_rank(const struct coll_request *request, const weft_options *op
     message.status = status;
     snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     /* The process ends now: nothing need be undone. */
-    (void)crew_tell(fd, &message, sizeof message);
+    (void)local_rank_send(fd, &message, sizeof message);
     return status;
 }

@@ -1,5 +1,5 @@
 /* pattern.c - see pattern.h. */
-#include "pattern.h"
+#include "bench/pattern.h"
 
 const char *const bench_op_names[BENCH_OP_COUNT] = {"all_reduce", "all_gather", "reduce_scatter",
                                                     "all_to_all", "broadcast"};

@@ -1,8 +1,10 @@
 /* rows.c - see rows.h. */
 #include "bench/rows.h"
 
+#include "common/progress.h"
+
 const struct cli_option bench_rows_options[] = {
-    {"ms", "N", "milliseconds for each row (200)"}, {"json", NULL, "as JSON"}, {0}};
+    CLI_BUDGET_MS("time for each row (default: 200)"), CLI_JSON, {0}};
 
 static void add_json_row(struct wf_json *json, const struct bench_rows *rows, size_t row,
                          const struct bench_times *times)
@@ -32,6 +34,7 @@ static weft_status add_rows(struct wf_text *text, const struct bench_rows *rows,
         wf_json_begin(&json, "rows", '[');
     }
     for (size_t i = 0; i < rows->count; i++) {
+        cli_progress("row %zu of %zu", i + 1, rows->count);
         WF_TRY(rows->measure(i, budget_ns, &times));
         if (as_json)
             add_json_row(&json, rows, i, &times);
@@ -52,14 +55,18 @@ int bench_rows_run(const struct cli_command *command, int argc, char **argv,
     struct wf_text text = {0};
     struct cli_args args;
     int64_t milliseconds;
+    weft_status status;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (!cli_int(command, &args, "ms", 1, 60000, 200, &milliseconds)) return CLI_USAGE;
-    if (add_rows(&text, rows, cli_has(command, &args, "json"), (uint64_t)milliseconds * 1000000) !=
-        WEFT_OK) {
+    if (!cli_int(command, &args, "budget-ms", 1, 60000, 200, &milliseconds)) return CLI_USAGE;
+    cli_progress_begin();
+    status =
+        add_rows(&text, rows, cli_has(command, &args, "json"), (uint64_t)milliseconds * 1000000);
+    cli_progress_end();
+    if (status != WEFT_OK) {
         wf_text_free(&text);
-        return cli_fail(command);
+        return cli_fail(command, status);
     }
     return cli_print(command, stdout, &text);
 }

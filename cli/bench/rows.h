@@ -2,8 +2,8 @@
 #ifndef WEFT_CLI_BENCH_ROWS_H
 #define WEFT_CLI_BENCH_ROWS_H
 
-#include "bench/loop.h"
-#include "cli.h"
+#include "common/cli.h"
+#include "timing/loop.h"
 
 struct bench_rows {
     const char *name;

@@ -1,42 +1,42 @@
 /* cases.c - a case is opened by all ranks, run, and closed by all of them with one verdict. */
-#include "board.h"
+#include "conform/progress.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void kit_board_fail(struct kit_board *board, int level, const char *name, int32_t rank,
-                    const char *text)
+void kit_progress_fail(struct kit_progress *progress, int level, const char *name, int32_t rank,
+                       const char *text)
 {
-    uint32_t at = atomic_load(&board->failure_count);
+    uint32_t at = atomic_load(&progress->failure_count);
 
-    atomic_fetch_add(&board->levels[level].failed, 1);
+    atomic_fetch_add(&progress->levels[level].failed, 1);
     if (at < KIT_MAX_FAILURES) {
-        struct kit_failure *failure = &board->failures[at];
+        struct kit_failure *failure = &progress->failures[at];
         memcpy(failure->name, name, strnlen(name, sizeof failure->name - 1));
         memcpy(failure->text, text, strnlen(text, sizeof failure->text - 1));
         failure->rank = rank;
     }
-    atomic_store(&board->failure_count, at + 1);
+    atomic_store(&progress->failure_count, at + 1);
 }
 
 static struct kit_verdict *verdict(struct kit *kit, int32_t rank)
 {
-    return &kit->board->places[rank].verdicts[kit->cases_run % 2];
+    return &kit->progress->places[rank].verdicts[kit->cases_run % 2];
 }
 
-static bool avoided(const struct kit_board *board, const char *name)
+static bool avoided(const struct kit_progress *progress, const char *name)
 {
-    for (uint32_t i = 0; i < board->avoid_count; i++)
-        if (kit_case_matches(board->avoid[i], name)) return true;
+    for (uint32_t i = 0; i < progress->avoid_count; i++)
+        if (kit_case_matches(progress->avoid[i], name)) return true;
     return false;
 }
 
 /* Show the watcher what this rank is about to do. */
 static void set_place(struct kit *kit, const char *name)
 {
-    struct kit_place *place = &kit->board->places[kit->rank];
+    struct kit_place *place = &kit->progress->places[kit->rank];
 
     atomic_store(&place->started_ns, 0);
     snprintf(place->case_name, sizeof place->case_name, "%s", name);
@@ -47,14 +47,14 @@ static void set_place(struct kit *kit, const char *name)
 
 bool kit_aside(struct kit *kit, const char *name)
 {
-    if (avoided(kit->board, name)) return false;
+    if (avoided(kit->progress, name)) return false;
     set_place(kit, name);
     return true;
 }
 
 void kit_aside_over(struct kit *kit)
 {
-    atomic_store(&kit->board->places[kit->rank].started_ns, 0);
+    atomic_store(&kit->progress->places[kit->rank].started_ns, 0);
 }
 
 bool kit_begin(struct kit *kit, const char *format, ...)
@@ -72,9 +72,9 @@ bool kit_begin(struct kit *kit, const char *format, ...)
     if (kit->options->without != NULL && kit_case_matches(kit->options->without, name))
         return false;
     kit->case_number++;
-    if (kit->case_number <= kit->board->resume_after) return false;
-    if (avoided(kit->board, name)) {
-        if (kit->rank == 0) atomic_fetch_add(&kit->board->levels[kit->level].lost, 1);
+    if (kit->case_number <= kit->progress->resume_after) return false;
+    if (avoided(kit->progress, name)) {
+        if (kit->rank == 0) atomic_fetch_add(&kit->progress->levels[kit->level].lost, 1);
         return false;
     }
     kit->cases_run++;
@@ -88,7 +88,7 @@ void kit_allow(struct kit *kit, int64_t limit_ns)
 {
     uint64_t limit = (uint64_t)(limit_ns * kit->options->patience);
 
-    atomic_store(&kit->board->places[kit->rank].deadline_ns, wf_now_ns() + limit);
+    atomic_store(&kit->progress->places[kit->rank].deadline_ns, wf_now_ns() + limit);
 }
 
 void kit_allow_again(struct kit *kit)
@@ -112,16 +112,17 @@ void kit_fail(struct kit *kit, const char *format, ...)
 /* Meet the first SIZE ranks and count the verdict. */
 static bool close_case(struct kit *kit, int32_t size)
 {
-    struct kit_place *place = &kit->board->places[kit->rank];
+    struct kit_place *place = &kit->progress->places[kit->rank];
     int32_t first = -1;
 
     kit_meet(kit, kit->groups[0].ranks, size);
     for (int32_t rank = size; rank-- > 0;)
         if (atomic_load(&verdict(kit, rank)->failed)) first = rank;
     if (kit->rank == 0 && first >= 0)
-        kit_board_fail(kit->board, kit->level, place->case_name, first, verdict(kit, first)->text);
+        kit_progress_fail(kit->progress, kit->level, place->case_name, first,
+                          verdict(kit, first)->text);
     else if (kit->rank == 0)
-        atomic_fetch_add(&kit->board->levels[kit->level].passed, 1);
+        atomic_fetch_add(&kit->progress->levels[kit->level].passed, 1);
     atomic_store(&place->started_ns, 0);
     kit->case_failed = true; /* no case is open: nothing can fail it any more */
     return first < 0;
@@ -143,14 +144,14 @@ void kit_end_without(struct kit *kit, int32_t dead)
 
 _Noreturn void kit_die(struct kit *kit)
 {
-    atomic_store(&kit->board->places[kit->rank].dying, 1);
+    atomic_store(&kit->progress->places[kit->rank].dying, 1);
     raise(SIGKILL);
     abort();
 }
 
 void kit_skip(struct kit *kit, const char *format, ...)
 {
-    struct kit_level_result *result = &kit->board->levels[kit->level];
+    struct kit_level_result *result = &kit->progress->levels[kit->level];
     va_list args;
 
     if (kit->rank != 0) return;

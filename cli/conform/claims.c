@@ -1,5 +1,5 @@
 /* claims.c - what the plugin says it can do. */
-#include "kit.h"
+#include "conform/kit.h"
 
 bool kit_is_question(uint32_t collective, uint32_t dtype, uint32_t reduction)
 {

@@ -1,5 +1,5 @@
 /* comms.c - communicators made as weft makes them, but over the kit's own exchange. */
-#include "kit.h"
+#include "conform/kit.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* exports.c - which symbols a shared object offers to others, read from its file. */
-#include "kit.h"
+#include "conform/kit.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  *
  * A host copy says what the whole buffer, guards and gaps included, shall hold afterwards; so one
  * comparison finds wrong results and stray writes alike. */
-#include "kit.h"
+#include "conform/kit.h"
 
 #include <inttypes.h>
 #include <math.h>

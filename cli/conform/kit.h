@@ -2,9 +2,10 @@
  *
  * One watcher process starts a team of ranks (team.c), as processes or as threads of one process.
  * Every rank walks through the same list of cases in the same order; a case is opened, run on all
- * ranks, and closed together (cases.c).  The ranks write what they do and find on a board in
- * shared memory (board.h), so that the watcher can name the case in which a rank crashed or hung.
- * Results are compared with the exact numbers of base/number.h, never with the plugin itself. */
+ * ranks, and closed together (cases.c).  The ranks write what they do and find on a progress in
+ * shared memory (progress.h), so that the watcher can name the case in which a rank crashed or
+ * hung. Results are compared with the exact numbers of base/number.h, never with the plugin itself.
+ */
 #ifndef WEFT_CONFORM_KIT_H
 #define WEFT_CONFORM_KIT_H
 
@@ -64,7 +65,7 @@ void kit_level_stress(struct kit *kit);
 
 /* ---- team.c: the ranks, and how they meet outside the plugin ---- */
 
-struct kit_board;
+struct kit_progress;
 
 /* The plugin under test, opened once in each process; in plugin.c. */
 struct kit_plugin {
@@ -99,7 +100,7 @@ struct kit_block {
 /* One rank's view of a run. */
 struct kit {
     const struct kit_options *options;
-    struct kit_board *board;
+    struct kit_progress *progress;
     int32_t rank, size;
     uint32_t met[KIT_MAX_RANKS]; /* meetings held with each rank so far */
 
@@ -112,7 +113,7 @@ struct kit {
     int group_count;
     uint64_t job; /* fresh for each team; the same on all its ranks */
     uint32_t comms_made;
-    bool messages_known, has_messages; /* of parcel.c */
+    bool messages_known, has_messages; /* of message.c */
 
     int level;            /* being run */
     uint64_t case_number; /* cases opened or passed over so far */
@@ -135,12 +136,14 @@ void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size);
 void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine, void *all,
                 uint64_t bytes);
 
-/* Run the team to its end, restarting it past cases that crashed or hung.  False if ranks could
- * not be started at all, after saying why. */
-bool kit_team_run(const struct kit_options *options, struct kit_board *board,
-                  void (*level_done)(const struct kit_board *board, int level));
+/* Run the team to its end, restarting it past cases that crashed or hung.  LEVEL_DONE is called
+ * once for each level that ends, TICK every few milliseconds.  False, after a complaint, if ranks
+ * could not be started. */
+bool kit_team_run(const struct kit_options *options, struct kit_progress *progress,
+                  void (*level_done)(const struct kit_progress *progress, int level),
+                  void (*tick)(const struct kit_progress *progress));
 
-/* What each rank does: all levels that were asked for; in levels.c. */
+/* The main function of a rank: runs all levels that were asked for; in levels.c. */
 void kit_rank_main(struct kit *kit);
 
 /* ---- match.c ---- */

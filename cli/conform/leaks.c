@@ -1,5 +1,5 @@
 /* leaks.c - what this process holds open. */
-#include "kit.h"
+#include "conform/kit.h"
 
 #include <dirent.h>
 

@@ -1,5 +1,5 @@
 /* levels.c - the levels in order, and a rank's way through them. */
-#include "board.h"
+#include "conform/progress.h"
 
 #include <string.h>
 
@@ -74,9 +74,9 @@ static bool make_ready(struct kit *kit)
 static void report_closed(struct kit *kit)
 {
     kit->level = 0;
-    if (kit->board->avoid_count > 0) return; /* how it failed has been told */
+    if (kit->progress->avoid_count > 0) return; /* the failure is recorded */
     kit->any_case = true;
-    kit->case_number = kit->board->resume_after;
+    kit->case_number = kit->progress->resume_after;
     if (!kit_begin(kit, "plugin")) return;
     if (kit->plugin == NULL)
         kit_fail(kit, "%s", kit->opened->refusal);
@@ -89,10 +89,10 @@ static void report_closed(struct kit *kit)
 
 void kit_rank_main(struct kit *kit)
 {
-    kit->job = kit->board->job;
+    kit->job = kit->progress->job;
     kit->case_failed = true; /* none is open */
     kit_groups_make(kit);
-    if (kit->rank == 0) kit->board->plugin = *kit->opened;
+    if (kit->rank == 0) kit->progress->plugin = *kit->opened;
     if (!make_ready(kit)) {
         report_closed(kit);
         return;
@@ -102,7 +102,7 @@ void kit_rank_main(struct kit *kit)
         if (wanted(kit->options, (int)i)) kit_levels[i].run(kit);
         if (kit->over) break;
         kit_meet(kit, kit->groups[0].ranks, kit->size);
-        if (kit->rank == 0) atomic_store(&kit->board->levels[i].done, 1);
+        if (kit->rank == 0) atomic_store(&kit->progress->levels[i].done, 1);
     }
     kit_comms_drop(kit);
     kit_blocks_free(kit);

@@ -1,5 +1,5 @@
 /* match.c - patterns of case names. */
-#include "kit.h"
+#include "conform/kit.h"
 
 #include <string.h>
 

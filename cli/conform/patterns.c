@@ -2,7 +2,7 @@
  *
  * Plugins may add up in any order and store partial results, so the exact pattern keeps every
  * partial result representable: small halves for sums, powers of two for products. */
-#include "kit.h"
+#include "conform/kit.h"
 
 #include <math.h>
 #include <string.h>

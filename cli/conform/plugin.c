@@ -1,7 +1,5 @@
 /* plugin.c - opens the plugin under test, once in each process. */
-#include "kit.h"
-
-#include "plugin/plugin.h"
+#include "conform/kit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +34,8 @@ void kit_plugin_open(const char *backend, struct kit_plugin *out)
     for (size_t i = 0; i < weft_backends_count(backends) && out->tables == NULL; i++) {
         weft_backend_info info = {.struct_size = sizeof info};
         if (weft_backends_get(backends, i, &info) == WEFT_OK && is_wanted(&info, backend))
-            keep(out, wf_backends_plugin(backends, i), &info);
+            keep(out, info.reason == WEFT_REASON_USABLE ? weft_backends_plugin(backends, i) : NULL,
+                 &info);
     }
     weft_backends_release(&backends);
 }

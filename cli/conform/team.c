@@ -3,7 +3,7 @@
  * Ranks are forked before any plugin is opened, since device contexts do not survive a fork.  As
  * threads they share one forked process, so that here too the watcher outlives a crash.  After a
  * crash or hang the team is killed, and a new one goes on behind the case in question. */
-#include "board.h"
+#include "conform/progress.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 
 struct team {
     const struct kit_options *options;
-    struct kit_board *board;
+    struct kit_progress *progress;
     pid_t pids[KIT_MAX_RANKS]; /* 0: ended and waited for */
     int process_count;
     bool shrunk; /* a rank was killed as part of a case */
@@ -40,17 +40,17 @@ static void pause_before_try(uint32_t tries)
 
 void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size)
 {
-    struct kit_board *board = kit->board;
+    struct kit_progress *progress = kit->progress;
 
-    atomic_store(&board->places[kit->rank].waiting, 1);
+    atomic_store(&progress->places[kit->rank].waiting, 1);
     for (int32_t i = 0; i < size; i++)
-        atomic_store(&board->meetings[kit->rank][ranks[i]], ++kit->met[ranks[i]]);
+        atomic_store(&progress->meetings[kit->rank][ranks[i]], ++kit->met[ranks[i]]);
     for (int32_t i = 0; i < size; i++) {
-        const _Atomic uint32_t *theirs = &board->meetings[ranks[i]][kit->rank];
+        const _Atomic uint32_t *theirs = &progress->meetings[ranks[i]][kit->rank];
         for (uint32_t tries = 0; (int32_t)(atomic_load(theirs) - kit->met[ranks[i]]) < 0; tries++)
             pause_before_try(tries);
     }
-    atomic_store(&board->places[kit->rank].waiting, 0);
+    atomic_store(&progress->places[kit->rank].waiting, 0);
 }
 
 void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine, void *all,
@@ -60,10 +60,10 @@ void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine
 
     for (uint64_t at = 0; at < bytes; at += KIT_BOX_BYTES) {
         uint64_t part = bytes - at < KIT_BOX_BYTES ? bytes - at : KIT_BOX_BYTES;
-        memcpy(kit->board->boxes[kit->rank], (const uint8_t *)mine + at, part);
+        memcpy(kit->progress->boxes[kit->rank], (const uint8_t *)mine + at, part);
         kit_meet(kit, group->ranks, group->size);
         for (int32_t i = 0; i < group->size; i++)
-            memcpy(out + (uint64_t)i * bytes + at, kit->board->boxes[group->ranks[i]], part);
+            memcpy(out + (uint64_t)i * bytes + at, kit->progress->boxes[group->ranks[i]], part);
         kit_meet(kit, group->ranks, group->size);
     }
 }
@@ -91,13 +91,13 @@ static void run_rank(struct team *team, int32_t rank, const struct kit_plugin *p
 
     if (kit == NULL) abort();
     kit->options = team->options;
-    kit->board = team->board;
+    kit->progress = team->progress;
     kit->rank = rank;
     kit->size = team->options->ranks;
     kit->opened = plugin;
     kit->plugin = plugin->tables;
     kit_rank_main(kit);
-    atomic_store(&team->board->places[rank].finished, 1);
+    atomic_store(&team->progress->places[rank].finished, 1);
     free(kit);
 }
 
@@ -157,11 +157,11 @@ static void kill_team(struct team *team)
 
 static bool start_team(struct team *team)
 {
-    struct kit_board *board = team->board;
+    struct kit_progress *progress = team->progress;
     pid_t watcher = getpid();
 
-    memset(board->places, 0, sizeof board->places);
-    memset(board->meetings, 0, sizeof board->meetings);
+    memset(progress->places, 0, sizeof progress->places);
+    memset(progress->meetings, 0, sizeof progress->meetings);
     team->shrunk = false;
     team->process_count = team->options->threads ? 1 : team->options->ranks;
     fflush(NULL);
@@ -189,14 +189,14 @@ static void list_ranks_inside(const struct team *team, uint64_t case_number, cha
 
     out[0] = '\0';
     for (int32_t rank = 0; rank < team->options->ranks; rank++) {
-        const struct kit_place *place = &team->board->places[rank];
+        const struct kit_place *place = &team->progress->places[rank];
         if (atomic_load(&place->case_number) != case_number) continue;
         if (atomic_load(&place->started_ns) == 0 || atomic_load(&place->waiting)) continue;
         used += (size_t)snprintf(out + used, capacity - used, "%s%d", used > 0 ? ", " : "", rank);
     }
 }
 
-/* The level that a case name starts with; load where there is none yet. */
+/* The level that a case name starts with; level load for an empty name. */
 static int level_of(const char *case_name)
 {
     int level = kit_level_find(case_name, strcspn(case_name, "/"));
@@ -207,18 +207,19 @@ static int level_of(const char *case_name)
 /* Write down that RANK's case ended badly, and steer the next team around it. */
 static void record_loss(struct team *team, int32_t rank, const char *text)
 {
-    struct kit_board *board = team->board;
-    const struct kit_place *place = &board->places[rank];
+    struct kit_progress *progress = team->progress;
+    const struct kit_place *place = &progress->places[rank];
     const char *name = place->case_name[0] != '\0' ? place->case_name : "load/plugin";
     size_t level_part = strcspn(name, "/");
     size_t part = level_part + (name[level_part] == '/');
 
-    kit_board_fail(board, level_of(name), name, rank, text);
+    kit_progress_fail(progress, level_of(name), name, rank, text);
     part += strcspn(name + part, "/");
-    snprintf(board->avoid[board->avoid_count], sizeof board->avoid[0], "%.*s", (int)part, name);
-    board->avoid_count++;
-    if (atomic_load(&place->case_number) > board->resume_after)
-        board->resume_after = atomic_load(&place->case_number);
+    snprintf(progress->avoid[progress->avoid_count], sizeof progress->avoid[0], "%.*s", (int)part,
+             name);
+    progress->avoid_count++;
+    if (atomic_load(&place->case_number) > progress->resume_after)
+        progress->resume_after = atomic_load(&place->case_number);
 }
 
 static bool reap(struct team *team, bool *all_gone)
@@ -236,16 +237,16 @@ static bool reap(struct team *team, bool *all_gone)
             continue;
         }
         team->pids[i] = 0;
-        if (atomic_load(&team->board->places[i].dying)) {
+        if (atomic_load(&team->progress->places[i].dying)) {
             team->shrunk = true;
-            team->board->resume_after = atomic_load(&team->board->places[i].case_number);
+            team->progress->resume_after = atomic_load(&team->progress->places[i].case_number);
             continue;
         }
         if (WIFSIGNALED(status))
             snprintf(text, sizeof text, "the %s was ended by signal %d (%s)",
                      team->options->threads ? "process of all ranks" : "rank", WTERMSIG(status),
                      strsignal(WTERMSIG(status)));
-        else if (!atomic_load(&team->board->places[i].finished))
+        else if (!atomic_load(&team->progress->places[i].finished))
             snprintf(text, sizeof text, "the rank ended the process, with exit code %d",
                      WEXITSTATUS(status));
         else
@@ -262,7 +263,7 @@ static bool check_deadlines(struct team *team)
     char text[KIT_TEXT_BYTES], inside[128];
 
     for (int32_t rank = 0; rank < team->options->ranks; rank++) {
-        const struct kit_place *place = &team->board->places[rank];
+        const struct kit_place *place = &team->progress->places[rank];
         uint64_t started = atomic_load(&place->started_ns);
         if (started == 0 || now < atomic_load(&place->deadline_ns)) continue;
         list_ranks_inside(team, atomic_load(&place->case_number), inside, sizeof inside);
@@ -274,17 +275,18 @@ static bool check_deadlines(struct team *team)
     return true;
 }
 
-static void announce(struct kit_board *board, int *announced,
-                     void (*level_done)(const struct kit_board *, int))
+static void announce(struct kit_progress *progress, int *announced,
+                     void (*level_done)(const struct kit_progress *, int))
 {
-    while (*announced < (int)kit_level_count && atomic_load(&board->levels[*announced].done))
-        level_done(board, (*announced)++);
+    while (*announced < (int)kit_level_count && atomic_load(&progress->levels[*announced].done))
+        level_done(progress, (*announced)++);
 }
 
-bool kit_team_run(const struct kit_options *options, struct kit_board *board,
-                  void (*level_done)(const struct kit_board *board, int level))
+bool kit_team_run(const struct kit_options *options, struct kit_progress *progress,
+                  void (*level_done)(const struct kit_progress *progress, int level),
+                  void (*tick)(const struct kit_progress *progress))
 {
-    struct team team = {.options = options, .board = board};
+    struct team team = {.options = options, .progress = progress};
     int announced = 0;
 
     signal(SIGCHLD, SIG_DFL); /* ignored, as some parents leave it, it hides how ranks end */
@@ -293,15 +295,16 @@ bool kit_team_run(const struct kit_options *options, struct kit_board *board,
         if (!start_team(&team)) return false;
         while (well && !all_gone) {
             well = reap(&team, &all_gone) && check_deadlines(&team);
-            announce(board, &announced, level_done);
+            announce(progress, &announced, level_done);
+            tick(progress);
             nanosleep(&(struct timespec){.tv_nsec = 2 * KIT_MILLISECOND}, NULL);
         }
         kill_team(&team);
-        announce(board, &announced, level_done);
+        announce(progress, &announced, level_done);
         if (well && !team.shrunk) return true;
         if (!well) losses++;
     }
-    snprintf(board->stopped, sizeof board->stopped,
+    snprintf(progress->stopped, sizeof progress->stopped,
              "given up after %d crashes and hangs; later cases were not run", MOST_LOSSES);
     return true;
 }

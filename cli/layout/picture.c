@@ -1,5 +1,5 @@
 /* picture.c - finds the cells of a layout and names their holders. */
-#include "picture.h"
+#include "layout/picture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,16 @@ enum { MANY_COPIES = 256 }; /* more are not looked at one by one */
 
 /* ---- bands ---- */
 
+static bool splits_any(const weft_spec *spec, int32_t axis)
+{
+    uint32_t kind = weft_spec_placements(spec)[axis].kind;
+
+    return kind == WEFT_PLACE_SHARD || kind == WEFT_PLACE_STRIDED;
+}
+
 static bool splits(const weft_spec *spec, int32_t axis, int32_t dim)
 {
-    const weft_placement *p = &weft_spec_placements(spec)[axis];
-
-    return wf_placement_splits(p) && p->dim == dim;
+    return splits_any(spec, axis) && weft_spec_placements(spec)[axis].dim == dim;
 }
 
 /* Next coordinate on the axes that split DIM; false after the last. */
@@ -39,15 +44,15 @@ static int by_start(const void *a, const void *b)
 static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct bands *bands,
                              int64_t *owned)
 {
-    struct wf_shard shard;
-    struct wf_index index;
+    weft_shard shard;
     weft_run run;
+    int32_t rank;
 
-    wf_shard_at(&spec->layout, coord, &shard);
-    index = wf_shard_index(&shard, bands->dim);
-    bands->owners += index.length > 0;
-    *owned += index.length;
-    for (int64_t at = 0; wf_index_run(&index, at, &run); at += run.length) {
+    WF_TRY(weft_mesh_rank(weft_spec_mesh(spec), coord, &rank));
+    weft_spec_shard(spec, rank, &shard);
+    bands->owners += shard.shape[bands->dim] > 0;
+    *owned += shard.shape[bands->dim];
+    for (int64_t at = 0; weft_spec_run(spec, rank, bands->dim, at, &run); at += run.length) {
         if (bands->count == PICTURE_BANDS)
             return wf_fail(WEFT_ERR_UNSUPPORTED,
                            "no picture: dimension %d is in more than %d pieces", bands->dim,
@@ -142,8 +147,7 @@ weft_status picture_create(const weft_spec *spec, struct picture *out)
         return status;
     }
     for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++)
-        if (wf_placement_splits(&weft_spec_placements(spec)[i]))
-            made.colours *= weft_mesh_axis_size(weft_spec_mesh(spec), i);
+        if (splits_any(spec, i)) made.colours *= weft_mesh_axis_size(weft_spec_mesh(spec), i);
     *out = made;
     return WEFT_OK;
 }
@@ -169,8 +173,7 @@ int32_t picture_colour(const struct picture *picture, int32_t row, int32_t colum
 
     cell_coord(picture, row, column, coord);
     for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
-        if (wf_placement_splits(&weft_spec_placements(picture->spec)[i]))
-            colour = colour * weft_mesh_axis_size(mesh, i) + coord[i];
+        if (splits_any(picture->spec, i)) colour = colour * weft_mesh_axis_size(mesh, i) + coord[i];
     return colour;
 }
 
@@ -180,28 +183,70 @@ static bool next_copy(const weft_spec *spec, int32_t *coord)
     const weft_mesh *mesh = weft_spec_mesh(spec);
 
     for (int32_t i = weft_mesh_axes(mesh) - 1; i >= 0; i--) {
-        if (wf_placement_splits(&weft_spec_placements(spec)[i])) continue;
+        if (splits_any(spec, i)) continue;
         if (++coord[i] < weft_mesh_axis_size(mesh, i)) return true;
         coord[i] = 0;
     }
     return false;
 }
 
-void picture_label(const struct picture *picture, int32_t row, int32_t column, char *label)
+int32_t picture_contributions(const weft_spec *spec)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    int32_t count = 1;
+
+    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
+        if (weft_spec_placements(spec)[i].kind == WEFT_PLACE_PARTIAL)
+            count *= weft_mesh_axis_size(mesh, i);
+    return count;
+}
+
+const char *picture_reduction(const weft_spec *spec)
+{
+    for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++)
+        if (weft_spec_placements(spec)[i].kind == WEFT_PLACE_PARTIAL)
+            return wf_reduction_name(weft_spec_placements(spec)[i].reduction);
+    return "";
+}
+
+void picture_explain(const weft_spec *spec, struct wf_text *out)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    int32_t copies = 1, contributions = picture_contributions(spec);
+
+    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
+        if (weft_spec_placements(spec)[i].kind == WEFT_PLACE_REPLICATE)
+            copies *= weft_mesh_axis_size(mesh, i);
+    if (contributions > 1)
+        wf_text_add(out, "the %s of %d ranks' contributions is the tensor", picture_reduction(spec),
+                    contributions);
+    if (contributions > 1 && copies > 1) wf_text_add(out, "; ");
+    if (copies > 1)
+        wf_text_add(out, "%d ranks hold %s", copies,
+                    contributions > 1 ? "a copy of each" : "copies of each cell");
+}
+
+static int32_t rank_of(const weft_mesh *mesh, const int32_t *coord)
+{
+    int32_t rank = -1;
+
+    return weft_mesh_rank(mesh, coord, &rank) == WEFT_OK ? rank : -1;
+}
+
+/* The ranks from COORD on, as "0-3" or "1,5". */
+static void label_ranks(const struct picture *picture, int32_t *coord, char *label)
 {
     const weft_mesh *mesh = weft_spec_mesh(picture->spec);
     int32_t copies = weft_mesh_size(mesh) / picture->colours;
-    int32_t coord[WEFT_MAX_AXES], first, last = 0, begin = 0;
+    int32_t first = rank_of(mesh, coord), last = 0, begin = 0;
     int used = 0;
 
-    cell_coord(picture, row, column, coord);
-    first = wf_mesh_rank(mesh, coord);
     if (copies > MANY_COPIES) {
         snprintf(label, PICTURE_LABEL, "%d +%d", first, copies - 1);
         return;
     }
     do {
-        int32_t rank = wf_mesh_rank(mesh, coord);
+        int32_t rank = rank_of(mesh, coord);
         if (used > 0 && rank == last + 1) {
             last = rank;
             continue;
@@ -216,6 +261,19 @@ void picture_label(const struct picture *picture, int32_t row, int32_t column, c
     if (used <= PICTURE_LABEL_WIDTH && last > begin)
         used += snprintf(label + used, (size_t)(PICTURE_LABEL - used), "-%d", last);
     if (used > PICTURE_LABEL_WIDTH) snprintf(label, PICTURE_LABEL, "%d +%d", first, copies - 1);
+}
+
+void picture_label(const struct picture *picture, int32_t row, int32_t column, char *label)
+{
+    int32_t coord[WEFT_MAX_AXES];
+    char ranks[PICTURE_LABEL];
+
+    cell_coord(picture, row, column, coord);
+    label_ranks(picture, coord, ranks);
+    if (picture_contributions(picture->spec) > 1)
+        snprintf(label, PICTURE_LABEL, "%s %s", picture_reduction(picture->spec), ranks);
+    else
+        snprintf(label, PICTURE_LABEL, "%s", ranks);
 }
 
 int32_t picture_idle_ranks(const struct picture *picture)

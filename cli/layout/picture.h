@@ -3,11 +3,12 @@
 #ifndef WEFT_CLI_LAYOUT_PICTURE_H
 #define WEFT_CLI_LAYOUT_PICTURE_H
 
-#include "shard/shard.h"
+#include "base/base.h"
+#include "weft/spec.h"
 
 enum {
     PICTURE_BANDS = 256,     /* the most rows or columns */
-    PICTURE_LABEL = 24,      /* bytes of a cell's label with the end */
+    PICTURE_LABEL = 40,      /* bytes of a cell's label with the end */
     PICTURE_LABEL_WIDTH = 11 /* its most characters, where ranks can be shortened to fit */
 };
 
@@ -40,8 +41,17 @@ void picture_free(struct picture *picture);
 weft_status picture_cut(struct bands *bands);
 
 /* The ranks that hold a cell, such as "0-3" or "1,5", into LABEL[PICTURE_LABEL]; many are
- * shortened to the first and the number of others: "0 +63". */
+ * shortened to the first and the number of others: "0 +63".  Where they hold contributions, the
+ * reduction comes first: "sum 0-3". */
 void picture_label(const struct picture *picture, int32_t row, int32_t column, char *label);
+
+/* How many ranks contribute to an element of SPEC: 1 without partials. */
+int32_t picture_contributions(const weft_spec *spec);
+/* "sum": the reduction of SPEC's first partial, or "". */
+const char *picture_reduction(const weft_spec *spec);
+/* Add what the ranks of one cell have to do with each other, in one sentence; nothing where each
+ * cell has one rank. */
+void picture_explain(const weft_spec *spec, struct wf_text *out);
 
 /* Number of the cell's shard, below picture->colours. */
 int32_t picture_colour(const struct picture *picture, int32_t row, int32_t column);
@@ -57,6 +67,9 @@ struct rgb picture_rgb(int32_t index);
 
 /* The picture for a terminal of WIDTH columns, appended to TEXT; false if it does not fit. */
 bool picture_add_grid(struct picture *picture, int32_t width, bool colour, struct wf_text *text);
+
+/* The definition of url(#partial), a hatching over cells that hold contributions. */
+extern const char picture_pattern[];
 
 /* The picture as an SVG document, appended to TEXT. */
 void picture_add_svg(const struct picture *picture, struct wf_text *text);

@@ -1,6 +1,8 @@
 /* svg.c - a layout as a drawing: one rectangle per cell, to scale where there is room for the
  * label, with the indices along the edges and a line for every index where they are few. */
-#include "picture.h"
+#include "layout/picture.h"
+
+#include "common/describe.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -52,41 +54,31 @@ static size_t longest_label(const struct picture *picture)
     return longest;
 }
 
-static const char *meaning_of_numbers(const struct picture *picture)
-{
-    const weft_mesh *mesh = weft_spec_mesh(picture->spec);
-    bool copies = false, contributions = false;
-
-    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++) {
-        uint32_t kind = weft_spec_placements(picture->spec)[i].kind;
-        if (weft_mesh_axis_size(mesh, i) == 1) continue;
-        copies |= kind == WEFT_PLACE_REPLICATE;
-        contributions |= kind == WEFT_PLACE_PARTIAL;
-    }
-    if (copies && contributions) return "a cell's ranks hold copies and contributions";
-    if (contributions) return "a cell's ranks hold contributions to it";
-    return copies ? "a cell's ranks hold copies of it" : "the numbers are ranks";
-}
+const char picture_pattern[] =
+    "<defs><pattern id=\"partial\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\" "
+    "patternTransform=\"rotate(45)\"><path d=\"M0 0V8\" stroke=\"#1f2933\" stroke-opacity=\".28\" "
+    "stroke-width=\"3\"/></pattern></defs>\n";
 
 /* Placements above mesh and tensor; returns the width they take. */
 static double add_heading(const struct picture *picture, struct wf_text *text)
 {
-    const struct wf_layout *layout = &picture->spec->layout;
-    struct wf_text title = {0}, note = {0};
+    const weft_spec *spec = picture->spec;
+    struct wf_text title = {0}, note = {0}, meaning = {0};
     double width;
 
-    wf_placements_add_text(layout->placements, layout->mesh->axes, &title);
-    wf_text_add(&note, "tensor ");
-    wf_shape_add_text(layout->dims, layout->shape, &note);
+    describe_placements(spec, &title);
+    wf_text_add(&note, "%s", weft_dtype_name(weft_spec_dtype(spec)));
+    describe_shape(weft_spec_dims(spec), weft_spec_shape(spec), &note);
     wf_text_add(&note, " on mesh ");
-    wf_mesh_add_text(layout->mesh, &note);
+    describe_mesh(weft_spec_mesh(spec), &note);
     if (note.length > 80 && !note.failed) { /* a mesh with a long list of ranks */
         memcpy(note.data + 77, "...", 4);
         note.length = 80;
     }
-    wf_text_add(&note, "; %s", meaning_of_numbers(picture));
+    picture_explain(spec, &meaning);
+    wf_text_add(&note, "; %s", meaning.length > 0 ? meaning.data : "the numbers are ranks");
     width = fmax(TITLE_WIDTH * (double)title.length, NOTE_WIDTH * (double)note.length);
-    if (title.failed || note.failed)
+    if (title.failed || note.failed || meaning.failed)
         text->failed = true;
     else
         wf_text_add(text,
@@ -95,6 +87,7 @@ static double add_heading(const struct picture *picture, struct wf_text *text)
                     LEFT, title.data, LEFT, note.data);
     wf_text_free(&title);
     wf_text_free(&note);
+    wf_text_free(&meaning);
     return width;
 }
 
@@ -110,6 +103,10 @@ static void add_cells(const struct picture *picture, const struct scale *x, cons
                         LEFT + x->at[j] + 1, TOP + y->at[i] + 1, x->at[j + 1] - x->at[j] - 2,
                         y->at[i + 1] - y->at[i] - 2, c.red, c.green, c.blue);
         }
+    if (picture_contributions(picture->spec) > 1)
+        wf_text_add(text, "<path d=\"M%d %dh%.1fv%.1fh%.1fz\" fill=\"url(#partial)\"/>\n", LEFT,
+                    TOP, x->at[picture->columns.count], y->at[picture->rows.count],
+                    -x->at[picture->columns.count]);
 }
 
 static void add_labels(const struct picture *picture, const struct scale *x, const struct scale *y,
@@ -234,6 +231,7 @@ void picture_add_svg(const struct picture *picture, struct wf_text *text)
                 "viewBox=\"0 0 %.0f %.0f\">\n",
                 width, height, width, height);
     wf_text_append(text, style, sizeof style - 1);
+    if (picture_contributions(picture->spec) > 1) wf_text_add(text, "%s", picture_pattern);
     wf_text_add(text, "<rect width=\"100%%\" height=\"100%%\" rx=\"8\" fill=\"#fff\"/>\n");
     wf_text_append(text, body.data != NULL ? body.data : "", body.length);
     wf_text_add(text, "</svg>\n");

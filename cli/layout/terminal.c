@@ -1,5 +1,5 @@
 /* terminal.c - a layout as a grid of rank numbers. */
-#include "picture.h"
+#include "layout/picture.h"
 
 #include <inttypes.h>
 #include <stdio.h>

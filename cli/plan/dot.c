@@ -1,33 +1,33 @@
 /* dot.c - plans as DOT graphs. */
-#include "drawing.h"
+#include "plan/drawing.h"
 
-#include "plan/plan.h"
+#include "common/describe.h"
 
 static void add_node(const weft_spec *spec, uint32_t number, struct wf_text *out)
 {
     wf_text_add(out, "  layout%u [label=\"", number);
-    wf_placements_add_text(weft_spec_placements(spec), weft_mesh_axes(weft_spec_mesh(spec)), out);
+    describe_placements(spec, out);
     wf_text_add(out, "\\n");
-    wf_mesh_add_text(weft_spec_mesh(spec), out);
+    describe_mesh(weft_spec_mesh(spec), out);
     wf_text_add(out, "\"];\n");
 }
 
 void plan_add_dot(const weft_plan *plan, struct wf_text *out)
 {
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_step_info step = {.struct_size = sizeof step};
 
     weft_plan_get(plan, &info);
     wf_text_add(out, "digraph plan {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n");
     add_node(info.from, 0, out);
-    for (uint32_t i = 0; i < info.steps; i++) {
-        const struct wf_step *step = &plan->steps[i];
-        add_node(step->to, i + 1, out);
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+        add_node(step.to, i + 1, out);
         wf_text_add(out, "  layout%u -> layout%u [label=\"", i, i + 1);
-        wf_step_add_name(step, out);
+        describe_step(&step, out);
         wf_text_add(out, "\\n");
-        wf_step_add_travel(step, out);
+        describe_travel(&step, out);
         wf_text_add(out, "; ");
-        wf_text_time(out, step->cost_ns);
+        wf_text_time(out, step.cost_ns);
         wf_text_add(out, "\"];\n");
     }
     wf_text_add(out, "}\n");

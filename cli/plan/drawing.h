@@ -2,7 +2,7 @@
 #ifndef WEFT_CLI_PLAN_DRAWING_H
 #define WEFT_CLI_PLAN_DRAWING_H
 
-#include "cli.h"
+#include "common/cli.h"
 
 /* PLAN as a DOT graph: a node per layout, an edge per step. */
 void plan_add_dot(const weft_plan *plan, struct wf_text *out);

@@ -1,8 +1,10 @@
 /* svg.c - plans as pictures: layouts one below the other, and the steps between them. */
-#include "drawing.h"
+#include "plan/drawing.h"
 
+#include "common/describe.h"
 #include "layout/picture.h"
-#include "plan/plan.h"
+
+#include <string.h>
 
 enum {
     WIDTH = 560,
@@ -34,8 +36,13 @@ static void add_cells(const struct picture *picture, double left, double top, st
                         "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                         "fill=\"#%02x%02x%02x\" stroke=\"#fff\"/>\n",
                         x, y, width, height, c.red, c.green, c.blue);
+            if (picture_contributions(picture->spec) > 1)
+                wf_text_add(out,
+                            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                            "fill=\"url(#partial)\"/>\n",
+                            x, y, width, height);
             picture_label(picture, i, j, label);
-            if (height >= 14 && width >= 20)
+            if (height >= 14 && width >= 6.5 * (double)strlen(label) + 4)
                 wf_text_add(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"rank\">%s</text>\n",
                             x + width / 2, y + height / 2 + 4, label);
         }
@@ -54,16 +61,16 @@ static void add_card(const weft_spec *spec, int top, struct wf_text *out)
         picture_free(&picture);
     }
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"title\">", MARGIN + GRID + 32, top + 48);
-    wf_placements_add_text(weft_spec_placements(spec), weft_mesh_axes(weft_spec_mesh(spec)), out);
+    describe_placements(spec, out);
     wf_text_add(out, "</text>\n<text x=\"%d\" y=\"%d\" class=\"note\">%s", MARGIN + GRID + 32,
                 top + 74, weft_dtype_name(weft_spec_dtype(spec)));
-    wf_shape_add_text(weft_spec_dims(spec), weft_spec_shape(spec), out);
+    describe_shape(weft_spec_dims(spec), weft_spec_shape(spec), out);
     wf_text_add(out, " on mesh ");
-    wf_mesh_add_text(weft_spec_mesh(spec), out);
+    describe_mesh(weft_spec_mesh(spec), out);
     wf_text_add(out, "</text>\n");
 }
 
-static void add_step(const struct wf_step *step, int top, struct wf_text *out)
+static void add_step(const weft_step_info *step, int top, struct wf_text *out)
 {
     int x = MARGIN + 12 + GRID / 2;
 
@@ -72,10 +79,10 @@ static void add_step(const struct wf_step *step, int top, struct wf_text *out)
                 "stroke-width=\"2\"/>\n<path d=\"M%d %d l-6 -10 h12 z\" fill=\"#0b4f9e\"/>\n",
                 x, top + 6, x, top + GAP - 12, x, top + GAP - 4);
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"step\">", MARGIN + GRID + 32, top + 28);
-    wf_step_add_name(step, out);
+    describe_step(step, out);
     wf_text_add(out, "</text>\n<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN + GRID + 32,
                 top + 47);
-    wf_step_add_travel(step, out);
+    describe_travel(step, out);
     wf_text_add(out, "; ");
     wf_text_time(out, step->cost_ns);
     wf_text_add(out, "</text>\n");
@@ -83,7 +90,8 @@ static void add_step(const struct wf_step *step, int top, struct wf_text *out)
 
 void plan_add_svg(const weft_plan *plan, struct wf_text *out)
 {
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_step_info step = {.struct_size = sizeof step};
     int height, top = MARGIN;
 
     weft_plan_get(plan, &info);
@@ -91,13 +99,13 @@ void plan_add_svg(const weft_plan *plan, struct wf_text *out)
     wf_text_add(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-        "viewBox=\"0 0 %d %d\">\n%s<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-        WIDTH, height, WIDTH, height, style);
+        "viewBox=\"0 0 %d %d\">\n%s%s<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+        WIDTH, height, WIDTH, height, style, picture_pattern);
     add_card(info.from, top, out);
-    for (uint32_t i = 0; i < info.steps; i++) {
-        add_step(&plan->steps[i], top + CARD, out);
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+        add_step(&step, top + CARD, out);
         top += CARD + GAP;
-        add_card(plan->steps[i].to, top, out);
+        add_card(step.to, top, out);
     }
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"note\">", MARGIN, top + CARD + FOOT);
     if (info.steps == 0) wf_text_add(out, "nothing to do; ");

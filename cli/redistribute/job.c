@@ -1,11 +1,9 @@
 /* job.c - see job.h. */
 #include "redistribute/job.h"
 
-#include "bench/meeting.h"
-#include "crew.h"
-#include "exec/bound.h"
-#include "plugin/plugin.h"
+#include "common/local_ranks.h"
 #include "redistribute/values.h"
+#include "timing/meeting.h"
 #include "weft/exec.h"
 
 enum { ROUNDS = 5 };
@@ -154,7 +152,7 @@ static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uin
     return 0;
 }
 
-/* What else the machine does comes and goes, so both are measured in turn. */
+/* Other load of the machine comes and goes, so both are measured in turn. */
 static weft_status measure(struct rank *rank, struct job_outcome *out)
 {
     const struct job *job = rank->job;
@@ -166,7 +164,7 @@ static weft_status measure(struct rank *rank, struct job_outcome *out)
         status = measure_round(rank, &ranks, bytes, out);
     if (status == BENCH_NO_MEMORY) return wf_fail_memory((size_t)(2 * bytes));
     if (status != 0) return status;
-    out->one_sided = !rank->bound->packed;
+    out->one_sided = !weft_bound_is_packed(rank->bound);
     out->scratch = weft_bound_scratch(rank->bound);
     return meeting_maximum(&rank->meeting, &out->scratch, 1);
 }
@@ -202,7 +200,7 @@ static weft_status rank_main(void *self, const weft_options *options, int fd)
     message.status = status;
     if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
     if ((status != WEFT_OK || options->rank == 0) &&
-        crew_tell(fd, &message, sizeof message) != WEFT_OK)
+        local_rank_send(fd, &message, sizeof message) != WEFT_OK)
         return WEFT_ERR_SYSTEM;
     if (status == WEFT_OK) weft_context_release(&rank.context);
     return status;
@@ -226,9 +224,9 @@ static weft_status collect(void *self, int fd)
     struct message message;
     weft_status status;
 
-    while (crew_hear(fd, &message, sizeof message, &status)) {
+    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
         if (message.status != WEFT_OK)
-            return crew_fail(message.status, message.rank, message.text, sizeof message.text);
+            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
         *listening->out = message.outcome;
     }
     return status;
@@ -238,5 +236,5 @@ weft_status job_run(struct job *job, struct job_outcome *out)
 {
     struct listening listening = {job, out};
 
-    return crew_run(job->ranks, job->backend, start_rank, collect, &listening);
+    return local_ranks_run(job->ranks, job->backend, start_rank, collect, &listening);
 }

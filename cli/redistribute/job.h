@@ -2,9 +2,9 @@
 #ifndef WEFT_CLI_REDISTRIBUTE_JOB_H
 #define WEFT_CLI_REDISTRIBUTE_JOB_H
 
-#include "bench/loop.h"
 #include "redistribute/request.h"
 #include "redistribute/shards.h"
+#include "timing/loop.h"
 
 struct job {
     const struct request *request;

@@ -1,4 +1,4 @@
-/* report.h - what `weft redistribute` and `weft sim` say about what they did. */
+/* report.h - what `weft redistribute` and `weft sim` print. */
 #ifndef WEFT_CLI_REDISTRIBUTE_REPORT_H
 #define WEFT_CLI_REDISTRIBUTE_REPORT_H
 

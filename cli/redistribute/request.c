@@ -1,13 +1,10 @@
 /* request.c - reading what to redistribute from a command line. */
-#include "request.h"
-
-#include "comm/comm.h"
-#include "shard/shard.h"
+#include "redistribute/request.h"
 
 #include <string.h>
 
 struct tensor {
-    uint32_t dtype;
+    enum weft_dtype dtype;
     int32_t dims;
     int64_t shape[WEFT_MAX_DIMS];
 };
@@ -21,7 +18,7 @@ static bool complain(const struct cli_command *command, int *exit_code)
 
 static bool missing(const struct cli_command *command, const char *option, int *exit_code)
 {
-    fprintf(stderr, "weft %s: --%s is needed\n`weft %s --help` shows an example.\n", command->name,
+    fprintf(stderr, "weft %s: --%s is missing\n`weft %s --help` shows an example.\n", command->name,
             option, command->name);
     *exit_code = CLI_USAGE;
     return false;
@@ -39,7 +36,7 @@ static bool choose(const struct cli_command *command, const char *option, const 
             return true;
         }
     nearest = wf_nearest(value, names, count);
-    fprintf(stderr, "weft %s: --%s \"%s\" is not known; there are", command->name, option, value);
+    fprintf(stderr, "weft %s: --%s is \"%s\", not one of", command->name, option, value);
     for (uint32_t i = 0; i < count; i++)
         fprintf(stderr, "%s %s", i > 0 ? "," : "", names[i]);
     if (nearest >= 0) fprintf(stderr, "; did you mean %s?", names[nearest]);
@@ -47,7 +44,7 @@ static bool choose(const struct cli_command *command, const char *option, const 
     return false;
 }
 
-/* The words are quoted as they were typed, and by OPTION. */
+/* The error quotes the text as it was typed, with its OPTION. */
 static weft_status read_mesh(const struct cli_command *command, const struct cli_args *args,
                              const char *option, weft_mesh **out)
 {
@@ -60,18 +57,11 @@ static weft_status read_spec(const struct tensor *tensor, const weft_mesh *mesh,
                              const char *text, weft_spec **out)
 {
     weft_placement placements[WEFT_MAX_AXES];
-    weft_status status = wf_placements_parse(text, weft_mesh_axes(mesh), placements);
+    weft_status status = weft_placements_parse(text, weft_mesh_axes(mesh), placements);
 
     if (status != WEFT_OK) return wf_fail_context(status, "--%s", option);
     status = weft_spec_create(mesh, tensor->dtype, tensor->dims, tensor->shape, placements, out);
     return status == WEFT_OK ? status : wf_fail_context(status, "--%s \"%s\"", option, text);
-}
-
-/* NAME, or else what WEFT_COSTS says, or else "default". */
-static weft_status read_costs(const char *name, weft_cost_table **out)
-{
-    if (name == NULL) name = wf_config_knob("WEFT_COSTS");
-    return wf_costs_read(name != NULL ? name : "default", out);
 }
 
 /* A bit for each kind of step in LIST, or none if it is NULL. */
@@ -115,29 +105,19 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
     return true;
 }
 
-static bool read_dtype(const struct cli_command *command, const struct cli_args *args,
-                       uint32_t *out)
-{
-    const char *names[WEFT_DTYPE_COUNT], *given = cli_value(command, args, "dtype");
-
-    for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
-        names[i] = wf_dtype_name(i);
-    return choose(command, "dtype", given != NULL ? given : "f32", names, WEFT_DTYPE_COUNT, out);
-}
-
 static weft_status read_layouts(const struct cli_command *command, const struct cli_args *args,
                                 struct tensor *tensor, struct request *out)
 {
     bool other = cli_has(command, args, "to-mesh");
     weft_status status =
-        wf_shape_parse(cli_value(command, args, "shape"), &tensor->dims, tensor->shape);
+        weft_shape_parse(cli_value(command, args, "shape"), &tensor->dims, tensor->shape);
 
     if (status != WEFT_OK) return wf_fail_context(status, "--shape");
     WF_TRY(read_mesh(command, args, "mesh", &out->mesh));
     WF_TRY(read_mesh(command, args, other ? "to-mesh" : "mesh", &out->to_mesh));
     WF_TRY(read_spec(tensor, out->mesh, "from", cli_value(command, args, "from"), &out->from));
     WF_TRY(read_spec(tensor, out->to_mesh, "to", cli_value(command, args, "to"), &out->to));
-    return read_costs(cli_value(command, args, "costs"), &out->costs);
+    return weft_cost_table_open(cli_value(command, args, "costs"), &out->costs);
 }
 
 bool request_read(const struct cli_command *command, const struct cli_args *args,
@@ -150,7 +130,7 @@ bool request_read(const struct cli_command *command, const struct cli_args *args
     *exit_code = CLI_USAGE;
     for (size_t i = 0; i < WF_COUNT(needed); i++)
         if (!cli_has(command, args, needed[i])) return missing(command, needed[i], exit_code);
-    if (!read_options(command, args, out) || !read_dtype(command, args, &tensor.dtype))
+    if (!read_options(command, args, out) || !cli_dtype(command, args, "dtype", &tensor.dtype))
         return false;
     if (read_layouts(command, args, &tensor, out) != WEFT_OK) {
         request_free(out);

@@ -1,24 +1,21 @@
-/* request.h - what `weft plan`, `weft sim` and `weft redistribute` are asked: from which layout to
+/* request.h - the question to `weft plan`, `weft sim` and `weft redistribute`: from which layout to
  * which, and how to plan it. */
 #ifndef WEFT_CLI_REQUEST_H
 #define WEFT_CLI_REQUEST_H
 
-#include "cli.h"
+#include "common/cli.h"
 
-/* The options that say it, to stand in a command's table. */
+/* Its options, for a command's table. */
 #define REQUEST_OPTIONS                                                                            \
-    {"mesh", "M", "the mesh: 2x4, dp=2,tp=4, 2x2@4-7"},                                            \
-        {"to-mesh", "M", "the target's mesh, where it is another"},                                \
-        {"shape", "S", "the tensor's shape: 4096x4096"},                                           \
-        {"dtype", "T", "its dtype, f32 unless given"},                                             \
-        {"from", "P", "placements of the source: S(0),R"},                                         \
-        {"to", "P", "placements of the target: R,S(1)"},                                           \
-        {"memory-limit", "B", "most scratch per rank: 65536, 64MiB"},                              \
-        {"minimize", "X", "time (default), bytes or memory"},                                      \
-        {"planner", "X", "search (default), exchange, dtensor-greedy, dtensor-graph"},             \
-        {"without", "X,...", "kinds of steps to do without: exchange,permute"},                    \
+    CLI_MESH, {"to-mesh", "M", "the target's mesh (default: the same mesh)", 0}, CLI_SHAPE,        \
+        CLI_DTYPE, {"from", "P", "placements of the source: S(0),R", 0},                           \
+        {"to", "P", "placements of the target: R,S(1)", 0},                                        \
+        {"memory-limit", "B", "most scratch per rank: 65536, 64MiB", 0},                           \
+        {"minimize", "X", "time (default), bytes or memory", 0},                                   \
+        {"planner", "X", "search (default), exchange, dtensor-greedy, dtensor-graph", 0},          \
+        {"without", "X,...", "kinds of steps to do without: exchange,permute", 0},                 \
     {                                                                                              \
-        "costs", "T", "a cost table: default, cpu, dtensor, or a file"                             \
+        "costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)", 0    \
     }
 
 struct request {

@@ -8,13 +8,13 @@
 
 static int64_t averaged(const weft_spec *spec)
 {
-    const struct wf_layout *layout = &spec->layout;
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    const weft_placement *p = weft_spec_placements(spec);
     int64_t ranks = 1;
 
-    for (int32_t a = 0; a < layout->mesh->axes; a++)
-        if (layout->placements[a].kind == WEFT_PLACE_PARTIAL &&
-            layout->placements[a].reduction == WEFT_REDUCE_AVG)
-            ranks *= layout->mesh->axis[a].size;
+    for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
+        if (p[a].kind == WEFT_PLACE_PARTIAL && p[a].reduction == WEFT_REDUCE_AVG)
+            ranks *= weft_mesh_axis_size(mesh, a);
     return ranks;
 }
 
@@ -29,9 +29,10 @@ static bool is_prime(int64_t n)
  * are computed in f32, which rounds them back to what they should be. */
 static double slack_between(const weft_spec *from, const weft_spec *to)
 {
-    uint32_t dtype = from->layout.dtype;
+    uint32_t dtype = weft_spec_dtype(from);
     int64_t parts = averaged(from) * averaged(to);
-    int64_t ranks = wf_max_i64(from->layout.mesh->size, to->layout.mesh->size);
+    int64_t ranks =
+        wf_max_i64(weft_mesh_size(weft_spec_mesh(from)), weft_mesh_size(weft_spec_mesh(to)));
 
     if (dtype < WEFT_DTYPE_F16 || wf_dtype_bytes(dtype) == 1 || (parts & (parts - 1)) == 0)
         return 0;
@@ -42,16 +43,16 @@ static double slack_between(const weft_spec *from, const weft_spec *to)
 struct values values_between(const weft_spec *from, const weft_spec *to)
 {
     int64_t largest = wf_max_i64(averaged(from), averaged(to));
-    double exact = wf_dtype_exact_limit(from->layout.dtype);
+    double exact = wf_dtype_exact_limit(weft_spec_dtype(from));
     int64_t limit = (int64_t)fmin(exact, 0x1p40) / largest - 1, modulus = limit;
 
-    const weft_mesh *one = from->layout.mesh, *other = to->layout.mesh;
-    struct values values = {.dtype = from->layout.dtype,
+    const weft_mesh *one = weft_spec_mesh(from), *other = weft_spec_mesh(to);
+    struct values values = {.dtype = weft_spec_dtype(from),
                             .modulus = INT64_MAX,
-                            .cut = one != other && one->size == other->size,
+                            .cut = one != other && weft_mesh_size(one) == weft_mesh_size(other),
                             .slack = slack_between(from, to)};
 
-    if (from->elements <= limit) return values;
+    if (weft_spec_elements(from) <= limit) return values;
     while (modulus > 2 && !is_prime(modulus))
         modulus--;
     values.modulus = wf_max_i64(modulus, 2);
@@ -89,13 +90,13 @@ static int64_t shift_of(const struct values *values, uint32_t reduction, int32_t
 static struct holder holder_of(const struct values *values, const weft_spec *spec,
                                const int32_t *coord)
 {
-    const struct wf_layout *layout = &spec->layout;
+    const weft_mesh *mesh = weft_spec_mesh(spec);
     struct holder h = {.reduction = WEFT_REDUCE_AVG, .count = 1};
     bool shifts = wf_dtype_is_signed(values->dtype) || values->dtype >= WEFT_DTYPE_F16;
 
-    for (int32_t a = 0; a < layout->mesh->axes; a++) {
-        const weft_placement *p = &layout->placements[a];
-        int32_t size = layout->mesh->axis[a].size;
+    for (int32_t a = 0; a < weft_mesh_axes(mesh); a++) {
+        const weft_placement *p = &weft_spec_placements(spec)[a];
+        int32_t size = weft_mesh_axis_size(mesh, a);
         if (p->kind != WEFT_PLACE_PARTIAL) continue;
         h.shift = shifts && h.index == 0 ? shift_of(values, p->reduction, coord[a], size) : 0;
         if (p->reduction == WEFT_REDUCE_AVG) continue; /* all contribute the same to it */
@@ -147,7 +148,7 @@ void values_fill(const struct values *values, const weft_spec *spec, int32_t ran
     struct holder holder;
     weft_segment segment;
 
-    if (!weft_mesh_coord(spec->layout.mesh, rank, coord)) return;
+    if (!weft_mesh_coord(weft_spec_mesh(spec), rank, coord)) return;
     holder = holder_of(values, spec, coord);
     for (int64_t at = 0; weft_spec_segment(spec, rank, strides, at, &segment); at += segment.length)
         for (int64_t i = 0; i < segment.length; i++)
@@ -168,7 +169,8 @@ struct check {
 
 static void find_holders(struct check *c, const int32_t *coord)
 {
-    const struct wf_layout *layout = &c->spec->layout;
+    const weft_mesh *mesh = weft_spec_mesh(c->spec);
+    const weft_placement *p = weft_spec_placements(c->spec);
     int32_t at[WEFT_MAX_AXES], a;
 
     c->reduction = WEFT_REDUCE_SUM;
@@ -176,20 +178,19 @@ static void find_holders(struct check *c, const int32_t *coord)
     if (c->divisor > 1) c->reduction = WEFT_REDUCE_AVG;
     c->holders = 0;
     memcpy(at, coord, sizeof at);
-    for (a = 0; a < layout->mesh->axes; a++) {
-        if (layout->placements[a].kind != WEFT_PLACE_PARTIAL) continue;
+    for (a = 0; a < weft_mesh_axes(mesh); a++) {
+        if (p[a].kind != WEFT_PLACE_PARTIAL) continue;
         at[a] = 0;
-        if (layout->placements[a].reduction != WEFT_REDUCE_AVG && c->divisor == 1)
-            c->reduction = layout->placements[a].reduction;
+        if (p[a].reduction != WEFT_REDUCE_AVG && c->divisor == 1) c->reduction = p[a].reduction;
     }
     do {
         int32_t place = 0;
-        for (a = 0; a < layout->mesh->axes; a++)
-            place = place * layout->mesh->axis[a].size + at[a];
+        for (a = 0; a < weft_mesh_axes(mesh); a++)
+            place = place * weft_mesh_axis_size(mesh, a) + at[a];
         c->places[c->holders++] = place;
-        for (a = layout->mesh->axes - 1; a >= 0; a--) {
-            if (layout->placements[a].kind != WEFT_PLACE_PARTIAL) continue;
-            if (++at[a] < layout->mesh->axis[a].size) break;
+        for (a = weft_mesh_axes(mesh) - 1; a >= 0; a--) {
+            if (p[a].kind != WEFT_PLACE_PARTIAL) continue;
+            if (++at[a] < weft_mesh_axis_size(mesh, a)) break;
             at[a] = 0;
         }
     } while (a >= 0);
@@ -246,16 +247,16 @@ static weft_status check_rank(struct check *c)
 weft_status values_check(const struct values *values, const weft_spec *spec,
                          const void *const *shards)
 {
-    const weft_mesh *mesh = spec->layout.mesh;
+    const weft_mesh *mesh = weft_spec_mesh(spec);
     struct check c = {.values = values, .spec = spec, .shards = shards};
     weft_status status = WEFT_OK;
 
-    c.places = wf_alloc((size_t)mesh->size * sizeof *c.places);
-    if (c.places == NULL) return wf_fail_memory((size_t)mesh->size * sizeof *c.places);
-    for (int32_t i = 0; i < mesh->size && status == WEFT_OK; i++) {
+    c.places = wf_alloc((size_t)weft_mesh_size(mesh) * sizeof *c.places);
+    if (c.places == NULL) return wf_fail_memory((size_t)weft_mesh_size(mesh) * sizeof *c.places);
+    for (int32_t i = 0; i < weft_mesh_size(mesh) && status == WEFT_OK; i++) {
         int32_t coord[WEFT_MAX_AXES];
-        wf_mesh_coord_at(mesh, i, coord);
         c.rank = weft_mesh_rank_at(mesh, i);
+        if (!weft_mesh_coord(mesh, c.rank, coord)) continue;
         find_holders(&c, coord);
         status = check_rank(&c);
     }

@@ -4,7 +4,7 @@
 #define WEFT_CLI_VALUES_H
 
 #include "base/number.h"
-#include "shard/shard.h"
+#include "weft/spec.h"
 
 struct values {
     uint32_t dtype;

@@ -1,9 +1,9 @@
 /* entry.c - `weft run --threads`: the ranks as threads of one process.
  *
  * The program is a shared object that exports `int weft_main(int argc, char **argv)` and is linked
- * with libweft.  The tool has a copy of the library inside, so the threads must be run by the
- * program's own, which is found through the program. */
-#include "run.h"
+ * with libweft.  The threads must be run by the library that the program is linked with, which is
+ * found through the program; it may be another version than the tool's. */
+#include "run/run.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* relay.c - what the ranks print, passed on in whole lines, each with its rank before it. */
-#include "run.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -42,11 +42,11 @@ static void add_prefix(const struct run_job *job, int32_t index, int to, struct 
 
 static void remember(struct run_process *process, const char *line, size_t length)
 {
-    size_t kept = length < sizeof process->last_words ? length : sizeof process->last_words - 1;
+    size_t kept = length < sizeof process->last_line ? length : sizeof process->last_line - 1;
 
     if (length == 0) return;
-    memcpy(process->last_words, line, kept);
-    process->last_words[kept] = '\0';
+    memcpy(process->last_line, line, kept);
+    process->last_line[kept] = '\0';
 }
 
 /* Move the whole lines of PIPE to OUT; ALL: also what has no end. */

@@ -7,11 +7,12 @@
 #ifndef WEFT_CLI_RUN_H
 #define WEFT_CLI_RUN_H
 
-#include "cli.h"
-#include "comm/rendezvous.h"
+#include "common/cli.h"
 
 #include <signal.h>
 #include <sys/types.h>
+
+#define SECOND_NS INT64_C(1000000000)
 
 /* One pipe of one process. */
 struct run_pipe {
@@ -26,7 +27,7 @@ struct run_process {
     int wait_status;
     uint64_t ended_ns;
     struct run_pipe out, err;
-    char last_words[256]; /* the last line on standard error that is not empty */
+    char last_line[256]; /* the last line on standard error that is not empty */
 };
 
 struct run_job {
@@ -38,8 +39,7 @@ struct run_job {
     int64_t timeout_ns, grace_ns; /* timeout 0: none */
     const char *stdin_policy;     /* "auto", "none" or a rank */
 
-    struct wf_server *server;
-    char rendezvous[WF_ADDRESS_TEXT], token[40];
+    weft_rendezvous *rendezvous;
     pid_t launcher;
     sigset_t old_mask;
     int signals; /* signalfd */

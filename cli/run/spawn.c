@@ -1,5 +1,5 @@
-/* spawn.c - one process per rank, in a process group of its own, told who it is by variables. */
-#include "run.h"
+/* spawn.c - starts one process per rank, in a process group of its own, with its variables set. */
+#include "run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +18,14 @@ static void set_number(const char *name, int32_t value)
     setenv(name, text, 1);
 }
 
-static void tell_who_it_is(const struct run_job *job, int32_t index)
+static void set_variables(const struct run_job *job, int32_t index)
 {
     setenv("WEFT_LAUNCHER", "weft", 1);
     set_number("WEFT_RANK", index);
     set_number("WEFT_SIZE", job->ranks);
     set_number("WEFT_LOCAL_RANK", index);
-    setenv("WEFT_RENDEZVOUS", job->rendezvous, 1);
-    setenv("WEFT_TOKEN", job->token, 1);
+    setenv("WEFT_RENDEZVOUS", weft_rendezvous_address(job->rendezvous), 1);
+    setenv("WEFT_TOKEN", weft_rendezvous_token(job->rendezvous), 1);
     setenv("WEFT_SERVED", "1", 1);
 }
 
@@ -56,7 +56,7 @@ static void become(const struct run_job *job, int32_t index, int out, int err, i
         close(report);
         _exit(run_entry(job));
     }
-    tell_who_it_is(job, index);
+    set_variables(job, index);
     execvp(job->program[0], job->program);
     code = errno;
     if (write(report, &code, sizeof code) != sizeof code) _exit(126);

@@ -1,5 +1,5 @@
 /* watch.c - waits for the ranks, forwards signals, and ends them all when one fails. */
-#include "run.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* How long output of a rank that has ended may still come from processes it left behind. */
-#define DRAIN_NS (WF_SECOND_NS / 2)
+#define DRAIN_NS (SECOND_NS / 2)
 
 static void signal_all(struct run_job *job, int number)
 {
@@ -74,7 +74,7 @@ static void tell_rendezvous(struct run_job *job, int32_t index)
                  strsignal(WTERMSIG(status)));
     else
         snprintf(text, sizeof text, "is gone: it ended with exit code %d", WEXITSTATUS(status));
-    wf_server_report_gone(job->server, index, text);
+    weft_rendezvous_report_gone(job->rendezvous, index, text);
 }
 
 static void reap(struct run_job *job)

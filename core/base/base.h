@@ -63,6 +63,11 @@ static inline weft_status wf_require(const void *pointer, const char *what)
 weft_status wf_options_read(const char *name, const void *given, void *out,
                             size_t bytes) WF_NODISCARD;
 
+/* Copy INFO, a struct of BYTES that begins with its size, to OUT, of which the caller has set the
+ * struct_size: no more than that is written, and it keeps its value.  WEFT_ERR_INVALID: it was not
+ * set.  NAME is the struct's. */
+weft_status wf_info_write(const char *name, const void *info, size_t bytes, void *out) WF_NODISCARD;
+
 /* ---- log.c: telling ---- */
 
 enum wf_log_level { WF_ERROR, WF_WARNING, WF_NOTICE, WF_INFO, WF_DEBUG };
@@ -160,6 +165,11 @@ weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
 weft_status wf_text_copy_out(struct wf_text *text, char *buffer, size_t capacity,
                              size_t *length) WF_NODISCARD;
 
+/* ---- ranks.c ---- */
+
+/* "rank 3", "ranks 1, 4-6 and 9"; at most about 20 of them are written out. */
+void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
+
 /* ---- json.c: writing JSON into a text ---- */
 
 /* Zero-initialise with `out` set.  Keys are given as NULL inside arrays and for the top value. */
@@ -218,6 +228,8 @@ size_t wf_dtype_bytes(uint32_t dtype);               /* 0 if unknown */
 const char *wf_reduction_name(uint32_t reduction);   /* "sum"; NULL if unknown */
 const char *wf_collective_name(uint32_t collective); /* "all_reduce"; NULL if unknown */
 bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
+/* Add why NAME is not a dtype: `"float32" is not a dtype; the dtypes are ...; did you mean f32?` */
+void wf_dtype_explain(const char *name, size_t length, struct wf_text *out);
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
 bool wf_collective_reduces(uint32_t collective);
 /* Is REDUCTION defined on DTYPE at all (weft_plugin.h says where not)? */

@@ -82,6 +82,18 @@ weft_status wf_fail(weft_status status, const char *format, ...)
     return status;
 }
 
+weft_status weft_fail(weft_status status, const char *format, ...)
+{
+    char text[sizeof last.text];
+    va_list args;
+
+    if (format == NULL) return wf_fail(status, "%s", weft_status_text(status));
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return wf_fail(status, "%s", text);
+}
+
 void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const char *text)
 {
     describe(vendor, code, text != NULL ? text : weft_status_text(status));

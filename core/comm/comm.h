@@ -180,7 +180,7 @@ struct weft_comm {
     weft_comm *keeper; /* if this is a group or a twin */
     struct wf_dependent *dependents; /* under the context's lock */
     void *device;                    /* of the plugin that TABLE is of */
-    uint64_t number; /* the same on all its ranks, and on no other communicator of a rank */
+    uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
     uint32_t bindings; /* of plans to it, so far; exec numbers them */
     int64_t timeout_ns;
     int32_t *world_ranks;
@@ -408,8 +408,6 @@ weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *a
 
 /* ---- costs.c ---- */
 
-/* The built-in table NAME, or the one in the file of that name. */
-weft_status wf_costs_read(const char *name, weft_cost_table **out) WF_NODISCARD;
 /* Set the context's costs to those that WEFT_COSTS names, or that suit its plugin. */
 weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
 /* Unless WEFT_COSTS is set: change them to what suits the device, which is open now, and on RANKS,

@@ -378,6 +378,11 @@ const weft_plugin *weft_context_plugin(const weft_context *context)
     return context != NULL ? context->plugin : NULL;
 }
 
+void *weft_context_device(const weft_context *context)
+{
+    return context != NULL ? context->device : NULL;
+}
+
 weft_status weft_context_describe(weft_context *context, weft_device_info *out)
 {
     WF_TRY(wf_context_check(context, "weft_context_describe"));

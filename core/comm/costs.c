@@ -20,11 +20,11 @@ static weft_status open_table(const char *name, int *out)
 
     if (fd < 0)
         return wf_fail(WEFT_ERR_NOT_FOUND,
-                       "%s is no built-in cost table (default, cpu, dtensor) and no file: %s", name,
-                       strerror(errno));
+                       "%s is neither a built-in cost table (default, cpu, dtensor) nor a file: %s",
+                       name, strerror(errno));
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
         close(fd);
-        return wf_fail(WEFT_ERR_INVALID, "%s is no regular file, as a cost table must be", name);
+        return wf_fail(WEFT_ERR_INVALID, "%s is not a regular file, as a cost table must be", name);
     }
     *out = fd;
     return WEFT_OK;
@@ -42,21 +42,25 @@ static weft_status read_table(const char *name, int fd, struct wf_text *out)
             return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", name, strerror(errno));
         bytes += (size_t)got;
         if (bytes > MOST_BYTES)
-            return wf_fail(WEFT_ERR_INVALID, "%s has more than %d bytes: no cost table", name,
-                           MOST_BYTES);
+            return wf_fail(WEFT_ERR_INVALID, "%s has more than %d bytes, so it is not a cost table",
+                           name, MOST_BYTES);
         if (memchr(block, '\0', (size_t)got) != NULL)
-            return wf_fail(WEFT_ERR_PARSE, "%s has bytes that are no text: no cost table", name);
+            return wf_fail(WEFT_ERR_PARSE,
+                           "%s has bytes that are not text, so it is not a cost table", name);
         wf_text_append(out, block, (size_t)got);
     }
     return wf_text_status(out);
 }
 
-weft_status wf_costs_read(const char *name, weft_cost_table **out)
+weft_status weft_cost_table_open(const char *name, weft_cost_table **out)
 {
     struct wf_text text = {0};
     weft_status status;
     int fd = -1;
 
+    WF_TRY(wf_require(out, "weft_cost_table_open: OUT"));
+    if (name == NULL) name = wf_config_knob("WEFT_COSTS");
+    if (name == NULL) name = "default";
     if (weft_cost_table_find(name, out) == WEFT_OK) return WEFT_OK;
     WF_TRY(open_table(name, &fd));
     status = read_table(name, fd, &text);
@@ -80,7 +84,7 @@ weft_status wf_costs_choose(weft_context *context)
             plugin != NULL && plugin->comm != NULL && WF_HAS(plugin->comm, pull) ? "cpu"
                                                                                  : "default",
             &context->costs);
-    status = wf_costs_read(name, &context->costs);
+    status = weft_cost_table_open(name, &context->costs);
     return status == WEFT_OK ? status : wf_fail_context(status, "WEFT_COSTS");
 }
 

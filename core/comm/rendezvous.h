@@ -4,7 +4,6 @@
  * `weft run`, or, for ranks that are threads, in their own process.  It is used to come together,
  * to make communicators and to learn of failures; tensors never pass through it.
  *
- *     ranks.c     lists of ranks in words
  *     sha256.c    the keyed hash that proves knowledge of the job's token
  *     address.c   "host:port", "[v6]:port", "unix:name": listening and connecting
  *     wire.c      bytes <-> frames
@@ -29,11 +28,6 @@
 
 /* The rank that stands by for a server on rank 0, in jobs of at least three ranks. */
 #define WF_STANDBY_RANK 1
-
-/* ---- ranks.c ---- */
-
-/* "rank 3", "ranks 1, 4-6 and 9"; at most about 20 of them are written out. */
-void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
 
 /* ---- sha256.c ---- */
 

@@ -294,9 +294,9 @@ static void point_out_unknown(struct wf_environment environment)
 
     if (atomic_flag_test_and_set(&done)) return;
     for (size_t i = 0; (name = wf_config_unknown(environment, i, &length, &nearest)) != NULL; i++)
-        wf_log(WF_WARNING, "%.*s means nothing to weft%s%s%s", (int)length, name,
+        wf_log(WF_WARNING, "weft does not know %.*s%s%s%s", (int)length, name,
                nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest->name : "",
-               nearest != NULL ? "?" : "; `weft env` lists what does");
+               nearest != NULL ? "?" : "; `weft env` lists the variables it knows");
 }
 
 weft_status wf_config_read(struct wf_config **out)

@@ -5,6 +5,7 @@
 #define WEFT_CONFIG_CONFIG_H
 
 #include "base/base.h"
+#include "weft/config.h"
 
 #define WF_KNOB_C_TEXT    const char *
 #define WF_KNOB_C_SECRET  const char *
@@ -101,12 +102,9 @@ const char *wf_config_knob(const char *name);
 const char *wf_config_unknown(struct wf_environment environment, size_t index, size_t *length,
                               const struct wf_knob **nearest);
 
-/* ---- print.c ---- */
+/* ---- variables.c ---- */
 
-/* One line per knob: value and where it is from, with help; then the unknown variables. */
-void wf_config_print(struct wf_environment environment, struct wf_text *out);
-void wf_config_print_json(struct wf_environment environment, struct wf_text *out);
-/* docs/config.md, from the table alone. */
-void wf_config_print_markdown(struct wf_text *out);
+/* weft_variable_get in ENVIRONMENT, without looking at OUT's size. */
+bool wf_variable_find(struct wf_environment environment, size_t index, weft_variable_info *out);
 
 #endif

@@ -3,7 +3,7 @@
 #define WEFT_COST_COST_H
 
 #include "base/base.h"
-#include "weft/plan.h"
+#include "weft/cost.h"
 
 #include <stdatomic.h>
 

@@ -136,6 +136,11 @@ void weft_cost_table_release(weft_cost_table **table)
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) wf_free(mine);
 }
 
+const char *weft_cost_table_name(const weft_cost_table *table)
+{
+    return table != NULL ? table->name : NULL;
+}
+
 uint64_t weft_cost_table_digest(const weft_cost_table *table)
 {
     uint64_t h = wf_hash(0, table->name, strlen(table->name));

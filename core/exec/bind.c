@@ -436,6 +436,11 @@ void weft_bound_release(weft_bound **bound)
     wf_free(mine);
 }
 
+bool weft_bound_is_packed(const weft_bound *bound)
+{
+    return bound != NULL && bound->packed;
+}
+
 uint64_t weft_bound_scratch(const weft_bound *bound)
 {
     return bound != NULL ? bound->scratch_bytes : 0;

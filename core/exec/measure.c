@@ -1,5 +1,6 @@
 /* measure.c - exactly how many bytes ranks receive in a plan, counted rank by rank. */
 #include "exec.h"
+#include "weft/exec.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@ static uint64_t group_size(const struct wf_step *step)
     return ranks;
 }
 
-/* An all-reduce passes slices on, there and back. */
+/* All-reduce = reduce-scatter + all-gather of slices. */
 static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
 {
     uint64_t ranks = group_size(step);
@@ -24,7 +25,7 @@ static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
                                               wf_dtype_bytes(step->from->layout.dtype));
 }
 
-/* A partial that the step makes leaves the value with coordinate 0; the others get nothing. */
+/* Where the step makes a partial, coordinate 0 gets the value and the others get nothing. */
 static bool gets_identity(const struct wf_step *step, const int32_t *coord)
 {
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
@@ -120,9 +121,24 @@ struct wf_measure wf_plan_measure(const weft_plan *plan)
     return out;
 }
 
-/* ---- one step ---- */
+/* ---- a batch ---- */
 
-enum { LISTED_RANKS = 1024 };
+/* The exchange of a tensor that travels with others, as a step of its own. */
+static struct wf_step exchange_of(const struct wf_member *member)
+{
+    return (struct wf_step){.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+}
+
+static uint64_t received_in_member(const struct wf_member *member, int32_t rank)
+{
+    struct wf_step exchange = exchange_of(member);
+    uint64_t sum = 0;
+
+    if (member->alone == NULL) return received_by(&exchange, rank);
+    for (uint32_t s = 0; s < member->alone->step_count; s++)
+        sum = wf_add_capped(sum, received_by(&member->alone->steps[s], rank));
+    return sum;
+}
 
 static int32_t greatest_rank(const weft_mesh *mesh)
 {
@@ -133,7 +149,54 @@ static int32_t greatest_rank(const weft_mesh *mesh)
     return most;
 }
 
-/* Add what RANK reads to what SENT says of those it reads from. */
+/* The greatest rank that any tensor of PLAN, a batch, lies on. */
+static int32_t greatest_of_batch(const weft_plan *plan)
+{
+    int32_t most = 0;
+
+    for (uint32_t i = 0; i < plan->member_count; i++) {
+        int32_t from = greatest_rank(plan->members[i].from->layout.mesh);
+        int32_t to = greatest_rank(plan->members[i].to->layout.mesh);
+        if (from > most) most = from;
+        if (to > most) most = to;
+    }
+    return most;
+}
+
+static struct wf_measure measure_batch(const weft_plan *plan)
+{
+    struct wf_measure out = {0};
+    int32_t last = greatest_of_batch(plan);
+
+    for (int32_t rank = 0; rank <= last; rank++) {
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < plan->member_count; i++)
+            sum = wf_add_capped(sum, received_in_member(&plan->members[i], rank));
+        out.total = wf_add_capped(out.total, sum);
+        if (sum > out.most) out.most = sum;
+    }
+    return out;
+}
+
+weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
+                              uint64_t *received_total)
+{
+    struct wf_measure measure;
+
+    WF_TRY(wf_require(plan, "weft_plan_measure: PLAN"));
+    WF_TRY(wf_require(received_max, "weft_plan_measure: RECEIVED_MAX"));
+    WF_TRY(wf_require(received_total, "weft_plan_measure: RECEIVED_TOTAL"));
+    measure = plan->members != NULL ? measure_batch(plan) : wf_plan_measure(plan);
+    *received_max = measure.most;
+    *received_total = measure.total;
+    return WEFT_OK;
+}
+
+/* ---- one step ---- */
+
+enum { LISTED_RANKS = 1024 };
+
+/* Add the elements that RANK reads to SENT of the ranks that it reads from, in bytes. */
 static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *sent)
 {
     struct wf_parts parts;
@@ -142,26 +205,43 @@ static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *
     for (uint64_t i = 0; i < parts.region_count; i++)
         for (uint32_t h = 0; h < parts.holders; h++) {
             int32_t source = parts.ranks[parts.regions[i].source + h];
-            if (source != rank) sent[source] += wf_region_elements(&parts.regions[i]);
+            if (source != rank)
+                sent[source] += wf_region_elements(&parts.regions[i]) *
+                                wf_dtype_bytes(step->from->layout.dtype);
         }
     wf_parts_free(&parts);
     return WEFT_OK;
 }
 
-static weft_status most_sent(const struct wf_step *step, uint64_t *out)
+static weft_status add_all_sent(const struct wf_step *step, uint64_t *sent)
 {
-    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
-    size_t ranks = (size_t)greatest_rank(from) + 1;
-    uint64_t *sent = wf_calloc(ranks, sizeof *sent), most = 0;
+    const weft_mesh *to = step->to->layout.mesh;
     weft_status status = WEFT_OK;
 
-    if (sent == NULL) return wf_fail_memory(ranks * sizeof *sent);
     for (int32_t i = 0; i < to->size && status == WEFT_OK; i++)
         status = add_sent(step, weft_mesh_rank_at(to, i), sent);
-    for (size_t i = 0; i < ranks; i++)
-        if (sent[i] > most) most = sent[i];
+    return status;
+}
+
+static uint64_t largest(const uint64_t *list, size_t count)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (list[i] > most) most = list[i];
+    return most;
+}
+
+static weft_status most_sent(const struct wf_step *step, uint64_t *out)
+{
+    size_t ranks = (size_t)greatest_rank(step->from->layout.mesh) + 1;
+    uint64_t *sent = wf_calloc(ranks, sizeof *sent);
+    weft_status status;
+
+    if (sent == NULL) return wf_fail_memory(ranks * sizeof *sent);
+    status = add_all_sent(step, sent);
+    if (status == WEFT_OK) *out = largest(sent, ranks);
     wf_free(sent);
-    if (status == WEFT_OK) *out = most * wf_dtype_bytes(step->from->layout.dtype);
     return status;
 }
 
@@ -179,4 +259,49 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t
     if (step->kind == WEFT_STEP_ALL_REDUCE || from->size > LISTED_RANKS || to->size > LISTED_RANKS)
         return WEFT_OK;
     return most_sent(step, sent);
+}
+
+/* The exchange of the tensors of a batch that travel together. */
+static weft_status measure_together(const weft_plan *plan, uint64_t *sent_max,
+                                    uint64_t *received_max)
+{
+    size_t ranks = (size_t)greatest_of_batch(plan) + 1;
+    uint64_t *sent = wf_calloc(2 * ranks, sizeof *sent), *received;
+    weft_status status = WEFT_OK;
+
+    if (sent == NULL) return wf_fail_memory(2 * ranks * sizeof *sent);
+    received = sent + ranks;
+    for (uint32_t i = 0; i < plan->member_count && status == WEFT_OK; i++) {
+        struct wf_step step = exchange_of(&plan->members[i]);
+        if (plan->members[i].alone != NULL || wf_step_is_local(&step)) continue;
+        for (size_t rank = 0; rank < ranks; rank++)
+            received[rank] += received_by(&step, (int32_t)rank);
+        if (ranks <= LISTED_RANKS) status = add_all_sent(&step, sent);
+    }
+    if (status == WEFT_OK) {
+        *sent_max = ranks <= LISTED_RANKS ? largest(sent, ranks) : plan->steps[0].sent;
+        *received_max = largest(received, ranks);
+    }
+    wf_free(sent);
+    return status;
+}
+
+weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64_t *sent_max,
+                                   uint64_t *received_max)
+{
+    uint64_t sent = 0, received = 0;
+
+    WF_TRY(wf_require(plan, "weft_plan_measure_step: PLAN"));
+    WF_TRY(wf_require(sent_max, "weft_plan_measure_step: SENT_MAX"));
+    WF_TRY(wf_require(received_max, "weft_plan_measure_step: RECEIVED_MAX"));
+    if (index >= plan->step_count)
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_measure_step: INDEX is %u of %u steps", index,
+                       plan->step_count);
+    if (plan->steps[index].from == NULL)
+        WF_TRY(measure_together(plan, &sent, &received));
+    else
+        WF_TRY(wf_step_measure(&plan->steps[index], &sent, &received));
+    *sent_max = sent;
+    *received_max = received;
+    return WEFT_OK;
 }

@@ -356,6 +356,7 @@ weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
     if (status == WEFT_OK) {
         if (given.planner == WEFT_PLANNER_SEARCH) choose(&batch);
         status = assemble(&batch, out);
+        if (status == WEFT_OK) wf_plan_set_costs(*out, batch.costs);
     }
     drop(&batch);
     return status;

@@ -19,6 +19,7 @@ static void drop(weft_plan *plan)
     }
     weft_spec_release(&plan->from);
     weft_spec_release(&plan->to);
+    weft_cost_table_release(&plan->costs);
     wf_free(plan->members);
     wf_free(plan);
 }
@@ -51,6 +52,12 @@ weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t st
     plan->to = weft_spec_retain(to);
     *out = plan;
     return WEFT_OK;
+}
+
+void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs)
+{
+    weft_cost_table_release(&plan->costs);
+    plan->costs = weft_cost_table_retain(costs != NULL ? costs : wf_cost_default());
 }
 
 static weft_status from_path(const struct wf_problem *problem, const struct wf_path *path,
@@ -177,12 +184,25 @@ static weft_status check_memory(const struct wf_problem *problem, const struct w
     return wf_plan_refuse_memory(" of this planner", problem->memory_limit, peak);
 }
 
+static weft_status find_plan(const weft_spec *from, const weft_spec *to,
+                             const weft_plan_options *given, weft_plan **out)
+{
+    struct wf_problem problem;
+    struct wf_path path;
+
+    if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, given, out);
+    WF_TRY(wf_problem_set(&problem, from, to, given));
+    path.count = 0;
+    if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
+        WF_TRY(find_path(&problem, given->planner, &path));
+    WF_TRY(check_memory(&problem, &path));
+    return from_path(&problem, &path, out);
+}
+
 weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                              const weft_plan_options *options, weft_plan **out)
 {
     weft_plan_options given = {0};
-    struct wf_problem problem;
-    struct wf_path path;
 
     WF_TRY(wf_require(from, "weft_plan_create: FROM"));
     WF_TRY(wf_require(to, "weft_plan_create: TO"));
@@ -190,13 +210,14 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     WF_TRY(check(from, to, &given));
-    if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, &given, out);
-    WF_TRY(wf_problem_set(&problem, from, to, &given));
-    path.count = 0;
-    if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
-        WF_TRY(find_path(&problem, given.planner, &path));
-    WF_TRY(check_memory(&problem, &path));
-    return from_path(&problem, &path, out);
+    WF_TRY(find_plan(from, to, &given, out));
+    wf_plan_set_costs(*out, given.costs);
+    return WEFT_OK;
+}
+
+const weft_cost_table *weft_plan_costs(const weft_plan *plan)
+{
+    return plan != NULL ? plan->costs : NULL;
 }
 
 weft_plan *weft_plan_retain(const weft_plan *plan)

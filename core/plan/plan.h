@@ -34,7 +34,8 @@ struct wf_member {
 
 struct weft_plan {
     _Atomic(int64_t) references;
-    weft_spec *from, *to; /* NULL for a batch */
+    weft_spec *from, *to;   /* NULL for a batch */
+    weft_cost_table *costs; /* it was priced by */
     uint64_t cost_ns, received, peak, digest;
     uint32_t member_count, together; /* tensors of a batch, and those of them that go together */
     struct wf_member *members;       /* NULL: not a batch */
@@ -47,6 +48,8 @@ struct weft_plan {
 /* A plan with room for STEPS steps, none of which is set. */
 weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t steps,
                          weft_plan **out) WF_NODISCARD;
+/* Note that PLAN was priced by COSTS, or by the default table if that is NULL. */
+void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs);
 /* Fill in what follows from the steps. */
 void wf_plan_add_up(weft_plan *plan);
 /* Add the names of the kinds of steps in KINDS, a bit each: "all-gather, exchange". */
@@ -229,12 +232,5 @@ struct wf_path {
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
 /* May an exchange go from STATE to the target? */
 bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
-
-/* ---- print.c ---- */
-
-/* "all-gather over dp", "exchange between the meshes". */
-void wf_step_add_name(const struct wf_step *step, struct wf_text *out);
-/* "each rank receives 8.0 MiB", "nothing travels". */
-void wf_step_add_travel(const struct wf_step *step, struct wf_text *out);
 
 #endif

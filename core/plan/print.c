@@ -23,7 +23,7 @@ static void add_axes(struct wf_text *out, const weft_mesh *mesh, uint32_t axes)
     }
 }
 
-void wf_step_add_travel(const struct wf_step *step, struct wf_text *out)
+static void add_travel(const struct wf_step *step, struct wf_text *out)
 {
     if (step->received > 0) {
         wf_text_add(out, "each rank receives ");
@@ -33,7 +33,7 @@ void wf_step_add_travel(const struct wf_step *step, struct wf_text *out)
     }
 }
 
-void wf_step_add_name(const struct wf_step *step, struct wf_text *out)
+static void add_name(const struct wf_step *step, struct wf_text *out)
 {
     wf_text_add(out, "%s ", weft_step_name(step->kind));
     if (step->axes != 0) {
@@ -47,13 +47,13 @@ void wf_step_add_name(const struct wf_step *step, struct wf_text *out)
 static void add_received(struct wf_text *out, const struct wf_step *step)
 {
     wf_text_add(out, ": ");
-    wf_step_add_travel(step, out);
+    add_travel(step, out);
     wf_text_add(out, "   ");
 }
 
 static void add_step(struct wf_text *out, const struct wf_step *step)
 {
-    wf_step_add_name(step, out);
+    add_name(step, out);
     add_received(out, step);
     wf_placements_add_text(step->from->layout.placements, step->from->layout.mesh->axes, out);
     wf_text_add(out, " -> ");

@@ -62,7 +62,7 @@ weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_
         return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: struct_size is %zu; wanted is %zu",
                        out->struct_size, sizeof info);
     candidate = &backends->candidates[index];
-    plugin = wf_backends_loaded(backends, index);
+    plugin = weft_backends_plugin(backends, index);
     info = (weft_backend_info){
         .struct_size = sizeof info,
         .name = candidate->name,
@@ -82,10 +82,27 @@ weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_
     return WEFT_OK;
 }
 
-const weft_plugin *wf_backends_loaded(const weft_backends *backends, size_t index)
+bool weft_backends_trace_candidate(const weft_backends *backends, size_t line, size_t *index)
 {
-    const struct wf_loaded *loaded =
-        index < backends->candidate_count ? backends->candidates[index].loaded : NULL;
+    if (backends == NULL || index == NULL || line >= backends->line_count ||
+        backends->lines[line].candidate == WF_NO_CANDIDATE)
+        return false;
+    *index = backends->lines[line].candidate;
+    return true;
+}
+
+const char *weft_backends_wanted(const weft_backends *backends, const char **origin)
+{
+    if (backends == NULL) return NULL;
+    if (origin != NULL) *origin = backends->origin;
+    return backends->wanted;
+}
+
+const weft_plugin *weft_backends_plugin(const weft_backends *backends, size_t index)
+{
+    const struct wf_loaded *loaded = backends != NULL && index < backends->candidate_count
+                                         ? backends->candidates[index].loaded
+                                         : NULL;
 
     return loaded != NULL ? &loaded->tables.plugin : NULL;
 }
@@ -95,7 +112,7 @@ const weft_plugin *wf_backends_plugin(const weft_backends *backends, size_t inde
     if (index >= backends->candidate_count ||
         backends->candidates[index].reason != WEFT_REASON_USABLE)
         return NULL;
-    return wf_backends_loaded(backends, index);
+    return weft_backends_plugin(backends, index);
 }
 
 /* ---- choosing ---- */

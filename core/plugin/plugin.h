@@ -207,7 +207,4 @@ size_t wf_backends_pick(const weft_backends *backends, enum weft_role role);
  * (what an older plugin lacks is NULL).  Valid for the life of the process.  NULL unless usable. */
 const weft_plugin *wf_backends_plugin(const weft_backends *backends, size_t index);
 
-/* The same for a plugin that loaded, also if this machine has no device or library for it. */
-const weft_plugin *wf_backends_loaded(const weft_backends *backends, size_t index);
-
 #endif

@@ -61,11 +61,6 @@ weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype) W
 void wf_placement_add_text(const weft_placement *p, struct wf_text *text); /* without its turn */
 void wf_placements_add_text(const weft_placement *placements, int32_t axes, struct wf_text *text);
 void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text); /* [4,6] */
-/* `4x6`, `4,6` or `[4,6]`; `[]` is a scalar. */
-weft_status wf_shape_parse(const char *text, int32_t *dims, int64_t *shape) WF_NODISCARD;
-/* AXES placements, `S(0),R`, not settled: turns as written, from 1, or 0 where none is. */
-weft_status wf_placements_parse(const char *text, int32_t axes,
-                                weft_placement *placements) WF_NODISCARD;
 
 /* ---- index.c: the indices of a dimension that a rank holds, without listing them ---- */
 

@@ -10,6 +10,7 @@
 #include "shard.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* ---- reading ---- */
 
@@ -74,12 +75,15 @@ static weft_status read_bracketed(struct reader *r, int32_t *dims, int64_t *shap
     return expect(r, ']');
 }
 
-weft_status wf_shape_parse(const char *text, int32_t *dims, int64_t *shape)
+weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
 {
     struct reader r = {{text, 0}, "shape"};
     int64_t sizes[WEFT_MAX_DIMS];
     int32_t count;
 
+    WF_TRY(wf_require(text, "weft_shape_parse: TEXT"));
+    WF_TRY(wf_require(dims, "weft_shape_parse: DIMS"));
+    WF_TRY(wf_require(shape, "weft_shape_parse: SHAPE"));
     wf_scan_space(&r.scan);
     if (wf_scan_peek(&r.scan) == '[')
         WF_TRY(read_bracketed(&r, &count, sizes));
@@ -126,17 +130,80 @@ static weft_status read_split(struct reader *r, bool strided, weft_placement *ou
     return expect(r, ']');
 }
 
+static const char placements_known[] = "R, S(dim), SS(dim,factor) and P(op)";
+
+/* What other systems write, and people by mistake. */
+static const struct {
+    const char *theirs, *ours;
+    bool with_dim;
+} foreign[] = {
+    {"shard", "S", true},         {"s", "S", true},   {"sharded", "S", true},
+    {"split", "S", true},         {"ss", "SS", true}, {"_stridedshard", "SS", true},
+    {"replicate", "R", false},    {"r", "R", false},  {"replicated", "R", false},
+    {"partial", "P", false},      {"p", "P", false},  {"_partial", "P", false},
+    {"stridedshard", "SS", true},
+};
+
+/* Add "; did you mean S(0)?" where WORD is another system's name.  What follows the word in the
+ * text may give the dimension. */
+static void suggest_placement(const char *word, size_t length, struct wf_text *out)
+{
+    const char *digits = word + length;
+    size_t count = 0;
+
+    if (*digits == '(') {
+        digits += strcspn(digits, "0123456789),");
+        count = strspn(digits, "0123456789");
+    }
+    for (size_t i = 0; i < WF_COUNT(foreign); i++) {
+        if (strlen(foreign[i].theirs) != length ||
+            strncasecmp(foreign[i].theirs, word, length) != 0)
+            continue;
+        wf_text_add(out, "; did you mean %s", foreign[i].ours);
+        if (foreign[i].with_dim)
+            wf_text_add(out, "(%.*s%s)", count > 0 ? (int)wf_min_i64((int64_t)count, 4) : 3,
+                        count > 0 ? digits : "dim", foreign[i].ours[1] == 'S' ? ",factor" : "");
+        wf_text_char(out, '?');
+        return;
+    }
+}
+
+/* The WORD at START is not a placement. */
+static weft_status refuse_placement(const struct reader *r, struct wf_scan start, const char *word,
+                                    size_t length)
+{
+    struct wf_text suggestion = {0};
+    weft_status status;
+
+    wf_text_add(&suggestion, "%s", "");
+    suggest_placement(word, length, &suggestion);
+    status = wf_text_status(&suggestion);
+    if (status == WEFT_OK)
+        status = wf_scan_refuse(
+            &start, r->kind, "\"%.*s\" is not a placement; the placements are %s%s",
+            (int)wf_min_i64((int64_t)length, 40), word, placements_known, suggestion.data);
+    wf_text_free(&suggestion);
+    return status;
+}
+
 static weft_status read_placement(struct reader *r, weft_placement *out)
 {
+    struct wf_scan start;
+    const char *word;
+    size_t length;
+
     wf_scan_space(&r->scan);
-    if (wf_scan_char(&r->scan, 'R')) {
+    start = r->scan;
+    if (!wf_scan_name(&r->scan, &word, &length))
+        return wf_scan_fail(&start, r->kind, "expected one of the placements %s", placements_known);
+    if (length == 1 && word[0] == 'R') {
         *out = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
         return WEFT_OK;
     }
-    if (wf_scan_char(&r->scan, 'P')) return read_partial(r, out);
-    if (wf_scan_word(&r->scan, "SS")) return read_split(r, true, out);
-    if (wf_scan_char(&r->scan, 'S')) return read_split(r, false, out);
-    return wf_scan_fail(&r->scan, r->kind, "expected R, S(dim), SS(dim,factor) or P(op)");
+    if (length == 1 && word[0] == 'P') return read_partial(r, out);
+    if (length == 1 && word[0] == 'S') return read_split(r, false, out);
+    if (length == 2 && memcmp(word, "SS", 2) == 0) return read_split(r, true, out);
+    return refuse_placement(r, start, word, length);
 }
 
 /* Where turns are written they count from 0 without gaps; what else can be wrong with them,
@@ -175,30 +242,51 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
     return check_turns(r, out, axes);
 }
 
-weft_status wf_placements_parse(const char *text, int32_t axes, weft_placement *placements)
+weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement *placements)
 {
     struct reader r = {{text, 0}, "placements"};
     weft_placement read[WEFT_MAX_AXES];
 
+    WF_TRY(wf_require(text, "weft_placements_parse: TEXT"));
+    WF_TRY(wf_require(placements, "weft_placements_parse: PLACEMENTS"));
+    if (axes < 1 || axes > WEFT_MAX_AXES)
+        return wf_fail(WEFT_ERR_INVALID, "weft_placements_parse: AXES is %d, not 1 to %d", axes,
+                       WEFT_MAX_AXES);
     WF_TRY(read_placements(&r, axes, read));
     memcpy(placements, read, (size_t)axes * sizeof *placements);
     return WEFT_OK;
+}
+
+static weft_status read_dtype(struct reader *r, uint32_t *out)
+{
+    struct wf_scan start;
+    struct wf_text reason = {0};
+    const char *name;
+    size_t length;
+    weft_status status;
+
+    wf_scan_space(&r->scan);
+    start = r->scan;
+    if (!wf_scan_name(&r->scan, &name, &length))
+        return wf_scan_fail(&start, r->kind, "expected a dtype such as f32");
+    if (wf_dtype_find(name, length, out)) return WEFT_OK;
+    wf_dtype_explain(name, length, &reason);
+    status = wf_text_status(&reason);
+    if (status == WEFT_OK) status = wf_scan_refuse(&start, r->kind, "%s", reason.data);
+    wf_text_free(&reason);
+    return status;
 }
 
 weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec **out)
 {
     struct reader r = {{text, 0}, "spec"};
     struct wf_layout layout = {.mesh = mesh};
-    const char *name;
-    size_t length;
     weft_status status;
 
     WF_TRY(wf_require(mesh, "weft_spec_parse: MESH"));
     WF_TRY(wf_require(text, "weft_spec_parse: TEXT"));
     WF_TRY(wf_require(out, "weft_spec_parse: OUT"));
-    wf_scan_space(&r.scan);
-    if (!wf_scan_name(&r.scan, &name, &length) || !wf_dtype_find(name, length, &layout.dtype))
-        return wf_scan_fail(&(struct wf_scan){text, 0}, "spec", "expected a dtype such as f32");
+    WF_TRY(read_dtype(&r, &layout.dtype));
     WF_TRY(read_bracketed(&r, &layout.dims, layout.shape));
     WF_TRY(read_placements(&r, mesh->axes, layout.placements));
     status = wf_spec_intern(&layout, out);

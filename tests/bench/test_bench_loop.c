@@ -1,6 +1,6 @@
 #include "support/suite.h"
 
-#include "loop.h"
+#include "timing/loop.h"
 
 #include <stdbool.h>
 #include <time.h>
@@ -112,6 +112,22 @@ START_TEST(memcpy_has_a_speed_at_every_size)
 }
 END_TEST
 
+START_TEST(ranks_that_share_a_core_copy_for_several_turns)
+{
+    struct imagined imagined = {0};
+    struct bench_ranks ranks = ranks_of(&imagined);
+    struct timespec begin, end;
+    double gbps = 0, ms;
+
+    ranks.size = 1 << 20;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    ck_assert_int_eq(bench_memcpy(&ranks, 4096, 1000000, &gbps), 0);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    ms = (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
+    ck_assert_msg(ms > 30, "%.1f ms", ms);
+}
+END_TEST
+
 SUITE(bench_loop, times_are_in_order_and_samples_begin_with_a_barrier, the_slowest_rank_counts,
       slow_operations_get_a_few_samples_and_no_more, a_failure_ends_it_with_its_code,
-      memcpy_has_a_speed_at_every_size)
+      memcpy_has_a_speed_at_every_size, ranks_that_share_a_core_copy_for_several_turns)

@@ -1,6 +1,6 @@
 #include "support/suite.h"
 
-#include "pattern.h"
+#include "bench/pattern.h"
 
 #include <string.h>
 

@@ -21,10 +21,10 @@ WEFT_BACKEND=/no/such.so expect 1 "not found" weft info
 WEFT_PLUGIN_PATH=relative expect 0 "" weft info --help
 
 # a misspelled variable is pointed out, by every command that reads the environment
-WEFT_BAKEND=x expect 0 "WEFT_BAKEND means nothing to weft; did you mean WEFT_BACKEND?" weft info
+WEFT_BAKEND=x expect 0 "weft does not know WEFT_BAKEND; did you mean WEFT_BACKEND?" weft info
 WEFT_BAKEND=x expect 0 "did you mean WEFT_BACKEND?" weft why
 WEFT_BAKEND=x expect 0 "did you mean WEFT_BACKEND?" weft env
-WEFT_TEST_SOMETHING=x lacks "means nothing" weft info
+WEFT_TEST_SOMETHING=x lacks "does not know" weft info
 
 # a machine without GPU and its libraries
 if nvidia-smi -L >/dev/null 2>&1; then
@@ -52,7 +52,7 @@ lacks "libweft_plugin_better.so" weft why good
 expect 1 "libvendor.so.2 not found" weft why no-library
 expect 1 "there is no plugin \"nosuch\"" weft why nosuch
 WEFT_BACKEND=^good expect 1 "which rules it out" weft why good
-expect 2 "one NAME at most" weft why a b
+expect 2 "give at most one NAME" weft why a b
 json weft why --json -- 'it["usable"] is True' 'it["name"] is None' \
     'it["trace"][0]["text"] == "WEFT_BACKEND is \"auto\""' \
     'sorted(it) == ["backend", "error", "name", "trace", "usable"]'
@@ -68,12 +68,12 @@ WEFT_BACKEND=symm,good json weft info --json -- 'it["comm"] == "symm"' 'it["symm
 # caps: collective x dtype x reduction
 expect 0 "all_reduce sum" weft caps good
 expect 0 "N native" weft caps "$p/any-file/mine.so"
-expect 1 "at best it does" weft caps no-library
+expect 1 "with a device it would do at most" weft caps no-library
 expect 1 "known: good, better, no-library" weft caps nosuch
 expect 1 "No such file" weft caps ./nosuch.so
-expect 2 "wanted is one NAME" weft caps
-expect 2 "wanted is one NAME" weft caps auto
-expect 2 "wanted is one NAME" weft caps good,better
+expect 2 "give one NAME" weft caps
+expect 2 "give one NAME" weft caps auto
+expect 2 "give one NAME" weft caps good,better
 expect 2 "not a number" weft caps good --ranks x
 WEFT_PLUGIN_PATH=$p/memory-only expect 0 "memory only" weft caps memory-only
 json weft caps good --ranks 7 --json -- 'it["ranks"] == 7' \

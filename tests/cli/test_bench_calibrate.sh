@@ -38,23 +38,23 @@ expect 1 "WEFT_COSTS" each_its_costs "$weft" bench coll --budget-ms 1 --sizes 8
 echo "weft-cost 1" >"$here/short"
 expect 2 "is missing" "$weft" plan "${pair[@]}" --costs "$here/short"
 WEFT_COSTS=$here/short expect 1 "WEFT_COSTS" "$weft" redistribute "${pair[@]}" --costs cpu --iters 1
-expect 2 "no built-in cost table (default, cpu, dtensor) and no file" \
+expect 2 "is neither a built-in cost table (default, cpu, dtensor) nor a file" \
     "$weft" plan "${pair[@]}" --costs "$here/none"
 # what is no table is refused at once, in a sentence
 for other in "$here" /dev/zero; do
-    expect 2 "$other is no regular file, as a cost table must be" \
+    expect 2 "$other is not a regular file, as a cost table must be" \
         timeout 300 "$weft" plan "${pair[@]}" --costs "$other"
-    WEFT_COSTS=$other expect 1 "WEFT_COSTS: $other is no regular file" \
+    WEFT_COSTS=$other expect 1 "WEFT_COSTS: $other is not a regular file" \
         timeout 300 "$weft" redistribute "${pair[@]}" --costs cpu --iters 1
 done
 truncate -s 1M "$here/zeros"
-expect 2 "bytes that are no text" "$weft" plan "${pair[@]}" --costs "$here/zeros"
+expect 2 "bytes that are not text" "$weft" plan "${pair[@]}" --costs "$here/zeros"
 yes '# a comment' | head -c 1048577 >"$here/long"
 expect 2 "has more than 1048576 bytes" "$weft" plan "${pair[@]}" --costs "$here/long"
 printf 'weft-cost 1\nname here\nwhat is this\nand this\n' >"$here/text"
 expect 2 'line 3 "what is this"' "$weft" plan "${pair[@]}" --costs "$here/text"
 lacks "and this" "$weft" plan "${pair[@]}" --costs "$here/text"
-expect 1 "No such file" calibrate --output "$here/none/x"
+expect 3 "No such file" calibrate --output "$here/none/x"
 expect 2 "--hosts" calibrate --hosts 3
 expect 0 "example:" calibrate --help
 finish

@@ -23,17 +23,17 @@ json coll --ranks 1 --sizes 8 --json -- 'len(it["rows"]) == 5'
 expect 0 "all_reduce of f32, 2 ranks, memory from weft_alloc" coll --op all_reduce --sizes 4096
 expect 0 "4.0 KiB" coll --op all_reduce --sizes 4096
 
-expect 2 "--op reduce_all: wanted is a list of all_reduce" coll --op reduce_all
-expect 2 "--sizes 8,: wanted is a list" coll --sizes 8,
-expect 2 "--sizes 0" coll --sizes 0
-expect 2 "no less than --min-bytes" coll --min-bytes 64 --max-bytes 8
-expect 2 "--dtype f31: wanted is a dtype" coll --dtype f31
-expect 2 "--memory shm: wanted is alloc or malloc" coll --memory shm
+expect 2 "--op is \"reduce_all\", not a list of all_reduce" coll --op reduce_all
+expect 2 "--sizes is \"8,\", not a list" coll --sizes 8,
+expect 2 "--sizes is \"0\"" coll --sizes 0
+expect 2 "not a size from --min-bytes on" coll --min-bytes 64 --max-bytes 8
+expect 2 "--dtype: \"f31\" is not a dtype; the dtypes are" coll --dtype f31
+expect 2 "--memory is \"shm\", not alloc or malloc" coll --memory shm
 expect 2 "did you mean --ranks?" coll --rank 2
-WEFT_BACKEND=nothing expect 1 "nothing" coll --sizes 8
+WEFT_BACKEND=nothing expect 3 "nothing" coll --sizes 8
 # ranks that a launcher started, which here pretends that each has a host of its own
 each_its_host() { "$weft" run -n 2 sh -c "WEFT_HOST_ID=host\$WEFT_RANK exec \"\$@\"" sh "$@"; }
-WEFT_GLOO_LIB=/nonexistent.so expect 1 "without Gloo gloo-cpu serves one host only" \
+WEFT_GLOO_LIB=/nonexistent.so expect 3 "without Gloo gloo-cpu serves one host only" \
     each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
 open=$(mktemp -d)
 touch "$open/libgloo.so"

@@ -13,7 +13,7 @@ json symm --max-bytes 8 --ranks 3 --json -- 'len(it["rows"]) == 5' 'it["ranks"] 
 expect 0 "4.0 KiB" symm --max-bytes 4096
 expect 0 "1 ranks, each on its right neighbour's memory" symm --ranks 1 --max-bytes 8
 expect 2 "--max-bytes is" symm --max-bytes 7
-expect 1 "nosuch" symm --backend nosuch
-WEFT_CPU_HEAP=1M expect 1 "bytes" symm --max-bytes 16777216
+expect 3 "nosuch" symm --backend nosuch
+WEFT_CPU_HEAP=1M expect 3 "bytes" symm --max-bytes 16MiB
 expect 0 "example:" symm --help
 finish

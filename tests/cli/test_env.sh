@@ -7,7 +7,7 @@ expect 0 "WEFT_BACKEND=auto  (default)" weft env
 WEFT_TIMEOUT=2.5 expect 0 "WEFT_TIMEOUT=2.5  (environment)" weft env
 WEFT_TIMEOUT=soon expect 1 "WEFT_TIMEOUT is \"soon\"; wanted is seconds" weft env
 WEFT_TIMEOUT= expect 0 "WEFT_TIMEOUT=300  (default)" weft env
-WEFT_BAKEND=x expect 0 "WEFT_BAKEND means nothing to weft; did you mean WEFT_BACKEND?" weft env
+WEFT_BAKEND=x expect 0 "weft does not know WEFT_BAKEND; did you mean WEFT_BACKEND?" weft env
 expect 0 "| \`WEFT_BACKEND\` | text |" weft env --markdown
 json weft env --json -- 'it["knobs"][0]["name"] == "WEFT_BACKEND"' \
     'sorted(it) == ["knobs", "unknown"]' \

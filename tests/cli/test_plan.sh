@@ -35,7 +35,12 @@ json plan "${rows[@]}" --json -- \
     '(it["steps"][0]["from"], it["steps"][1]["to"]) == ("S(0),R", "R,S(1)")' \
     '[(s["bytes_sent"], s["bytes_received"]) for s in it["steps"]] == [(0, 0), (8 << 20, 8 << 20)]' \
     'it["bytes_received_max"] == 8 << 20 and it["bytes_received_total"] == 64 << 20' \
-    'it["peak_bytes"] == 8 << 20 and it["cost_ns"] > 0 and it["plan_ns"] > 0'
+    'it["peak_bytes"] == 8 << 20 and it["cost_ns"] > 0 and it["plan_ns"] > 0' \
+    'it["shape"] == [4096, 4096] and it["dtype"] == "f32" and it["costs"] == "default"' \
+    '(it["mesh"], it["to_mesh"], it["from"], it["to"]) == ("dp=2,tp=4", "dp=2,tp=4", "S(0),R", "R,S(1)")' \
+    'it["runner_up"]["steps"][0]["kind"] == "exchange" and it["runner_up"]["cost_ns"] > it["cost_ns"]'
+json plan --from "R,R" --to "R,R" --costs cpu --json -- 'it["runner_up"] is None and it["costs"] == "cpu"' \
+    'it["steps"] == [] and it["bytes_received_total"] == 0'
 json "$weft" plan --mesh 3 --shape 7 --from "S(0)" --to R --json -- \
     'it["steps"][0]["bytes_received"] == 24 and it["steps"][0]["bytes_sent"] == 24' \
     'it["bytes_received_max"] == 24 and it["bytes_received_total"] == 16 + 16 + 24'
@@ -59,10 +64,10 @@ contains ">nothing travels; " cat "$here/plan.svg"
 contains ">all-gather over dp<" cat "$here/plan.svg"
 contains ">each rank receives 8.0 MiB; " cat "$here/plan.svg"
 lacks "receives 0 B" cat "$here/plan.svg"
-expect 2 "--json and --svg are two forms of the answer; ask for one" \
+expect 2 "give only one of --json and --svg" \
     plan "${rows[@]}" --svg "$here/other.svg" --json
-expect 2 "--json and --dot are two forms" plan "${rows[@]}" --dot --json
-expect 2 "--dot and --svg are two forms" plan "${rows[@]}" --dot --svg -
+expect 2 "give only one of --json and --dot" plan "${rows[@]}" --dot --json
+expect 2 "give only one of --dot and --svg" plan "${rows[@]}" --dot --svg -
 
 expect 1 "no plan stays within 1 bytes of scratch; 8388608 (8.0 MiB) is the least" \
     plan "${rows[@]}" --memory-limit 1
@@ -80,19 +85,25 @@ expect 1 "search and exchange go between two" \
 expect 2 "mixes with P(max)" plan --from "P(max),P" --to "R,R"
 expect 2 "1 placement for a mesh of 2 axes" plan --from "S(0)" --to "R,R"
 expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
-expect 2 "expected R, S(dim), SS(dim,factor) or P(op)" plan --from "S(0),X" --to "R,R"
-expect 2 "there are search, exchange, dtensor-greedy, dtensor-graph" \
+expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op)" plan --from "S(0),X" --to "R,R"
+expect 2 "--planner is \"greedy\", not one of search, exchange, dtensor-greedy, dtensor-graph" \
     plan "${rows[@]}" --planner greedy
-expect 2 "there are time, bytes, memory" plan "${rows[@]}" --minimize latency
+expect 2 "--minimize is \"latency\", not one of time, bytes, memory" plan "${rows[@]}" --minimize latency
 expect 2 "--memory-limit is \"0\", not a size" plan "${rows[@]}" --memory-limit 0
 expect 2 "--memory-limit is \"8MiBs\", not a size" plan "${rows[@]}" --memory-limit 8MiBs
 expect 2 "not a size" plan "${rows[@]}" --memory-limit 9999999999G
-expect 2 "--dtype \"float32\" is not known; there are bool, i8, " plan "${rows[@]}" --dtype float32
-expect 2 "--from: placements \"X,R\", position 1: expected R" plan --from "X,R" --to "R,R"
+expect 2 "--dtype: \"float32\" is not a dtype; the dtypes are bool, i8, " plan "${rows[@]}" --dtype float32
+expect 2 "--from: placements \"X,R\", position 1: \"X\" is not a placement" plan --from "X,R" --to "R,R"
 expect 2 "--to: placements \"R,S\", position 4: expected '('" plan --from "R,R" --to "R,S"
 expect 2 "--to \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
 expect 2 "--to-mesh: mesh \"2y\", position 2" plan --from "R,R" --to R --to-mesh 2y
 expect 2 "--shape: shape \"8z\", position 2" "$weft" plan --mesh 2 --shape 8z --from R --to R
-expect 2 "--to is needed" plan --from "R,R"
+expect 2 "--to is missing" plan --from "R,R"
+expect 2 "did you mean f32?" plan "${rows[@]}" --dtype float32
+expect 2 "\"Shard\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op); did you mean S(0)?" \
+    plan --from "Shard(0),R" --to "R,R"
+expect 2 "did you mean R?" plan --from "S(0),Replicate()" --to "R,R"
+expect 2 "unknown option --costz; did you mean --costs?" plan "${rows[@]}" --costz cpu
+expect 3 "No such file or directory" plan "${rows[@]}" --svg /nowhere/at/all.svg
 expect 0 "example:" plan --help
 finish

@@ -67,25 +67,25 @@ for rank, shape, values in (0, (2, 2), (0, 1, 2, 3)), (1, (1, 2), (4, 5)):
 END
 done
 
-expect 2 "-n 2 is too few" "$weft" redistribute -n 2 --mesh 2x2 --shape 4 --from "R,R" --to "R,R"
-expect 2 "the meshes number 2147483648 ranks, and 256 are the most" "$weft" redistribute --mesh 2 \
+expect 2 "--ranks 2 is too few" "$weft" redistribute -n 2 --mesh 2x2 --shape 4 --from "R,R" --to "R,R"
+expect 2 "the meshes have 2147483648 ranks, and the command starts at most 256" "$weft" redistribute --mesh 2 \
     --to-mesh 2@2147483646-2147483647 --shape 4 --from "S(0)" --to R
 RANK=1 WORLD_SIZE=4 expect 2 "rank 1 of 4 of a job that torchrun started, but the command starts" \
     "$weft" redistribute -n 2 --mesh 2 --shape 4 --from R --to R
 RANK=1 WORLD_SIZE=4 WEFT_LAUNCHER=none expect 0 "nothing to do" \
     "$weft" redistribute -n 2 --mesh 2 --shape 4 --from R --to R
-expect 2 "--mesh is needed" "$weft" redistribute -n 2
-expect 2 "--to is needed" "$weft" sim --mesh 2 --shape 4 --from R
+expect 2 "--mesh is missing" "$weft" redistribute -n 2
+expect 2 "--to is missing" "$weft" sim --mesh 2 --shape 4 --from R
 expect 1 "cannot become" "$weft" sim --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
 expect 1 "cannot become" "$weft" redistribute --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
-expect 1 "nothing" "$weft" redistribute --mesh 2 --shape 4 --from R --to R --backend nothing
-expect 1 "the backend option is \"glooo\"" "$weft" redistribute --mesh 4 --shape 4 --from R --to "S(0)" \
+expect 3 "nothing" "$weft" redistribute --mesh 2 --shape 4 --from R --to R --backend nothing
+expect 3 "the backend option is \"glooo\"" "$weft" redistribute --mesh 4 --shape 4 --from R --to "S(0)" \
     --backend glooo
 check=$((check + 1))
 doubled=$("$weft" redistribute --mesh 4 --shape 4 --from R --to "S(0)" --backend glooo 2>&1)
 if [[ $doubled =~ rank\ [0-9]+:\ rank ]]; then not_so "a rank named once: $doubled"; fi
-expect 2 "-n is \"0\", not a number" "$weft" redistribute -n 0 --mesh 2 --shape 4 --from R --to R
-expect 0 "  -n N  " "$weft" redistribute --help
-expect 2 "--sizes 0" "$weft" bench redistribute --sizes 0
+expect 2 "--ranks is \"0\", not a number" "$weft" redistribute -n 0 --mesh 2 --shape 4 --from R --to R
+expect 0 "  -n, --ranks N  " "$weft" redistribute --help
+expect 2 "--sizes is \"0\", not a list" "$weft" bench redistribute --sizes 0
 expect 0 "example:" "$weft" redistribute --help
 finish

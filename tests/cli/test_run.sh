@@ -36,7 +36,7 @@ if ((long < 8 || long > 100)); then not_so "three megabytes on a line, with $lon
 
 # Failures.
 expect 3 'rank 1 failed first: it ended with exit code 3' run -n 3 sh -c '[ $WEFT_RANK = 1 ] && exit 3; sleep 20'
-expect 3 'its last words: oops' run -n 2 sh -c '[ $WEFT_RANK = 1 ] && { echo oops >&2; echo >&2; exit 3; }; sleep 20'
+expect 3 'its last line of output: oops' run -n 2 sh -c '[ $WEFT_RANK = 1 ] && { echo oops >&2; echo >&2; exit 3; }; sleep 20'
 expect 137 'rank 0 failed first: it was killed by signal 9 (Killed)' run -n 2 sh -c '[ $WEFT_RANK = 0 ] && kill -9 $$; sleep 20'
 expect 139 'killed by signal 11' run -n 1 sh -c 'kill -SEGV $$'
 expect 127 'cannot run /no/such/program: No such file' run -n 2 /no/such/program
@@ -94,15 +94,15 @@ is '[1] hello' bash -c "echo hello | '$weft' run -n 2 --stdin 1 cat"
 is '' bash -c "echo hello | '$weft' run -n 2 --stdin none cat"
 
 # Wrong command lines.
-expect 2 'how many ranks' run true
+expect 2 'give the number of ranks, as in -n 4' run true
 expect 2 'no program' run -n 2
-expect 2 '-n is "0", not a number from 1 to 4096' run -n 0 true
+expect 2 '--ranks is "0", not a number from 1 to 4096' run -n 0 true
 lacks '--n' run -n 0 true
 lacks '--n ' run --help
 expect 2 'not a number of seconds' run -n 1 --timeout soon true
 expect 2 'auto, none, or a rank below 2' run -n 2 --stdin 2 true
 expect 2 'did you mean --threads' run -n 2 --thread true
-expect 1 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
+expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help
 
 # --threads wants a shared object.

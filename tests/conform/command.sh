@@ -22,7 +22,7 @@ expect 0 '^passed: 1 cases' "$example" --only load/probe --ranks 2
 expect 0 '^passed: 6 cases' "$example" --only load --without load/probe --ranks 2
 expect 0 '^passed: ' "$example" --level memory --threads
 expect 0 '^stress ' --levels
-expect 1 'no case was run; there is none under load/nothing' "$example" --only load/nothing
+expect 1 'no case was run; no case has the name load/nothing' "$example" --only load/nothing
 expect 1 'libweft_plugin_nowhere.so: No such file' ./libweft_plugin_nowhere.so
 expect 1 'no libweft_plugin_nosuch.so' nosuch
 expect 1 'ended by signal|ended the process' "$wrong/libweft_plugin_wrong-crashes.so" --only collectives/gather/i8
@@ -42,7 +42,7 @@ expect 2 'not NAME=VALUE' "$example" --rank-env '{rank}=x'
 
 # A crash in the middle does not end the run: what comes after it is run by a new team.
 report=$("$weft" conform "$wrong/libweft_plugin_wrong-crashes.so" --level collectives)
-grep -qE '^collectives +[0-9]{4} passed, .*1 failed.*, [0-9]+ passed over' <<<"$report" || {
+grep -qE '^collectives +[0-9]{4} passed, .*1 failed.*, [0-9]+ not run after that' <<<"$report" || {
     printf 'after a crash:\n%s\n' "$report"
     bad=1
 }

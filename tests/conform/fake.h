@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_CONFORM_FAKE_H
 #define WEFT_TESTS_CONFORM_FAKE_H
 
-#include "conform/board.h"
+#include "conform/progress.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 struct fake {
     struct kit kit;
     struct kit_options options;
-    struct kit_board *board;
+    struct kit_progress *progress;
     weft_plugin plugin;
 };
 
@@ -59,13 +59,13 @@ static inline struct fake *fake_make(uint64_t features)
     struct fake *fake = calloc(1, sizeof *fake);
 
     ck_assert_ptr_nonnull(fake);
-    fake->board = calloc(1, sizeof *fake->board);
-    ck_assert_ptr_nonnull(fake->board);
+    fake->progress = calloc(1, sizeof *fake->progress);
+    ck_assert_ptr_nonnull(fake->progress);
     fake->options =
         (struct kit_options){.ranks = 1, .seed = 1, .timeout_ns = KIT_SECOND, .patience = 1};
     fake->plugin = (weft_plugin){.struct_size = sizeof fake->plugin, .device = &fake_device};
     fake->kit = (struct kit){.options = &fake->options,
-                             .board = fake->board,
+                             .progress = fake->progress,
                              .size = 1,
                              .plugin = &fake->plugin,
                              .info = {.features = features},
@@ -77,14 +77,15 @@ static inline struct fake *fake_make(uint64_t features)
 static inline void fake_free_all(struct fake *fake)
 {
     kit_blocks_free(&fake->kit);
-    free(fake->board);
+    free(fake->progress);
     free(fake);
 }
 
 /* The text of the first failure, or NULL. */
 static inline const char *fake_failure(const struct fake *fake)
 {
-    return atomic_load(&fake->board->failure_count) > 0 ? fake->board->failures[0].text : NULL;
+    return atomic_load(&fake->progress->failure_count) > 0 ? fake->progress->failures[0].text
+                                                           : NULL;
 }
 
 #endif

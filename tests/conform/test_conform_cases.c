@@ -1,4 +1,4 @@
-#include "conform/board.h"
+#include "conform/progress.h"
 #include "fake.h"
 #include "support/suite.h"
 
@@ -7,9 +7,9 @@ START_TEST(a_case_that_nothing_fails_has_passed)
     struct fake *fake = fake_make(0);
 
     ck_assert(kit_begin(&fake->kit, "one/%d", 7));
-    ck_assert_str_eq(fake->board->places[0].case_name, "load/one/7");
+    ck_assert_str_eq(fake->progress->places[0].case_name, "load/one/7");
     ck_assert(kit_end(&fake->kit));
-    ck_assert_uint_eq(fake->board->levels[0].passed, 1);
+    ck_assert_uint_eq(fake->progress->levels[0].passed, 1);
     ck_assert_ptr_null(fake_failure(fake));
     fake_free_all(fake);
 }
@@ -23,9 +23,9 @@ START_TEST(the_first_reason_counts)
     kit_fail(&fake->kit, "reason %d", 1);
     kit_fail(&fake->kit, "reason %d", 2);
     ck_assert(!kit_end(&fake->kit));
-    ck_assert_uint_eq(fake->board->levels[0].failed, 1);
+    ck_assert_uint_eq(fake->progress->levels[0].failed, 1);
     ck_assert_str_eq(fake_failure(fake), "reason 1");
-    ck_assert_str_eq(fake->board->failures[0].name, "load/bad");
+    ck_assert_str_eq(fake->progress->failures[0].name, "load/bad");
     fake_free_all(fake);
 }
 END_TEST
@@ -61,7 +61,7 @@ START_TEST(a_new_team_goes_on_behind_the_case_that_was_lost)
 {
     struct fake *fake = fake_make(0);
 
-    fake->board->resume_after = 2;
+    fake->progress->resume_after = 2;
     ck_assert(!kit_begin(&fake->kit, "one"));
     ck_assert(!kit_begin(&fake->kit, "two"));
     ck_assert(kit_begin(&fake->kit, "three"));
@@ -74,12 +74,12 @@ START_TEST(cases_beside_a_lost_one_are_passed_over_and_counted)
 {
     struct fake *fake = fake_make(0);
 
-    fake->board->avoid_count = 1;
-    strcpy(fake->board->avoid[0], "load/bad");
+    fake->progress->avoid_count = 1;
+    strcpy(fake->progress->avoid[0], "load/bad");
     ck_assert(!kit_begin(&fake->kit, "bad/again"));
     ck_assert(kit_begin(&fake->kit, "good"));
     kit_end(&fake->kit);
-    ck_assert_uint_eq(fake->board->levels[0].lost, 1);
+    ck_assert_uint_eq(fake->progress->levels[0].lost, 1);
     fake_free_all(fake);
 }
 END_TEST
@@ -107,8 +107,8 @@ START_TEST(more_failures_than_there_is_room_for_are_counted)
         kit_fail(&fake->kit, "again");
         kit_end(&fake->kit);
     }
-    ck_assert_uint_eq(fake->board->failure_count, KIT_MAX_FAILURES + 10);
-    ck_assert_uint_eq(fake->board->levels[0].failed, KIT_MAX_FAILURES + 10);
+    ck_assert_uint_eq(fake->progress->failure_count, KIT_MAX_FAILURES + 10);
+    ck_assert_uint_eq(fake->progress->levels[0].failed, KIT_MAX_FAILURES + 10);
     fake_free_all(fake);
 }
 END_TEST

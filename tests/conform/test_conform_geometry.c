@@ -1,4 +1,4 @@
-#include "conform/collective.h"
+#include "conform/checks/collective.h"
 #include "support/suite.h"
 
 #include <string.h>

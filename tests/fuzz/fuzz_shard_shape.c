@@ -12,9 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int32_t dims = -1, again_dims;
     struct wf_text printed = {0};
 
-    if (wf_shape_parse(text, &dims, shape) == WEFT_OK) {
+    if (weft_shape_parse(text, &dims, shape) == WEFT_OK) {
         wf_shape_add_text(dims, shape, &printed);
-        FUZZ_ASSERT(wf_shape_parse(printed.data, &again_dims, again) == WEFT_OK);
+        FUZZ_ASSERT(weft_shape_parse(printed.data, &again_dims, again) == WEFT_OK);
         FUZZ_ASSERT(again_dims == dims && dims >= 0 && dims <= WEFT_MAX_DIMS);
         FUZZ_ASSERT(memcmp(shape, again, (size_t)dims * sizeof *shape) == 0);
         wf_text_free(&printed);

@@ -93,7 +93,7 @@ static void read_spec(struct wf_scan *scan, weft_spec **spec)
     snprintf(text, sizeof text, "%.*s", (int)strcspn(scan->text + scan->at, "\""),
              scan->text + scan->at);
     scan->at += strlen(text);
-    ck_assert_int_eq(wf_placements_parse(text, axes, placements), WEFT_OK);
+    ck_assert_int_eq(weft_placements_parse(text, axes, placements), WEFT_OK);
     ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, dims, shape, placements, spec),
                      WEFT_OK);
     weft_mesh_release(&mesh);

@@ -349,6 +349,9 @@ static weft_status bind_packed(void *argument)
         if (weft_bound_scratch(bound) != messages[i].staged)
             return wf_fail(WEFT_ERR_INTERNAL, "%s to %s stages %llu bytes", messages[i].from,
                            messages[i].to, (unsigned long long)weft_bound_scratch(bound));
+        if (!weft_bound_is_packed(bound) || weft_bound_is_packed(NULL))
+            return wf_fail(WEFT_ERR_INTERNAL, "%s to %s does not pack", messages[i].from,
+                           messages[i].to);
         weft_bound_release(&bound);
         weft_plan_release(&plan);
     }

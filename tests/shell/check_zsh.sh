@@ -46,7 +46,7 @@ mapfile -t commands < <("$weft" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
 expect "weft " "${commands[@]}"
 expect "weft version --" --json --help
 expect "weft completion " bash zsh
-expect "weft run -" "-n "
+expect "weft run -" "-n " --ranks
 expect "weft bench " layout calibrate coll
 expect "weft bench coll --m" --min-bytes --max-bytes
 exit $failed

@@ -75,7 +75,7 @@ cannot_begin 2 "WEFT_NVSHMEM_COLLECTIVES=nccl: wanted is weft or nvshmem" WEFT_N
 # An arena that is full: memory is the driver's then, and what peers read of it is copied.
 expect 0 "every element" "$weft" redistribute -n 2 --mesh 2 --shape 300x300 --from "S(0)" --to "S(1)"
 expect 0 "every element" env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 500x500 --from "S(0)" --to "S(1)"
-expect 1 "bytes of symmetric memory are wanted, and of 917504 bytes" \
+expect 3 "bytes of symmetric memory are wanted, and of 917504 bytes" \
     env WEFT_NVSHMEM_HEAP=1M "$weft" redistribute -n 2 --mesh 2 --shape 2000x2000 --from "S(0)" --to "S(1)"
 # Many tiles, which the blocks of a kernel take as they get to them; in one kernel, and in one for each width of words.
 # Devices before 9.0 launch no kernel before the one in front has ended.

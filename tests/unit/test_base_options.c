@@ -56,5 +56,25 @@ START_TEST(a_size_that_was_not_set_is_refused)
 }
 END_TEST
 
+START_TEST(information_is_cut_to_the_callers_struct)
+{
+    struct {
+        size_t struct_size;
+        int32_t first, second;
+    } info = {sizeof info, 1, 2}, out = {offsetof(__typeof__(info), second), 7, 7};
+
+    ck_assert_int_eq(wf_info_write("info", &info, sizeof info, &out), WEFT_OK);
+    ck_assert_int_eq(out.first, 1);
+    ck_assert_int_eq(out.second, 7);
+    ck_assert_uint_eq(out.struct_size, offsetof(__typeof__(info), second));
+    out.struct_size = 0;
+    ck_assert_int_eq(wf_info_write("info", &info, sizeof info, &out), WEFT_ERR_INVALID);
+    out.struct_size = 65536; /* a caller that knows more: its other fields stay */
+    ck_assert_int_eq(wf_info_write("info", &info, sizeof info, &out), WEFT_OK);
+    ck_assert_int_eq(out.second, 2);
+}
+END_TEST
+
 SUITE(base_options, nothing_given_leaves_the_defaults, an_older_caller_sets_the_fields_it_knows,
-      a_newer_caller_writes_no_further_than_there_is_room, a_size_that_was_not_set_is_refused)
+      a_newer_caller_writes_no_further_than_there_is_room, a_size_that_was_not_set_is_refused,
+      information_is_cut_to_the_callers_struct)

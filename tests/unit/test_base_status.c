@@ -107,8 +107,21 @@ START_TEST(memory_failures_say_how_much_was_wanted)
 }
 END_TEST
 
+START_TEST(callers_describe_failures_of_their_own)
+{
+    char name[] = "left";
+
+    ck_assert_int_eq(weft_fail(WEFT_ERR_PEER, "the %s shard, %d", name, 3), WEFT_ERR_PEER);
+    ck_assert_str_eq(weft_last_error(), "the left shard, 3");
+    weft_fail(WEFT_ERR_SYSTEM, "behind it: %s", weft_last_error());
+    ck_assert_str_eq(weft_last_error(), "behind it: the left shard, 3");
+    ck_assert_int_eq(weft_fail(WEFT_ERR_TIMEOUT, NULL), WEFT_ERR_TIMEOUT);
+    ck_assert_str_eq(weft_last_error(), "the time limit passed");
+}
+END_TEST
+
 SUITE(base_status, every_status_has_a_name_and_a_text, a_failure_is_described_for_its_thread,
       another_thread_has_failures_of_its_own, context_goes_before_the_text,
       a_vendors_code_stays_until_the_next_failure, a_vendor_without_words_gets_the_statuss,
       the_last_text_may_be_part_of_the_next, long_texts_are_cut_and_ended,
-      memory_failures_say_how_much_was_wanted)
+      memory_failures_say_how_much_was_wanted, callers_describe_failures_of_their_own)

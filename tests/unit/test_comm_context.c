@@ -17,6 +17,7 @@ START_TEST(a_world_of_one_needs_nobody)
     ck_assert_int_eq(weft_local_size(context), 1);
     ck_assert_str_eq(weft_comm_name(weft_world(context)), "world");
     ck_assert_ptr_eq(weft_context_plugin(context), fake_plugin());
+    ck_assert_ptr_nonnull(weft_context_device(context));
     ck_assert_int_eq(weft_context_describe(context, &info), WEFT_OK);
     ck_assert_str_eq(info.name, "fake");
     weft_context_release(&context);
@@ -35,6 +36,7 @@ START_TEST(null_contexts_have_an_answer)
     ck_assert_int_eq(weft_local_size(NULL), 0);
     ck_assert_ptr_null(weft_world(NULL));
     ck_assert_ptr_null(weft_context_plugin(NULL));
+    ck_assert_ptr_null(weft_context_device(NULL));
     ck_assert_int_eq(weft_init(NULL, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_context_describe(NULL, NULL), WEFT_ERR_INVALID);
 }

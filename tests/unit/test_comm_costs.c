@@ -123,7 +123,7 @@ START_TEST(a_table_is_read_from_a_file)
     ck_assert_ptr_nonnull(file);
     fputs(text, file);
     fclose(file);
-    ck_assert_int_eq(wf_costs_read(path, &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(path, &table), WEFT_OK);
     ck_assert_uint_eq(weft_cost_table_digest(table), weft_cost_table_digest(mine));
     weft_cost_table_release(&table);
     weft_cost_table_release(&mine);
@@ -131,14 +131,31 @@ START_TEST(a_table_is_read_from_a_file)
     ck_assert_ptr_nonnull(file);
     fputs("weft-cost 2\n", file);
     fclose(file);
-    ck_assert_int_eq(wf_costs_read(path, &table), WEFT_ERR_PARSE);
+    ck_assert_int_eq(weft_cost_table_open(path, &table), WEFT_ERR_PARSE);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), path));
-    ck_assert_int_eq(wf_costs_read("nowhere", &table), WEFT_ERR_NOT_FOUND);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "no file"));
+    ck_assert_int_eq(weft_cost_table_open("nowhere", &table), WEFT_ERR_NOT_FOUND);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "nor a file"));
+    ck_assert_int_eq(weft_cost_table_open(path, NULL), WEFT_ERR_INVALID);
     folder_remove(&folder);
+}
+END_TEST
+
+START_TEST(without_a_name_the_variable_counts)
+{
+    weft_cost_table *table = NULL;
+
+    unsetenv("WEFT_COSTS");
+    ck_assert_int_eq(weft_cost_table_open(NULL, &table), WEFT_OK);
+    ck_assert_str_eq(weft_cost_table_name(table), "default");
+    weft_cost_table_release(&table);
+    setenv("WEFT_COSTS", "dtensor", 1);
+    ck_assert_int_eq(weft_cost_table_open(NULL, &table), WEFT_OK);
+    ck_assert_str_eq(weft_cost_table_name(table), "dtensor");
+    weft_cost_table_release(&table);
+    unsetenv("WEFT_COSTS");
 }
 END_TEST
 
 SUITE(comm_costs, without_a_word_the_built_in_table_counts,
       who_reads_the_others_memory_packs_nothing, a_plugin_that_knows_its_costs_is_asked,
-      a_table_is_read_from_a_file)
+      a_table_is_read_from_a_file, without_a_name_the_variable_counts)

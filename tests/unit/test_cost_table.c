@@ -61,5 +61,16 @@ START_TEST(every_number_counts_in_the_digest)
 }
 END_TEST
 
+START_TEST(a_table_has_the_name_of_its_text)
+{
+    weft_cost_table *table;
+
+    ck_assert_int_eq(weft_cost_table_find("dtensor", &table), WEFT_OK);
+    ck_assert_str_eq(weft_cost_table_name(table), "dtensor");
+    weft_cost_table_release(&table);
+    ck_assert_ptr_null(weft_cost_table_name(NULL));
+}
+END_TEST
+
 SUITE(cost_table, built_in_tables_are_found_by_name, a_copy_is_equal_but_for_its_name,
-      every_number_counts_in_the_digest)
+      every_number_counts_in_the_digest, a_table_has_the_name_of_its_text)

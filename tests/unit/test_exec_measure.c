@@ -1,6 +1,7 @@
 #include "exec/exec.h"
 #include "support/layout.h"
 #include "support/suite.h"
+#include "weft/exec.h"
 
 static weft_plan *plan_between(const char *mesh, const char *from, const char *to_mesh,
                                const char *to)
@@ -129,6 +130,59 @@ START_TEST(hundred_thousand_ranks_are_counted_exactly)
 }
 END_TEST
 
+START_TEST(a_batch_is_the_sum_of_its_tensors)
+{
+    static const char *const pairs[][2] = {{"f32[8] S(0)", "f32[8] R"},
+                                           {"f64[3] S(0)", "f64[3] R"},
+                                           {"f32[4,4] S(0)", "f32[4,4] S(1)"}};
+    const weft_spec *from[3], *to[3];
+    uint64_t most = 0, total = 0, sum = 0, sent = 0, received = 0;
+    weft_plan_info info;
+    weft_plan *batch;
+
+    for (size_t i = 0; i < 3; i++) {
+        weft_plan *plan = plan_between("2", pairs[i][0], "2", pairs[i][1]);
+        uint64_t alone_max, alone_total;
+
+        from[i] = spec_of("2", pairs[i][0]);
+        to[i] = spec_of("2", pairs[i][1]);
+        ck_assert_int_eq(weft_plan_measure(plan, &alone_max, &alone_total), WEFT_OK);
+        sum += alone_total;
+        weft_plan_release(&plan);
+    }
+    ck_assert_int_eq(weft_plan_create_batch(3, from, to, NULL, &batch), WEFT_OK);
+    weft_plan_get(batch, &info);
+    ck_assert_uint_eq(info.together, 3);
+    ck_assert_int_eq(weft_plan_measure(batch, &most, &total), WEFT_OK);
+    ck_assert_uint_eq(total, sum);
+    ck_assert_int_eq(weft_plan_measure_step(batch, 0, &sent, &received), WEFT_OK);
+    ck_assert_uint_eq(received, most);
+    ck_assert_uint_eq(received, 16 + 16 + 16); /* rank 1: it has the shorter shard of f64[3] */
+    ck_assert_uint_eq(sent, received);
+    for (size_t i = 0; i < 3; i++) {
+        weft_spec_release((weft_spec **)&from[i]);
+        weft_spec_release((weft_spec **)&to[i]);
+    }
+    weft_plan_release(&batch);
+}
+END_TEST
+
+START_TEST(wrong_arguments_are_refused_and_nothing_is_written)
+{
+    weft_plan *plan = plan_between("2", "f32[8] S(0)", "2", "f32[8] R");
+    uint64_t a = 7, b = 7;
+
+    ck_assert_int_eq(weft_plan_measure_step(plan, 1, &a, &b), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_measure_step(NULL, 0, &a, &b), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_measure(NULL, &a, &b), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_measure(plan, NULL, &b), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_measure(plan, &a, NULL), WEFT_ERR_INVALID);
+    ck_assert(a == 7 && b == 7);
+    weft_plan_release(&plan);
+}
+END_TEST
+
 SUITE(exec_measure, every_byte_that_comes_from_another_rank_is_counted,
       uneven_shards_differ_between_ranks, what_is_counted_is_what_is_read,
-      a_step_is_measured_where_it_is_worst, hundred_thousand_ranks_are_counted_exactly)
+      a_step_is_measured_where_it_is_worst, hundred_thousand_ranks_are_counted_exactly,
+      a_batch_is_the_sum_of_its_tensors, wrong_arguments_are_refused_and_nothing_is_written)

@@ -211,8 +211,8 @@ START_TEST(tables_are_given_only_of_what_is_usable)
 
     ck_assert_str_eq(wf_backends_plugin(backends, 0)->name, "good");
     ck_assert_ptr_null(wf_backends_plugin(backends, 1));
-    ck_assert_str_eq(wf_backends_loaded(backends, 1)->name, "no-device");
-    ck_assert_ptr_null(wf_backends_loaded(backends, 2));
+    ck_assert_str_eq(weft_backends_plugin(backends, 1)->name, "no-device");
+    ck_assert_ptr_null(weft_backends_plugin(backends, 2));
     ck_assert_ptr_null(wf_backends_plugin(backends, 99));
     weft_backends_release(&backends);
 }
@@ -250,6 +250,30 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+START_TEST(the_list_tells_its_choice_tables_and_lines)
+{
+    weft_backends *backends = find("good", ALL);
+    const char *origin = NULL;
+    size_t index = 0, lines = 0, chosen = 0;
+
+    ck_assert_str_eq(weft_backends_wanted(backends, &origin), "good");
+    ck_assert_str_eq(origin, "WEFT_BACKEND");
+    ck_assert_str_eq(weft_backends_wanted(backends, NULL), "good");
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, &chosen), WEFT_OK);
+    ck_assert_str_eq(weft_backends_plugin(backends, chosen)->name, "good");
+    for (size_t i = 0; weft_backends_trace(backends, i) != NULL; i++)
+        lines += weft_backends_trace_candidate(backends, i, &index) && index == chosen;
+    ck_assert_uint_gt(lines, 0);
+    ck_assert(!weft_backends_trace_candidate(backends, SIZE_MAX, &index));
+    ck_assert(!weft_backends_trace_candidate(backends, 0, NULL));
+    ck_assert_ptr_null(weft_backends_plugin(backends, SIZE_MAX));
+    weft_backends_release(&backends);
+    ck_assert_ptr_null(weft_backends_plugin(NULL, 0));
+    ck_assert_ptr_null(weft_backends_wanted(NULL, NULL));
+    ck_assert(!weft_backends_trace_candidate(NULL, 0, &index));
+}
+END_TEST
+
 SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of_zero,
       a_list_is_tried_in_order, a_name_that_cannot_serve_is_an_error_with_its_reason,
       auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
@@ -257,4 +281,4 @@ SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of
       a_second_name_goes_before_the_memory_of_the_first, falling_back_is_told_in_one_line,
       a_second_plugin_that_cannot_serve_is_told_in_one_line, information_lives_in_the_list,
       null_arguments_are_errors_not_crashes, tables_are_given_only_of_what_is_usable,
-      every_reason_has_words, every_allocation_may_fail)
+      every_reason_has_words, every_allocation_may_fail, the_list_tells_its_choice_tables_and_lines)

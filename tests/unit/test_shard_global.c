@@ -8,7 +8,7 @@ static weft_status shape_of(const char *mesh_text, const char *placements_text, 
     weft_placement placements[WEFT_MAX_AXES];
     weft_status status;
 
-    ck_assert_int_eq(wf_placements_parse(placements_text, weft_mesh_axes(mesh), placements),
+    ck_assert_int_eq(weft_placements_parse(placements_text, weft_mesh_axes(mesh), placements),
                      WEFT_OK);
     status = weft_shape_from_shards(mesh, dims, placements, shards, shape);
     weft_mesh_release(&mesh);

@@ -45,18 +45,32 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         const char *text, *error;
     } cases[] = {
         {"", "position 1: expected a dtype such as f32, found the end"},
-        {"f31[8] R,R", "position 1: expected a dtype such as f32"},
+        {"f31[8] R,R", "position 1: \"f31\" is not a dtype; the dtypes are bool, i8, "},
+        {"float32[8] R,R", "\"float32\" is not a dtype; the dtypes are bool, i8, u8, i16, u16, "},
+        {"float32[8] R,R", "c128; did you mean f32?"},
         {"f32", "position 4: expected '[', found the end"},
         {"f32[8 R,R", "position 7: expected ']', found 'R'"},
         {"f32[8,] R,R", "position 7: expected the size of a dimension, found ']'"},
         {"f32[-1] R,R", "position 5: expected the size of a dimension, found '-'"},
         {"f32[9223372036854775808] R,R", "position 5: the size of a dimension is at most"},
         {"f32[1,1,1,1,1,1,1,1,1] R,R", "position 21: a dimension beyond the 8"},
-        {"f32[8]", "position 7: expected R, S(dim), SS(dim,factor) or P(op), found the end"},
+        {"f32[8]",
+         "position 7: expected one of the placements R, S(dim), SS(dim,factor) and P(op), "
+         "found the end"},
         {"f32[8] R", "position 9: 1 placement for a mesh of 2 axes"},
         {"f32[8] R,R,R", "position 12: a placement too many: the mesh has 2 axes"},
-        {"f32[8] R,Q", "position 10: expected R, S(dim), SS(dim,factor) or P(op), found 'Q'"},
-        {"f32[8] R,", "position 10: expected R"},
+        {"f32[8] R,Q", "position 10: \"Q\" is not a placement; the placements are R, S(dim), "},
+        {"f32[8] Shard(0),R", "position 8: \"Shard\" is not a placement; the placements are R, "},
+        {"f32[8] Shard(0),R", "P(op); did you mean S(0)?"},
+        {"f32[8] Shard(dim=1),R", "did you mean S(1)?"},
+        {"f32[8] shard,R", "did you mean S(dim)?"},
+        {"f32[8] s(0),R", "did you mean S(0)?"},
+        {"f32[8] R,Replicate()", "position 10: \"Replicate\" is not a placement"},
+        {"f32[8] R,Replicate()", "did you mean R?"},
+        {"f32[8] Partial(),R", "did you mean P?"},
+        {"f32[8] _StridedShard(0, split_factor=2),R", "did you mean SS(0,factor)?"},
+        {"f32[8] S0,R", "\"S0\" is not a placement"},
+        {"f32[8] R,", "position 10: expected one of the placements"},
         {"f32[8] S,R", "position 9: expected '(', found ','"},
         {"f32[8] S(),R", "position 10: expected a dimension, found ')'"},
         {"f32[8] S(-1),R", "position 10: expected a dimension, found '-'"},
@@ -102,7 +116,7 @@ START_TEST(shapes_read_in_three_ways)
     int32_t dims;
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        ck_assert_msg(wf_shape_parse(cases[i].text, &dims, shape) == WEFT_OK, "%s",
+        ck_assert_msg(weft_shape_parse(cases[i].text, &dims, shape) == WEFT_OK, "%s",
                       weft_last_error());
         ck_assert_int_eq(dims, cases[i].dims);
         if (dims > 0) ck_assert_int_eq(shape[dims - 1], cases[i].last);
@@ -129,7 +143,8 @@ START_TEST(wrong_shapes_are_refused)
     int32_t dims = -7;
 
     for (size_t i = 0; i < WF_COUNT(cases); i++)
-        check_refused(wf_shape_parse(cases[i].text, &dims, shape), WEFT_ERR_PARSE, cases[i].error);
+        check_refused(weft_shape_parse(cases[i].text, &dims, shape), WEFT_ERR_PARSE,
+                      cases[i].error);
     ck_assert_int_eq(dims, -7);
     ck_assert_int_eq(shape[0], -7);
 }
@@ -171,5 +186,29 @@ START_TEST(text_survives_every_allocation_failure)
 }
 END_TEST
 
+START_TEST(parts_of_a_spec_are_read_alone)
+{
+    weft_placement placements[WEFT_MAX_AXES] = {{.dim = 7}};
+    int64_t shape[WEFT_MAX_DIMS];
+    int32_t dims;
+
+    ck_assert_int_eq(weft_placements_parse("SS(1,2),P(max)", 2, placements), WEFT_OK);
+    ck_assert_uint_eq(placements[0].kind, WEFT_PLACE_STRIDED);
+    ck_assert_int_eq(placements[0].factor, 2);
+    ck_assert_uint_eq(placements[1].reduction, WEFT_REDUCE_MAX);
+    check_refused(weft_placements_parse("R", 2, placements), WEFT_ERR_PARSE,
+                  "placements \"R\", position 2: 1 placement for a mesh of 2 axes");
+    check_refused(weft_placements_parse("R", 0, placements), WEFT_ERR_INVALID, "AXES is 0");
+    check_refused(weft_placements_parse("R", 9, placements), WEFT_ERR_INVALID, "AXES is 9");
+    check_refused(weft_placements_parse(NULL, 1, placements), WEFT_ERR_INVALID, "TEXT is NULL");
+    check_refused(weft_placements_parse("R", 1, NULL), WEFT_ERR_INVALID, "PLACEMENTS is NULL");
+    check_refused(weft_shape_parse(NULL, &dims, shape), WEFT_ERR_INVALID, "TEXT is NULL");
+    check_refused(weft_shape_parse("4", NULL, shape), WEFT_ERR_INVALID, "DIMS is NULL");
+    check_refused(weft_shape_parse("4", &dims, NULL), WEFT_ERR_INVALID, "SHAPE is NULL");
+    ck_assert_uint_eq(placements[0].kind, WEFT_PLACE_STRIDED);
+}
+END_TEST
+
 SUITE(shard_text, every_form_reads_and_prints, wrong_text_is_refused_with_position_and_reason,
-      shapes_read_in_three_ways, wrong_shapes_are_refused, text_survives_every_allocation_failure)
+      shapes_read_in_three_ways, wrong_shapes_are_refused, text_survives_every_allocation_failure,
+      parts_of_a_spec_are_read_alone)

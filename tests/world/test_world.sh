@@ -159,7 +159,7 @@ unset WEFT_CHECK
 # Limits.
 # shellcheck disable=SC2016
 few_files() { (ulimit -n 40; "$weft" run -n 30 "$program" hello 2); }
-expect 1 "ulimit -n" few_files
+expect 3 "ulimit -n" few_files
 
 # What a sandbox may deny: work goes on by the slower way, with a sentence.
 denied()

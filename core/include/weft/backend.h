@@ -8,6 +8,8 @@
 
 #include "status.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -90,8 +92,21 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_get(const weft_backends *backe
 WEFT_API WEFT_NODISCARD weft_status weft_backends_choose(const weft_backends *backends,
                                                          enum weft_role role, size_t *index);
 
+/* The tables of candidate INDEX, checked and as long as this build's own structs; an entry that an
+ * older plugin lacks is NULL.  Also for a plugin that loaded but is not usable here (reason). Valid
+ * for the life of the process.  NULL if the plugin was not loaded, or for a wrong INDEX. */
+WEFT_API const weft_plugin *weft_backends_plugin(const weft_backends *backends, size_t index);
+
+/* The text that decides, as WEFT_BACKEND's grammar has it, and in *ORIGIN, if wanted, where it is
+ * from ("WEFT_BACKEND", "the backend option").  Both live as long as the list.  NULL for NULL. */
+WEFT_API const char *weft_backends_wanted(const weft_backends *backends, const char **origin);
+
 /* Every directory, file and decision in order, one line each; NULL past the end. */
 WEFT_API const char *weft_backends_trace(const weft_backends *backends, size_t line);
+/* The candidate that LINE of the trace is about.  False: the line is about none, or past the end.
+ */
+WEFT_API bool weft_backends_trace_candidate(const weft_backends *backends, size_t line,
+                                            size_t *index);
 
 /* The name of a reason code: "not found". */
 WEFT_API const char *weft_reason_text(uint32_t reason);

@@ -18,6 +18,7 @@
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 
+#include "cost.h"
 #include "status.h"
 
 #ifdef __cplusplus
@@ -89,7 +90,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_context_describe(weft_context *context,
 /* What steps cost on this job, for weft_plan_options.costs: the table that WEFT_COSTS names, a file
  * of `weft bench calibrate` or a built-in one; else what rank 0's plugin says of its collectives.
  * The same on all ranks.  Borrowed. [any thread] */
-WEFT_API const struct weft_cost_table *weft_context_costs(const weft_context *context);
+WEFT_API const weft_cost_table *weft_context_costs(const weft_context *context);
+
+/* The table that NAME means: a built-in one (cost.h), or else the file of that path.  NULL: the
+ * table that WEFT_COSTS names, or "default".  Needs no context.  The caller releases *OUT.
+ * WEFT_ERR_NOT_FOUND: NAME is neither; WEFT_ERR_INVALID: the file is not a regular one;
+ * WEFT_ERR_PARSE: the file is not a cost table.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_open(const char *name, weft_cost_table **out);
+
+/* The plugin's handle of the context's device, for calls into the tables of weft_context_plugin.
+ * Borrowed; NULL for NULL. [any thread] */
+WEFT_API void *weft_context_device(const weft_context *context);
 
 /* Let the calling thread use the context's device.  weft_init does so for its own thread; every
  * further thread that works with the context calls it once.  [any thread] */

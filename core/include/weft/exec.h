@@ -75,7 +75,33 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
                                                             void *const *targets,
                                                             weft_stream *stream, weft_work **work);
 
+/* Does BOUND pack, send and unpack (true), or do ranks read each other's memory (false)?  The same
+ * on all ranks.  False for NULL. */
+WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
+
 /* ---- without ranks ---- */
+
+/* Count exactly the bytes that ranks receive from other ranks over all steps of PLAN: those of the
+ * rank that receives most, and of all ranks together.  weft_plan_info has the planner's estimate,
+ * which supposes even shards.  Takes some hundred nanoseconds per rank and step.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
+                                                      uint64_t *received_total);
+
+/* The same for step INDEX: bytes sent by the rank that sends most, and received by the rank that
+ * receives most.  Takes as long as binding every rank.  With more than 1024 ranks, *SENT_MAX is the
+ * planner's estimate.  WEFT_ERR_INVALID: INDEX is past the last step.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index,
+                                                           uint64_t *sent_max,
+                                                           uint64_t *received_max);
+
+/* Write PLAN as one JSON object without a line end, as snprintf would: at most CAPACITY bytes with
+ * the end; *LENGTH, if wanted, is the whole length.  The object has the tensor (shape, dtype, mesh,
+ * to_mesh, from, to), the cost table, the steps with exact bytes, the sums, and RUNNER_UP
+ * (weft_plan_create_runner_up), which may be NULL; docs/cli.md lists the keys under `weft plan`.  A
+ * batch has "tensors" instead of the tensor.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
+                                                         const weft_plan *runner_up, char *buffer,
+                                                         size_t capacity, size_t *length);
 
 /* Carry out PLAN for every rank of its meshes in this thread, on host memory, with nobody else:
  * SOURCES[i] is the shard of the rank at place i of the source's mesh, TARGETS[i] of the target's,

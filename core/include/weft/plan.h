@@ -4,58 +4,17 @@
  *     if (weft_plan_create(from, to, NULL, &plan) != WEFT_OK) fail(weft_last_error());
  *
  * A plan is a list of steps, each from one spec to the next; it is the same on every rank, bit for
- * bit, because it follows from the two specs, the cost table and the options alone.  Plans and cost
- * tables are immutable and shared.  All functions here may be called from any thread. */
+ * bit, because it follows from the two specs, the cost table and the options alone.  Plans are
+ * immutable and shared.  All functions here may be called from any thread. */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
 
+#include "cost.h"
 #include "spec.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* What a step does along its axes.  In each, only the placements of those axes change. */
-#define WEFT_STEP_LIST(X)                                                                          \
-    X(SLICE, 0, "slice")                   /* keep a part of what is there; nothing travels */     \
-    X(PARTIAL, 1, "partial")               /* one holder keeps the value, others the identity */   \
-    X(ALL_GATHER, 2, "all-gather")         /* shards -> copies */                                  \
-    X(REDUCE_SCATTER, 3, "reduce-scatter") /* contributions -> shards */                           \
-    X(ALL_REDUCE, 4, "all-reduce")         /* contributions -> copies */                           \
-    X(ALL_TO_ALL, 5, "all-to-all")         /* shards of one dimension -> of another */             \
-    X(PERMUTE, 6, "permute")               /* whole shards change places */                        \
-    X(EXCHANGE, 7, "exchange")             /* anything else: every byte straight to its place */
-
-#define WEFT_STEP_ENUM(name, value, text) WEFT_STEP_##name = value,
-enum weft_step_kind { WEFT_STEP_LIST(WEFT_STEP_ENUM) WEFT_STEP_KINDS };
-#undef WEFT_STEP_ENUM
-
-/* ---- costs ---- */
-
-/* What steps cost on a backend: latency, time per rank met and per byte, for each kind of step
- * within a host and between hosts, and what local copies and reductions cost. */
-typedef struct weft_cost_table weft_cost_table;
-
-/* A table built into weft: "default", "cpu" (shared memory, one-sided), "dtensor" (the constants
- * of PyTorch's DTensor, local work free).  WEFT_ERR_NOT_FOUND lists them. */
-WEFT_API WEFT_NODISCARD weft_status weft_cost_table_find(const char *name, weft_cost_table **out);
-
-/* The table that TEXT describes, as `weft bench calibrate` writes it (docs/cost-model.md). */
-WEFT_API WEFT_NODISCARD weft_status weft_cost_table_parse(const char *text, weft_cost_table **out);
-
-/* Write the text of TABLE, as snprintf would; weft_cost_table_parse reads it back. */
-WEFT_API WEFT_NODISCARD weft_status weft_cost_table_print(const weft_cost_table *table,
-                                                          char *buffer, size_t capacity,
-                                                          size_t *length);
-
-/* Equal for equal tables, the same on every machine; ranks compare it. */
-WEFT_API uint64_t weft_cost_table_digest(const weft_cost_table *table);
-
-/* One more reference; drop one and set the pointer to NULL, which accepts NULL. */
-WEFT_API weft_cost_table *weft_cost_table_retain(const weft_cost_table *table);
-WEFT_API void weft_cost_table_release(weft_cost_table **table);
-
-/* ---- plans ---- */
 
 typedef struct weft_plan weft_plan;
 
@@ -127,6 +86,17 @@ typedef struct weft_step_info {
 /* Step INDEX; false past the last. */
 WEFT_API bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out);
 
+/* The table that PLAN's costs are from.  Borrowed from the plan; NULL for NULL. */
+WEFT_API const weft_cost_table *weft_plan_costs(const weft_plan *plan);
+
+/* The plan that would be taken if PLAN, which was made with OPTIONS, did not exist: the best one
+ * without the kind of step that PLAN spends most time on; between two meshes, the next best.  No
+ * memory limit holds for it.  For showing why PLAN was chosen.  The caller releases *OUT.
+ * WEFT_ERR_NOT_FOUND: no other plan exists.  WEFT_ERR_INVALID: PLAN is a batch. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *plan,
+                                                               const weft_plan_options *options,
+                                                               weft_plan **out);
+
 /* ---- many tensors as one ---- */
 
 /* One plan for COUNT tensors, from FROM[i] to TO[i], whatever their shapes, dtypes and meshes.
@@ -149,9 +119,6 @@ typedef struct weft_tensor_info {
 
 /* Tensor INDEX of PLAN; false past the last.  A plan that is no batch has one, itself. */
 WEFT_API bool weft_plan_tensor(const weft_plan *plan, uint32_t index, weft_tensor_info *out);
-
-/* "all-gather"; NULL for an unknown kind. */
-WEFT_API const char *weft_step_name(uint32_t kind);
 
 /* Write PLAN for people, one line per step, as snprintf would: at most CAPACITY bytes with the end;
  * *LENGTH, if wanted, is the whole length. */

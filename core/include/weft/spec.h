@@ -57,6 +57,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, uint
 WEFT_API WEFT_NODISCARD weft_status weft_spec_parse(const weft_mesh *mesh, const char *text,
                                                     weft_spec **out);
 
+/* The parts of that text, for callers that keep them apart.  A shape is "4096x4096",
+ * "4096,4096", "[4096,4096]" or "[]" for a scalar; SHAPE has room for WEFT_MAX_DIMS sizes.
+ * Placements are "S(0),R", one for each of AXES axes, into PLACEMENTS[axes].  WEFT_ERR_PARSE names
+ * position and reason; what depends on a tensor's shape and mesh, weft_spec_create checks. */
+WEFT_API WEFT_NODISCARD weft_status weft_shape_parse(const char *text, int32_t *dims,
+                                                     int64_t *shape);
+WEFT_API WEFT_NODISCARD weft_status weft_placements_parse(const char *text, int32_t axes,
+                                                          weft_placement *placements);
+
 /* One more reference to SPEC, which is returned. */
 WEFT_API weft_spec *weft_spec_retain(const weft_spec *spec);
 

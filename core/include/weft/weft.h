@@ -3,9 +3,12 @@
 #define WEFT_H
 
 #include "status.h"
+#include "config.h"
 #include "mesh.h"
 #include "spec.h"
+#include "cost.h"
 #include "backend.h"
+#include "launch.h"
 #include "context.h"
 #include "comm.h"
 #include "symm.h"

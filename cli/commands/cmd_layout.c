@@ -1,0 +1,377 @@
+/* cmd_layout.c - `weft layout`: which part of a tensor each rank holds. */
+#include "common/cli.h"
+
+#include "common/describe.h"
+#include "layout/picture.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* Print TEXT early when it is long, so that the ranks of a large mesh need no memory. */
+static void spill(struct wf_text *text)
+{
+    if (text->length < 1 << 16) return;
+    fwrite(text->data, 1, text->length, stdout);
+    text->length = 0;
+    text->data[0] = '\0';
+}
+
+/* ---- copies and contributions ---- */
+
+/* Which copy, or which contribution, of how many a rank holds. */
+struct part {
+    int32_t index, count;
+};
+
+/* Among the ranks along the axes whose placement is of KIND, row-major. */
+static struct part part_of(const weft_spec *spec, const int32_t *coord, uint32_t kind)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    struct part part = {0, 1};
+
+    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++) {
+        if (weft_spec_placements(spec)[i].kind != kind) continue;
+        part.index = part.index * weft_mesh_axis_size(mesh, i) + coord[i];
+        part.count *= weft_mesh_axis_size(mesh, i);
+    }
+    return part;
+}
+
+/* ---- JSON ---- */
+
+static void add_json_placements(struct wf_json *json, const weft_spec *spec)
+{
+    static const char *const kinds[] = {[WEFT_PLACE_REPLICATE] = "replicate",
+                                        [WEFT_PLACE_SHARD] = "shard",
+                                        [WEFT_PLACE_STRIDED] = "strided",
+                                        [WEFT_PLACE_PARTIAL] = "partial"};
+
+    wf_json_begin(json, "placements", '[');
+    for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++) {
+        const weft_placement *p = &weft_spec_placements(spec)[i];
+        wf_json_begin(json, NULL, '{');
+        wf_json_string(json, "kind", kinds[p->kind]);
+        if (p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_STRIDED) {
+            wf_json_int(json, "dim", p->dim);
+            wf_json_int(json, "turn", p->turn - 1);
+        }
+        if (p->kind == WEFT_PLACE_STRIDED) wf_json_int(json, "factor", p->factor);
+        if (p->kind == WEFT_PLACE_PARTIAL)
+            wf_json_string(json, "reduction", wf_reduction_name(p->reduction));
+        wf_json_end(json, '}');
+    }
+    wf_json_end(json, ']');
+}
+
+static void add_json_tensor(struct wf_json *json, const weft_spec *spec)
+{
+    describe_json_mesh(json, "mesh", weft_spec_mesh(spec));
+    describe_json_shape(json, "shape", weft_spec_dims(spec), weft_spec_shape(spec));
+    wf_json_string(json, "dtype", weft_dtype_name(weft_spec_dtype(spec)));
+    add_json_placements(json, spec);
+}
+
+static void add_json_runs(struct wf_json *json, const weft_spec *spec, int32_t rank)
+{
+    wf_json_begin(json, "runs", '[');
+    for (int32_t d = 0; d < weft_spec_dims(spec); d++) {
+        weft_run run;
+        wf_json_begin(json, NULL, '[');
+        for (int64_t at = 0; weft_spec_run(spec, rank, d, at, &run); at += run.length) {
+            wf_json_begin(json, NULL, '[');
+            wf_json_int(json, NULL, run.start);
+            wf_json_int(json, NULL, run.length);
+            wf_json_end(json, ']');
+            spill(json->out);
+        }
+        wf_json_end(json, ']');
+    }
+    wf_json_end(json, ']');
+}
+
+/* "copy": [2, 4] is the third of four; null where there is one. */
+static void add_json_part(struct wf_json *json, const char *key, struct part part)
+{
+    if (part.count == 1) {
+        wf_json_null(json, key);
+        return;
+    }
+    wf_json_begin(json, key, '[');
+    wf_json_int(json, NULL, part.index);
+    wf_json_int(json, NULL, part.count);
+    wf_json_end(json, ']');
+}
+
+static void add_json_rank(struct wf_json *json, const weft_spec *spec, int32_t rank)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    struct part copy = {0, 1}, contribution = {0, 1};
+    int32_t coord[WEFT_MAX_AXES];
+    weft_shard shard;
+
+    weft_spec_shard(spec, rank, &shard);
+    wf_json_begin(json, NULL, '{');
+    wf_json_int(json, "rank", rank);
+    if (weft_mesh_coord(mesh, rank, coord)) {
+        wf_json_begin(json, "coord", '[');
+        for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
+            wf_json_int(json, NULL, coord[i]);
+        wf_json_end(json, ']');
+        copy = part_of(spec, coord, WEFT_PLACE_REPLICATE);
+        contribution = part_of(spec, coord, WEFT_PLACE_PARTIAL);
+    } else {
+        wf_json_null(json, "coord");
+    }
+    describe_json_shape(json, "shape", shard.dims, shard.shape);
+    describe_json_shape(json, "offset", shard.dims, shard.offset);
+    add_json_runs(json, spec, rank);
+    add_json_part(json, "copy", copy);
+    add_json_part(json, "contribution", contribution);
+    wf_json_end(json, '}');
+    spill(json->out);
+}
+
+/* ---- text ---- */
+
+enum { SHOWN_RUNS = 6, SHOWN_RANKS = 256 };
+
+static void add_runs(struct wf_text *text, const weft_spec *spec, int32_t rank,
+                     const weft_shard *shard)
+{
+    if (shard->dims == 0) wf_text_add(text, "the scalar");
+    for (int32_t d = 0; d < shard->dims; d++) {
+        int64_t at = 0;
+        weft_run run;
+        if (d > 0) wf_text_add(text, " x ");
+        if (shard->shape[d] == 0) wf_text_add(text, "none");
+        for (int i = 0; i < SHOWN_RUNS && weft_spec_run(spec, rank, d, at, &run); i++) {
+            wf_text_add(text, "%s%" PRId64, i > 0 ? "," : "", run.start);
+            if (run.length > 1) wf_text_add(text, "-%" PRId64, run.start + run.length - 1);
+            at += run.length;
+        }
+        if (at < shard->shape[d]) wf_text_add(text, ",...");
+    }
+}
+
+/* "copy 1/4", "sum part 2/4", "values" */
+static void add_holding(struct wf_text *text, const weft_spec *spec, const int32_t *coord)
+{
+    struct part copy = part_of(spec, coord, WEFT_PLACE_REPLICATE);
+    struct part contribution = part_of(spec, coord, WEFT_PLACE_PARTIAL);
+
+    if (copy.count > 1) wf_text_add(text, "copy %d/%d", copy.index + 1, copy.count);
+    if (copy.count > 1 && contribution.count > 1) wf_text_add(text, " of ");
+    if (contribution.count > 1)
+        wf_text_add(text, "%s part %d/%d", picture_reduction(spec), contribution.index + 1,
+                    contribution.count);
+    if (copy.count == 1 && contribution.count == 1) wf_text_add(text, "values");
+}
+
+/* Move COLUMN to TEXT, at least WIDTH wide. */
+static void add_column(struct wf_text *text, int width, struct wf_text *column)
+{
+    wf_text_add(text, "%-*s ", width, column->data != NULL ? column->data : "");
+    wf_text_free(column);
+}
+
+static void add_rank(struct wf_text *text, const weft_spec *spec, int32_t rank)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    int32_t coord[WEFT_MAX_AXES];
+    weft_shard shard;
+    struct wf_text column = {0};
+
+    weft_spec_shard(spec, rank, &shard);
+    if (!weft_mesh_coord(mesh, rank, coord)) {
+        wf_text_add(text, "%-6d is not in the mesh and holds nothing\n", rank);
+        return;
+    }
+    wf_text_add(text, "%-6d ", rank);
+    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
+        wf_text_add(&column, "%s%d", i > 0 ? "," : "", coord[i]);
+    add_column(text, 10, &column);
+    describe_shape(shard.dims, shard.shape, &column);
+    add_column(text, 16, &column);
+    describe_shape(shard.dims, shard.offset, &column);
+    add_column(text, 16, &column);
+    add_holding(&column, spec, coord);
+    add_column(text, 16, &column);
+    add_runs(text, spec, rank, &shard);
+    wf_text_char(text, '\n');
+}
+
+static int32_t terminal_width(void)
+{
+    struct winsize size;
+
+    return ioctl(fileno(stdout), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
+}
+
+/* Which dimensions the picture shows, where the tensor has more. */
+static void add_dims(struct wf_text *text, const struct picture *picture)
+{
+    if (weft_spec_dims(picture->spec) <= 2) return;
+    if (picture->rows.dim >= 0)
+        wf_text_add(text, "dimensions %d and %d", picture->rows.dim, picture->columns.dim);
+    else
+        wf_text_add(text, "dimension %d", picture->columns.dim);
+    wf_text_add(text, "; the others are whole:\n");
+}
+
+/* What the ranks of one cell hold, where there are several. */
+static void add_meaning(struct wf_text *text, const weft_spec *spec)
+{
+    size_t before = text->length;
+
+    picture_explain(spec, text);
+    if (text->length > before) wf_text_add(text, ":\n");
+}
+
+/* The picture, or one line that says why none is drawn. */
+static void add_grid(struct wf_text *text, const weft_spec *spec)
+{
+    struct picture picture;
+    bool colour = cli_colour(stdout, CLI_BOLD)[0] != '\0';
+
+    if (picture_create(spec, &picture) != WEFT_OK) {
+        wf_text_add(text, "(%s)\n\n", weft_last_error());
+        return;
+    }
+    add_dims(text, &picture);
+    add_meaning(text, spec);
+    if (!picture_add_grid(&picture, terminal_width(), colour, text))
+        wf_text_add(text, "(no picture: it is wider than the terminal or too tall; --svg FILE "
+                          "draws it)\n");
+    wf_text_char(text, '\n');
+    picture_free(&picture);
+}
+
+static void add_text(struct wf_text *text, const weft_spec *spec, const int32_t *only)
+{
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+    int32_t shown = weft_mesh_size(mesh) < SHOWN_RANKS ? weft_mesh_size(mesh) : SHOWN_RANKS;
+
+    if (only == NULL) add_grid(text, spec);
+    wf_text_add(text, "%s%-6s %-10s %-16s %-16s %-16s %s%s\n", cli_colour(stdout, CLI_BOLD), "rank",
+                "coord", "shape", "offset", "holds", "runs", cli_colour(stdout, CLI_PLAIN));
+    if (only != NULL) {
+        add_rank(text, spec, *only);
+        return;
+    }
+    for (int32_t i = 0; i < shown; i++)
+        add_rank(text, spec, weft_mesh_rank_at(mesh, i));
+    if (shown < weft_mesh_size(mesh))
+        wf_text_add(text, "... and %d more; --rank R shows any, --json all\n",
+                    weft_mesh_size(mesh) - shown);
+}
+
+/* ---- the command ---- */
+
+static int write_svg(const struct cli_command *command, const weft_spec *spec, const char *path)
+{
+    struct wf_text text = {0};
+    struct picture picture;
+    weft_status status = picture_create(spec, &picture);
+
+    if (status != WEFT_OK) return cli_fail(command, status);
+    picture_add_svg(&picture, &text);
+    picture_free(&picture);
+    return cli_print_to(command, path, &text);
+}
+
+static int print_ranks(const struct cli_command *command, const weft_spec *spec,
+                       const int32_t *only, bool as_json)
+{
+    struct wf_text text = {0};
+    struct wf_json json = {.out = &text};
+    const weft_mesh *mesh = weft_spec_mesh(spec);
+
+    if (!as_json) {
+        add_text(&text, spec, only);
+        return cli_print(command, stdout, &text);
+    }
+    wf_json_begin(&json, NULL, '{');
+    add_json_tensor(&json, spec);
+    wf_json_begin(&json, "ranks", '[');
+    if (only != NULL) add_json_rank(&json, spec, *only);
+    for (int32_t i = 0; only == NULL && i < weft_mesh_size(mesh); i++)
+        add_json_rank(&json, spec, weft_mesh_rank_at(mesh, i));
+    wf_json_end(&json, ']');
+    wf_json_end(&json, '}');
+    wf_text_char(&text, '\n');
+    return cli_print(command, stdout, &text);
+}
+
+static weft_status read_spec(const struct cli_command *command, const struct cli_args *args,
+                             enum weft_dtype dtype, weft_spec **out)
+{
+    weft_placement placements[WEFT_MAX_AXES];
+    int64_t shape[WEFT_MAX_DIMS];
+    int32_t dims = 0;
+    weft_mesh *mesh = NULL;
+    weft_status status;
+
+    WF_TRY(weft_shape_parse(cli_value(command, args, "shape"), &dims, shape));
+    WF_TRY(weft_mesh_parse(cli_value(command, args, "mesh"), &mesh));
+    status = weft_placements_parse(cli_value(command, args, "placements"), weft_mesh_axes(mesh),
+                                   placements);
+    if (status == WEFT_OK) status = weft_spec_create(mesh, dtype, dims, shape, placements, out);
+    weft_mesh_release(&mesh);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    static const char *const needed[] = {"mesh", "shape", "placements"};
+    struct cli_args args;
+    int64_t rank;
+    int32_t only;
+    int exit_code = CLI_OK;
+    weft_spec *spec = NULL;
+    enum weft_dtype dtype;
+    weft_status status;
+    const char *svg;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    for (size_t i = 0; i < WF_COUNT(needed); i++)
+        if (!cli_has(command, &args, needed[i])) {
+            fprintf(stderr, "weft %s: --%s is missing; for example:\n  %s\n", command->name,
+                    needed[i], command->example);
+            return CLI_USAGE;
+        }
+    if (!cli_int(command, &args, "rank", 0, INT32_MAX, -1, &rank) ||
+        !cli_dtype(command, &args, "dtype", &dtype))
+        return CLI_USAGE;
+    status = read_spec(command, &args, dtype, &spec);
+    if (status != WEFT_OK) {
+        cli_fail(command, status);
+        return CLI_USAGE;
+    }
+    only = (int32_t)rank;
+    svg = cli_value(command, &args, "svg");
+    if (svg != NULL) exit_code = write_svg(command, spec, svg);
+    if (exit_code == CLI_OK && (svg == NULL || cli_has(command, &args, "json")))
+        exit_code =
+            print_ranks(command, spec, rank >= 0 ? &only : NULL, cli_has(command, &args, "json"));
+    weft_spec_release(&spec);
+    return exit_code;
+}
+
+const struct cli_command cli_layout = {
+    .name = "layout",
+    .summary = "print which part of a tensor each rank holds",
+    .arguments = "--mesh M --shape S --placements P [options]",
+    .example = "weft layout --mesh 2x4 --shape 8x16 --placements 'S(0),S(1)'",
+    .options =
+        (const struct cli_option[]){
+            CLI_MESH,
+            CLI_SHAPE,
+            CLI_DTYPE,
+            {"placements", "P", "one per mesh axis: R, S(dim), SS(dim,factor), P(op)", 0},
+            {"rank", "R", "print this rank only", 0},
+            CLI_JSON,
+            CLI_SVG,
+            {0}},
+    .run = run,
+};

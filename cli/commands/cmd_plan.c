@@ -1,0 +1,193 @@
+/* cmd_plan.c - `weft plan`: the steps of a redistribution, before anything moves. */
+#include "common/cli.h"
+
+#include "common/describe.h"
+#include "plan/drawing.h"
+#include "redistribute/request.h"
+
+struct answer {
+    const struct request *request;
+    weft_plan *plan;
+    uint64_t plan_ns;
+    weft_plan *runner_up; /* or NULL */
+};
+
+static weft_status find(const struct request *request, struct answer *out)
+{
+    uint64_t begun = wf_now_ns();
+    weft_status status;
+
+    out->request = request;
+    WF_TRY(weft_plan_create(request->from, request->to, &request->options, &out->plan));
+    out->plan_ns = wf_now_ns() - begun;
+    status = weft_plan_create_runner_up(out->plan, &request->options, &out->runner_up);
+    return status == WEFT_ERR_NOT_FOUND ? WEFT_OK : status;
+}
+
+static void add_kinds(struct wf_text *text, const weft_plan *plan)
+{
+    weft_step_info step = {.struct_size = sizeof step};
+
+    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++)
+        wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
+}
+
+/* Why OTHER is not the plan: the first of its measures that is worse. */
+static void add_reason(struct wf_text *text, const weft_plan_options *asked,
+                       const weft_plan_info *best, const weft_plan_info *other)
+{
+    uint32_t minimize = asked->minimize;
+
+    wf_text_add(text, "; it lost because it ");
+    if (asked->memory_limit != 0 && other->peak_bytes > asked->memory_limit) {
+        wf_text_add(text, "needs ");
+        wf_text_bytes(text, other->peak_bytes);
+        wf_text_add(text, " of scratch, over the limit");
+    } else if (minimize == WEFT_MINIMIZE_BYTES &&
+               other->bytes_received_max > best->bytes_received_max) {
+        wf_text_add(text, "receives ");
+        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
+        wf_text_add(text, " more");
+    } else if (minimize == WEFT_MINIMIZE_MEMORY && other->peak_bytes > best->peak_bytes) {
+        wf_text_add(text, "needs ");
+        wf_text_bytes(text, other->peak_bytes - best->peak_bytes);
+        wf_text_add(text, " more scratch");
+    } else if (other->cost_ns > best->cost_ns) {
+        wf_text_add(text, "takes ");
+        wf_text_time(text, other->cost_ns - best->cost_ns);
+        wf_text_add(text, " longer");
+    } else if (other->bytes_received_max > best->bytes_received_max) {
+        wf_text_add(text, "takes as long and receives ");
+        wf_text_bytes(text, other->bytes_received_max - best->bytes_received_max);
+        wf_text_add(text, " more");
+    } else {
+        wf_text_add(text, "costs as much");
+    }
+}
+
+static void add_runner_up(struct wf_text *text, const struct answer *answer)
+{
+    weft_plan_info best = {.struct_size = sizeof best}, other = best;
+
+    weft_plan_get(answer->plan, &best);
+    if (best.steps == 0 || answer->request->options.planner != WEFT_PLANNER_SEARCH) return;
+    if (answer->runner_up == NULL) {
+        wf_text_add(text, "runner-up: none; there is no other plan\n");
+        return;
+    }
+    weft_plan_get(answer->runner_up, &other);
+    wf_text_add(text, "runner-up: ");
+    add_kinds(text, answer->runner_up);
+    wf_text_add(text, ": ");
+    wf_text_time(text, other.cost_ns);
+    wf_text_add(text, ", ");
+    wf_text_bytes(text, other.bytes_received_max);
+    wf_text_add(text, " received, ");
+    wf_text_bytes(text, other.peak_bytes);
+    wf_text_add(text, " of scratch");
+    add_reason(text, &answer->request->options, &best, &other);
+    wf_text_char(text, '\n');
+}
+
+/* The plan's own object, with how long planning took as its last member. */
+static weft_status add_json(struct wf_text *text, const struct answer *answer)
+{
+    size_t length;
+    char *buffer;
+    weft_status status;
+
+    WF_TRY(weft_plan_print_json(answer->plan, answer->runner_up, NULL, 0, &length));
+    buffer = wf_alloc(length + 1);
+    if (buffer == NULL) return wf_fail_memory(length + 1);
+    status = weft_plan_print_json(answer->plan, answer->runner_up, buffer, length + 1, NULL);
+    if (status == WEFT_OK)
+        wf_text_add(text, "%.*s,\"plan_ns\":%llu}\n", (int)(length - 1), buffer,
+                    (unsigned long long)answer->plan_ns);
+    wf_free(buffer);
+    return status;
+}
+
+/* Write what ADD draws to PATH, or to standard output for "-". */
+static int draw(const struct cli_command *command, const weft_plan *plan, const char *path,
+                void (*add)(const weft_plan *, struct wf_text *))
+{
+    struct wf_text text = {0};
+
+    add(plan, &text);
+    return cli_print_to(command, path, &text);
+}
+
+static int print(const struct cli_command *command, const struct answer *answer, bool as_json)
+{
+    struct wf_text text = {0};
+    weft_status status = WEFT_OK;
+
+    if (as_json) {
+        status = add_json(&text, answer);
+    } else {
+        describe_plan(answer->plan, &text);
+        add_runner_up(&text, answer);
+        wf_text_add(&text, "planned in ");
+        wf_text_time(&text, answer->plan_ns);
+        wf_text_add(&text, " by the cost table %s\n",
+                    weft_cost_table_name(weft_plan_costs(answer->plan)));
+    }
+    if (status == WEFT_OK) return cli_print(command, stdout, &text);
+    wf_text_free(&text);
+    return cli_fail(command, status);
+}
+
+/* The answer is printed in one form only. */
+static bool asks_for_one_form(const struct cli_command *command, const struct cli_args *args)
+{
+    static const char *const forms[] = {"json", "dot", "svg"};
+    const char *first = NULL;
+
+    for (size_t i = 0; i < WF_COUNT(forms); i++) {
+        if (!cli_has(command, args, forms[i])) continue;
+        if (first != NULL) {
+            fprintf(stderr, "weft %s: give only one of --%s and --%s\n", command->name, first,
+                    forms[i]);
+            return false;
+        }
+        first = forms[i];
+    }
+    return true;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct answer answer = {0};
+    struct request request;
+    struct cli_args args;
+    weft_status status;
+    int exit_code;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (!asks_for_one_form(command, &args)) return CLI_USAGE;
+    if (!request_read(command, &args, &request, &exit_code)) return exit_code;
+    status = find(&request, &answer);
+    if (status != WEFT_OK)
+        exit_code = cli_fail(command, status);
+    else if (cli_has(command, &args, "svg"))
+        exit_code = draw(command, answer.plan, cli_value(command, &args, "svg"), plan_add_svg);
+    else if (cli_has(command, &args, "dot"))
+        exit_code = draw(command, answer.plan, "-", plan_add_dot);
+    else
+        exit_code = print(command, &answer, cli_has(command, &args, "json"));
+    weft_plan_release(&answer.plan);
+    weft_plan_release(&answer.runner_up);
+    request_free(&request);
+    return exit_code;
+}
+
+const struct cli_command cli_plan = {
+    .name = "plan",
+    .summary = "print the steps that take a tensor from one layout to another",
+    .arguments = "--mesh M --shape S --from P --to P [options]",
+    .example = "weft plan --mesh dp=2,tp=4 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
+    .options =
+        (const struct cli_option[]){
+            REQUEST_OPTIONS, CLI_JSON, {"dot", NULL, "print a DOT graph", 0}, CLI_SVG, {0}},
+    .run = run,
+};

@@ -1,0 +1,265 @@
+/* cmd_run.c - `weft run`: a program as several ranks on this host. */
+#include "run/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_TIMEOUT = 124, EXIT_SIGNAL = 128 };
+
+/* ---- the command line ---- */
+
+static bool read_seconds(const struct cli_command *command, const struct cli_args *args,
+                         const char *name, int64_t fallback_ns, int64_t *out)
+{
+    const char *text = cli_value(command, args, name);
+    char *end;
+    double seconds;
+
+    *out = fallback_ns;
+    if (text == NULL) return true;
+    errno = 0;
+    seconds = strtod(text, &end);
+    if (errno != 0 || end == text || *end != '\0' || !(seconds > 0 && seconds < 1e9)) {
+        fprintf(stderr, "weft run: --%s is \"%s\", not a number of seconds\n", name, text);
+        return false;
+    }
+    *out = (int64_t)(seconds * 1e9);
+    return true;
+}
+
+static bool read_stdin_policy(const struct run_job *job, const char *text)
+{
+    struct wf_scan scan = {text, 0};
+    int64_t rank;
+
+    if (strcmp(text, "auto") == 0 || strcmp(text, "none") == 0) return true;
+    if (wf_scan_int(&scan, "a rank", &rank) == WEFT_OK && wf_scan_end(&scan) && rank < job->count)
+        return true;
+    fprintf(stderr, "weft run: --stdin is \"%s\", not auto, none, or a rank below %d\n", text,
+            job->count);
+    return false;
+}
+
+static bool read_job(const struct cli_command *command, int argc, char **argv,
+                     const struct cli_args *args, struct run_job *job)
+{
+    int64_t ranks;
+
+    *job = (struct run_job){.command = command, .program = argv + args->rest_at, .first = -1};
+    if (args->rest_at >= argc) {
+        fprintf(stderr, "weft run: no program given\n`weft run --help` shows an example.\n");
+        return false;
+    }
+    if (!cli_has(command, args, "ranks")) {
+        fprintf(stderr, "weft run: give the number of ranks, as in -n 4\n");
+        return false;
+    }
+    if (!cli_int(command, args, "ranks", 1, 4096, 1, &ranks)) return false;
+    job->threads = cli_has(command, args, "threads");
+    job->ranks = (int32_t)ranks;
+    job->count = job->threads ? 1 : job->ranks;
+    job->keep_going = cli_has(command, args, "keep-going");
+    job->prefix = !cli_has(command, args, "no-prefix");
+    job->stdin_policy =
+        cli_has(command, args, "stdin") ? cli_value(command, args, "stdin") : "auto";
+    return read_seconds(command, args, "timeout", 0, &job->timeout_ns) &&
+           read_seconds(command, args, "grace", 5 * SECOND_NS, &job->grace_ns) &&
+           read_stdin_policy(job, job->stdin_policy);
+}
+
+/* ---- before the ranks ---- */
+
+/* Two pipes and a connection per rank. */
+static void raise_file_limit(const struct run_job *job)
+{
+    struct rlimit limit;
+    rlim_t wanted = 64 + 4 * (rlim_t)job->count;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static weft_status open_rendezvous(struct run_job *job, const char *listen)
+{
+    weft_rendezvous_options options = {
+        .struct_size = sizeof options, .size = job->ranks, .listen = listen};
+    weft_status status = weft_rendezvous_open(&options, &job->rendezvous);
+
+    return status == WEFT_OK || listen == NULL ? status : wf_fail_context(status, "--listen");
+}
+
+static bool watch_signals(struct run_job *job)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH};
+    sigset_t set;
+
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&set);
+    for (size_t i = 0; i < WF_COUNT(numbers); i++)
+        sigaddset(&set, numbers[i]);
+    sigprocmask(SIG_BLOCK, &set, &job->old_mask);
+    job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (job->signals >= 0) return true;
+    fprintf(stderr, "weft run: no descriptor for signals: %s\n", strerror(errno));
+    return false;
+}
+
+/* ---- after the ranks ---- */
+
+static void print_how(const struct run_process *process, struct wf_text *out)
+{
+    int status = process->wait_status;
+
+    if (WIFSIGNALED(status))
+        wf_text_add(out, "was killed by signal %d (%s)%s", WTERMSIG(status),
+                    strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", with a core file" : "");
+    else
+        wf_text_add(out, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* Everyone else who failed on its own. */
+static void print_others(const struct run_job *job, struct wf_text *out)
+{
+    int32_t *others = wf_alloc((size_t)job->count * sizeof *others), count = 0;
+
+    for (int32_t i = 0; others != NULL && i < job->count; i++)
+        if (i != job->first && job->processes[i].wait_status != 0 && !job->processes[i].ended_by_us)
+            others[count++] = i;
+    if (count > 0) {
+        wf_text_add(out, "weft run: ");
+        wf_ranks_print(out, others, count);
+        wf_text_add(out, " failed after it\n");
+    }
+    wf_free(others);
+}
+
+static void print_failure(const struct run_job *job, struct wf_text *out)
+{
+    const struct run_process *first = &job->processes[job->first];
+
+    if (job->threads)
+        wf_text_add(out, "weft run: the process of all ranks ");
+    else
+        wf_text_add(out, "weft run: rank %d failed first: it ", job->first);
+    print_how(first, out);
+    wf_text_add(out, " after ");
+    wf_text_time(out, first->ended_ns - job->begun_ns);
+    wf_text_char(out, '\n');
+    if (first->last_line[0] != '\0')
+        wf_text_add(out, "weft run: its last line of output: %s\n", first->last_line);
+    print_others(job, out);
+}
+
+static int exit_code_of(const struct run_process *process)
+{
+    int status = process->wait_status;
+
+    return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int report(const struct run_job *job)
+{
+    struct wf_text text = {0};
+    int code = 0;
+
+    if (job->interrupted != 0) {
+        code = EXIT_SIGNAL + job->interrupted;
+    } else if (job->broken_pipe) {
+        code = EXIT_SIGNAL + SIGPIPE;
+    } else if (job->timed_out) {
+        code = EXIT_TIMEOUT;
+        wf_text_add(&text, "weft run: the time limit of ");
+        wf_text_time(&text, (uint64_t)job->timeout_ns);
+        wf_text_add(&text, " passed; the ranks that were left have been ended\n");
+    }
+    if (job->first >= 0) {
+        print_failure(job, &text);
+        if (code == 0) code = exit_code_of(&job->processes[job->first]);
+    }
+    if (text.data != NULL) fputs(text.data, stderr);
+    wf_text_free(&text);
+    return code;
+}
+
+static void end_unstarted(struct run_job *job)
+{
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->processes[i].running) {
+            job->processes[i].ended_by_us = true;
+            kill(-job->processes[i].pid, SIGKILL);
+        }
+    run_watch(job);
+}
+
+static int run_ranks(struct run_job *job)
+{
+    weft_status status;
+
+    job->launcher = getpid();
+    job->begun_ns = wf_now_ns();
+    for (int32_t i = 0; i < job->count; i++)
+        job->processes[i].out.from = job->processes[i].err.from = -1;
+    for (int32_t i = 0; i < job->count; i++)
+        if (!run_spawn(job, i)) {
+            end_unstarted(job);
+            return 127;
+        }
+    /* Threads only now: a process with several cannot fork with care. */
+    status = weft_rendezvous_serve(job->rendezvous);
+    if (status != WEFT_OK) {
+        end_unstarted(job);
+        return cli_fail(job->command, status);
+    }
+    run_watch(job);
+    return report(job);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_args args;
+    struct run_job job;
+    weft_status status;
+    int code;
+
+    if (!cli_parse(command, argc, argv, true, &args, &code)) return code;
+    if (!read_job(command, argc, argv, &args, &job)) return CLI_USAGE;
+    raise_file_limit(&job);
+    status = open_rendezvous(&job, cli_value(command, &args, "listen"));
+    if (status != WEFT_OK) return cli_fail(command, status);
+    code = CLI_ENVIRONMENT;
+    job.processes = wf_calloc((size_t)job.count, sizeof *job.processes);
+    if (job.processes == NULL)
+        fprintf(stderr, "weft run: out of memory\n");
+    else if (watch_signals(&job))
+        code = run_ranks(&job);
+    weft_rendezvous_close(&job.rendezvous);
+    wf_free(job.processes);
+    return code;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .summary = "run a program as several ranks on this host",
+    .arguments = "-n N [options] PROGRAM [arguments]",
+    .example = "weft run -n 4 --timeout 60 ./engine --steps 100",
+    .options =
+        (const struct cli_option[]){
+            CLI_RANKS("number of ranks"),
+            {"threads", NULL, "ranks are threads; PROGRAM is a shared object with weft_main", 0},
+            {"timeout", "SECONDS", "end all ranks after SECONDS; the exit code is then 124", 0},
+            {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
+            {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
+            {"no-prefix", NULL, "do not print the rank before each line of output", 0},
+            {"stdin", "RANK", "the rank that reads standard input; auto: rank 0, but no terminal",
+             0},
+            {"listen", "ADDRESS", "where ranks meet: host or host:port (default: loopback)", 0},
+            {0}},
+    .run = run,
+};

@@ -1,0 +1,121 @@
+/* cmd_why.c - `weft why [NAME]`: every directory, file and decision in order. */
+#include "common/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *name_of(const weft_backends *backends, size_t index)
+{
+    weft_backend_info info = {.struct_size = sizeof info};
+
+    return weft_backends_get(backends, index, &info) == WEFT_OK ? info.name : "";
+}
+
+/* The name of the candidate that LINE of the trace is about, or NULL. */
+static const char *candidate_of(const weft_backends *backends, size_t line)
+{
+    size_t index;
+
+    return weft_backends_trace_candidate(backends, line, &index) ? name_of(backends, index) : NULL;
+}
+
+/* Lines about NAME's candidates, and those about no candidate; all if NAME is NULL. */
+static bool concerns(const weft_backends *backends, size_t line, const char *name)
+{
+    const char *candidate = candidate_of(backends, line);
+
+    return name == NULL || candidate == NULL || strcmp(candidate, name) == 0;
+}
+
+static void print_text(const weft_backends *backends, const char *name, struct wf_text *out)
+{
+    const char *text;
+
+    for (size_t i = 0; (text = weft_backends_trace(backends, i)) != NULL; i++)
+        if (concerns(backends, i, name)) wf_text_add(out, "%s\n", text);
+}
+
+static void print_json(const weft_backends *backends, const char *name, bool usable,
+                       const char *error, struct wf_text *out)
+{
+    struct wf_json json = {.out = out};
+    const char *text;
+
+    wf_json_begin(&json, NULL, '{');
+    wf_json_string(&json, "backend", weft_backends_wanted(backends, NULL));
+    wf_json_string(&json, "name", name);
+    wf_json_bool(&json, "usable", usable);
+    wf_json_string(&json, "error", error);
+    wf_json_begin(&json, "trace", '[');
+    for (size_t i = 0; (text = weft_backends_trace(backends, i)) != NULL; i++) {
+        if (!concerns(backends, i, name)) continue;
+        wf_json_begin(&json, NULL, '{');
+        wf_json_string(&json, "plugin", candidate_of(backends, i));
+        wf_json_string(&json, "text", text);
+        wf_json_end(&json, '}');
+    }
+    wf_json_end(&json, ']');
+    wf_json_end(&json, '}');
+    wf_text_char(out, '\n');
+}
+
+/* WEFT_OK if NAME, or without a name any plugin, is usable; else the reason is the last error. */
+static weft_status judge(const weft_backends *backends, const char *name)
+{
+    weft_backend_info info = {.struct_size = sizeof info};
+    size_t chosen;
+
+    if (name == NULL) return weft_backends_choose(backends, WEFT_ROLE_COMM, &chosen);
+    for (size_t i = 0; weft_backends_get(backends, i, &info) == WEFT_OK; i++) {
+        if (strcmp(info.name, name) != 0) continue; /* the first counts: it shadows later ones */
+        if (info.reason == WEFT_REASON_USABLE) return WEFT_OK;
+        return wf_fail(WEFT_ERR_NO_BACKEND, "%s: %s: %s", name, weft_reason_text(info.reason),
+                       info.reason_text);
+    }
+    return wf_fail(WEFT_ERR_NOT_FOUND,
+                   "there is no plugin \"%s\" in the directories above; `weft info` lists the "
+                   "plugins that were found",
+                   name);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    weft_backend_options options = {.struct_size = sizeof options};
+    weft_backends *backends;
+    struct cli_args args;
+    struct wf_text text = {0};
+    weft_status status;
+    const char *name;
+    int exit_code, printed;
+
+    if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
+    if (args.rest_count > 1) {
+        fprintf(stderr, "weft why: give at most one NAME\n");
+        return CLI_USAGE;
+    }
+    name = args.rest_count == 1 ? args.rest[0] : NULL;
+    options.backend = cli_value(command, &args, "backend");
+    setenv("WEFT_LOG", "warning", 0); /* the trace repeats the notice */
+    status = weft_backends_find(&options, &backends);
+    if (status != WEFT_OK) return cli_fail(command, status);
+    status = judge(backends, name);
+    if (cli_has(command, &args, "json"))
+        print_json(backends, name, status == WEFT_OK, status == WEFT_OK ? NULL : weft_last_error(),
+                   &text);
+    else
+        print_text(backends, name, &text);
+    printed = cli_print(command, stdout, &text);
+    weft_backends_release(&backends);
+    if (status == WEFT_OK || printed != CLI_OK) return printed;
+    cli_fail(command, status);
+    return CLI_NO;
+}
+
+const struct cli_command cli_why = {
+    .name = "why",
+    .summary = "print every directory, file and decision that leads to a backend",
+    .arguments = "[NAME] [--backend B] [--json]",
+    .example = "WEFT_BACKEND=nccl,auto weft why nccl",
+    .options = (const struct cli_option[]){CLI_BACKEND, CLI_JSON, {0}},
+    .run = run,
+};

@@ -1,0 +1,129 @@
+/* cli.h - what the commands of the `weft` tool share. */
+#ifndef WEFT_CLI_H
+#define WEFT_CLI_H
+
+#include "base/base.h"
+#include "weft/weft.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum cli_exit {
+    CLI_OK = 0,            /* done; the answer is yes */
+    CLI_NO = 1,            /* the answer is no: illegal, different, a failed check */
+    CLI_USAGE = 2,         /* wrong usage */
+    CLI_ENVIRONMENT = 3,   /* the environment cannot: no device, no memory, no space */
+    CLI_INTERRUPTED = 130, /* by SIGINT */
+};
+
+/* One option of a command: `--json` is a switch, `--ranks N` takes a value. */
+struct cli_option {
+    const char *name;  /* without the dashes */
+    const char *value; /* "N", or NULL for a switch */
+    const char *help;
+    char letter; /* 'n' for `-n N`, or 0 */
+};
+
+/* Options that several commands have, in the words that all of them use. */
+#define CLI_RANKS(help)                                                                            \
+    {                                                                                              \
+        "ranks", "N", help, 'n'                                                                    \
+    }
+#define CLI_LOCAL_RANKS CLI_RANKS("ranks to start on this host (default: 2)")
+#define CLI_BACKEND                                                                                \
+    {                                                                                              \
+        "backend", "B", "the backend, instead of WEFT_BACKEND", 0                                  \
+    }
+#define CLI_JSON                                                                                   \
+    {                                                                                              \
+        "json", NULL, "print JSON", 0                                                              \
+    }
+#define CLI_SVG                                                                                    \
+    {                                                                                              \
+        "svg", "FILE", "draw it into FILE; - is standard output", 0                                \
+    }
+#define CLI_MESH                                                                                   \
+    {                                                                                              \
+        "mesh", "M", "the mesh: 2x4, dp=2,tp=4, 2x2@4-7, 2x2@0,2,1,3", 0                           \
+    }
+#define CLI_SHAPE                                                                                  \
+    {                                                                                              \
+        "shape", "S", "the tensor's shape: 4096x4096; [] is a scalar", 0                           \
+    }
+#define CLI_DTYPE                                                                                  \
+    {                                                                                              \
+        "dtype", "T", "the tensor's dtype (default: f32)", 0                                       \
+    }
+#define CLI_BUDGET_MS(help)                                                                        \
+    {                                                                                              \
+        "budget-ms", "N", help, 0                                                                  \
+    }
+
+struct cli_command {
+    const char *name, *summary, *arguments, *example;
+    const struct cli_option *options; /* ended by a NULL name; --help is implied */
+    int (*run)(const struct cli_command *command, int argc, char **argv);
+};
+
+/* A command line taken apart.  Borrowed pointers into argv. */
+struct cli_args {
+    const char *values[32]; /* per option of the command; "" for a given switch, NULL if absent */
+    const char *rest[64];   /* what is not an option, in order */
+    int rest_count;
+    int rest_at; /* index in argv of the first of them, or argc */
+};
+
+/* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or a
+ * complaint with the nearest known option (CLI_USAGE).  Everything after "--" is rest.
+ * STOP_AT_REST: what follows the first rest word is not looked at (`weft run prog --flag`); it is
+ * argv[rest_at] and on. */
+bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
+               struct cli_args *out, int *exit_code);
+
+/* Value of option NAME, or NULL. */
+const char *cli_value(const struct cli_command *command, const struct cli_args *args,
+                      const char *name);
+bool cli_has(const struct cli_command *command, const struct cli_args *args, const char *name);
+
+/* Option NAME as an integer in [least, most]; FALLBACK if absent.  False after a complaint. */
+bool cli_int(const struct cli_command *command, const struct cli_args *args, const char *name,
+             int64_t least, int64_t most, int64_t fallback, int64_t *out);
+
+/* Option NAME as a size in bytes: "65536", "64K", "64KiB"; FALLBACK if absent.  False after a
+ * complaint. */
+bool cli_size(const struct cli_command *command, const struct cli_args *args, const char *name,
+              int64_t fallback, int64_t *out);
+/* Such a size, at least 1, at the beginning of TEXT.  The length taken, or 0. */
+size_t cli_scan_size(const char *text, int64_t *out);
+
+/* Option NAME as a dtype; f32 if absent.  False after a complaint. */
+bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
+               enum weft_dtype *out);
+
+/* Print the thread's last error for COMMAND and return the exit code for STATUS: CLI_ENVIRONMENT
+ * where the machine lacks something, else CLI_NO. */
+int cli_fail(const struct cli_command *command, weft_status status);
+
+/* Print "PATH: " and the text of errno ERROR for COMMAND and return CLI_ENVIRONMENT. */
+int cli_fail_file(const struct cli_command *command, const char *path, int error);
+
+/* Print TEXT to FILE and free it.  The exit code: CLI_ENVIRONMENT, after a complaint, if there was
+ * no memory for the text or it could not be written. */
+int cli_print(const struct cli_command *command, FILE *file, struct wf_text *text);
+/* The same to the file of that PATH, which is created; "-" is standard output. */
+int cli_print_to(const struct cli_command *command, const char *path, struct wf_text *text);
+
+/* Colour on a terminal without NO_COLOR; "" elsewhere. */
+enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_DIM };
+const char *cli_colour(FILE *file, enum cli_colour colour);
+
+/* Every command of the tool, in the order of commands.def. */
+extern const struct cli_command *const cli_commands[];
+extern const size_t cli_command_count;
+
+/* Every benchmark, in the order of benches.def: a command named "bench WHAT". */
+extern const struct cli_command *const cli_benches[];
+extern const size_t cli_bench_count;
+const char *cli_bench_what(const struct cli_command *bench);
+
+#endif

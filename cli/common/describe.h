@@ -1,0 +1,20 @@
+/* describe.h - meshes, layouts and steps as text, appended to a growing string. */
+#ifndef WEFT_CLI_COMMON_DESCRIBE_H
+#define WEFT_CLI_COMMON_DESCRIBE_H
+
+#include "base/base.h"
+#include "weft/weft.h"
+
+void describe_mesh(const weft_mesh *mesh, struct wf_text *out);               /* dp=2,tp=4 */
+void describe_placements(const weft_spec *spec, struct wf_text *out);         /* S(0),R */
+void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out); /* [4,6] */
+void describe_plan(const weft_plan *plan, struct wf_text *out);               /* all lines */
+void describe_step(const weft_step_info *step, struct wf_text *out);   /* all-gather over tp */
+void describe_travel(const weft_step_info *step, struct wf_text *out); /* each rank receives ... */
+
+/* The same as strings of a JSON object; describe_shape as an array of numbers. */
+void describe_json_mesh(struct wf_json *json, const char *key, const weft_mesh *mesh);
+void describe_json_placements(struct wf_json *json, const char *key, const weft_spec *spec);
+void describe_json_shape(struct wf_json *json, const char *key, int32_t dims, const int64_t *shape);
+
+#endif

@@ -1,0 +1,11 @@
+/* memory.h - how much memory this machine has left. */
+#ifndef WEFT_CLI_COMMON_MEMORY_H
+#define WEFT_CLI_COMMON_MEMORY_H
+
+#include <stdint.h>
+
+/* Bytes that this process can still use: what the kernel calls available, within the limits of the
+ * control group and of the address space; UINT64_MAX where the system does not tell. */
+uint64_t cli_free_memory(void);
+
+#endif

@@ -1,0 +1,266 @@
+/* options.c - command lines taken apart, help pages, and what commands print. */
+#include "common/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void print_help(const struct cli_command *command)
+{
+    printf("weft %s - %s\n\nusage: weft %s %s\n", command->name, command->summary, command->name,
+           command->arguments);
+    printf("\noptions:\n");
+    for (const struct cli_option *o = command->options; o->name != NULL; o++) {
+        char left[48], letter[8] = "";
+        if (o->letter != 0) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
+                 o->value != NULL ? o->value : "");
+        printf("  %-24s %s\n", left, o->help);
+    }
+    printf("  %-24s %s\n", "--help", "print this page");
+    printf("\nexample:\n  %s\n", command->example);
+}
+
+static int option_index(const struct cli_command *command, const char *name, size_t length)
+{
+    for (int i = 0; command->options[i].name != NULL; i++)
+        if (strlen(command->options[i].name) == length &&
+            memcmp(command->options[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+/* Options of earlier versions, and of other launchers. */
+static const struct {
+    const char *old, *now;
+} renamed[] = {{"ms", "budget-ms"}, {"n", "ranks"}, {"np", "ranks"}, {"nproc", "ranks"}};
+
+static const char *suggest_option(const struct cli_command *command, const char *word)
+{
+    const char *names[32], *name = word + strspn(word, "-");
+    size_t count = 0, length = strcspn(name, "=");
+    int nearest;
+
+    for (size_t i = 0; i < WF_COUNT(renamed); i++)
+        if (strlen(renamed[i].old) == length && strncmp(renamed[i].old, name, length) == 0 &&
+            option_index(command, renamed[i].now, strlen(renamed[i].now)) >= 0)
+            return renamed[i].now;
+    while (count < WF_COUNT(names) && command->options[count].name != NULL) {
+        names[count] = command->options[count].name;
+        count++;
+    }
+    nearest = wf_nearest(name, names, count);
+    return nearest >= 0 ? names[nearest] : NULL;
+}
+
+static void complain_unknown(const struct cli_command *command, const char *word)
+{
+    const char *suggestion = suggest_option(command, word);
+
+    fprintf(stderr, "weft %s: unknown option %s", command->name, word);
+    if (suggestion != NULL) fprintf(stderr, "; did you mean --%s?", suggestion);
+    fprintf(stderr, "\n`weft %s --help` lists the options.\n", command->name);
+}
+
+static int letter_index(const struct cli_command *command, char letter)
+{
+    for (int i = 0; command->options[i].name != NULL; i++)
+        if (command->options[i].letter == letter) return i;
+    return -1;
+}
+
+/* Take the option at argv[*at]; false after a complaint. */
+static bool take_option(const struct cli_command *command, int argc, char **argv, int *at,
+                        struct cli_args *out)
+{
+    const char *word = argv[*at], *name = word + 2, *equals = NULL;
+    int index = -1;
+
+    if (word[1] == '-') {
+        equals = strchr(name, '=');
+        index =
+            option_index(command, name, equals != NULL ? (size_t)(equals - name) : strlen(name));
+    } else if (word[2] == '\0') {
+        index = letter_index(command, word[1]);
+    }
+    if (index < 0) {
+        complain_unknown(command, word);
+        return false;
+    }
+    if (command->options[index].value == NULL) {
+        if (equals != NULL) {
+            fprintf(stderr, "weft %s: --%s takes no value\n", command->name,
+                    command->options[index].name);
+            return false;
+        }
+        out->values[index] = "";
+        return true;
+    }
+    if (equals == NULL && *at + 1 >= argc) {
+        fprintf(stderr, "weft %s: --%s needs a value, %s\n", command->name,
+                command->options[index].name, command->options[index].value);
+        return false;
+    }
+    out->values[index] = equals != NULL ? equals + 1 : argv[++*at];
+    return true;
+}
+
+static bool take_rest(const struct cli_command *command, char *word, struct cli_args *out)
+{
+    if (out->rest_count == (int)WF_COUNT(out->rest)) {
+        fprintf(stderr, "weft %s: too many arguments\n", command->name);
+        return false;
+    }
+    out->rest[out->rest_count++] = word;
+    return true;
+}
+
+bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
+               struct cli_args *out, int *exit_code)
+{
+    bool options_over = false;
+
+    *out = (struct cli_args){.rest_at = argc};
+    *exit_code = CLI_USAGE;
+    for (int i = 1; i < argc; i++) {
+        bool is_option = !options_over && argv[i][0] == '-' && argv[i][1] != '\0';
+        if (is_option && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+            print_help(command);
+            *exit_code = CLI_OK;
+            return false;
+        }
+        if (is_option && strcmp(argv[i], "--") == 0) {
+            options_over = true;
+        } else if (is_option) {
+            if (!take_option(command, argc, argv, &i, out)) return false;
+        } else {
+            if (!take_rest(command, argv[i], out)) return false;
+            if (out->rest_count == 1) out->rest_at = i;
+            if (stop_at_rest) break;
+        }
+    }
+    *exit_code = CLI_OK;
+    return true;
+}
+
+const char *cli_value(const struct cli_command *command, const struct cli_args *args,
+                      const char *name)
+{
+    int index = option_index(command, name, strlen(name));
+
+    return index < 0 ? NULL : args->values[index];
+}
+
+bool cli_has(const struct cli_command *command, const struct cli_args *args, const char *name)
+{
+    return cli_value(command, args, name) != NULL;
+}
+
+bool cli_int(const struct cli_command *command, const struct cli_args *args, const char *name,
+             int64_t least, int64_t most, int64_t fallback, int64_t *out)
+{
+    const char *text = cli_value(command, args, name);
+    struct wf_scan scan = {text, 0};
+    int64_t value = fallback;
+
+    if (text != NULL && (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) ||
+                         value < least || value > most)) {
+        fprintf(stderr, "weft %s: --%s is \"%s\", not a number from %" PRId64 " to %" PRId64 "\n",
+                command->name, name, text, least, most);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
+               enum weft_dtype *out)
+{
+    const char *text = cli_value(command, args, name);
+    struct wf_text reason = {0};
+    uint32_t dtype = WEFT_DTYPE_F32;
+
+    if (text != NULL && !wf_dtype_find(text, strlen(text), &dtype)) {
+        wf_dtype_explain(text, strlen(text), &reason);
+        fprintf(stderr, "weft %s: --%s: %s\n", command->name, name,
+                reason.data != NULL ? reason.data : "");
+        wf_text_free(&reason);
+        return false;
+    }
+    *out = (enum weft_dtype)dtype;
+    return true;
+}
+
+static int exit_code_of(weft_status status)
+{
+    switch (status) {
+    case WEFT_ERR_NO_MEMORY:
+    case WEFT_ERR_SYSTEM:
+    case WEFT_ERR_DEVICE:
+    case WEFT_ERR_NO_BACKEND:
+    case WEFT_ERR_NO_LIBRARY:
+    case WEFT_ERR_OLD_LIBRARY:
+    case WEFT_ERR_NO_DEVICE:
+        return CLI_ENVIRONMENT;
+    default:
+        return CLI_NO;
+    }
+}
+
+int cli_fail(const struct cli_command *command, weft_status status)
+{
+    fprintf(stderr, "weft %s: %s\n", command->name, weft_last_error());
+    return exit_code_of(status);
+}
+
+int cli_fail_file(const struct cli_command *command, const char *path, int error)
+{
+    fprintf(stderr, "weft %s: %s: %s\n", command->name, path, strerror(error));
+    return CLI_ENVIRONMENT;
+}
+
+static int print_named(const struct cli_command *command, FILE *file, const char *path,
+                       struct wf_text *text)
+{
+    char *string;
+    weft_status status = wf_text_take(text, &string);
+
+    if (status != WEFT_OK) return cli_fail(command, status);
+    fputs(string, file);
+    wf_free(string);
+    if (fflush(file) == 0 && !ferror(file)) return CLI_OK;
+    return cli_fail_file(command, path, errno);
+}
+
+int cli_print(const struct cli_command *command, FILE *file, struct wf_text *text)
+{
+    return print_named(command, file, "standard output", text);
+}
+
+int cli_print_to(const struct cli_command *command, const char *path, struct wf_text *text)
+{
+    FILE *file;
+    int code;
+
+    if (strcmp(path, "-") == 0) return cli_print(command, stdout, text);
+    file = fopen(path, "w");
+    if (file == NULL) {
+        wf_text_free(text);
+        return cli_fail_file(command, path, errno);
+    }
+    code = print_named(command, file, path, text);
+    if (fclose(file) != 0 && code == CLI_OK) code = cli_fail_file(command, path, errno);
+    return code;
+}
+
+const char *cli_colour(FILE *file, enum cli_colour colour)
+{
+    static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[31m",
+                                        "\033[32m", "\033[33m", "\033[2m"};
+    const char *refused = getenv("NO_COLOR");
+
+    if (!isatty(fileno(file)) || (refused != NULL && refused[0] != '\0')) return "";
+    return codes[colour];
+}

@@ -1,0 +1,17 @@
+/* progress.h - one line on standard error that says how far a command is.
+ *
+ * It appears only on a terminal, and only after a second.  One command uses it at a time, from one
+ * thread.  Text that the command prints meanwhile must be preceded by cli_progress_clear. */
+#ifndef WEFT_CLI_COMMON_PROGRESS_H
+#define WEFT_CLI_COMMON_PROGRESS_H
+
+#include "base/base.h"
+
+void cli_progress_begin(void);
+/* Change the line; printf's arguments.  Without effect before begin and after end. */
+void cli_progress(const char *format, ...) WF_PRINTF(1, 2);
+/* Take the line away until it appears again. */
+void cli_progress_clear(void);
+void cli_progress_end(void);
+
+#endif

@@ -1,0 +1,355 @@
+/* faults.c - a rank that never comes, is killed or calls something else; aborts.  Nobody hangs. */
+#include "conform/checks/faults.h"
+
+#include "conform/checks/collective.h"
+#include "conform/checks/message.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#define SHORT_NS  (400 * KIT_MILLISECOND)
+#define LONGER_NS (1500 * KIT_MILLISECOND) /* where the ranks have to meet first */
+#define SLACK_NS  (5 * KIT_SECOND)         /* what a busy machine may add */
+
+/* A collective in which every rank waits for every other, or false if none is claimed. */
+static bool choose(const struct kit *kit, weft_collective_args *args)
+{
+    static const uint32_t wishes[][3] = {
+        {WEFT_COLL_ALL_REDUCE, WEFT_DTYPE_F32, WEFT_REDUCE_SUM},
+        {WEFT_COLL_ALL_REDUCE, WEFT_DTYPE_I32, WEFT_REDUCE_SUM},
+        {WEFT_COLL_ALL_GATHER, WEFT_DTYPE_F32, 0},
+        {WEFT_COLL_ALL_GATHER, WEFT_DTYPE_U8, 0},
+        {WEFT_COLL_ALL_TO_ALL, WEFT_DTYPE_F32, 0},
+        {WEFT_COLL_BARRIER, 0, 0},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(wishes); i++) {
+        if (!kit->groups[0].claims[wishes[i][0]][wishes[i][1]][wishes[i][2]]) continue;
+        *args = (weft_collective_args){.struct_size = sizeof *args,
+                                       .collective = wishes[i][0],
+                                       .dtype = wishes[i][1],
+                                       .reduction = wishes[i][2],
+                                       .count = 4};
+        return true;
+    }
+    return false;
+}
+
+/* One rank in one case of this file. */
+struct patient {
+    struct kit *kit;
+    void *comm;
+    void *stream;
+    weft_collective_args args;
+    struct kit_image send, recv;
+};
+
+static bool patient_make(struct kit *kit, struct kit_comm_wish wish, struct patient *p)
+{
+    uint64_t bytes = 4 * 16 * (uint64_t)kit->size;
+
+    *p = (struct patient){.kit = kit};
+    p->comm = kit_comm_make(kit, &kit->groups[0], wish);
+    if (p->comm == NULL || !choose(kit, &p->args) ||
+        !kit_image_make(kit, &p->send, bytes, 0, KIT_DEVICE) ||
+        !kit_image_make(kit, &p->recv, bytes, 0, KIT_DEVICE) || !kit_image_upload(kit, &p->send) ||
+        !kit_image_upload(kit, &p->recv))
+        return false;
+    p->args.send = kit_image_at(&p->send, 0);
+    p->args.recv = kit_image_at(&p->recv, 0);
+    return kit_ok(kit, "stream_create",
+                  kit->plugin->device->stream_create(kit->device, &p->stream));
+}
+
+static void patient_free(struct patient *p)
+{
+    struct kit *kit = p->kit;
+
+    /* A stream waits for its work, and only an abort ends it for certain. */
+    if (p->comm != NULL) kit->plugin->comm->abort(p->comm);
+    if (p->stream != NULL) kit->plugin->device->stream_destroy(kit->device, p->stream);
+    if (p->comm != NULL) kit->plugin->comm->destroy(p->comm);
+    kit_image_free(kit, &p->send);
+    kit_image_free(kit, &p->recv);
+}
+
+/* Call the collective and wait for its end, at most LIMIT. */
+static weft_status run(struct patient *p, int64_t limit_ns)
+{
+    weft_status status;
+
+    p->args.stream = p->stream;
+    status = p->kit->plugin->comm->collective(p->comm, &p->args);
+    return status != WEFT_OK ? status : kit_finish(p->kit, p->comm, p->stream, limit_ns);
+}
+
+static void nap(int64_t nanoseconds)
+{
+    nanosleep(
+        &(struct timespec){.tv_sec = nanoseconds / KIT_SECOND, .tv_nsec = nanoseconds % KIT_SECOND},
+        NULL);
+}
+
+/* The error stays: async_error keeps saying it, and later work fails at once. */
+static void check_stuck(struct patient *p, weft_status status)
+{
+    const weft_comm_table *table = p->kit->plugin->comm;
+    weft_status first = table->async_error(p->comm), later;
+    uint64_t start = wf_now_ns();
+
+    kit_check(p->kit, first != WEFT_OK, "async_error says WEFT_OK after WEFT_%s",
+              weft_status_name(status));
+    later = run(p, SLACK_NS);
+    kit_check(p->kit, later != WEFT_OK, "a later collective succeeds after WEFT_%s",
+              weft_status_name(status));
+    kit_check(p->kit, wf_now_ns() - start < (uint64_t)SLACK_NS / 2,
+              "a later collective takes %.1f s to fail", (double)(wf_now_ns() - start) * 1e-9);
+    kit_check(p->kit, table->async_error(p->comm) == first, "async_error changes from WEFT_%s",
+              weft_status_name(first));
+}
+
+static void check_lost(struct patient *p, weft_status status, uint64_t start)
+{
+    uint64_t took = wf_now_ns() - start;
+
+    kit_check(p->kit, status == WEFT_ERR_TIMEOUT || status == WEFT_ERR_PEER,
+              "without one rank: expected WEFT_ERR_TIMEOUT or WEFT_ERR_PEER, got WEFT_%s",
+              weft_status_name(status));
+    kit_check(p->kit, took < (uint64_t)(LONGER_NS + SLACK_NS),
+              "a limit of %.1f s or less ended after %.1f s", (double)LONGER_NS * 1e-9,
+              (double)took * 1e-9);
+    check_stuck(p, status);
+}
+
+/* ---- a rank that never comes ---- */
+
+static void timeout(struct kit *kit)
+{
+    struct patient p;
+
+    if (!kit_begin(kit, "timeout/collective")) return;
+    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = SHORT_NS}, &p) &&
+        kit->rank != kit->size - 1) {
+        uint64_t start = wf_now_ns();
+        weft_status status = run(&p, SHORT_NS + 2 * SLACK_NS);
+        kit_check(kit, status != WEFT_ERR_TIMEOUT || wf_now_ns() - start > (uint64_t)SHORT_NS / 2,
+                  "a limit of 0.4 s ended after %.3f s", (double)(wf_now_ns() - start) * 1e-9);
+        check_lost(&p, status, start);
+    }
+    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    patient_free(&p);
+    kit_end(kit);
+}
+
+static void timeout_receive(struct kit *kit)
+{
+    struct patient p;
+
+    if (!kit_begin(kit, "timeout/receive")) return;
+    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = SHORT_NS}, &p) && kit->rank == 0) {
+        weft_message message = {.struct_size = sizeof message,
+                                .dtype = WEFT_DTYPE_U8,
+                                .buffer = kit_image_at(&p.recv, 0),
+                                .count = 4,
+                                .peer = kit->size - 1,
+                                .stream = p.stream};
+        uint64_t start = wf_now_ns();
+        weft_status status = kit->plugin->comm->receive(p.comm, &message);
+        if (status == WEFT_OK) status = kit_finish(kit, p.comm, p.stream, SHORT_NS + 2 * SLACK_NS);
+        check_lost(&p, status, start);
+    }
+    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    patient_free(&p);
+    kit_end(kit);
+}
+
+/* Late, but within the limit. */
+static void patience(struct kit *kit)
+{
+    struct patient p;
+
+    if (!kit_begin(kit, "timeout/late_is_fine")) return;
+    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = 10 * SHORT_NS}, &p)) {
+        if (kit->rank == kit->size - 1) nap(SHORT_NS / 2);
+        kit_ok(kit, "a collective within its limit", run(&p, 10 * SHORT_NS + SLACK_NS));
+    }
+    patient_free(&p);
+    kit_end(kit);
+}
+
+/* ---- a rank that is killed ---- */
+
+static void killed(struct kit *kit)
+{
+    struct patient p;
+    int32_t dead = kit->size - 1;
+
+    if (!kit_begin(kit, "killed")) return;
+    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = LONGER_NS}, &p) &&
+        kit_ok(kit, "a collective while all are there", run(&p, SLACK_NS))) {
+        uint64_t start;
+        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        if (kit->rank == dead) kit_die(kit);
+        start = wf_now_ns();
+        check_lost(&p, run(&p, LONGER_NS + 2 * SLACK_NS), start);
+    } else if (kit->rank == dead) {
+        kit_die(kit);
+    }
+    patient_free(&p);
+    kit_end_without(kit, dead);
+}
+
+/* ---- abort ---- */
+
+struct aborting {
+    struct kit *kit;
+    void *comm;
+    int64_t delay_ns;
+};
+
+static void *abort_later(void *argument)
+{
+    struct aborting *aborting = argument;
+
+    nap(aborting->delay_ns);
+    aborting->kit->plugin->comm->abort(aborting->comm);
+    aborting->kit->plugin->comm->abort(aborting->comm);
+    return NULL;
+}
+
+static void abort_pending(struct kit *kit)
+{
+    struct patient p;
+    pthread_t thread;
+
+    if (!kit_begin(kit, "abort/pending")) return;
+    kit_allow(kit, 60 * KIT_SECOND);
+    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = 40 * KIT_SECOND}, &p) &&
+        kit->rank != kit->size - 1) {
+        struct aborting aborting = {kit, p.comm, 50 * KIT_MILLISECOND};
+        uint64_t start = wf_now_ns();
+        weft_status status;
+        if (pthread_create(&thread, NULL, abort_later, &aborting) != 0) abort_later(&aborting);
+        status = run(&p, 30 * KIT_SECOND);
+        /* Where a peer's abort can be seen, it may be seen before one's own. */
+        kit_check(kit, status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER,
+                  "work that was aborted: expected WEFT_ERR_ABORTED, got WEFT_%s",
+                  weft_status_name(status));
+        kit_check(kit, wf_now_ns() - start < (uint64_t)SLACK_NS,
+                  "work ended %.1f s after its abort", (double)(wf_now_ns() - start) * 1e-9);
+        pthread_join(thread, NULL);
+        check_stuck(&p, status);
+    }
+    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    patient_free(&p);
+    kit_end(kit);
+}
+
+/* With nothing under way; and other communicators do not notice. */
+static void abort_idle(struct kit *kit)
+{
+    struct patient p, other;
+
+    if (!kit_begin(kit, "abort/idle")) return;
+    if (patient_make(kit, (struct kit_comm_wish){0}, &other) &&
+        patient_make(kit, (struct kit_comm_wish){0}, &p)) {
+        kit->plugin->comm->abort(p.comm);
+        kit_expect(kit, "async_error of an aborted communicator",
+                   kit->plugin->comm->async_error(p.comm), WEFT_ERR_ABORTED);
+        kit_expect(kit, "a collective on an aborted communicator", run(&p, SLACK_NS),
+                   WEFT_ERR_ABORTED);
+        check_stuck(&p, WEFT_ERR_ABORTED);
+        kit_ok(kit, "a collective on another communicator", run(&other, SLACK_NS));
+        patient_free(&p);
+    }
+    patient_free(&other);
+    kit_end(kit);
+}
+
+/* ---- calls that do not match, on a communicator that checks ---- */
+
+/* The last rank's call is ODD; buffers are the same. */
+static void mismatch(struct kit *kit, const char *name, const weft_collective_args *odd)
+{
+    struct kit_comm_wish wish = {.timeout_ns = 4 * SHORT_NS, .flags = WEFT_COMM_CHECK};
+    struct patient p;
+
+    if (odd->collective != WEFT_COLL_BARRIER &&
+        !kit->groups[0].claims[odd->collective][odd->dtype][odd->reduction])
+        return;
+    if (!kit_begin(kit, "mismatch/%s", name)) return;
+    if (patient_make(kit, wish, &p)) {
+        weft_status status = run(&p, SLACK_NS);
+        kit_ok(kit, "a collective that matches, with WEFT_COMM_CHECK", status);
+        if (kit->rank == kit->size - 1) {
+            p.args.count = odd->count;
+            p.args.collective = odd->collective;
+            p.args.plan = odd->plan;
+            p.args.binding = odd->binding;
+            p.args.step = odd->step;
+        }
+        if (status == WEFT_OK)
+            kit_expect(kit, "a collective that differs on one rank", run(&p, 2 * SLACK_NS),
+                       WEFT_ERR_MISMATCH);
+    }
+    patient_free(&p);
+    kit_end(kit);
+}
+
+static void mismatches(struct kit *kit)
+{
+    weft_collective_args args = {0}, odd;
+
+    choose(kit, &args);
+    odd = args;
+    odd.count = 3;
+    if (args.collective != WEFT_COLL_BARRIER) mismatch(kit, "count", &odd);
+    odd = args;
+    odd.collective = WEFT_COLL_ALL_GATHER;
+    if (args.collective == WEFT_COLL_ALL_REDUCE) mismatch(kit, "collective", &odd);
+    if (kit->plugin->abi_minor < 1) return; /* which has no plans */
+    odd = args;
+    odd.plan = UINT64_C(0x123456789abcdef0);
+    odd.binding = odd.step = 1;
+    mismatch(kit, "plan", &odd);
+}
+
+/* ---- an exchange that fails while communicators are made ---- */
+
+static void exchange_fails(struct kit *kit)
+{
+    for (int at = 1; at <= 3; at++) {
+        void *comm = NULL;
+        weft_status status;
+        if (!kit_begin(kit, "exchange_fails/call=%d", at)) continue;
+        status = kit_comm_try(kit, &kit->groups[0], (struct kit_comm_wish){.exchange_fails_at = at},
+                              &comm);
+        /* A plugin that never comes to that call has nothing to notice. */
+        kit_check(kit, (status == WEFT_OK) == (comm != NULL),
+                  "commit fails and leaves a communicator");
+        kit_comm_drop(kit, comm);
+        kit_end(kit);
+    }
+}
+
+void kit_faults(struct kit *kit)
+{
+    weft_collective_args args;
+
+    exchange_fails(kit);
+    if (kit->size < 2) {
+        kit_skip(kit, "faults between ranks need two of them");
+        return;
+    }
+    if (!choose(kit, &args)) {
+        kit_skip(kit, "faults between ranks need all_reduce, all_gather, all_to_all or barrier");
+        return;
+    }
+    abort_idle(kit);
+    abort_pending(kit);
+    patience(kit);
+    timeout(kit);
+    if (kit_has_messages(kit)) timeout_receive(kit);
+    mismatches(kit);
+    if (!kit->options->threads) killed(kit);
+}

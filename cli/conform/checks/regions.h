@@ -1,0 +1,25 @@
+/* regions.h - lists of regions for the levels kernel and pull, and what they do. */
+#ifndef WEFT_CONFORM_REGIONS_H
+#define WEFT_CONFORM_REGIONS_H
+
+#include "conform/kit.h"
+
+#define KIT_MAX_REGIONS 64
+
+struct kit_region_list {
+    const char *name;
+    uint32_t count;
+    uint32_t sources, targets;                 /* how many buffers of each the regions name */
+    uint64_t source_elements, target_elements; /* what each buffer must hold */
+    weft_region regions[KIT_MAX_REGIONS];
+};
+
+/* List number WHICH, whose regions name sources 0 .. SPREAD-1; false past the last. */
+bool kit_region_list(uint32_t which, uint32_t spread, struct kit_region_list *out);
+
+/* Call VISIT for each element of REGION with its index in source and target. */
+void kit_region_walk(const weft_region *region,
+                     void (*visit)(void *self, uint64_t source_index, uint64_t target_index),
+                     void *self);
+
+#endif

@@ -1,9 +1,0 @@
-/* faults.h - the second half of level errors: what goes wrong between ranks. */
-#ifndef WEFT_CONFORM_FAULTS_H
-#define WEFT_CONFORM_FAULTS_H
-
-#include "kit.h"
-
-void kit_faults(struct kit *kit);
-
-#endif

@@ -1,0 +1,146 @@
+/* level_load.c - the plugin says who it is, and opens and closes without a trace. */
+#include "conform/kit.h"
+
+#include <string.h>
+
+static bool is_name(const char *name)
+{
+    size_t length = name != NULL ? strlen(name) : 0;
+
+    return length > 0 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
+static bool is_text(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static void identity(struct kit *kit)
+{
+    const weft_plugin *plugin = kit->plugin;
+
+    if (!kit_begin(kit, "identity")) return;
+    kit_check(kit, is_name(plugin->name), "the name \"%s\" is not of [a-z0-9-]",
+              plugin->name != NULL ? plugin->name : "");
+    kit_check(kit, is_text(plugin->version), "it has no version");
+    kit_check(kit, is_text(plugin->build), "it has no build id");
+    kit_check(kit, is_text(plugin->description), "it has no description");
+    kit_end(kit);
+}
+
+static void exports(struct kit *kit)
+{
+    char name[128];
+
+    if (!kit_begin(kit, "exports")) return;
+    kit_check(kit, !kit_exports_more(kit->opened->file, name, sizeof name),
+              "it exports %s, where the entry should be all", name);
+    kit_end(kit);
+}
+
+static void probe(struct kit *kit)
+{
+    weft_probe first = {.struct_size = sizeof first}, second = {.struct_size = sizeof second};
+
+    if (!kit_begin(kit, "probe")) return;
+    if (kit_ok(kit, "probe", kit->plugin->device->probe(&first)) &&
+        kit_ok(kit, "probe, again", kit->plugin->device->probe(&second))) {
+        kit_check(kit, first.score == second.score && first.device_count == second.device_count,
+                  "two probes differ: score %d and %d, devices %u and %u", first.score,
+                  second.score, first.device_count, second.device_count);
+        kit_check(kit, first.device_count > 0, "usable, but with no device");
+        kit_check(kit, memchr(first.library, 0, sizeof first.library) != NULL,
+                  "the library's name is not ended");
+    }
+    kit_end(kit);
+}
+
+/* Structs that end before `uuid`, as an older host would pass them. */
+static void short_struct(struct kit *kit)
+{
+    union {
+        weft_device_info info;
+        uint8_t bytes[sizeof(weft_device_info)];
+    } out;
+    size_t known = offsetof(weft_device_info, uuid);
+
+    if (!kit_begin(kit, "short_struct")) return;
+    memset(&out, 0x5a, sizeof out);
+    out.info.struct_size = (uint32_t)known;
+    if (kit_ok(kit, "describe", kit->plugin->device->describe(kit->device, &out.info)))
+        for (size_t i = known; i < sizeof out; i++)
+            if (!kit_check(kit, out.bytes[i] == 0x5a,
+                           "describe wrote byte %zu of a struct of %zu bytes", i, known))
+                break;
+    kit_end(kit);
+}
+
+static void describe(struct kit *kit)
+{
+    weft_device_info info = {.struct_size = sizeof info};
+
+    if (!kit_begin(kit, "describe")) return;
+    if (kit_ok(kit, "describe", kit->plugin->device->describe(kit->device, &info))) {
+        kit_check(kit, is_text(info.name), "the device has no name");
+        kit_check(kit, is_text(info.uuid), "the device has no uuid");
+        kit_check(kit, info.alignment > 0 && (info.alignment & (info.alignment - 1)) == 0,
+                  "the alignment, %llu, is not a power of two", (unsigned long long)info.alignment);
+        kit_check(kit, info.memory_free <= info.memory_total,
+                  "more memory is free (%llu) than there is (%llu)",
+                  (unsigned long long)info.memory_free, (unsigned long long)info.memory_total);
+    }
+    kit_end(kit);
+}
+
+static bool open_and_close(struct kit *kit)
+{
+    weft_device_options options = {
+        .struct_size = sizeof options, .local_rank = kit_local_rank(kit), .device = -1};
+    void *device = NULL;
+
+    if (!kit_ok(kit, "open", kit->plugin->device->open(&options, &device))) return false;
+    if (!kit_check(kit, device != NULL, "open: WEFT_OK without a device")) return false;
+    kit->plugin->device->close(device);
+    return true;
+}
+
+/* The first rounds may open what a process keeps for good. */
+static void reopen(struct kit *kit)
+{
+    int before = 0, after;
+
+    if (!kit_begin(kit, "reopen")) return;
+    for (int i = 0; i < 20 && open_and_close(kit); i++)
+        if (i == 9) before = kit_open_files();
+    after = kit_open_files();
+    if (!kit->options->threads)
+        kit_check(kit, after <= before, "10 times open and close left %d files open",
+                  after - before);
+    kit_end(kit);
+}
+
+static void bad_device(struct kit *kit)
+{
+    weft_device_options options = {
+        .struct_size = sizeof options, .local_rank = kit_local_rank(kit), .device = 1 << 20};
+    void *device = &options;
+    weft_status status;
+
+    if (!kit_begin(kit, "no_such_device")) return;
+    status = kit->plugin->device->open(&options, &device);
+    kit_check(kit, status != WEFT_OK, "device %d opens", options.device);
+    kit_check(kit, device == &options, "a failing open has written its output");
+    if (status == WEFT_OK) kit->plugin->device->close(device);
+    kit_end(kit);
+}
+
+void kit_level_load(struct kit *kit)
+{
+    identity(kit);
+    exports(kit);
+    probe(kit);
+    describe(kit);
+    short_struct(kit);
+    reopen(kit);
+    bad_device(kit);
+}

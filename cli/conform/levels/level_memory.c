@@ -1,0 +1,201 @@
+/* level_memory.c - allocation, copies, fills and pointer queries. */
+#include "conform/kit.h"
+
+#include <stdint.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    uint32_t kind;
+} kinds[] = {{"device", WEFT_MEMORY_DEVICE}, {"pinned", WEFT_MEMORY_PINNED}};
+
+/* Pinned memory may be more than a device has. */
+static bool allocate(struct kit *kit, uint32_t kind, uint64_t bytes, void **out)
+{
+    weft_status status = kit->plugin->device->allocate(kit->device, bytes, kind, out);
+
+    if (kind == WEFT_MEMORY_PINNED && status == WEFT_ERR_UNSUPPORTED) return false;
+    if (!kit_ok(kit, "allocate", status)) return false;
+    if (!kit_check(kit, *out != NULL, "allocate: WEFT_OK without a pointer")) return false;
+    kit_check(kit, (uintptr_t)*out % kit->info.alignment == 0,
+              "%llu bytes at %p, which is not aligned to %llu", (unsigned long long)bytes, *out,
+              (unsigned long long)kit->info.alignment);
+    return true;
+}
+
+static void release(struct kit *kit, void *pointer)
+{
+    kit_ok(kit, "free", kit->plugin->device->free(kit->device, pointer));
+}
+
+static void sizes(struct kit *kit, const char *name, uint32_t kind)
+{
+    static const uint64_t wanted[] = {0, 1, 7, 64, 4096, 65537, 1 << 20};
+    void *pointers[WF_COUNT(wanted)] = {0};
+
+    if (!kit_begin(kit, "allocate/%s", name)) return;
+    for (size_t i = 0; i < WF_COUNT(wanted); i++)
+        if (!allocate(kit, kind, wanted[i], &pointers[i])) break;
+    for (size_t i = 1; i < WF_COUNT(wanted); i++)
+        for (size_t j = 1; j < i; j++)
+            if (pointers[i] != NULL)
+                kit_check(kit, pointers[i] != pointers[j], "two live allocations share %p",
+                          pointers[i]);
+    for (size_t i = 0; i < WF_COUNT(wanted); i++)
+        if (pointers[i] != NULL) release(kit, pointers[i]);
+    release(kit, NULL);
+    kit_end(kit);
+}
+
+static void too_much(struct kit *kit)
+{
+    void *pointer = kit;
+    weft_status status;
+
+    if (!kit_begin(kit, "too_much")) return;
+    status =
+        kit->plugin->device->allocate(kit->device, UINT64_C(1) << 60, WEFT_MEMORY_DEVICE, &pointer);
+    kit_expect(kit, "allocate of 2^60 bytes", status, WEFT_ERR_NO_MEMORY);
+    kit_check(kit, pointer == kit, "a failing allocate has written its output");
+    if (status == WEFT_OK) release(kit, pointer);
+    kit_end(kit);
+}
+
+static void bad_kind(struct kit *kit)
+{
+    void *pointer = kit;
+
+    if (!kit_begin(kit, "unknown_kind")) return;
+    kit_expect(kit, "allocate of kind 99",
+               kit->plugin->device->allocate(kit->device, 64, 99, &pointer), WEFT_ERR_UNSUPPORTED);
+    kit_check(kit, pointer == kit, "a failing allocate has written its output");
+    kit_end(kit);
+}
+
+/* Inside an allocation, at its start and at its last byte. */
+static void query(struct kit *kit, const char *name, uint32_t kind)
+{
+    uint64_t bytes = 3000;
+    void *pointer = NULL;
+
+    if (!kit_begin(kit, "query/%s", name)) return;
+    if (allocate(kit, kind, bytes, &pointer)) {
+        for (uint64_t at = 0; at < bytes; at += bytes / 2 - 1) {
+            weft_pointer_info info = {.struct_size = sizeof info};
+            const uint8_t *inside = (const uint8_t *)pointer + at;
+            if (!kit_ok(kit, "query_pointer",
+                        kit->plugin->device->query_pointer(kit->device, inside, &info)))
+                break;
+            kit_check(kit, info.kind == kind, "byte %llu of %s memory is called kind %u",
+                      (unsigned long long)at, name, info.kind);
+            if (info.base == NULL) continue; /* not known */
+            kit_check(kit, info.base <= pointer && info.bytes >= bytes,
+                      "an allocation of %llu bytes at %p is called %llu bytes at %p",
+                      (unsigned long long)bytes, pointer, (unsigned long long)info.bytes,
+                      info.base);
+        }
+        release(kit, pointer);
+    }
+    kit_end(kit);
+}
+
+static void query_foreign(struct kit *kit)
+{
+    static const char constant[] = "not the plugin's";
+    weft_pointer_info info = {.struct_size = sizeof info, .kind = 77};
+
+    if (!kit_begin(kit, "query/foreign")) return;
+    if (kit_ok(kit, "query_pointer of the kit's own memory",
+               kit->plugin->device->query_pointer(kit->device, constant, &info))) {
+        kit_check(kit, info.kind == WEFT_MEMORY_HOST, "the kit's own memory is called kind %u",
+                  info.kind);
+        kit_check(kit, info.device == -1, "the kit's own memory is said to be on device %d",
+                  info.device);
+    }
+    kit_end(kit);
+}
+
+static void pattern(uint8_t *bytes, size_t count, uint8_t start)
+{
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (uint8_t)(start + i * 7);
+}
+
+/* Through A and B and back, with odd offsets and lengths; then a fill in the middle. */
+static void round_trip(struct kit *kit, uint8_t *a, uint8_t *b, bool on_own_stream)
+{
+    const weft_device_table *device = kit->plugin->device;
+    uint8_t out[1000], back[1000], want[1000];
+    void *stream = NULL;
+
+    pattern(out, sizeof out, 3);
+    memset(back, 0, sizeof back);
+    memcpy(want, out, sizeof want);
+    memset(want + 101, 0xc3, 333);
+    if (on_own_stream && !kit_ok(kit, "stream_create", device->stream_create(kit->device, &stream)))
+        return;
+    if (kit_ok(kit, "copy in", device->copy(kit->device, a + 1, out, sizeof out, stream)) &&
+        kit_ok(kit, "copy across", device->copy(kit->device, b + 3, a + 1, sizeof out, stream)) &&
+        kit_ok(kit, "fill", device->fill(kit->device, b + 3 + 101, 0xc3, 333, stream)) &&
+        kit_ok(kit, "fill of nothing", device->fill(kit->device, b, 1, 0, stream)) &&
+        kit_ok(kit, "copy of nothing", device->copy(kit->device, b, a, 0, stream)) &&
+        kit_ok(kit, "copy out", device->copy(kit->device, back, b + 3, sizeof back, stream)) &&
+        kit_ok(kit, "stream_wait", device->stream_wait(kit->device, stream, 10 * KIT_SECOND)))
+        for (size_t i = 0; i < sizeof back; i++)
+            if (!kit_check(kit, back[i] == want[i], "byte %zu: expected 0x%02x, got 0x%02x", i,
+                           want[i], back[i]))
+                break;
+    if (stream != NULL) device->stream_destroy(kit->device, stream);
+}
+
+static void copies(struct kit *kit, size_t from, size_t to)
+{
+    void *a = NULL, *b = NULL;
+
+    for (int own = 0; own < 2; own++) {
+        if (!kit_begin(kit, "copy/%s_to_%s/stream=%s", kinds[from].name, kinds[to].name,
+                       own ? "own" : "default"))
+            continue;
+        if (allocate(kit, kinds[from].kind, 2000, &a) && allocate(kit, kinds[to].kind, 2000, &b))
+            round_trip(kit, a, b, own);
+        if (a != NULL) release(kit, a);
+        if (b != NULL) release(kit, b);
+        a = b = NULL;
+        kit_end(kit);
+    }
+}
+
+/* What features promise: the host reaches the memory itself. */
+static void host_access(struct kit *kit)
+{
+    uint8_t *memory = NULL;
+    uint8_t back[64];
+
+    if ((kit->info.features & WEFT_FEATURE_HOST_MEMORY) == 0) return;
+    if (!kit_begin(kit, "host_access")) return;
+    if (allocate(kit, WEFT_MEMORY_DEVICE, sizeof back, (void **)&memory)) {
+        pattern(memory, sizeof back, 9);
+        if (kit_ok(kit, "copy",
+                   kit->plugin->device->copy(kit->device, back, memory, sizeof back, NULL)) &&
+            kit_ok(kit, "stream_wait",
+                   kit->plugin->device->stream_wait(kit->device, NULL, 10 * KIT_SECOND)))
+            kit_check(kit, memcmp(back, memory, sizeof back) == 0,
+                      "what the host wrote is not what copy reads");
+        release(kit, memory);
+    }
+    kit_end(kit);
+}
+
+void kit_level_memory(struct kit *kit)
+{
+    for (size_t i = 0; i < WF_COUNT(kinds); i++) {
+        sizes(kit, kinds[i].name, kinds[i].kind);
+        query(kit, kinds[i].name, kinds[i].kind);
+        for (size_t j = 0; j < WF_COUNT(kinds); j++)
+            copies(kit, i, j);
+    }
+    query_foreign(kit);
+    too_much(kit);
+    bad_kind(kit);
+    host_access(kit);
+}

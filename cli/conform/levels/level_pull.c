@@ -1,0 +1,351 @@
+/* level_pull.c - each rank reads what it wants out of its peers' buffers, in one pass. */
+#include "conform/checks/collective.h"
+#include "conform/checks/regions.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* One pull: every rank wants a list of regions, with sources shifted by its own rank. */
+struct wish {
+    struct kit *kit;
+    struct kit_group *group;
+    struct kit_region_list list;
+    uint32_t dtype, reduction, holders, divisor;
+    enum kit_pattern pattern;
+    int32_t sources[KIT_MAX_RANKS + KIT_MAX_RANKS]; /* positions in the group */
+    int32_t readers[KIT_MAX_RANKS];
+    uint32_t reader_count;
+    enum kit_memory memory;
+    struct kit_image send, recv;
+    double *slack;
+    const weft_region *region; /* being expected */
+};
+
+/* Element INDEX of what position SOURCE holds. */
+static void element(const struct wish *wish, int32_t source, uint64_t index, void *out)
+{
+    uint64_t seed = kit_case_seed(wish->kit);
+
+    if (wish->holders > 1)
+        kit_pattern_element(wish->pattern, seed, wish->dtype, wish->reduction,
+                            (int32_t)wish->holders, source, index, out);
+    else
+        kit_pattern_bits(seed, wish->dtype, source, index, out);
+}
+
+static void want_element(void *self, uint64_t source_index, uint64_t target_index)
+{
+    struct wish *wish = self;
+    uint8_t *out = wish->recv.want + wish->recv.start + target_index * wf_dtype_bytes(wish->dtype);
+    struct wf_number values[KIT_MAX_RANKS] = {{0}};
+    uint32_t divisor = wish->divisor != 0 ? wish->divisor : wish->holders;
+    uint8_t bytes[16];
+    double sum = 0;
+
+    if (wish->holders == 1) {
+        element(wish, wish->sources[wish->region->source], source_index, out);
+        return;
+    }
+    for (uint32_t k = 0; k < wish->holders; k++) {
+        element(wish, wish->sources[wish->region->source + k], source_index, bytes);
+        values[k] = wf_number_load(wish->dtype, bytes);
+        sum += fabs(values[k].re) + fabs(values[k].im);
+    }
+    wf_number_store_reduced(wish->dtype, wish->reduction, values, (int32_t)wish->holders, divisor,
+                            out);
+    wish->slack[target_index] =
+        wish->reduction == WEFT_REDUCE_AVG
+            ? wf_dtype_epsilon(wish->dtype) * (wish->holders + 1) * sum / divisor
+            : 0;
+}
+
+static bool make(struct wish *wish)
+{
+    uint64_t bytes = wf_dtype_bytes(wish->dtype);
+    uint64_t elements = wish->list.source_elements;
+    struct kit_image *send = &wish->send;
+
+    wish->slack = calloc(wish->list.target_elements, sizeof *wish->slack);
+    if (wish->slack == NULL ||
+        !kit_image_make(wish->kit, send, elements * bytes, 0, wish->memory) ||
+        !kit_image_make(wish->kit, &wish->recv, wish->list.target_elements * bytes, 0,
+                        wish->memory))
+        return false;
+    for (uint64_t i = 0; i < elements; i++)
+        element(wish, wish->group->mine, i, send->before + send->start + i * bytes);
+    if (!kit_image_upload(wish->kit, send) || !kit_image_upload(wish->kit, &wish->recv))
+        return false;
+    for (uint32_t i = 0; i < wish->list.count; i++) {
+        wish->region = &wish->list.regions[i];
+        kit_region_walk(wish->region, want_element, wish);
+    }
+    return true;
+}
+
+static void pull(struct wish *wish, void *comm, bool late)
+{
+    struct kit *kit = wish->kit;
+    const weft_kernel_table *kernel = kit->plugin->kernel;
+    struct kit_compare exactly = {.dtype = wish->dtype}, by_value = exactly;
+    weft_pull_args args = {.struct_size = sizeof args,
+                           .dtype = wish->dtype,
+                           .reduction = wish->reduction,
+                           .holders = wish->holders,
+                           .sources = wish->sources,
+                           .readers = wish->readers,
+                           .reader_count = wish->reader_count,
+                           .send = kit_image_at(&wish->send, 0),
+                           .send_bytes = wish->send.bytes,
+                           .recv = kit_image_at(&wish->recv, 0),
+                           .divisor = wish->divisor};
+
+    by_value.by_value = wish->holders > 1;
+    by_value.slack = wish->slack;
+    if (!kit_ok(kit, "regions_create",
+                kernel->regions_create(kit->device, (uint32_t)wf_dtype_bytes(wish->dtype),
+                                       wish->list.count, wish->list.regions, &args.regions)))
+        return;
+    if (late && wish->group->mine == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10 * KIT_MILLISECOND}, NULL);
+    if (kit_ok(kit, "pull", kit->plugin->comm->pull(comm, &args)) &&
+        kit_ok(kit, "the pull's work", kit_finish(kit, comm, NULL, 2 * kit->options->timeout_ns)) &&
+        late) {
+        /* SEND is free again, however late the others are. */
+        memset(wish->send.before + wish->send.start, 0x5a, wish->send.bytes);
+        kit_image_upload(kit, &wish->send);
+    }
+    kit_image_check(kit, &wish->recv, "recv", &by_value);
+    kit_image_check(kit, &wish->send, "send, which is only read", &exactly);
+    kernel->regions_destroy(args.regions);
+}
+
+static bool is_empty(const weft_region *region)
+{
+    for (uint32_t d = 0; d < region->dims; d++)
+        if (region->extent[d] == 0) return true;
+    return false;
+}
+
+static bool reads(const struct wish *wish, int32_t reader, int32_t source)
+{
+    int32_t size = wish->group->size;
+
+    for (uint32_t i = 0; i < wish->list.count; i++)
+        for (uint32_t k = 0; k < wish->holders && !is_empty(&wish->list.regions[i]); k++)
+            if ((reader + (int32_t)(wish->list.regions[i].source + k)) % size == source)
+                return true;
+    return false;
+}
+
+static void find_readers(struct wish *wish, bool only_first)
+{
+    for (int32_t r = 0; r < (only_first ? 1 : wish->group->size); r++)
+        if (reads(wish, r, wish->group->mine)) wish->readers[wish->reader_count++] = r;
+}
+
+/* Run list number WHICH inside the open case. */
+static void run(struct kit *kit, struct wish *wish, uint32_t which, bool late, bool only_first)
+{
+    struct kit_group *group = wish->group;
+    void *comm;
+
+    if (group->mine < 0) return;
+    for (int32_t i = 0; i < 2 * group->size; i++)
+        wish->sources[i] = (group->mine + i) % group->size;
+    kit_region_list(which, (uint32_t)group->size, &wish->list);
+    find_readers(wish, only_first);
+    if (only_first && group->mine != 0) wish->list.count = 0;
+    comm = kit_comm(kit, group);
+    if (comm != NULL && make(wish)) pull(wish, comm, late);
+    kit_image_free(kit, &wish->send);
+    kit_image_free(kit, &wish->recv);
+    free(wish->slack);
+}
+
+static void moved(struct kit *kit, struct kit_group *group, uint32_t dtype)
+{
+    struct kit_region_list list;
+
+    for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
+        struct wish wish = {.kit = kit, .group = group, .dtype = dtype, .holders = 1};
+        if (!kit_begin(kit, "move/%s/%s/ranks=%s", list.name, wf_dtype_name(dtype), group->name))
+            continue;
+        run(kit, &wish, which, false, false);
+        kit_end(kit);
+    }
+}
+
+static void reduced(struct kit *kit, uint32_t dtype, uint32_t reduction, uint32_t holders)
+{
+    struct kit_region_list list;
+
+    for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
+        struct wish wish = {.kit = kit,
+                            .group = &kit->groups[0],
+                            .dtype = dtype,
+                            .reduction = reduction,
+                            .holders = holders};
+        if (!kit_begin(kit, "reduce/%s/%s/%s/holders=%u", list.name, wf_dtype_name(dtype),
+                       wf_reduction_name(reduction), holders))
+            continue;
+        run(kit, &wish, which, false, false);
+        kit_end(kit);
+    }
+}
+
+/* Integers whose sum goes beyond their dtype, divided by another number than that of the holders.
+ */
+static void averaged(struct kit *kit, uint32_t dtype, uint32_t divisor)
+{
+    struct kit_region_list list;
+
+    for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
+        struct wish wish = {.kit = kit,
+                            .group = &kit->groups[0],
+                            .dtype = dtype,
+                            .reduction = WEFT_REDUCE_AVG,
+                            .holders = (uint32_t)kit->size,
+                            .divisor = divisor,
+                            .pattern = KIT_EXTREME};
+        if (!kit_begin(kit, "average/%s/%s/divisor=%u", list.name, wf_dtype_name(dtype), divisor))
+            continue;
+        run(kit, &wish, which, false, false);
+        kit_end(kit);
+    }
+}
+
+static void special(struct kit *kit, const char *name, uint32_t which, bool late, bool only_first)
+{
+    struct wish wish = {
+        .kit = kit, .group = &kit->groups[0], .dtype = WEFT_DTYPE_F32, .holders = 1};
+
+    if (!kit_begin(kit, "%s", name)) return;
+    run(kit, &wish, which, late, only_first);
+    kit_end(kit);
+}
+
+/* Memory that the plugin did not allocate, where any will do. */
+static void plain(struct kit *kit, uint32_t holders)
+{
+    struct kit_region_list list;
+
+    for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
+        struct wish wish = {.kit = kit,
+                            .group = &kit->groups[0],
+                            .dtype = WEFT_DTYPE_I32,
+                            .reduction = WEFT_REDUCE_SUM,
+                            .holders = holders,
+                            .memory = KIT_PLAIN};
+
+        if (!kit_begin(kit, "plain/%s/holders=%u", list.name, holders)) continue;
+        run(kit, &wish, which, false, false);
+        kit_end(kit);
+    }
+}
+
+/* On a communicator that checks, one rank comes to a barrier while the others pull. */
+static void mismatch(struct kit *kit)
+{
+    const weft_kernel_table *kernel = kit->plugin->kernel;
+    struct kit_comm_wish wish = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
+    weft_collective_args barrier = {.struct_size = sizeof barrier, .collective = WEFT_COLL_BARRIER};
+    weft_pull_args args = {.struct_size = sizeof args, .dtype = WEFT_DTYPE_F32, .holders = 1};
+    void *comm = NULL;
+    weft_status status;
+
+    if (!kit_begin(kit, "mismatch")) return;
+    if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
+               kit_comm_try(kit, &kit->groups[0], wish, &comm)) &&
+        kit_ok(kit, "regions_create of nothing",
+               kernel->regions_create(kit->device, 4, 0, NULL, &args.regions))) {
+        status = kit->rank == kit->size - 1 ? kit->plugin->comm->collective(comm, &barrier)
+                                            : kit->plugin->comm->pull(comm, &args);
+        if (status == WEFT_OK) status = kit_finish(kit, comm, NULL, 8 * KIT_SECOND);
+        kit_expect(kit, "a pull that is a barrier on one rank", status, WEFT_ERR_MISMATCH);
+        kernel->regions_destroy(args.regions);
+    }
+    /* A rank that drops its communicator may end the others' calls. */
+    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_comm_drop(kit, comm);
+    kit_end(kit);
+}
+
+/* All pull, but one rank does it for another binding of the plan. */
+static void other_binding(struct kit *kit)
+{
+    const weft_kernel_table *kernel = kit->plugin->kernel;
+    struct kit_comm_wish wish = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
+    weft_pull_args args = {.struct_size = sizeof args,
+                           .dtype = WEFT_DTYPE_F32,
+                           .holders = 1,
+                           .plan = UINT64_C(0x123456789abcdef0),
+                           .binding = kit->rank == kit->size - 1 ? 2 : 1,
+                           .step = 1};
+    void *comm = NULL;
+    weft_status status;
+
+    if (kit->plugin->abi_minor < 1 || !kit_begin(kit, "mismatch/plan")) return;
+    if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
+               kit_comm_try(kit, &kit->groups[0], wish, &comm)) &&
+        kit_ok(kit, "regions_create of nothing",
+               kernel->regions_create(kit->device, 4, 0, NULL, &args.regions))) {
+        status = kit->plugin->comm->pull(comm, &args);
+        if (status == WEFT_OK) status = kit_finish(kit, comm, NULL, 8 * KIT_SECOND);
+        kit_expect(kit, "a pull of another binding on one rank", status, WEFT_ERR_MISMATCH);
+        kernel->regions_destroy(args.regions);
+    }
+    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_comm_drop(kit, comm);
+    kit_end(kit);
+}
+
+/* Ask with a pull without regions, which the plugin must refuse if it has pulls. */
+static bool is_possible(struct kit *kit)
+{
+    weft_pull_args question = {.struct_size = sizeof question};
+    void *comm = kit_comm(kit, &kit->groups[0]);
+
+    return comm != NULL && kit->plugin->comm->pull(comm, &question) != WEFT_ERR_UNSUPPORTED;
+}
+
+void kit_level_pull(struct kit *kit)
+{
+    static const uint32_t dtypes[] = {WEFT_DTYPE_U8, WEFT_DTYPE_BF16, WEFT_DTYPE_F32,
+                                      WEFT_DTYPE_I64, WEFT_DTYPE_C128};
+
+    if (kit->plugin->comm == NULL || kit->plugin->comm->pull == NULL) {
+        kit_skip(kit, "the plugin has no pull");
+        return;
+    }
+    if (kit->plugin->kernel == NULL) {
+        kit_skip(kit, "pull needs the regions of a kernel table, and the plugin has no such table");
+        return;
+    }
+    if (!is_possible(kit)) {
+        kit_skip(kit, "the plugin says that these ranks cannot read each other's memory");
+        return;
+    }
+    for (size_t i = 0; i < WF_COUNT(dtypes); i++)
+        moved(kit, &kit->groups[0], dtypes[i]);
+    for (int g = 1; g < kit->group_count; g++)
+        moved(kit, &kit->groups[g], WEFT_DTYPE_F32);
+    if ((kit->info.features & WEFT_FEATURE_HOST_MEMORY) != 0) {
+        plain(kit, 1);
+        if (kit->size > 1) plain(kit, (uint32_t)kit->size);
+    }
+    special(kit, "late", 7, true, false);
+    special(kit, "only_first", 7, false, true);
+    if (kit->size < 2) return;
+    mismatch(kit);
+    other_binding(kit);
+    reduced(kit, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, 2);
+    reduced(kit, WEFT_DTYPE_F16, WEFT_REDUCE_SUM, (uint32_t)kit->size);
+    reduced(kit, WEFT_DTYPE_I32, WEFT_REDUCE_MAX, (uint32_t)kit->size);
+    reduced(kit, WEFT_DTYPE_F64, WEFT_REDUCE_AVG, (uint32_t)kit->size);
+    if (kit->plugin->abi_minor < 1) return;
+    averaged(kit, WEFT_DTYPE_I8, 0);
+    averaged(kit, WEFT_DTYPE_I32, 3);
+    averaged(kit, WEFT_DTYPE_U64, 3);
+}

@@ -1,0 +1,105 @@
+/* launcher.c - what programs that start ranks use: who a process is, and a rendezvous for a job. */
+#include "launch.h"
+#include "weft/launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct weft_rendezvous {
+    struct wf_server *server;
+    int32_t size;
+    char address[WF_ADDRESS_TEXT], token[40];
+};
+
+weft_status weft_launch_get(weft_launch_info *out)
+{
+    struct wf_launch launch;
+    weft_launch_info info;
+    weft_status status;
+
+    WF_TRY(wf_require(out, "weft_launch_get: OUT"));
+    wf_environment_hold();
+    status = wf_launch_read(wf_environment(), &launch);
+    wf_environment_let_go();
+    if (status != WEFT_OK) return status;
+    info = (weft_launch_info){.launcher = launch.launcher,
+                              .rank = launch.rank,
+                              .size = launch.size,
+                              .local_rank = launch.local_rank};
+    return wf_info_write("weft_launch_info", &info, sizeof info, out);
+}
+
+static weft_status listen_for_ranks(const weft_rendezvous_options *given, weft_rendezvous *out)
+{
+    struct wf_server_options options = {
+        .size = given->size, .serving_rank = -1, .join_timeout_ns = given->join_timeout_ns};
+    struct wf_address address;
+    uint8_t secret[16];
+
+    wf_random_bytes(secret, sizeof secret);
+    for (size_t i = 0; i < sizeof secret; i++)
+        snprintf(out->token + 2 * i, 3, "%02x", (unsigned)secret[i]);
+    options.key = wf_job_key(out->token);
+    WF_TRY(wf_address_parse("the address to listen on",
+                            given->listen != NULL ? given->listen : "localhost", 0, &address));
+    WF_TRY(wf_server_create(&options, &address, &out->server));
+    wf_address_print(&address, out->address);
+    out->size = given->size;
+    return WEFT_OK;
+}
+
+weft_status weft_rendezvous_open(const weft_rendezvous_options *options, weft_rendezvous **out)
+{
+    weft_rendezvous_options given = {0};
+    weft_rendezvous *made;
+    struct wf_config *config;
+    weft_status status;
+
+    WF_TRY(wf_require(options, "weft_rendezvous_open: OPTIONS"));
+    WF_TRY(wf_require(out, "weft_rendezvous_open: OUT"));
+    WF_TRY(wf_options_read("weft_rendezvous_options", options, &given, sizeof given));
+    if (given.size < 1)
+        return wf_fail(WEFT_ERR_INVALID, "weft_rendezvous_open: size is %d, not at least 1",
+                       given.size);
+    WF_TRY(wf_config_read(&config));
+    if (given.join_timeout_ns == 0) given.join_timeout_ns = config->join_timeout_ns;
+    wf_config_release(&config);
+    made = wf_calloc(1, sizeof *made);
+    if (made == NULL) return wf_fail_memory(sizeof *made);
+    status = listen_for_ranks(&given, made);
+    if (status == WEFT_OK)
+        *out = made;
+    else
+        wf_free(made);
+    return status;
+}
+
+const char *weft_rendezvous_address(const weft_rendezvous *rendezvous)
+{
+    return rendezvous != NULL ? rendezvous->address : NULL;
+}
+
+const char *weft_rendezvous_token(const weft_rendezvous *rendezvous)
+{
+    return rendezvous != NULL ? rendezvous->token : NULL;
+}
+
+weft_status weft_rendezvous_serve(weft_rendezvous *rendezvous)
+{
+    WF_TRY(wf_require(rendezvous, "weft_rendezvous_serve: RENDEZVOUS"));
+    return wf_server_start(rendezvous->server);
+}
+
+void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t rank, const char *text)
+{
+    if (rendezvous == NULL || rank < 0 || rank >= rendezvous->size) return;
+    wf_server_report_gone(rendezvous->server, rank, text != NULL ? text : "is gone");
+}
+
+void weft_rendezvous_close(weft_rendezvous **rendezvous)
+{
+    if (rendezvous == NULL || *rendezvous == NULL) return;
+    wf_server_release(&(*rendezvous)->server);
+    wf_free(*rendezvous);
+    *rendezvous = NULL;
+}

@@ -1,0 +1,44 @@
+/* config.h - the environment variables that weft obeys, for programs that show or check them.
+ *
+ *     weft_variable_info variable = {.struct_size = sizeof variable};
+ *     for (size_t i = 0; weft_variable_get(i, &variable); i++) puts(variable.name); */
+#ifndef WEFT_CONFIG_H
+#define WEFT_CONFIG_H
+
+#include "status.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One variable.  Texts are constant, unless said otherwise. */
+typedef struct weft_variable_info {
+    size_t struct_size;
+    const char *name;     /* "WEFT_BACKEND".  Of an unknown variable: valid until this thread's next
+                           * call of weft_variable_get */
+    const char *type;     /* "text", "secret", "path", "paths", "bool", "level", "number",
+                           * "seconds", "bytes"; NULL: weft does not know the variable */
+    const char *fallback; /* the default, as a user would write it; NULL: none, or not known */
+    const char *help;     /* NULL: not known */
+    bool planning;        /* ranks compare it, and refuse to start when they differ */
+    const char *value;    /* in force: from the environment, valid until that changes, or the
+                           * default; "(secret)" for a secret; NULL: none */
+    const char *source;   /* "environment", "default" or "ignored" (the program has privileges that
+                           * its user lacks) */
+    const char *problem;  /* why the value cannot be used, or NULL; valid until the thread's next
+                           * failing call */
+    const char *nearest; /* of an unknown variable: the known one that was perhaps meant, or NULL */
+} weft_variable_info;
+
+/* Variable INDEX: the known ones in the order of docs/config.md, then the variables of this
+ * process's environment that begin with WEFT_ and are not known, except WEFT_TEST_*.  The caller
+ * sets OUT->struct_size.  False past the last, for NULL, and if struct_size was not set.
+ * [any thread] */
+WEFT_API bool weft_variable_get(size_t index, weft_variable_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,49 @@
+/* runner_up.c - the plan that would be taken if the best one were not there. */
+#include "plan.h"
+
+/* The kind of the step that costs most. */
+static uint32_t dearest_kind(const weft_plan *plan)
+{
+    const struct wf_step *most = &plan->steps[0];
+
+    for (uint32_t i = 1; i < plan->step_count; i++)
+        if (plan->steps[i].cost_ns > most->cost_ns) most = &plan->steps[i];
+    return most->kind;
+}
+
+static bool crosses_meshes(const weft_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].from->layout.mesh != plan->steps[i].to->layout.mesh) return true;
+    return false;
+}
+
+weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_options *options,
+                                       weft_plan **out)
+{
+    weft_plan_options given = {0};
+
+    WF_TRY(wf_require(plan, "weft_plan_create_runner_up: PLAN"));
+    WF_TRY(wf_require(out, "weft_plan_create_runner_up: OUT"));
+    WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
+    if (plan->members != NULL)
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_runner_up: PLAN is a batch; ask for the "
+                                         "runner-up of one tensor's plan (weft_plan_tensor)");
+    if (plan->step_count == 0 || given.planner != WEFT_PLANNER_SEARCH)
+        return wf_fail(WEFT_ERR_NOT_FOUND, plan->step_count == 0
+                                               ? "the plan has no steps, so no other is cheaper or "
+                                                 "dearer"
+                                               : "only the planner `search` compares plans");
+    given.struct_size = sizeof given;
+    given.memory_limit = 0;
+    if (given.costs == NULL) given.costs = plan->costs;
+    if (crosses_meshes(plan)) {
+        WF_TRY(wf_plan_cross_runner_up(plan->from, plan->to, &given, out));
+        wf_plan_set_costs(*out, given.costs);
+        return WEFT_OK;
+    }
+    given.without |= UINT32_C(1) << dearest_kind(plan);
+    if (weft_plan_create(plan->from, plan->to, &given, out) == WEFT_OK) return WEFT_OK;
+    return wf_fail(WEFT_ERR_NOT_FOUND, "there is no plan without %s",
+                   weft_step_name(dearest_kind(plan)));
+}
