@@ -5,15 +5,7 @@
 #include "weft/exec.h"
 #include "weft/weft.h"
 
-#include <stdlib.h>
-
 enum { RANKS = 6, COUNT = 5 };
-
-static struct random begin(const char *test)
-{
-    if (getenv("WEFT_SEED") == NULL) setenv("WEFT_SEED", "20261115", 1);
-    return random_begin(test);
-}
 
 /* ---- simulated ---- */
 
@@ -43,8 +35,8 @@ static void simulate(const struct pair *pair, uint64_t seed, int *refused)
 
 START_TEST(averages_of_integers_do_not_depend_on_the_plan)
 {
-    struct random r = begin("averages_of_integers_do_not_depend_on_the_plan");
-    int cases = random_cases(1500), refused = 0;
+    struct random r = random_begin("averages_of_integers_do_not_depend_on_the_plan");
+    int cases = test_cases(1500), refused = 0;
 
     for (int i = 0; i < cases; i++) {
         struct pair pair = average_pair(&r, 18);
@@ -243,8 +235,8 @@ static weft_status rank_main(void *argument)
 
 START_TEST(averages_of_integers_are_exact_on_real_ranks)
 {
-    shared.random = begin("averages_of_integers_are_exact_on_real_ranks");
-    shared.cases = random_cases(150);
+    shared.random = random_begin("averages_of_integers_are_exact_on_real_ranks");
+    shared.cases = test_cases(150);
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST
