@@ -1,6 +1,7 @@
 /* values.c - see values.h. */
 #include "redistribute/values.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,8 +26,8 @@ static bool is_prime(int64_t n)
     return n > 1;
 }
 
-/* Floats are divided before they are added: two roundings for each contribution.  Those of 8 bits
- * are computed in f32, which rounds them back to what they should be. */
+/* Floats are divided before they are added: two roundings for each contribution.  Averages of 8
+ * bits are computed in f32 and rounded back to the exact value, except that 0 may become -0. */
 static double slack_between(const weft_spec *from, const weft_spec *to)
 {
     uint32_t dtype = weft_spec_dtype(from);
@@ -34,8 +35,8 @@ static double slack_between(const weft_spec *from, const weft_spec *to)
     int64_t ranks =
         wf_max_i64(weft_mesh_size(weft_spec_mesh(from)), weft_mesh_size(weft_spec_mesh(to)));
 
-    if (dtype < WEFT_DTYPE_F16 || wf_dtype_bytes(dtype) == 1 || (parts & (parts - 1)) == 0)
-        return 0;
+    if (dtype < WEFT_DTYPE_F16 || (parts & (parts - 1)) == 0) return 0;
+    if (wf_dtype_bytes(dtype) == 1) return DBL_MIN;
     return wf_dtype_epsilon(dtype) * 4 * (double)(ranks + 1);
 }
 

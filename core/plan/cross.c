@@ -93,7 +93,7 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, bool 
 
     WF_TRY(add_side(sides, given, weft_spec_retain(given), source, options));
     if (!has_kind(given, kind)) return WEFT_OK;
-    if (options->planner == WEFT_PLANNER_EXCHANGE && sides->count > 0) return WEFT_OK;
+    if (options->planner == WEFT_PLANNER_EXCHANGE) return WEFT_OK;
     for (int32_t dim = source ? -1 : 0; dim < given->layout.dims; dim++) {
         WF_TRY(variant(given, kind, dim, &spec));
         WF_TRY(add_side(sides, given, spec, source, options));
@@ -270,25 +270,6 @@ static weft_status run(struct search *s, const weft_spec *from, const weft_spec 
     return WEFT_OK;
 }
 
-/* No spec on the source's mesh can be exchanged: FROM itself cannot, and no plan reduces it. */
-static weft_status refuse_source(const weft_spec *from, const weft_plan_options *options)
-{
-    struct wf_text names = {0};
-    weft_status status;
-
-    wf_plan_add_step_names(&names, options->without);
-    status = wf_text_status(&names);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_UNSUPPORTED,
-                         "no plan leads from one mesh to the other: an exchange cannot add and "
-                         "average %s in one step, so P(sum) and P(avg) must be reduced on the "
-                         "source's mesh first, and no plan reduces them there without the steps "
-                         "that are excluded: %s",
-                         wf_dtype_name(from->layout.dtype), names.length > 0 ? names.data : "none");
-    wf_text_free(&names);
-    return status;
-}
-
 /* Where the fastest parts take too much memory, those that take least of it may not. */
 static weft_status find(struct search *s, const weft_spec *from, const weft_spec *to)
 {
@@ -302,7 +283,6 @@ static weft_status find(struct search *s, const weft_spec *from, const weft_spec
     inside.memory_limit = 0;
     inside.minimize = WEFT_MINIMIZE_MEMORY;
     WF_TRY(run(s, from, to, &inside));
-    if (s->sources.count == 0) return refuse_source(from, s->options);
     return s->best.source != NULL
                ? WEFT_OK
                : wf_plan_refuse_memory(" between the meshes", s->options->memory_limit, s->least);

@@ -7,9 +7,10 @@
 #include <pthread.h>
 #include <time.h>
 
-#define SHORT_NS  (400 * KIT_MILLISECOND)
-#define LONGER_NS (1500 * KIT_MILLISECOND) /* where the ranks have to meet first */
-#define SLACK_NS  (5 * KIT_SECOND)         /* what a busy machine may add */
+/* Limits that pass also bound how long the ranks may take to make their communicator. */
+#define SHORT_NS  (1500 * KIT_MILLISECOND)
+#define LONGER_NS (4 * KIT_SECOND)  /* where a collective comes first */
+#define SLACK_NS  (30 * KIT_SECOND) /* what a busy machine may add */
 
 /* A collective in which every rank waits for every other, or false if none is claimed. */
 static bool choose(const struct kit *kit, weft_collective_args *args)
