@@ -44,7 +44,7 @@ struct work {
     uint64_t element;
     bool sends, receives;
     const uint8_t *send;
-    struct part send_parts[EXAMPLE_MOST_RANKS], recv_parts[EXAMPLE_MOST_RANKS];
+    struct part send_parts[EXAMPLE_MAX_RANKS], recv_parts[EXAMPLE_MAX_RANKS];
 };
 
 weft_status example_support(void *device, const weft_support_query *query, uint32_t *level)
@@ -52,7 +52,7 @@ weft_status example_support(void *device, const weft_support_query *query, uint3
     (void)device;
     *level = WEFT_SUPPORT_NO;
     if (query->collective >= WEFT_COLL_COUNT || query->dtype >= WEFT_DTYPE_COUNT) return WEFT_OK;
-    if (query->size < 1 || query->size > EXAMPLE_MOST_RANKS) return WEFT_OK;
+    if (query->size < 1 || query->size > EXAMPLE_MAX_RANKS) return WEFT_OK;
     if (!shapes[query->collective].reduces ||
         example_reduction_defined(query->dtype, query->reduction))
         *level = WEFT_SUPPORT_NATIVE;
@@ -204,7 +204,7 @@ static void take_reduced(const struct work *work, uint64_t low, uint64_t high)
     struct part part = part_for_me(work, work->comm->rank);
     uint64_t from = part.offset > low ? part.offset : low;
     uint64_t to = part.offset + part.bytes < high ? part.offset + part.bytes : high;
-    const void *sources[EXAMPLE_MOST_RANKS];
+    const void *sources[EXAMPLE_MAX_RANKS];
 
     if (from >= to) return;
     for (int32_t i = 0; i < work->comm->size; i++)

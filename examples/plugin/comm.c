@@ -64,9 +64,9 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
     (void)device;
     if (options->rank < 0 || options->rank >= options->size)
         return example_fail(WEFT_ERR_INVALID, "rank %d of %d", options->rank, options->size);
-    if (options->size > EXAMPLE_MOST_RANKS)
+    if (options->size > EXAMPLE_MAX_RANKS)
         return example_fail(WEFT_ERR_UNSUPPORTED, "%d ranks; %d is the most", options->size,
-                            EXAMPLE_MOST_RANKS);
+                            EXAMPLE_MAX_RANKS);
     for (int32_t i = 1; i < options->size; i++)
         if (options->host_ids[i] != options->host_ids[0])
             return example_fail(WEFT_ERR_UNSUPPORTED, "rank %d is on another host", i);
@@ -92,7 +92,7 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
 static weft_status commit(void *self, const weft_blob *addresses, const weft_exchange *exchange)
 {
     struct example_comm *comm = self;
-    weft_status mine = WEFT_OK, all[EXAMPLE_MOST_RANKS];
+    weft_status mine = WEFT_OK, all[EXAMPLE_MAX_RANKS];
     void *memory = NULL;
 
     if (comm->rank != 0) {

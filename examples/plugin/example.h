@@ -11,9 +11,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define EXAMPLE_MOST_RANKS 32
-#define EXAMPLE_CHUNK      16384 /* bytes a rank shows the others at a time */
-#define EXAMPLE_LETTER     4096  /* bytes of a message that are under way at a time */
+#define EXAMPLE_MAX_RANKS 32
+#define EXAMPLE_CHUNK     16384 /* bytes a rank shows the others at a time */
+#define EXAMPLE_LETTER    4096  /* bytes of a message that are under way at a time */
 
 /* ---- device.c ---- */
 
@@ -54,7 +54,7 @@ struct example_note {
     int32_t root;
     uint64_t plan; /* with BINDING and STEP: which step of which bound plan it is */
     uint32_t binding, step;
-    uint64_t parts[EXAMPLE_MOST_RANKS]; /* bytes of its data, per peer where it is split */
+    uint64_t parts[EXAMPLE_MAX_RANKS]; /* bytes of its data, per peer where it is split */
     uint64_t total;
     char name[64]; /* of shared memory that rank 0 made */
 };
@@ -73,8 +73,8 @@ struct example_letter {
 };
 
 struct example_segment {
-    struct example_letter letters[EXAMPLE_MOST_RANKS][EXAMPLE_MOST_RANKS]; /* [from][to] */
-    struct example_seat seats[EXAMPLE_MOST_RANKS];
+    struct example_letter letters[EXAMPLE_MAX_RANKS][EXAMPLE_MAX_RANKS]; /* [from][to] */
+    struct example_seat seats[EXAMPLE_MAX_RANKS];
 };
 
 struct example_operation; /* queued until its group ends */

@@ -12,7 +12,7 @@ struct example_operation {
     weft_message message;
     uint64_t bytes, moved;
     weft_collective_args args;
-    uint64_t arrays[4][EXAMPLE_MOST_RANKS];
+    uint64_t arrays[4][EXAMPLE_MAX_RANKS];
     uint8_t scale[16];
 };
 
@@ -87,7 +87,7 @@ static void move_on(struct example_comm *comm, struct example_operation *operati
 /* One turn: between two ranks and in one direction, only the first that is not done may move. */
 static bool move_all(struct example_comm *comm)
 {
-    bool busy[2][EXAMPLE_MOST_RANKS] = {{false}};
+    bool busy[2][EXAMPLE_MAX_RANKS] = {{false}};
     bool all_done = true;
 
     for (struct example_operation *o = comm->queue; o != NULL; o = o->next) {

@@ -10,8 +10,8 @@
 struct pull {
     struct example_comm *comm;
     const weft_pull_args *args;
-    uint64_t wanted[EXAMPLE_MOST_RANKS]; /* bytes of each rank's buffer, by whoever wants most */
-    uint8_t *copies[EXAMPLE_MOST_RANKS];
+    uint64_t wanted[EXAMPLE_MAX_RANKS]; /* bytes of each rank's buffer, by whoever wants most */
+    uint8_t *copies[EXAMPLE_MAX_RANKS];
 };
 
 /* Show how much of each rank's buffer this one wants, and find the most that anyone wants. */
@@ -75,7 +75,7 @@ static weft_status show_and_keep(struct pull *pull)
 /* SOURCES are ranks; the regions want buffers. */
 static weft_status take(struct pull *pull)
 {
-    const void *sources[2 * EXAMPLE_MOST_RANKS] = {NULL};
+    const void *sources[2 * EXAMPLE_MAX_RANKS] = {NULL};
     void *targets[] = {pull->args->recv};
     uint32_t used = 0, holders = pull->args->holders > 1 ? pull->args->holders : 1;
 
@@ -84,8 +84,7 @@ static weft_status take(struct pull *pull)
         (void)example_region_end(pull->args->regions, i, &source);
         if (source + holders > used) used = source + holders;
     }
-    if (used > 2 * EXAMPLE_MOST_RANKS)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "%u sources", used);
+    if (used > 2 * EXAMPLE_MAX_RANKS) return example_fail(WEFT_ERR_UNSUPPORTED, "%u sources", used);
     for (uint32_t i = 0; i < used; i++)
         sources[i] = pull->copies[pull->args->sources[i]];
     if (holders == 1)

@@ -15,8 +15,8 @@ struct window {
     uint8_t *memory;
     uint64_t bytes, mapped;
     uint32_t signal_count;
-    void *buffers[EXAMPLE_MOST_RANKS];
-    uint64_t *signals[EXAMPLE_MOST_RANKS];
+    void *buffers[EXAMPLE_MAX_RANKS];
+    uint64_t *signals[EXAMPLE_MAX_RANKS];
 };
 
 static uint64_t whole_pages(uint64_t bytes)

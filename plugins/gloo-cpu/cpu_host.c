@@ -1,8 +1,8 @@
 /* cpu_host.c - the host's services, with formatting. */
 #include "cpu.h"
-#undef wf_cpu_fail
-#undef wf_cpu_fail_errno
-#undef wf_cpu_fail_memory
+#undef cpu_fail
+#undef cpu_fail_errno
+#undef cpu_fail_memory
 
 #include <errno.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 static const weft_host *host;
 
-void wf_cpu_host_set(const weft_host *given)
+void cpu_host_set(const weft_host *given)
 {
     if (host == NULL) host = given;
 }
@@ -27,7 +27,7 @@ static weft_status describe(weft_status status, const char *vendor, int64_t code
     return status;
 }
 
-weft_status wf_cpu_fail(weft_status status, const char *format, ...)
+weft_status cpu_fail(weft_status status, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -38,7 +38,7 @@ weft_status wf_cpu_fail(weft_status status, const char *format, ...)
     return describe(status, NULL, 0, text);
 }
 
-weft_status wf_cpu_fail_errno(weft_status status, int error, const char *format, ...)
+weft_status cpu_fail_errno(weft_status status, int error, const char *format, ...)
 {
     char text[1024];
     size_t used;
@@ -52,17 +52,17 @@ weft_status wf_cpu_fail_errno(weft_status status, int error, const char *format,
     return describe(status, "Linux", error, text);
 }
 
-const char *wf_cpu_last_words(void)
+const char *cpu_last_text(void)
 {
     return last_words;
 }
 
-weft_status wf_cpu_fail_memory(size_t bytes)
+weft_status cpu_fail_memory(size_t bytes)
 {
-    return wf_cpu_fail(WEFT_ERR_NO_MEMORY, "out of memory: %zu bytes wanted", bytes);
+    return cpu_fail(WEFT_ERR_NO_MEMORY, "out of memory: %zu bytes wanted", bytes);
 }
 
-void wf_cpu_log(int level, const char *format, ...)
+void cpu_log(int level, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -73,7 +73,7 @@ void wf_cpu_log(int level, const char *format, ...)
     if (host != NULL) host->log(level, text);
 }
 
-void *wf_cpu_alloc(size_t bytes)
+void *cpu_alloc(size_t bytes)
 {
     void *pointer;
 
@@ -83,7 +83,7 @@ void *wf_cpu_alloc(size_t bytes)
     return pointer;
 }
 
-void wf_cpu_free(void *pointer)
+void cpu_free(void *pointer)
 {
     if (host != NULL)
         host->release(pointer);
@@ -91,7 +91,7 @@ void wf_cpu_free(void *pointer)
         free(pointer);
 }
 
-void wf_cpu_take_struct(void *ours, size_t bytes, const void *given)
+void cpu_take_struct(void *ours, size_t bytes, const void *given)
 {
     uint32_t size;
 
@@ -100,7 +100,7 @@ void wf_cpu_take_struct(void *ours, size_t bytes, const void *given)
     memcpy(ours, given, size < bytes ? size : bytes);
 }
 
-void wf_cpu_give_struct(void *theirs, const void *ours, size_t bytes)
+void cpu_give_struct(void *theirs, const void *ours, size_t bytes)
 {
     uint32_t size;
 
@@ -110,15 +110,15 @@ void wf_cpu_give_struct(void *theirs, const void *ours, size_t bytes)
         memcpy((char *)theirs + sizeof size, (const char *)ours + sizeof size, size - sizeof size);
 }
 
-const char *wf_cpu_knob(const char *name)
+const char *cpu_knob(const char *name)
 {
     return host != NULL ? host->knob(name) : NULL;
 }
 
-bool wf_cpu_knob_flag(const char *name, bool otherwise)
+bool cpu_knob_flag(const char *name, bool otherwise)
 {
     static const char *const negative[] = {"", "0", "no", "off", "false"};
-    const char *value = wf_cpu_knob(name);
+    const char *value = cpu_knob(name);
 
     if (value == NULL) return otherwise;
     for (size_t i = 0; i < CPU_LENGTH(negative); i++)
@@ -126,10 +126,10 @@ bool wf_cpu_knob_flag(const char *name, bool otherwise)
     return true;
 }
 
-weft_status wf_cpu_knob_bytes(const char *name, uint64_t otherwise, uint64_t *out)
+weft_status cpu_knob_bytes(const char *name, uint64_t otherwise, uint64_t *out)
 {
     static const char units[] = "KkMmGg";
-    const char *value = wf_cpu_knob(name), *unit;
+    const char *value = cpu_knob(name), *unit;
     int shift = 0;
     char *end;
     uint64_t bytes;
@@ -146,15 +146,15 @@ weft_status wf_cpu_knob_bytes(const char *name, uint64_t otherwise, uint64_t *ou
         end++;
     }
     if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 || bytes >> (63 - shift) != 0)
-        return wf_cpu_fail(WEFT_ERR_INVALID,
-                           "%s is \"%.200s\"; wanted is a number of bytes below 2^63, such as "
-                           "65536, 512M or 64G",
-                           name, value);
+        return cpu_fail(WEFT_ERR_INVALID,
+                        "%s is \"%.200s\"; wanted is a number of bytes below 2^63, such as "
+                        "65536, 512M or 64G",
+                        name, value);
     *out = bytes << shift;
     return WEFT_OK;
 }
 
-uint64_t wf_cpu_now(void)
+uint64_t cpu_now(void)
 {
     struct timespec now;
 

@@ -3,15 +3,15 @@
 #define VENDOR_CHECK_DECLARATIONS <nccl.h>
 #define VENDOR_STREAM             cudaStream_t
 #include "ccl_api.h"
-#include "gpu.h"
-#include "gpu_declarations.h"
+#include "device/gpu.h"
+#include "device/gpu_declarations.h"
 
-extern const struct wf_gpu_api *const gpu; /* for its type alone */
-extern const struct wf_ccl_api *const ccl; /* for its type alone */
+extern const struct gpu_api *const gpu; /* for its type alone */
+extern const struct ccl_api *const ccl; /* for its type alone */
 
 #define GPU(need, field, cuda, hip, arguments)                                                     \
     _Static_assert(SAME_TYPE(gpu->field, &cuda), "the type of " #cuda);
-#include "gpu_api.def"
+#include "device/gpu_api.def"
 #include "gpu_vendor.def"
 #undef GPU
 #define CCL(need, type, symbol, arguments)                                                         \
@@ -19,45 +19,45 @@ extern const struct wf_ccl_api *const ccl; /* for its type alone */
 #include "ccl_api.def"
 #undef CCL
 
-SAME_SIZE(gpu_pool_options, CUmemPoolProps);
-SAME_PLACE(gpu_pool_options, allocation_type, CUmemPoolProps, allocType);
-SAME_PLACE(gpu_pool_options, location_type, CUmemPoolProps, location.type);
-SAME_PLACE(gpu_pool_options, location_id, CUmemPoolProps, location.id);
-SAME_PLACE(gpu_pool_options, most_bytes, CUmemPoolProps, maxSize);
-SAME_SIZE(gpu_copy_2d, CUDA_MEMCPY2D);
-SAME_PLACE(gpu_copy_2d, source_type, CUDA_MEMCPY2D, srcMemoryType);
-SAME_PLACE(gpu_copy_2d, source_device, CUDA_MEMCPY2D, srcDevice);
-SAME_PLACE(gpu_copy_2d, source_pitch, CUDA_MEMCPY2D, srcPitch);
-SAME_PLACE(gpu_copy_2d, target_type, CUDA_MEMCPY2D, dstMemoryType);
-SAME_PLACE(gpu_copy_2d, target_device, CUDA_MEMCPY2D, dstDevice);
-SAME_PLACE(gpu_copy_2d, target_pitch, CUDA_MEMCPY2D, dstPitch);
-SAME_PLACE(gpu_copy_2d, width, CUDA_MEMCPY2D, WidthInBytes);
-SAME_PLACE(gpu_copy_2d, height, CUDA_MEMCPY2D, Height);
-SAME_SIZE(gpu_launch, CUlaunchConfig);
-SAME_PLACE(gpu_launch, threads, CUlaunchConfig, blockDimX);
-SAME_PLACE(gpu_launch, shared_bytes, CUlaunchConfig, sharedMemBytes);
-SAME_PLACE(gpu_launch, stream, CUlaunchConfig, hStream);
-SAME_PLACE(gpu_launch, attributes, CUlaunchConfig, attrs);
-SAME_PLACE(gpu_launch, attribute_count, CUlaunchConfig, numAttrs);
-SAME_SIZE(gpu_launch_attribute, CUlaunchAttribute);
-SAME_PLACE(gpu_launch_attribute, value, CUlaunchAttribute, value);
+SAME_SIZE(vendor_pool_options, CUmemPoolProps);
+SAME_PLACE(vendor_pool_options, allocation_type, CUmemPoolProps, allocType);
+SAME_PLACE(vendor_pool_options, location_type, CUmemPoolProps, location.type);
+SAME_PLACE(vendor_pool_options, location_id, CUmemPoolProps, location.id);
+SAME_PLACE(vendor_pool_options, most_bytes, CUmemPoolProps, maxSize);
+SAME_SIZE(vendor_copy_2d, CUDA_MEMCPY2D);
+SAME_PLACE(vendor_copy_2d, source_type, CUDA_MEMCPY2D, srcMemoryType);
+SAME_PLACE(vendor_copy_2d, source_device, CUDA_MEMCPY2D, srcDevice);
+SAME_PLACE(vendor_copy_2d, source_pitch, CUDA_MEMCPY2D, srcPitch);
+SAME_PLACE(vendor_copy_2d, target_type, CUDA_MEMCPY2D, dstMemoryType);
+SAME_PLACE(vendor_copy_2d, target_device, CUDA_MEMCPY2D, dstDevice);
+SAME_PLACE(vendor_copy_2d, target_pitch, CUDA_MEMCPY2D, dstPitch);
+SAME_PLACE(vendor_copy_2d, width, CUDA_MEMCPY2D, WidthInBytes);
+SAME_PLACE(vendor_copy_2d, height, CUDA_MEMCPY2D, Height);
+SAME_SIZE(vendor_launch, CUlaunchConfig);
+SAME_PLACE(vendor_launch, threads, CUlaunchConfig, blockDimX);
+SAME_PLACE(vendor_launch, shared_bytes, CUlaunchConfig, sharedMemBytes);
+SAME_PLACE(vendor_launch, stream, CUlaunchConfig, hStream);
+SAME_PLACE(vendor_launch, attributes, CUlaunchConfig, attrs);
+SAME_PLACE(vendor_launch, attribute_count, CUlaunchConfig, numAttrs);
+SAME_SIZE(vendor_launch_attribute, CUlaunchAttribute);
+SAME_PLACE(vendor_launch_attribute, value, CUlaunchAttribute, value);
 SAME_VALUE(GPU_LAUNCH_EARLY, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 SAME_VALUE(GPU_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-SAME_SIZE(gpu_uuid, CUuuid);
-SAME_SIZE(gpu_piece_options, CUmemAllocationProp);
-SAME_PLACE(gpu_piece_options, type, CUmemAllocationProp, type);
-SAME_PLACE(gpu_piece_options, handle_types, CUmemAllocationProp, requestedHandleTypes);
-SAME_PLACE(gpu_piece_options, location_type, CUmemAllocationProp, location.type);
-SAME_PLACE(gpu_piece_options, location_id, CUmemAllocationProp, location.id);
-SAME_PLACE(gpu_piece_options, for_network, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
-SAME_SIZE(gpu_piece_access, CUmemAccessDesc);
-SAME_PLACE(gpu_piece_access, location_id, CUmemAccessDesc, location.id);
-SAME_PLACE(gpu_piece_access, flags, CUmemAccessDesc, flags);
+SAME_SIZE(vendor_uuid, CUuuid);
+SAME_SIZE(vendor_piece_options, CUmemAllocationProp);
+SAME_PLACE(vendor_piece_options, type, CUmemAllocationProp, type);
+SAME_PLACE(vendor_piece_options, handle_types, CUmemAllocationProp, requestedHandleTypes);
+SAME_PLACE(vendor_piece_options, location_type, CUmemAllocationProp, location.type);
+SAME_PLACE(vendor_piece_options, location_id, CUmemAllocationProp, location.id);
+SAME_PLACE(vendor_piece_options, for_network, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+SAME_SIZE(vendor_piece_access, CUmemAccessDesc);
+SAME_PLACE(vendor_piece_access, location_id, CUmemAccessDesc, location.id);
+SAME_PLACE(vendor_piece_access, flags, CUmemAccessDesc, flags);
 SAME_VALUE(GPU_PIECE_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
 SAME_VALUE(GPU_PIECE_AS_FILE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 SAME_VALUE(GPU_PIECE_ON_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
 SAME_VALUE(GPU_READ_AND_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-SAME_VALUE(GPU_LEAST_GRANULARITY, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+SAME_VALUE(GPU_MIN_GRANULARITY, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 SAME_VALUE(GPU_HAS_PIECES, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 SAME_VALUE(GPU_HAS_PIECES_AS_FILES,
            CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);

@@ -14,7 +14,7 @@
 #define VENDOR_DESCRIPTION     "NVIDIA GPUs through CUDA and NVSHMEM's symmetric memory"
 #define VENDOR_KERNELS_KNOB    "WEFT_NVSHMEM_KERNELS"
 #define VENDOR_COMM            "shmem.h"
-#define VENDOR_WINDOW_REGISTER wf_window_register
+#define VENDOR_WINDOW_REGISTER shmem_window_register
 #define VENDOR_SHMEM           "NVSHMEM"
 #define VENDOR_SHMEM_KNOB      "WEFT_NVSHMEM_LIB"
 #define VENDOR_SHMEM_LIBRARY   "libnvshmem_host.so.3"
