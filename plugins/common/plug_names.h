@@ -2,14 +2,7 @@
 #ifndef WEFT_PLUG_NAMES_H
 #define WEFT_PLUG_NAMES_H
 
-#include "weft_plugin.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* On the way of every collective, so that these lie together. */
-#define PLUG_HOT __attribute__((hot))
+#include "plug_host.h"
 
 const char *plug_dtype_name(uint32_t dtype);
 size_t plug_dtype_bytes(uint32_t dtype) PLUG_HOT; /* 0 if unknown */

@@ -6,6 +6,7 @@
 #ifndef WEFT_CPU_CPU_H
 #define WEFT_CPU_CPU_H
 
+#include "plug_host.h"
 #include "plug_names.h"
 #include "weft_plugin.h"
 
@@ -14,52 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPU_PRINTF(position, first) __attribute__((format(printf, position, first)))
-#define CPU_LENGTH(array)           (sizeof(array) / sizeof((array)[0]))
-
 /* Two cache lines: neighbours are fetched in pairs on some machines. */
 #define CPU_LINE 128
-
-/* Return a failure upward.  Only where nothing is owned yet. */
-#define CPU_TRY(expression)                                                                        \
-    do {                                                                                           \
-        weft_status cpu_try_status = (expression);                                                 \
-        if (cpu_try_status != WEFT_OK) return cpu_try_status;                                      \
-    } while (0)
-
-/* ---- cpu_host.c: the host's services ---- */
-
-/* Kept for the life of the process; the first caller wins. */
-void cpu_host_set(const weft_host *host);
-
-/* Describe a failure of this thread and return STATUS. */
-weft_status cpu_fail(weft_status status, const char *format, ...) CPU_PRINTF(2, 3);
-/* The same with errno's number and text. */
-weft_status cpu_fail_errno(weft_status status, int error, const char *format, ...) CPU_PRINTF(3, 4);
-weft_status cpu_fail_memory(size_t bytes);
-#ifdef __clang_analyzer__ /* which does not see that they return the status they are given */
-#define cpu_fail(status, ...)       (cpu_fail(status, __VA_ARGS__), (status))
-#define cpu_fail_errno(status, ...) (cpu_fail_errno(status, __VA_ARGS__), (status))
-#define cpu_fail_memory(bytes)      (cpu_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
-#endif
-/* What the last cpu_fail of this thread said. */
-const char *cpu_last_text(void);
-void cpu_log(int level, const char *format, ...) CPU_PRINTF(2, 3);
-
-/* Zeroed private memory; zero bytes give a valid pointer. */
-void *cpu_alloc(size_t bytes) __attribute__((warn_unused_result));
-void cpu_free(void *pointer);
-
-/* Structs that cross the border may be shorter or longer than ours: copy what both sides know.
- * Both begin with their size; what a shorter GIVEN lacks is zero in OURS. */
-void cpu_take_struct(void *ours, size_t bytes, const void *given);
-void cpu_give_struct(void *theirs, const void *ours, size_t bytes);
-
-/* A knob's value, or NULL.  Flags: set, and not "0", "no", "off" or "false". */
-const char *cpu_knob(const char *name);
-bool cpu_knob_flag(const char *name, bool otherwise);
-/* A number of bytes, with K, M or G behind it or not; OTHERWISE if it is not set. */
-weft_status cpu_knob_bytes(const char *name, uint64_t otherwise, uint64_t *out);
 
 /* ---- cpu_name.c ---- */
 
@@ -95,9 +52,5 @@ static inline void cpu_fence(memory_order order)
     atomic_thread_fence(order);
 #endif
 }
-
-/* ---- the clock ---- */
-
-uint64_t cpu_now(void); /* monotonic nanoseconds */
 
 #endif

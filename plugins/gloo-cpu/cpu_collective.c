@@ -14,7 +14,7 @@ weft_status cpu_comm_support(void *device, const weft_support_query *given, uint
     bool ok;
 
     (void)device;
-    cpu_take_struct(&query, sizeof query, given);
+    plug_take_struct(&query, given, sizeof query);
     ok = query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT;
     if (ok && plug_collective_reduces(query.collective))
         ok = plug_reduction_defined(query.reduction, query.dtype);
@@ -97,9 +97,9 @@ static weft_status check_memory(const struct cpu_comm *comm, const weft_collecti
 
     needs_memory(comm, args, &send, &recv);
     if (send > 0 && args->send == NULL)
-        return cpu_fail(WEFT_ERR_INVALID, "%s: send is NULL", cpu_call_name(args->collective));
+        return plug_fail(WEFT_ERR_INVALID, "%s: send is NULL", cpu_call_name(args->collective));
     if (recv > 0 && args->recv == NULL)
-        return cpu_fail(WEFT_ERR_INVALID, "%s: recv is NULL", cpu_call_name(args->collective));
+        return plug_fail(WEFT_ERR_INVALID, "%s: recv is NULL", cpu_call_name(args->collective));
     return WEFT_OK;
 }
 
@@ -109,24 +109,24 @@ static weft_status check_args(const struct cpu_comm *comm, const weft_collective
     bool send, recv;
 
     if (args->collective >= WEFT_COLL_COUNT)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     if (args->dtype >= WEFT_DTYPE_COUNT)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
     if (plug_collective_reduces(args->collective)) {
         if (!plug_reduction_defined(args->reduction, args->dtype))
-            return cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
-                            plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
+            return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
+                             plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
         if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-            return cpu_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
+            return plug_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
     }
     if (needs_root(args->collective) && (args->root < 0 || args->root >= comm->size))
-        return cpu_fail(WEFT_ERR_INVALID, "%s: root %d of %d ranks", name, (int)args->root,
-                        (int)comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "%s: root %d of %d ranks", name, (int)args->root,
+                         (int)comm->size);
     needs_arrays(comm, args, &send, &recv);
     if ((send && (args->send_counts == NULL || args->send_offsets == NULL)) ||
         (recv && (args->recv_counts == NULL || args->recv_offsets == NULL)))
-        return cpu_fail(WEFT_ERR_INVALID, "%s: counts or offsets are missing", name);
+        return plug_fail(WEFT_ERR_INVALID, "%s: counts or offsets are missing", name);
     return check_memory(comm, args);
 }
 
@@ -214,7 +214,7 @@ static void run_task(void *argument, struct cpu_error *error)
 
     if (task->call.op.scale != NULL) task->call.op.scale = task->call.scale;
     error->status = cpu_call_run(task->comm, task->call.turn, &task->call.op);
-    if (error->status != WEFT_OK) memcpy(error->text, cpu_last_text(), sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
 static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_t size)
@@ -235,8 +235,8 @@ static weft_status keep_arrays(const struct cpu_comm *comm, struct cpu_call *cal
     uint64_t *room;
 
     if (op->send_counts == NULL && op->recv_counts == NULL) return WEFT_OK;
-    call->counts = cpu_alloc(bytes);
-    if (call->counts == NULL) return cpu_fail_memory(bytes);
+    call->counts = plug_alloc(bytes);
+    if (call->counts == NULL) return plug_fail_memory(bytes);
     room = call->counts;
     op->send_counts = keep_array(&room, op->send_counts, comm->size);
     op->send_offsets = keep_array(&room, op->send_offsets, comm->size);
@@ -266,7 +266,7 @@ static weft_status enqueue(struct cpu_comm *comm, const struct cpu_shm_op *op, v
 
     if (op->scale != NULL) memcpy(task.call.scale, op->scale, op->element);
     if (comm->group_depth > 0) {
-        CPU_TRY(keep_arrays(comm, &task.call));
+        PLUG_TRY(keep_arrays(comm, &task.call));
         return cpu_group_add_call(comm, &task.call, stream);
     }
     task.call.turn = comm->issued++;
@@ -283,10 +283,10 @@ weft_status cpu_comm_collective(void *handle, const weft_collective_args *args)
     weft_status status;
 
     if (args->struct_size < sizeof whole) {
-        cpu_take_struct(&whole, sizeof whole, args);
+        plug_take_struct(&whole, args, sizeof whole);
         args = &whole;
     }
-    CPU_TRY(cpu_shm_fault(&comm->group));
+    PLUG_TRY(cpu_shm_fault(&comm->group));
     status = check_args(comm, args);
     if (status == WEFT_OK) {
         fill_op(comm, args, &op);

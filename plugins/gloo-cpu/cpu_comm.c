@@ -24,8 +24,8 @@ static weft_status copy_name(struct cpu_comm *comm, const char *name)
 {
     size_t bytes = strlen(name != NULL ? name : "") + 1;
 
-    comm->name = cpu_alloc(bytes);
-    if (comm->name == NULL) return cpu_fail_memory(bytes);
+    comm->name = plug_alloc(bytes);
+    if (comm->name == NULL) return plug_fail_memory(bytes);
     if (name != NULL) memcpy(comm->name, name, bytes);
     comm->group.label = comm->name;
     return WEFT_OK;
@@ -39,8 +39,8 @@ static weft_status keep_ranks(struct cpu_comm *comm, const weft_comm_options *op
     comm->rank = options->rank;
     comm->size = options->size;
     comm->world_rank = options->world_ranks[options->rank];
-    comm->host_ids = cpu_alloc(bytes);
-    if (comm->host_ids == NULL) return cpu_fail_memory(bytes);
+    comm->host_ids = plug_alloc(bytes);
+    if (comm->host_ids == NULL) return plug_fail_memory(bytes);
     comm->members = (int32_t *)(comm->host_ids + size);
     comm->places = comm->members + size;
     comm->names = comm->places + size;
@@ -76,12 +76,12 @@ static weft_status prepare_group(struct cpu_comm *comm, const weft_comm_options 
     group->timeout_ns = options->timeout_ns;
     group->doing = "commit";
     cpu_heap_sweep(group->heap);
-    group->peers = cpu_alloc((size_t)group->size * sizeof *group->peers);
-    if (group->peers == NULL) return cpu_fail_memory((size_t)group->size * sizeof *group->peers);
-    CPU_TRY(cpu_random(&token, sizeof token));
-    CPU_TRY(cpu_shm_group_prepare(group, token));
-    comm->address = address = cpu_alloc(sizeof *address);
-    if (address == NULL) return cpu_fail_memory(sizeof *address);
+    group->peers = plug_alloc((size_t)group->size * sizeof *group->peers);
+    if (group->peers == NULL) return plug_fail_memory((size_t)group->size * sizeof *group->peers);
+    PLUG_TRY(cpu_random(&token, sizeof token));
+    PLUG_TRY(cpu_shm_group_prepare(group, token));
+    comm->address = address = plug_alloc(sizeof *address);
+    if (address == NULL) return plug_fail_memory(sizeof *address);
     address->bytes = sizeof *address;
     address->world_rank = comm->world_rank;
     address->token = token;
@@ -91,19 +91,19 @@ static weft_status prepare_group(struct cpu_comm *comm, const weft_comm_options 
 
 static weft_status prepare(struct cpu_comm *comm, const weft_comm_options *options)
 {
-    CPU_TRY(copy_name(comm, options->name));
-    CPU_TRY(keep_ranks(comm, options));
-    CPU_TRY(find_members(comm));
+    PLUG_TRY(copy_name(comm, options->name));
+    PLUG_TRY(keep_ranks(comm, options));
+    PLUG_TRY(find_members(comm));
     return prepare_group(comm, options);
 }
 
 static weft_status check_options(const weft_comm_options *options)
 {
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return cpu_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", (int)options->rank,
-                        (int)options->size);
+        return plug_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", (int)options->rank,
+                         (int)options->size);
     if (options->world_ranks == NULL || options->host_ids == NULL)
-        return cpu_fail(WEFT_ERR_INVALID, "world_ranks or host_ids is NULL");
+        return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids is NULL");
     return WEFT_OK;
 }
 
@@ -114,10 +114,10 @@ weft_status cpu_comm_prepare(void *device, const weft_comm_options *given, void 
     weft_comm_options options;
     weft_status status;
 
-    cpu_take_struct(&options, sizeof options, given);
-    CPU_TRY(check_options(&options));
-    comm = cpu_alloc(sizeof *comm);
-    if (comm == NULL) return cpu_fail_memory(sizeof *comm);
+    plug_take_struct(&options, given, sizeof options);
+    PLUG_TRY(check_options(&options));
+    comm = plug_alloc(sizeof *comm);
+    if (comm == NULL) return plug_fail_memory(sizeof *comm);
     comm->device = device;
     status = prepare(comm, &options);
     if (status != WEFT_OK) {
@@ -149,7 +149,7 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     peer->same_process = cpu_process_same(&address.segment.process, &own->segment.process);
     status = cpu_segment_attach(&address.segment, &peer->heap);
     if (status != WEFT_OK) {
-        snprintf(text, bytes, "%s", cpu_last_text());
+        snprintf(text, bytes, "%s", plug_last_text());
         return status;
     }
     peer->attached = true;
@@ -176,14 +176,14 @@ static weft_status attach_all(struct cpu_comm *comm, const weft_blob *addresses)
         if (status == WEFT_OK) continue;
         if (status == WEFT_ERR_VERSION || status == WEFT_ERR_NO_MEMORY ||
             comm->members[p] == comm->rank)
-            return cpu_fail(status, "memory of rank %d: %s", (int)comm->names[comm->members[p]],
-                            text);
+            return plug_fail(status, "memory of rank %d: %s", (int)comm->names[comm->members[p]],
+                             text);
         if (comm->apart[0] == '\0')
             snprintf(comm->apart, sizeof comm->apart,
                      "rank %d cannot share memory with rank %d (%s)", (int)comm->world_rank,
                      (int)comm->names[comm->members[p]], text);
-        cpu_log(2, "rank %d cannot share memory with rank %d (%s), though both are on one host",
-                (int)comm->world_rank, (int)comm->names[comm->members[p]], text);
+        plug_log(2, "rank %d cannot share memory with rank %d (%s), though both are on one host",
+                 (int)comm->world_rank, (int)comm->names[comm->members[p]], text);
     }
     return WEFT_OK;
 }
@@ -193,20 +193,20 @@ void cpu_outcome_set(const struct cpu_comm *comm, struct cpu_outcome *outcome, w
     outcome->status = status;
     if (status != WEFT_OK)
         snprintf(outcome->text, sizeof outcome->text, "rank %d: %s", (int)comm->world_rank,
-                 cpu_last_text());
+                 plug_last_text());
 }
 
 weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, size_t bytes,
                       const weft_exchange *exchange)
 {
-    CPU_TRY(exchange->all_gather(exchange->self, mine, all, bytes));
+    PLUG_TRY(exchange->all_gather(exchange->self, mine, all, bytes));
     for (int32_t p = 0; p < comm->size; p++) {
         const struct cpu_outcome *outcome =
             (const void *)((const unsigned char *)all + bytes * (size_t)p);
 
         if (outcome->status != WEFT_OK)
-            return cpu_fail(outcome->status, "communicator \"%s\": %.*s", comm->name,
-                            (int)sizeof outcome->text, outcome->text);
+            return plug_fail(outcome->status, "communicator \"%s\": %.*s", comm->name,
+                             (int)sizeof outcome->text, outcome->text);
     }
     return WEFT_OK;
 }
@@ -243,8 +243,8 @@ static weft_status compare_views(struct cpu_comm *comm, const weft_exchange *exc
         if (peer->control != NULL)
             mine[comm->members[p]] = ATTACHED | (peer->readable ? READABLE : 0);
     }
-    CPU_TRY(exchange->all_gather(exchange->self, mine, seen, size));
-    CPU_TRY(cpu_hosts_arrange(comm, seen));
+    PLUG_TRY(exchange->all_gather(exchange->self, mine, seen, size));
+    PLUG_TRY(cpu_hosts_arrange(comm, seen));
     note_readability(comm, seen);
     return WEFT_OK;
 }
@@ -257,13 +257,13 @@ static weft_status commit(struct cpu_comm *comm, const weft_blob *addresses,
     unsigned char *views;
     weft_status status;
 
-    all = cpu_alloc(bytes);
-    if (all == NULL) return cpu_fail_memory(bytes);
+    all = plug_alloc(bytes);
+    if (all == NULL) return plug_fail_memory(bytes);
     views = (unsigned char *)(all + size);
     cpu_outcome_set(comm, &mine, attach_all(comm, addresses));
     status = cpu_agree(comm, &mine, all, sizeof mine, exchange);
     if (status == WEFT_OK) status = compare_views(comm, exchange, views, views + size);
-    cpu_free(all);
+    plug_free(all);
     return status;
 }
 
@@ -272,7 +272,7 @@ weft_status cpu_comm_commit(void *handle, const weft_blob *addresses, const weft
     struct cpu_comm *comm = handle;
 
     comm->group.met = true;
-    CPU_TRY(commit(comm, addresses, exchange));
+    PLUG_TRY(commit(comm, addresses, exchange));
     return comm->hosts > 1 ? cpu_hosts_open(comm, exchange) : WEFT_OK;
 }
 
@@ -296,7 +296,7 @@ static bool await_work(struct cpu_comm *comm)
 
     if (is_idle(comm)) return true;
     end_work(comm, "released under its work");
-    while (!is_idle(comm) && cpu_now() < deadline)
+    while (!is_idle(comm) && plug_now() < deadline)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     return is_idle(comm);
 }
@@ -308,18 +308,18 @@ void cpu_comm_destroy(void *handle)
     if (comm == NULL) return;
     if (!await_work(comm)) {
         comm->device->is_held = true;
-        cpu_log(1, "communicator \"%s\" is left behind: its work is still to come on a stream",
-                comm->name);
+        plug_log(1, "communicator \"%s\" is left behind: its work is still to come on a stream",
+                 comm->name);
         return;
     }
     cpu_group_clear(comm);
     cpu_windows_drop(comm);
     cpu_hosts_close(comm);
     cpu_shm_group_close(&comm->group);
-    cpu_free(comm->address);
-    cpu_free(comm->host_ids);
-    cpu_free(comm->name);
-    cpu_free(comm);
+    plug_free(comm->address);
+    plug_free(comm->host_ids);
+    plug_free(comm->name);
+    plug_free(comm);
 }
 
 void cpu_comm_abort(void *handle)

@@ -11,7 +11,7 @@ weft_status cpu_probe(weft_probe *out)
 {
     weft_probe probe = {.score = 100, .device_count = 1};
 
-    cpu_give_struct(out, &probe, sizeof probe);
+    plug_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }
 
@@ -21,16 +21,16 @@ weft_status cpu_device_open(const weft_device_options *given, void **out)
     weft_device_options options;
     weft_status status;
 
-    cpu_take_struct(&options, sizeof options, given);
+    plug_take_struct(&options, given, sizeof options);
     if (options.device > 0 || options.device < -1)
-        return cpu_fail(WEFT_ERR_INVALID, "device %d: the host is one device, number 0",
-                        (int)options.device);
-    CPU_TRY(cpu_level_check());
-    device = cpu_alloc(sizeof *device);
-    if (device == NULL) return cpu_fail_memory(sizeof *device);
+        return plug_fail(WEFT_ERR_INVALID, "device %d: the host is one device, number 0",
+                         (int)options.device);
+    PLUG_TRY(cpu_level_check());
+    device = plug_alloc(sizeof *device);
+    if (device == NULL) return plug_fail_memory(sizeof *device);
     status = cpu_heap_create(&device->heap);
     if (status != WEFT_OK) {
-        cpu_free(device);
+        plug_free(device);
         return status;
     }
     device->local_rank = options.local_rank;
@@ -44,7 +44,7 @@ void cpu_device_close(void *handle)
 
     if (device == NULL || device->is_held) return;
     cpu_heap_close(&device->heap);
-    cpu_free(device);
+    plug_free(device);
 }
 
 /* The boot is the same for all processes of a host, and differs between hosts. */
@@ -73,7 +73,7 @@ weft_status cpu_device_describe(void *handle, weft_device_info *out)
     if (uname(&system) != 0) memcpy(system.machine, "cpu", 4);
     snprintf(info.name, sizeof info.name, "%s, %d cores", system.machine, cpu_processors());
     read_boot_id(info.uuid, sizeof info.uuid);
-    cpu_give_struct(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
@@ -82,7 +82,7 @@ weft_status cpu_device_allocate(void *handle, uint64_t bytes, uint32_t kind, voi
     struct cpu_device *device = handle;
 
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
     return cpu_heap_allocate(&device->heap, bytes, kind, pointer);
 }
 
@@ -91,7 +91,7 @@ weft_status cpu_device_free(void *handle, void *pointer)
     struct cpu_device *device = handle;
 
     if (pointer == NULL || cpu_heap_free(&device->heap, pointer)) return WEFT_OK;
-    return cpu_fail(WEFT_ERR_INVALID, "free: %p was not allocated here", pointer);
+    return plug_fail(WEFT_ERR_INVALID, "free: %p was not allocated here", pointer);
 }
 
 weft_status cpu_device_query_pointer(void *handle, const void *pointer, weft_pointer_info *out)
@@ -104,7 +104,7 @@ weft_status cpu_device_query_pointer(void *handle, const void *pointer, weft_poi
     info.kind = found.kind;
     info.base = found.base;
     info.bytes = found.bytes;
-    cpu_give_struct(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
@@ -138,7 +138,8 @@ weft_status cpu_device_copy(void *device, void *target, const void *source, uint
 
     (void)device;
     if (bytes > 0 && (target == NULL || source == NULL))
-        return cpu_fail(WEFT_ERR_INVALID, "copy: %s is NULL", target == NULL ? "target" : "source");
+        return plug_fail(WEFT_ERR_INVALID, "copy: %s is NULL",
+                         target == NULL ? "target" : "source");
     return cpu_stream_run(stream, run_copy, &move, sizeof move);
 }
 
@@ -147,6 +148,6 @@ weft_status cpu_device_fill(void *device, void *target, uint8_t byte, uint64_t b
     struct movement move = {.target = target, .bytes = bytes, .byte = byte};
 
     (void)device;
-    if (bytes > 0 && target == NULL) return cpu_fail(WEFT_ERR_INVALID, "fill: target is NULL");
+    if (bytes > 0 && target == NULL) return plug_fail(WEFT_ERR_INVALID, "fill: target is NULL");
     return cpu_stream_run(stream, run_fill, &move, sizeof move);
 }

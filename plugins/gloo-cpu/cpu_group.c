@@ -14,10 +14,10 @@ static weft_status make_room(void **items, size_t count, size_t *room, size_t by
     void *grown;
 
     if (count < *room) return WEFT_OK;
-    grown = cpu_alloc(more * bytes);
-    if (grown == NULL) return cpu_fail_memory(more * bytes);
+    grown = plug_alloc(more * bytes);
+    if (grown == NULL) return plug_fail_memory(more * bytes);
     if (count > 0) memcpy(grown, *items, count * bytes);
-    cpu_free(*items);
+    plug_free(*items);
     *items = grown;
     *room = more;
     return WEFT_OK;
@@ -47,7 +47,7 @@ weft_status cpu_group_add_call(struct cpu_comm *comm, const struct cpu_call *cal
     if (status == WEFT_OK)
         batch->calls[batch->call_count++] = *call;
     else
-        cpu_free(call->counts);
+        plug_free(call->counts);
     return status;
 }
 
@@ -71,16 +71,16 @@ void cpu_group_fail(struct cpu_comm *comm, weft_status status)
 
     if (comm->group_depth == 0 || error->status != WEFT_OK) return;
     error->status = status;
-    memcpy(error->text, cpu_last_text(), sizeof error->text);
+    memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
 static void free_batch(struct cpu_batch *batch)
 {
     for (size_t i = 0; i < batch->call_count; i++)
-        cpu_free(batch->calls[i].counts);
-    cpu_free(batch->calls);
-    cpu_free(batch->transfers);
-    cpu_free(batch->streams);
+        plug_free(batch->calls[i].counts);
+    plug_free(batch->calls);
+    plug_free(batch->transfers);
+    plug_free(batch->streams);
     memset(batch, 0, sizeof *batch);
 }
 
@@ -112,7 +112,7 @@ static void run_task(void *argument, struct cpu_error *error)
     struct cpu_batch *batch = argument;
 
     error->status = run_batch(batch);
-    if (error->status != WEFT_OK) memcpy(error->text, cpu_last_text(), sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
     free_batch(batch);
 }
 
@@ -134,8 +134,8 @@ static weft_status join_streams(const struct cpu_batch *batch, void *carrier, vo
 {
     for (size_t i = 0; i < batch->stream_count; i++) {
         if (batch->streams[i] == NULL || batch->streams[i] == carrier) continue;
-        CPU_TRY(cpu_event_record(NULL, event, batch->streams[i]));
-        CPU_TRY(cpu_stream_wait_event(NULL, carrier, event));
+        PLUG_TRY(cpu_event_record(NULL, event, batch->streams[i]));
+        PLUG_TRY(cpu_stream_wait_event(NULL, carrier, event));
     }
     return WEFT_OK;
 }
@@ -143,9 +143,9 @@ static weft_status join_streams(const struct cpu_batch *batch, void *carrier, vo
 /* Let the others, the caller as stream NULL among them, wait for CARRIER. */
 static weft_status part_streams(void *const *streams, size_t count, void *carrier, void *event)
 {
-    CPU_TRY(cpu_event_record(NULL, event, carrier));
+    PLUG_TRY(cpu_event_record(NULL, event, carrier));
     for (size_t i = 0; i < count; i++)
-        if (streams[i] != carrier) CPU_TRY(cpu_stream_wait_event(NULL, streams[i], event));
+        if (streams[i] != carrier) PLUG_TRY(cpu_stream_wait_event(NULL, streams[i], event));
     return WEFT_OK;
 }
 
@@ -158,7 +158,7 @@ static weft_status launch(struct cpu_batch *batch, void *carrier)
 
     for (size_t i = 0; i < count; i++)
         inline_too = inline_too || streams[i] == NULL;
-    CPU_TRY(cpu_event_create(NULL, &event));
+    PLUG_TRY(cpu_event_create(NULL, &event));
     status = join_streams(batch, carrier, event);
     if (status == WEFT_OK) {
         issue_turns(batch);
@@ -172,7 +172,7 @@ static weft_status launch(struct cpu_batch *batch, void *carrier)
         } else {
             batch->comm->issued -= batch->call_count;
         }
-        cpu_free(streams);
+        plug_free(streams);
     }
     cpu_event_destroy(NULL, event);
     return status;
@@ -194,7 +194,7 @@ weft_status cpu_comm_group_end(void *handle)
     void *carrier;
     weft_status status;
 
-    if (comm->group_depth == 0) return cpu_fail(WEFT_ERR_INVALID, "group_end without group_begin");
+    if (comm->group_depth == 0) return plug_fail(WEFT_ERR_INVALID, "group_end without group_begin");
     if (--comm->group_depth > 0) return WEFT_OK;
     status = cpu_error_report(&batch->error);
     if (status == WEFT_OK) status = cpu_shm_fault(&comm->group);

@@ -44,7 +44,7 @@ static void run_task(void *argument, struct cpu_error *error)
 
     cpu_transfers_start(task->comm, &task->transfer, 1, &mail);
     error->status = cpu_transfers_wait(task->comm, &task->transfer, 1, mail);
-    if (error->status != WEFT_OK) memcpy(error->text, cpu_last_text(), sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
 /* A place in the group, or for ranks of other hosts -1 - PEER. */
@@ -57,12 +57,12 @@ static weft_status check_message(const struct cpu_comm *comm, const weft_message
                                  const char *name)
 {
     if (message->dtype >= WEFT_DTYPE_COUNT)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, message->dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, message->dtype);
     if (message->peer < 0 || message->peer >= comm->size)
-        return cpu_fail(WEFT_ERR_INVALID, "%s: peer %d of %d ranks", name, (int)message->peer,
-                        (int)comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "%s: peer %d of %d ranks", name, (int)message->peer,
+                         (int)comm->size);
     if (message->count > 0 && message->buffer == NULL)
-        return cpu_fail(WEFT_ERR_INVALID, "%s: buffer is NULL", name);
+        return plug_fail(WEFT_ERR_INVALID, "%s: buffer is NULL", name);
     return WEFT_OK;
 }
 
@@ -73,8 +73,8 @@ static weft_status begin(struct cpu_comm *comm, const weft_message *given, bool 
     weft_message message;
     weft_status status;
 
-    cpu_take_struct(&message, sizeof message, given);
-    CPU_TRY(cpu_shm_fault(&comm->group));
+    plug_take_struct(&message, given, sizeof message);
+    PLUG_TRY(cpu_shm_fault(&comm->group));
     status = check_message(comm, &message, name);
     task.transfer =
         (struct cpu_shm_transfer){.buffer = message.buffer,

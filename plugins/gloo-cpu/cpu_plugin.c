@@ -95,7 +95,7 @@ static weft_plugin plugin = {
 
 const weft_plugin *weft_plugin_entry(const weft_host *host)
 {
-    cpu_host_set(host);
+    plug_host_set(host);
     plugin.description =
         cpu_hosts_expected()
             ? "shared memory between the ranks of a host, Gloo between hosts"

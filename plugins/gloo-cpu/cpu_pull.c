@@ -19,7 +19,7 @@ static void run_task(void *argument, struct cpu_error *error)
     struct task *task = argument;
 
     error->status = cpu_run_in_turn(task->comm, task->turn, run_pull, &task->pull);
-    if (error->status != WEFT_OK) memcpy(error->text, cpu_last_text(), sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
 /* How many of the sources the regions use. */
@@ -41,17 +41,17 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
     const struct cpu_regions *regions = args->regions;
 
     if (comm->hosts > 1)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts%s%s",
-                        (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
-    if (regions == NULL) return cpu_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts%s%s",
+                         (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
+    if (regions == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
     if (args->dtype >= WEFT_DTYPE_COUNT ||
         (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
                                !plug_reduction_defined(args->reduction, args->dtype))))
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: %s on %s",
-                        plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s on %s",
+                         plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
     if (plug_dtype_bytes(args->dtype) != regions->element)
-        return cpu_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
-                        plug_dtype_name(args->dtype), regions->element);
+        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
+                         plug_dtype_name(args->dtype), regions->element);
     *pull = (struct cpu_shm_pull){.identity = {args->plan, args->binding, args->step},
                                   .dtype = args->dtype,
                                   .reduction = args->reduction,
@@ -63,15 +63,15 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
                                   .recv = args->recv};
     *sources = count_sources(pull);
     if (*sources > 0 && (args->sources == NULL || args->recv == NULL))
-        return cpu_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
-                        args->recv == NULL ? "recv" : "sources");
+        return plug_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
+                         args->recv == NULL ? "recv" : "sources");
     if (pull->holders > (uint32_t)comm->size)
-        return cpu_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
-                        (int)comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
+                         (int)comm->size);
     for (size_t i = 0; i < *sources; i++)
         if (args->sources[i] < 0 || args->sources[i] >= comm->size)
-            return cpu_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks", (int)args->sources[i],
-                            (int)comm->size);
+            return plug_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks", (int)args->sources[i],
+                             (int)comm->size);
     return WEFT_OK;
 }
 
@@ -83,10 +83,10 @@ weft_status cpu_comm_pull(void *handle, const weft_pull_args *given)
     size_t sources = 0;
     weft_status status;
 
-    cpu_take_struct(&args, sizeof args, given);
-    CPU_TRY(cpu_shm_fault(&comm->group));
-    CPU_TRY(check(comm, &args, &task.pull, &sources));
-    if (comm->group_depth > 0) return cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+    plug_take_struct(&args, given, sizeof args);
+    PLUG_TRY(cpu_shm_fault(&comm->group));
+    PLUG_TRY(check(comm, &args, &task.pull, &sources));
+    if (comm->group_depth > 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
     if (args.stream == NULL) return cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
     task.turn = comm->issued++;
     status = cpu_stream_run_counted(

@@ -30,7 +30,7 @@ weft_status ccl_courier_open(struct ccl_courier *courier)
 
     courier->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (courier->socket < 0)
-        return gpu_fail(WEFT_ERR_SYSTEM, "no socket to share memory over: %s", strerror(errno));
+        return plug_fail(WEFT_ERR_SYSTEM, "no socket to share memory over: %s", strerror(errno));
     if (bind(courier->socket, (struct sockaddr *)&name, length) != 0) goto refused;
     length = sizeof name;
     if (getsockname(courier->socket, (struct sockaddr *)&name, &length) != 0) goto refused;
@@ -48,7 +48,7 @@ weft_status ccl_courier_open(struct ccl_courier *courier)
 
 refused:
     ccl_courier_close(courier);
-    return gpu_fail(WEFT_ERR_SYSTEM, "no address to share memory at: %s", strerror(errno));
+    return plug_fail(WEFT_ERR_SYSTEM, "no address to share memory at: %s", strerror(errno));
 }
 
 void ccl_courier_close(struct ccl_courier *courier)
@@ -144,8 +144,8 @@ static weft_status deliver(const struct ccl_courier *courier, const struct gpu_c
         if (!wanted[*next]) continue;
         if (send_file(courier, &addresses[*next], comm->rank, file, &failed)) continue;
         if (failed == 0) return WEFT_OK; /* its queue is full */
-        return gpu_fail(WEFT_ERR_PEER, "rank %d of %s cannot be given memory: %s", *next,
-                        comm->name, strerror(failed));
+        return plug_fail(WEFT_ERR_PEER, "rank %d of %s cannot be given memory: %s", *next,
+                         comm->name, strerror(failed));
     }
     return WEFT_OK;
 }
@@ -154,7 +154,7 @@ weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
                             const struct ccl_courier_address *addresses, const bool *wanted,
                             int file, int *files)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
     int32_t missing = 0, next = 0;
 
     for (int32_t r = 0; r < comm->size; r++) {
@@ -164,14 +164,14 @@ weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
     while (missing > 0 || next < comm->size) {
         struct pollfd readable = {courier->socket, POLLIN, 0};
 
-        GPU_TRY(deliver(courier, comm, addresses, wanted, file, &next));
+        PLUG_TRY(deliver(courier, comm, addresses, wanted, file, &next));
         missing -= collect(courier, comm, wanted, files);
         if (missing == 0 && next == comm->size) break;
-        GPU_TRY(gpu_comm_cause(comm));
-        if (comm->timeout_ns >= 0 && gpu_now_ns() - began >= (uint64_t)comm->timeout_ns)
-            return gpu_fail(WEFT_ERR_TIMEOUT, "rank %d of %s gave no memory within %.3f s",
-                            name_missing(comm, wanted, files), comm->name,
-                            (double)comm->timeout_ns / 1e9);
+        PLUG_TRY(gpu_comm_cause(comm));
+        if (comm->timeout_ns >= 0 && plug_now() - began >= (uint64_t)comm->timeout_ns)
+            return plug_fail(WEFT_ERR_TIMEOUT, "rank %d of %s gave no memory within %.3f s",
+                             name_missing(comm, wanted, files), comm->name,
+                             (double)comm->timeout_ns / 1e9);
         poll(&readable, 1, next < comm->size ? 1 : 20);
     }
     return WEFT_OK;

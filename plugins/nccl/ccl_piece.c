@@ -13,13 +13,13 @@ weft_status ccl_pieces_work(const struct gpu_device *device)
         gpu_api.piece_import == NULL || gpu_api.addresses_take == NULL ||
         gpu_api.addresses_give == NULL || gpu_api.addresses_map == NULL ||
         gpu_api.addresses_unmap == NULL || gpu_api.addresses_open == NULL)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s cannot share memory between processes",
-                        gpu_library.path);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s cannot share memory between processes",
+                         gpu_library.path);
     if (gpu_api.device_attribute(&has, GPU_HAS_PIECES, device->handle) != GPU_SUCCESS || has == 0 ||
         gpu_api.device_attribute(&as_files, GPU_HAS_PIECES_AS_FILES, device->handle) !=
             GPU_SUCCESS ||
         as_files == 0)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s does not share memory as files", device->name);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s does not share memory as files", device->name);
     return WEFT_OK;
 }
 
@@ -31,8 +31,8 @@ static weft_status map(const struct gpu_device *device, struct ccl_piece *piece)
                                   .flags = GPU_READ_AND_WRITE};
     vendor_address address = 0;
 
-    GPU_TRY(gpu_check(gpu_api.addresses_take(&address, piece->bytes, 0, 0, 0),
-                      "taking addresses for symmetric memory"));
+    PLUG_TRY(gpu_check(gpu_api.addresses_take(&address, piece->bytes, 0, 0, 0),
+                       "taking addresses for symmetric memory"));
     if (gpu_check(gpu_api.addresses_map(address, piece->bytes, 0, piece->handle, 0),
                   "mapping symmetric memory") != WEFT_OK) {
         gpu_api.addresses_give(address, piece->bytes);
@@ -65,13 +65,13 @@ weft_status ccl_piece_make(const struct gpu_device *device, size_t bytes, struct
     int exported = -1;
     weft_status status;
 
-    GPU_TRY(gpu_check(gpu_api.piece_granularity(&grain, &options, GPU_MIN_GRANULARITY),
-                      "asking how memory is dealt in"));
+    PLUG_TRY(gpu_check(gpu_api.piece_granularity(&grain, &options, GPU_MIN_GRANULARITY),
+                       "asking how memory is dealt in"));
     if (bytes > SIZE_MAX / 2 || grain == 0)
-        return gpu_fail(WEFT_ERR_NO_MEMORY, "%zu bytes of symmetric memory are too many", bytes);
+        return plug_fail(WEFT_ERR_NO_MEMORY, "%zu bytes of symmetric memory are too many", bytes);
     piece.bytes = (bytes + grain - 1) / grain * grain;
-    GPU_TRY(gpu_check(gpu_api.piece_create(&piece.handle, piece.bytes, &options, 0),
-                      "making symmetric memory"));
+    PLUG_TRY(gpu_check(gpu_api.piece_create(&piece.handle, piece.bytes, &options, 0),
+                       "making symmetric memory"));
     status = map(device, &piece);
     if (status == WEFT_OK)
         status = gpu_check(gpu_api.piece_export(&exported, piece.handle, GPU_PIECE_AS_FILE, 0),
@@ -91,7 +91,7 @@ weft_status ccl_piece_take(const struct gpu_device *device, size_t bytes, int fi
     struct ccl_piece piece = {.bytes = bytes};
     weft_status status;
 
-    GPU_TRY(
+    PLUG_TRY(
         gpu_check(gpu_api.piece_import(&piece.handle, (void *)(intptr_t)file, GPU_PIECE_AS_FILE),
                   "taking a peer's symmetric memory"));
     status = map(device, &piece);

@@ -58,7 +58,7 @@ static void drop(struct gpu_comm *comm)
             gpu_waits_drop(&window->waits);
             gpu_leave(&scope);
         }
-        gpu_delete(window);
+        plug_free(window);
     }
 }
 

@@ -56,7 +56,7 @@ static weft_status talk(struct making *m, const void *mine, size_t bytes, const 
     struct gpu_comm *comm = m->window->comm;
     weft_status status;
 
-    GPU_TRY(ccl_inside(comm));
+    PLUG_TRY(ccl_inside(comm));
     status = ccl_talk(comm, m->side, mine, bytes, all);
     ccl_outside(comm);
     return status;
@@ -67,17 +67,18 @@ static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].bytes != all[0].bytes || all[r].signals != all[0].signals)
-            return gpu_fail(WEFT_ERR_MISMATCH,
-                            "window: rank 0 asks for %llu bytes and %u signals, rank %d for %llu "
-                            "bytes and %u signals",
-                            (unsigned long long)all[0].bytes, all[0].signals, r,
-                            (unsigned long long)all[r].bytes, all[r].signals);
+            return plug_fail(WEFT_ERR_MISMATCH,
+                             "window: rank 0 asks for %llu bytes and %u signals, rank %d for %llu "
+                             "bytes and %u signals",
+                             (unsigned long long)all[0].bytes, all[0].signals, r,
+                             (unsigned long long)all[r].bytes, all[r].signals);
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
-            return r == comm->rank ? all[r].status /* described already */
-                                   : gpu_fail(all[r].status,
-                                              "window: rank %d has no %llu bytes that it can share",
-                                              r, (unsigned long long)all[r].bytes);
+            return r == comm->rank
+                       ? all[r].status /* described already */
+                       : plug_fail(all[r].status,
+                                   "window: rank %d has no %llu bytes that it can share", r,
+                                   (unsigned long long)all[r].bytes);
     return WEFT_OK;
 }
 
@@ -88,8 +89,8 @@ static weft_status clear(struct making *m)
     struct gpu_window *window = m->window;
     const struct ccl_piece *own = &window->pieces[window->comm->rank];
 
-    GPU_TRY(gpu_check(gpu_api.fill_bytes(own->address, 0, own->bytes, m->side),
-                      "clearing symmetric memory"));
+    PLUG_TRY(gpu_check(gpu_api.fill_bytes(own->address, 0, own->bytes, m->side),
+                       "clearing symmetric memory"));
     return gpu_check(gpu_api.stream_sync(m->side), "clearing symmetric memory");
 }
 
@@ -101,18 +102,18 @@ static weft_status take(struct making *m)
     void *report = NULL;
     weft_status status;
 
-    GPU_TRY(ccl_pieces_work(comm->device));
-    GPU_TRY(gpu_signals_load(comm->device));
-    GPU_TRY(ccl_courier_open(&m->courier));
+    PLUG_TRY(ccl_pieces_work(comm->device));
+    PLUG_TRY(gpu_signals_load(comm->device));
+    PLUG_TRY(ccl_courier_open(&m->courier));
     if (window->bytes > (uint64_t)INT64_MAX / 2)
-        return gpu_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
-                        (unsigned long long)window->bytes);
+        return plug_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
+                         (unsigned long long)window->bytes);
     status = ccl_piece_make(comm->device, all_of(window), &window->pieces[comm->rank], &m->file);
     if (status != WEFT_OK)
-        return gpu_fail(status, "window: %llu bytes: %s", (unsigned long long)window->bytes,
-                        gpu_last_text());
-    GPU_TRY(clear(m));
-    GPU_TRY(gpu_allocate(comm->device, sizeof *window->report, WEFT_MEMORY_PINNED, &report));
+        return plug_fail(status, "window: %llu bytes: %s", (unsigned long long)window->bytes,
+                         plug_last_text());
+    PLUG_TRY(clear(m));
+    PLUG_TRY(gpu_allocate(comm->device, sizeof *window->report, WEFT_MEMORY_PINNED, &report));
     memset(report, 0, sizeof *window->report);
     window->report = report;
     window->control = window->pieces[comm->rank].address + control_at(window);
@@ -128,7 +129,8 @@ static void map_peers(struct making *m)
     for (int32_t r = 0; r < comm->size; r++)
         if (m->files[r] >= 0 && ccl_piece_take(comm->device, window->pieces[comm->rank].bytes,
                                                m->files[r], &window->pieces[r]) != WEFT_OK)
-            gpu_log(3, "%s: rank %d's memory is out of reach: %s", comm->name, r, gpu_last_text());
+            plug_log(3, "%s: rank %d's memory is out of reach: %s", comm->name, r,
+                     plug_last_text());
 }
 
 static weft_status note_addresses(struct making *m)
@@ -158,8 +160,8 @@ static weft_status announce(struct making *m)
 
     for (int32_t r = 0; r < comm->size; r++)
         if (r != comm->rank && window->pads[r] != NULL)
-            GPU_TRY(gpu_upload(comm->device, window->pads[r] + window->signals + comm->rank,
-                               &present, sizeof present));
+            PLUG_TRY(gpu_upload(comm->device, window->pads[r] + window->signals + comm->rank,
+                                &present, sizeof present));
     return WEFT_OK;
 }
 
@@ -172,9 +174,9 @@ static weft_status share(struct making *m, const struct entry *all)
         m->addresses[r] = all[r].courier;
         m->wanted[r] = r != comm->rank && comm->host_ids[r] == comm->host_ids[comm->rank];
     }
-    GPU_TRY(ccl_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
+    PLUG_TRY(ccl_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
     map_peers(m);
-    GPU_TRY(note_addresses(m));
+    PLUG_TRY(note_addresses(m));
     return announce(m);
 }
 
@@ -189,15 +191,16 @@ static weft_status settle(struct making *m, weft_status status)
     const int32_t *outcomes;
     int32_t outcome;
 
-    GPU_TRY(talk(m, &mine, sizeof mine, &all));
-    GPU_TRY(judge(comm, all));
+    PLUG_TRY(talk(m, &mine, sizeof mine, &all));
+    PLUG_TRY(judge(comm, all));
     outcome = share(m, all);
-    GPU_TRY(talk(m, &outcome, sizeof outcome, &all));
+    PLUG_TRY(talk(m, &outcome, sizeof outcome, &all));
     outcomes = all;
     for (int32_t r = 0; r < comm->size; r++)
         if (outcomes[r] != WEFT_OK)
-            return r == comm->rank ? outcome
-                                   : gpu_fail(outcomes[r], "window: rank %d could not share it", r);
+            return r == comm->rank
+                       ? outcome
+                       : plug_fail(outcomes[r], "window: rank %d could not share it", r);
     return WEFT_OK;
 }
 
@@ -211,7 +214,7 @@ typedef ccl_result (*deregister_function)(ccl_comm comm, void *window);
 
 static void *library_function(const char *name)
 {
-    const char *wish = gpu_host->knob("WEFT_NCCL_WINDOWS");
+    const char *wish = plug_knob("WEFT_NCCL_WINDOWS");
 
     if (wish != NULL && (strcmp(wish, "0") == 0 || strcmp(wish, "no") == 0 ||
                          strcmp(wish, "off") == 0 || strcmp(wish, "false") == 0))
@@ -235,8 +238,8 @@ static void register_memory(struct gpu_window *window)
     ccl_outside(comm);
     if (result == CCL_SUCCESS) return;
     window->registered = NULL;
-    gpu_log(3, "%s: " VENDOR_CCL " does not register symmetric memory: %s", comm->name,
-            ccl_api.ncclGetErrorString(result));
+    plug_log(3, "%s: " VENDOR_CCL " does not register symmetric memory: %s", comm->name,
+             ccl_api.ncclGetErrorString(result));
 }
 
 static void deregister_memory(struct gpu_window *window)
@@ -260,15 +263,15 @@ static void give_back(struct gpu_window *window)
     for (int32_t r = 0; r < window->comm->size; r++)
         ccl_piece_drop(&window->pieces[r]);
     if (gpu_free(window->comm->device, window->report) != WEFT_OK)
-        gpu_log(1, "a window's memory could not be freed: %s", gpu_last_text());
-    gpu_delete(window);
+        plug_log(1, "a window's memory could not be freed: %s", plug_last_text());
+    plug_free(window);
 }
 
 static struct gpu_window *new_window(struct gpu_comm *comm, uint64_t bytes, uint32_t signals)
 {
     size_t size = (size_t)comm->size;
     struct gpu_window *window =
-        gpu_new(sizeof *window + size * (sizeof(struct ccl_piece) + 2 * sizeof(void *)));
+        plug_new(sizeof *window + size * (sizeof(struct ccl_piece) + 2 * sizeof(void *)));
 
     if (window == NULL) return NULL;
     window->comm = comm;
@@ -289,14 +292,14 @@ static void end_making(struct making *m)
     if (m->file >= 0) close(m->file);
     ccl_courier_close(&m->courier);
     if (m->side != NULL) gpu_api.stream_destroy(m->side);
-    gpu_delete(m->addresses);
+    plug_free(m->addresses);
 }
 
 static weft_status begin_making(struct making *m)
 {
     size_t size = (size_t)m->window->comm->size;
 
-    m->addresses = gpu_new(size * (sizeof *m->addresses + sizeof *m->files + sizeof *m->wanted));
+    m->addresses = plug_new(size * (sizeof *m->addresses + sizeof *m->files + sizeof *m->wanted));
     if (m->addresses == NULL) return WEFT_ERR_NO_MEMORY;
     m->files = (int *)(m->addresses + size);
     m->wanted = (bool *)(m->files + size);
@@ -311,7 +314,7 @@ static weft_status make(struct gpu_window *window)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(window->comm->device, &scope));
+    PLUG_TRY(gpu_enter(window->comm->device, &scope));
     status = begin_making(&m);
     if (status == WEFT_OK) status = settle(&m, take(&m));
     if (status == WEFT_OK) register_memory(window);
@@ -351,10 +354,10 @@ weft_status gpu_window_create(void *made, uint64_t bytes, uint32_t signals, void
     struct gpu_window *window;
     weft_status status;
 
-    GPU_TRY(gpu_comm_cause(comm));
+    PLUG_TRY(gpu_comm_cause(comm));
     if (!comm->means.kernels)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED,
-                        "window: not every rank has kernels, which signals need");
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "window: not every rank has kernels, which signals need");
     window = new_window(comm, bytes, signals);
     if (window == NULL) return WEFT_ERR_NO_MEMORY;
     status = make(window);
@@ -380,7 +383,7 @@ static weft_status part(struct gpu_window *window)
     vendor_stream stream = NULL;
     weft_status status;
 
-    GPU_TRY(
+    PLUG_TRY(
         gpu_check(gpu_api.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream"));
     status = gpu_window_part(window, present, stream);
     gpu_api.stream_destroy(stream);
@@ -396,7 +399,7 @@ weft_status gpu_window_destroy(void *given)
     weft_status status;
 
     if (window == NULL) return WEFT_OK;
-    GPU_TRY(gpu_enter(window->comm->device, &scope));
+    PLUG_TRY(gpu_enter(window->comm->device, &scope));
     status = gpu_comm_cause(window->comm);
     if (status == WEFT_OK) status = gpu_waits_end(window->comm, &window->waits);
     if (status == WEFT_OK) status = part(window);

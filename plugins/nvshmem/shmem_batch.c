@@ -7,7 +7,7 @@ weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t 
     weft_status status;
 
     for (size_t i = 0; i < count && (comm->flags & WEFT_COMM_CHECK) != 0; i++)
-        if (ops[i].kind < GPU_OP_SEND) GPU_TRY(shmem_match(comm, &ops[i]));
+        if (ops[i].kind < GPU_OP_SEND) PLUG_TRY(shmem_match(comm, &ops[i]));
     for (size_t i = 0; i < count; i++)
         messages = messages || ops[i].kind >= GPU_OP_SEND;
     status = messages ? shmem_mail_run(comm, ops, count) : WEFT_OK;

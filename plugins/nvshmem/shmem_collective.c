@@ -127,7 +127,7 @@ static weft_status stage(struct gpu_comm *comm, const struct gpu_op *op, struct 
     if (!gpu_op_scales(op) || job->send_bytes == 0)
         return shmem_stage_send(comm, op->send, job->send_bytes, collides(comm, op, job),
                                 op->stream, offset);
-    GPU_TRY(shmem_stage_grow(comm, &comm->send_stage, job->send_bytes));
+    PLUG_TRY(shmem_stage_grow(comm, &comm->send_stage, job->send_bytes));
     shmem_arena_holds(comm->send_stage.memory, job->send_bytes, offset);
     return gpu_scale_elements(comm->device, op->dtype, job->send_bytes / op->bytes, op->scale,
                               op->send, comm->send_stage.memory, op->stream);
@@ -144,7 +144,7 @@ static weft_status set_offers(struct gpu_comm *comm, const struct gpu_op *op, st
     if (op->kind != WEFT_COLL_REDUCE_SCATTER_V && op->kind != WEFT_COLL_ALL_TO_ALL_V &&
         (op->kind != WEFT_COLL_SCATTER_V || !at_root))
         return WEFT_OK;
-    job->offers = gpu_new((size_t)comm->size * sizeof *job->offers);
+    job->offers = plug_new((size_t)comm->size * sizeof *job->offers);
     if (job->offers == NULL) return WEFT_ERR_NO_MEMORY;
     for (int32_t r = 0; r < comm->size; r++)
         job->offers[r] = wk->send + op->send_offsets[r] * op->bytes;
@@ -236,14 +236,14 @@ static weft_status move(struct gpu_comm *comm, const struct gpu_op *op, struct j
         return shmem_onesided_launch(comm, SHMEM_MOVE, 1, (uint64_t)per_part * job->parts, &args,
                                      sync->stream);
     }
-    GPU_TRY(shmem_sync_open(comm, sync));
+    PLUG_TRY(shmem_sync_open(comm, sync));
     for (uint32_t first = 0; first < job->parts; first += args.parts) {
         set_parts(op, job, first, &args);
         if (first + args.parts == job->parts)
             shmem_sync_close(sync, (uint64_t)per_part * args.parts);
         args.sync = sync->wk;
-        GPU_TRY(shmem_onesided_launch(comm, SHMEM_MOVE, 1, (uint64_t)per_part * args.parts, &args,
-                                      sync->stream));
+        PLUG_TRY(shmem_onesided_launch(comm, SHMEM_MOVE, 1, (uint64_t)per_part * args.parts, &args,
+                                       sync->stream));
     }
     return WEFT_OK;
 }
@@ -264,7 +264,7 @@ static weft_status reduce(struct gpu_comm *comm, const struct gpu_op *op, struct
     if (shmem_sync_is_small(comm, sync, blocks)) {
         shmem_sync_fuse(sync, blocks);
     } else {
-        GPU_TRY(shmem_sync_open(comm, sync));
+        PLUG_TRY(shmem_sync_open(comm, sync));
         shmem_sync_close(sync, blocks);
     }
     args.sync = sync->wk;
@@ -277,7 +277,7 @@ static weft_status only_offer(struct gpu_comm *comm, struct job *job)
     struct shmem_sync *sync = &job->sync;
 
     if (!shmem_sync_is_small(comm, sync, 1)) {
-        GPU_TRY(shmem_sync_open(comm, sync));
+        PLUG_TRY(shmem_sync_open(comm, sync));
         return shmem_sync_close_alone(comm, sync);
     }
     shmem_sync_fuse(sync, 1);
@@ -299,12 +299,12 @@ static weft_status all_reduce_two_shot(struct gpu_comm *comm, const struct gpu_o
     begin = (uint64_t)comm->rank * each < op->count ? (uint64_t)comm->rank * each : op->count;
     end = begin + each < op->count ? begin + each : op->count;
     if (staged) {
-        GPU_TRY(shmem_stage_grow(comm, &comm->recv_stage, bytes));
+        PLUG_TRY(shmem_stage_grow(comm, &comm->recv_stage, bytes));
         shmem_arena_holds(comm->recv_stage.memory, bytes, &wk->recv);
     }
     wk->pushes = 1;
     wk->local = 0;
-    GPU_TRY(reduce(comm, op, job, begin, end));
+    PLUG_TRY(reduce(comm, op, job, begin, end));
     if (!staged) return WEFT_OK;
     return gpu_check(gpu_vendor_copy(op->recv, comm->recv_stage.memory, bytes, job->sync.stream),
                      "copying out of symmetric memory");
@@ -324,7 +324,7 @@ static weft_status barrier(struct gpu_comm *comm, struct shmem_sync *sync)
     sync->wk.listed = (uint32_t)comm->size;
     sync->wk.phases = WK_FREELY;
     if (!shmem_sync_is_small(comm, sync, 1)) {
-        GPU_TRY(shmem_sync_open(comm, sync));
+        PLUG_TRY(shmem_sync_open(comm, sync));
         return shmem_sync_close_alone(comm, sync);
     }
     shmem_sync_fuse(sync, 1);
@@ -343,7 +343,7 @@ weft_status shmem_collective_run(struct gpu_comm *comm, const struct gpu_op *op)
     weft_status status;
 
     if (!shmem_library_takes(comm, op)) return shmem_collective_run_alone(comm, op);
-    GPU_TRY(shmem_turn_begin(comm, op->stream));
+    PLUG_TRY(shmem_turn_begin(comm, op->stream));
     status = shmem_library_run(comm, op);
     shmem_turn_end(comm, op->stream);
     return status == WEFT_OK ? status : shmem_decline(comm, status, op->stream);
@@ -354,7 +354,7 @@ weft_status shmem_collective_run_alone(struct gpu_comm *comm, const struct gpu_o
     struct job job = {.sync = shmem_sync_make(comm, op->stream)};
     weft_status status;
 
-    GPU_TRY(shmem_turn_begin(comm, op->stream));
+    PLUG_TRY(shmem_turn_begin(comm, op->stream));
     if (op->kind == WEFT_COLL_BARRIER) {
         status = barrier(comm, &job.sync);
     } else {
@@ -365,7 +365,7 @@ weft_status shmem_collective_run_alone(struct gpu_comm *comm, const struct gpu_o
         status = stage(comm, op, &job);
         if (status == WEFT_OK) status = set_offers(comm, op, &job);
         if (status == WEFT_OK) status = run_job(comm, op, &job);
-        gpu_delete(job.offers);
+        plug_free(job.offers);
     }
     shmem_turn_end(comm, op->stream);
     return status == WEFT_OK ? status : shmem_decline(comm, status, op->stream);

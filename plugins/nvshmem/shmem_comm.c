@@ -10,14 +10,14 @@ static weft_status fill_in(struct gpu_comm *comm)
     weft_device_info info = {.struct_size = sizeof info};
     int multiprocessors = 0;
 
-    GPU_TRY(gpu_check(
+    PLUG_TRY(gpu_check(
         gpu_api.device_attribute(&multiprocessors, GPU_MULTIPROCESSORS, comm->device->handle),
         "counting the device's multiprocessors"));
     comm->multiprocessors = multiprocessors > 0 ? (uint32_t)multiprocessors : 1;
-    comm->peers = gpu_new((size_t)comm->size * sizeof *comm->peers);
-    comm->heard = gpu_new((size_t)comm->size * SHMEM_GATHER_MAX);
+    comm->peers = plug_new((size_t)comm->size * sizeof *comm->peers);
+    comm->heard = plug_new((size_t)comm->size * SHMEM_GATHER_MAX);
     if (comm->peers == NULL || comm->heard == NULL) return WEFT_ERR_NO_MEMORY;
-    GPU_TRY(gpu_describe(comm->device, &info));
+    PLUG_TRY(gpu_describe(comm->device, &info));
     comm->facts = (struct shmem_facts){.bytes = sizeof comm->facts,
                                        .process = (int32_t)getpid(),
                                        .memory = info.memory_total,
@@ -25,7 +25,7 @@ static weft_status fill_in(struct gpu_comm *comm)
                                        .reserve = shmem_size_reserve()};
     memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
     shmem_version(comm->facts.version);
-    GPU_TRY(shmem_size_requested(&comm->facts.wish));
+    PLUG_TRY(shmem_size_requested(&comm->facts.wish));
     shmem_job_set_up(comm);
     return shmem_report_take(comm);
 }
@@ -37,13 +37,13 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
     struct gpu_comm *comm;
     weft_status status;
 
-    gpu_read(&options, given, sizeof options);
+    plug_take_struct(&options, given, sizeof options);
     if (options.size > UINT16_MAX)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "a communicator of %d ranks, more than %d",
-                        options.size, UINT16_MAX);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "a communicator of %d ranks, more than %d",
+                         options.size, UINT16_MAX);
     if (options.world_ranks == NULL || options.host_ids == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
-    GPU_TRY(gpu_comm_allocate(device, &options, &comm));
+        return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
+    PLUG_TRY(gpu_comm_allocate(device, &options, &comm));
     status = fill_in(comm);
     if (status != WEFT_OK) {
         gpu_comm_destroy(comm);
@@ -69,14 +69,14 @@ static weft_status check_processes(const struct gpu_comm *comm, const weft_blob 
 {
     for (int32_t a = 0; a < comm->size; a++) {
         if (addresses[a].bytes != sizeof comm->facts)
-            return gpu_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin",
-                            comm->world_ranks[a], VENDOR_PLUGIN);
+            return plug_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin",
+                             comm->world_ranks[a], VENDOR_PLUGIN);
         if (a == comm->rank || comm->host_ids[a] != comm->host_ids[comm->rank] ||
             shmem_facts_of(&addresses[a]).process != comm->facts.process)
             continue;
-        return gpu_fail(WEFT_ERR_UNSUPPORTED,
-                        "ranks %d and %d are threads of one process, which NVSHMEM does not allow",
-                        comm->world_ranks[a], comm->world_ranks[comm->rank]);
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "ranks %d and %d are threads of one process, which NVSHMEM does not allow",
+                         comm->world_ranks[a], comm->world_ranks[comm->rank]);
     }
     return WEFT_OK;
 }
@@ -118,10 +118,10 @@ static void look_at_devices(struct gpu_comm *comm, const weft_blob *addresses)
 /* All that a rank can know of the others before NVSHMEM is called. */
 static weft_status look_at_peers(struct gpu_comm *comm, const weft_blob *addresses)
 {
-    GPU_TRY(check_processes(comm, addresses));
+    PLUG_TRY(check_processes(comm, addresses));
     look_at_devices(comm, addresses);
     if (shmem_job.is_begun) return WEFT_OK;
-    GPU_TRY(shmem_guard_begin(comm, addresses));
+    PLUG_TRY(shmem_guard_begin(comm, addresses));
     return shmem_size_agree(comm, addresses, &comm->arena_bytes);
 }
 
@@ -132,15 +132,15 @@ static weft_status gather(const struct gpu_comm *comm, const weft_exchange *exch
 {
     weft_status exchanged;
 
-    if (status != WEFT_OK) snprintf(mine->reason, sizeof mine->reason, "%s", gpu_last_text());
+    if (status != WEFT_OK) snprintf(mine->reason, sizeof mine->reason, "%s", plug_last_text());
     mine->status = status;
     exchanged = exchange->all_gather(exchange->self, mine, all, sizeof *mine);
-    if (status != WEFT_OK) return gpu_fail(status, "%s", mine->reason);
-    GPU_TRY(exchanged);
+    if (status != WEFT_OK) return plug_fail(status, "%s", mine->reason);
+    PLUG_TRY(exchanged);
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
-            return gpu_fail(all[r].status, "rank %d could not make the communicator %s: %s",
-                            comm->world_ranks[r], comm->name, all[r].reason);
+            return plug_fail(all[r].status, "rank %d could not make the communicator %s: %s",
+                             comm->world_ranks[r], comm->name, all[r].reason);
     return WEFT_OK;
 }
 
@@ -151,7 +151,7 @@ weft_status shmem_arena_take_zeroed(struct gpu_device *device, enum shmem_part p
     vendor_result result;
     void *memory = NULL;
 
-    GPU_TRY(shmem_arena_take(part, bytes, &memory));
+    PLUG_TRY(shmem_arena_take(part, bytes, &memory));
     if (gpu_enter(device, &scope) != WEFT_OK) goto give_back;
     pthread_mutex_lock(&device->setup_lock);
     result = gpu_api.fill_bytes(GPU_ADDRESS(memory), 0, bytes > 0 ? bytes : 1, device->setup);
@@ -173,12 +173,12 @@ static weft_status make_memory(struct gpu_comm *comm)
     uint64_t bytes = sizeof *comm->control + size * sizeof comm->control->posts[0];
     void *memory = NULL;
 
-    GPU_TRY(shmem_arena_take_zeroed(comm->device, SHMEM_OWN, bytes, &memory));
+    PLUG_TRY(shmem_arena_take_zeroed(comm->device, SHMEM_OWN, bytes, &memory));
     comm->control = memory;
     /* Freeing the driver's memory would wait for the device. */
-    GPU_TRY(shmem_arena_take(SHMEM_OWN, size * sizeof *comm->device_peers, &memory));
+    PLUG_TRY(shmem_arena_take(SHMEM_OWN, size * sizeof *comm->device_peers, &memory));
     comm->device_peers = memory;
-    GPU_TRY(shmem_arena_take(SHMEM_OWN, table, &comm->table.memory));
+    PLUG_TRY(shmem_arena_take(SHMEM_OWN, table, &comm->table.memory));
     comm->table.bytes = table;
     return WEFT_OK;
 }
@@ -186,7 +186,7 @@ static weft_status make_memory(struct gpu_comm *comm)
 /* Within a scope. */
 static weft_status make_order(struct gpu_comm *comm)
 {
-    GPU_TRY(gpu_check(gpu_api.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event"));
+    PLUG_TRY(gpu_check(gpu_api.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event"));
     return shmem_gather_prepare(comm);
 }
 
@@ -196,8 +196,8 @@ static weft_status make_control(struct gpu_comm *comm, struct shmem_entry *mine)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(make_memory(comm));
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(make_memory(comm));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = make_order(comm);
     gpu_leave(&scope);
     if (status != WEFT_OK) return status;
@@ -216,10 +216,10 @@ static weft_status meet_peers(struct gpu_comm *comm, const struct shmem_entry *a
     for (int32_t r = 0; r < comm->size; r++) {
         const char *arena = shmem_job.arenas[all[r].pe];
         if (arena == NULL)
-            return gpu_fail(WEFT_ERR_UNSUPPORTED,
-                            "rank %d cannot load from and store to the memory of rank %d: their "
-                            "devices are not connected so that NVSHMEM could map it",
-                            comm->world_ranks[comm->rank], comm->world_ranks[r]);
+            return plug_fail(WEFT_ERR_UNSUPPORTED,
+                             "rank %d cannot load from and store to the memory of rank %d: their "
+                             "devices are not connected so that NVSHMEM could map it",
+                             comm->world_ranks[comm->rank], comm->world_ranks[r]);
         comm->peers[r] = (struct wk_peer){(uintptr_t)arena + all[r].control, (uintptr_t)arena};
     }
     return gpu_upload(comm->device, comm->device_peers, comm->peers, bytes);
@@ -232,10 +232,10 @@ static weft_status join_team(struct gpu_comm *comm, const weft_exchange *exchang
 {
     if (!shmem_team_is_wanted(comm, all)) return status;
     if (status == WEFT_OK && !shmem_team_is_safe()) mine->library = 0;
-    GPU_TRY(gather(comm, exchange, status, mine, all));
+    PLUG_TRY(gather(comm, exchange, status, mine, all));
     if (!shmem_team_is_wanted(comm, all)) return WEFT_OK;
     mine->team = shmem_team_make(comm, all);
-    GPU_TRY(gather(comm, exchange, WEFT_OK, mine, all));
+    PLUG_TRY(gather(comm, exchange, WEFT_OK, mine, all));
     shmem_team_settle(comm, mine, all);
     return WEFT_OK;
 }
@@ -248,11 +248,11 @@ static weft_status join(struct gpu_comm *comm, const weft_blob *addresses,
     weft_status status = look_at_peers(comm, addresses);
 
     if (status == WEFT_OK) status = shmem_job_describe(comm, &mine);
-    GPU_TRY(gather(comm, exchange, status, &mine, all));
+    PLUG_TRY(gather(comm, exchange, status, &mine, all));
     status = shmem_job_join(comm, all);
     if (status == WEFT_OK) status = make_control(comm, &mine);
-    GPU_TRY(gather(comm, exchange, status, &mine, all));
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gather(comm, exchange, status, &mine, all));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = join_team(comm, exchange, meet_peers(comm, all), &mine, all);
     gpu_leave(&scope);
     return status;
@@ -264,11 +264,11 @@ weft_status gpu_comm_commit(void *made, const weft_blob *addresses, const weft_e
     struct shmem_entry *all;
     weft_status status;
 
-    GPU_TRY(gpu_comm_cause(comm));
-    all = gpu_new((size_t)comm->size * sizeof *all);
+    PLUG_TRY(gpu_comm_cause(comm));
+    all = plug_new((size_t)comm->size * sizeof *all);
     if (all == NULL) return WEFT_ERR_NO_MEMORY;
     status = join(comm, addresses, exchange, all);
-    gpu_delete(all);
+    plug_free(all);
     if (status != WEFT_OK) return status;
     comm->is_ready = true;
     return gpu_comm_cause(comm);

@@ -40,7 +40,7 @@ weft_status shmem_decline(struct gpu_comm *comm, weft_status status, vendor_stre
     struct wk_decline_args args = {.channel = shmem_channel(comm), .word = pack(comm, status)};
     char text[sizeof comm->error_text];
 
-    snprintf(text, sizeof text, "rank %d: %s", comm->world_ranks[comm->rank], gpu_last_text());
+    snprintf(text, sizeof text, "rank %d: %s", comm->world_ranks[comm->rank], plug_last_text());
     if (gpu_is_capturing(stream)) stream = comm->side; /* for what is recorded may never run */
     if (shmem_turn_begin(comm, stream) == WEFT_OK &&
         shmem_onesided_launch(comm, SHMEM_DECLINE, 1, 1, &args, stream) == WEFT_OK)
@@ -48,5 +48,5 @@ weft_status shmem_decline(struct gpu_comm *comm, weft_status status, vendor_stre
     comm->has_withdrawn = status == WEFT_ERR_NO_MEMORY && comm->lacking > 0;
     comm->lacking = 0;
     gpu_comm_fail(comm, status, text);
-    return gpu_fail(status, "%s", text);
+    return plug_fail(status, "%s", text);
 }

@@ -13,8 +13,8 @@ weft_status shmem_pe_open(const weft_device_options *options, void **out)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(shmem_load());
-    GPU_TRY(gpu_open(options, &opened));
+    PLUG_TRY(shmem_load());
+    PLUG_TRY(gpu_open(options, &opened));
     device = opened;
     status = gpu_enter(device, &scope);
     if (status == WEFT_OK) {
@@ -41,9 +41,9 @@ weft_status shmem_pe_describe(void *opened, weft_device_info *out)
 {
     weft_device_info info = {.struct_size = sizeof info};
 
-    GPU_TRY(gpu_describe(opened, &info));
+    PLUG_TRY(gpu_describe(opened, &info));
     info.features &= ~(uint64_t)WEFT_FEATURE_THREADS;
-    gpu_answer(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
@@ -55,9 +55,9 @@ weft_status shmem_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void 
     if (kind == WEFT_MEMORY_DEVICE && shmem_job.arena != NULL &&
         shmem_job.ordinal == device->ordinal) {
         if (shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK) return WEFT_OK;
-        gpu_log(atomic_exchange(&is_known, true) ? 4 : 1,
-                "%s; the driver's memory takes its place, and is copied to be read by peers",
-                gpu_last_text());
+        plug_log(atomic_exchange(&is_known, true) ? 4 : 1,
+                 "%s; the driver's memory takes its place, and is copied to be read by peers",
+                 plug_last_text());
     }
     return gpu_allocate(opened, bytes, kind, pointer);
 }
@@ -76,7 +76,7 @@ weft_status shmem_pe_query_pointer(void *opened, const void *pointer, weft_point
 
     if (!shmem_arena_block(pointer, &info.base, &info.bytes))
         return gpu_query_pointer(opened, pointer, out);
-    gpu_answer(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
@@ -88,7 +88,7 @@ weft_status shmem_pe_stream_query(void *opened, void *stream)
     struct gpu_scope scope;
 
     if (status != WEFT_IN_PROGRESS || shmem_job.slot_bytes == 0) return status;
-    GPU_TRY(gpu_enter(opened, &scope));
+    PLUG_TRY(gpu_enter(opened, &scope));
     hangs = shmem_team_hangs(gpu_native(stream));
     gpu_leave(&scope);
     return hangs != WEFT_OK ? hangs : status;
@@ -110,8 +110,8 @@ weft_status shmem_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
         status = shmem_pe_stream_query(opened, stream);
     } while (status == WEFT_IN_PROGRESS && (timeout_ns < 0 || left_ns > 0));
     if (status != WEFT_IN_PROGRESS) return status;
-    return gpu_fail(WEFT_ERR_TIMEOUT, "work on a stream was not done within %.3f s",
-                    (double)timeout_ns / 1e9);
+    return plug_fail(WEFT_ERR_TIMEOUT, "work on a stream was not done within %.3f s",
+                     (double)timeout_ns / 1e9);
 }
 
 /* One that was wrapped is its owner's, and may be gone already. */
@@ -121,7 +121,7 @@ void shmem_pe_stream_destroy(void *opened, void *stream)
     bool is_ours = given != NULL && given->owned;
 
     if (is_ours && shmem_pe_stream_wait(opened, stream, -1) != WEFT_OK)
-        gpu_log(2, "a stream is left behind: %s", gpu_last_text());
+        plug_log(2, "a stream is left behind: %s", plug_last_text());
     else
         gpu_stream_destroy(opened, stream);
 }

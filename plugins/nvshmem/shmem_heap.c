@@ -8,7 +8,7 @@ weft_status shmem_heap_open(struct shmem_heap *heap, uint64_t bytes)
 {
     *heap = (struct shmem_heap){.bytes = bytes / SHMEM_HEAP_ALIGNMENT * SHMEM_HEAP_ALIGNMENT,
                                 .room = 64};
-    heap->blocks = gpu_new(heap->room * sizeof *heap->blocks);
+    heap->blocks = plug_new(heap->room * sizeof *heap->blocks);
     if (heap->blocks == NULL) return WEFT_ERR_NO_MEMORY;
     heap->blocks[0] = (struct shmem_heap_block){0, heap->bytes, false};
     heap->count = 1;
@@ -17,7 +17,7 @@ weft_status shmem_heap_open(struct shmem_heap *heap, uint64_t bytes)
 
 void shmem_heap_close(struct shmem_heap *heap)
 {
-    gpu_delete(heap->blocks);
+    plug_free(heap->blocks);
     *heap = (struct shmem_heap){0};
 }
 
@@ -27,10 +27,10 @@ static weft_status make_room(struct shmem_heap *heap)
     struct shmem_heap_block *larger;
 
     if (heap->count < heap->room) return WEFT_OK;
-    larger = gpu_new(room * sizeof *larger);
+    larger = plug_new(room * sizeof *larger);
     if (larger == NULL) return WEFT_ERR_NO_MEMORY;
     memcpy(larger, heap->blocks, heap->count * sizeof *larger);
-    gpu_delete(heap->blocks);
+    plug_free(heap->blocks);
     heap->blocks = larger;
     heap->room = room;
     return WEFT_OK;
@@ -62,7 +62,7 @@ weft_status shmem_heap_take(struct shmem_heap *heap, uint64_t wanted, uint64_t *
 {
     uint64_t bytes = wanted > 0 ? wanted : 1;
 
-    GPU_TRY(make_room(heap));
+    PLUG_TRY(make_room(heap));
     if (bytes <= heap->bytes)
         bytes = (bytes + SHMEM_HEAP_ALIGNMENT - 1) / SHMEM_HEAP_ALIGNMENT * SHMEM_HEAP_ALIGNMENT;
     for (size_t i = 0; i < heap->count; i++) {
@@ -74,12 +74,12 @@ weft_status shmem_heap_take(struct shmem_heap *heap, uint64_t wanted, uint64_t *
         *offset = block->offset;
         return WEFT_OK;
     }
-    return gpu_fail(WEFT_ERR_NO_MEMORY,
-                    "%llu bytes of symmetric memory are wanted, and of %llu bytes %llu are left, "
-                    "%llu of them in one piece; %s makes it larger",
-                    (unsigned long long)wanted, (unsigned long long)heap->bytes,
-                    (unsigned long long)(heap->bytes - heap->used),
-                    (unsigned long long)shmem_heap_largest(heap), VENDOR_HEAP_KNOB);
+    return plug_fail(WEFT_ERR_NO_MEMORY,
+                     "%llu bytes of symmetric memory are wanted, and of %llu bytes %llu are left, "
+                     "%llu of them in one piece; %s makes it larger",
+                     (unsigned long long)wanted, (unsigned long long)heap->bytes,
+                     (unsigned long long)(heap->bytes - heap->used),
+                     (unsigned long long)shmem_heap_largest(heap), VENDOR_HEAP_KNOB);
 }
 
 /* The block that OFFSET lies in. */

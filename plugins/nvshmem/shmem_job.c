@@ -72,7 +72,7 @@ static weft_status check_device(const struct gpu_comm *comm)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = shmem_guard_device(0);
     gpu_leave(&scope);
     return status;
@@ -87,23 +87,23 @@ weft_status shmem_job_describe(struct gpu_comm *comm, struct shmem_entry *mine)
     if (shmem_job.is_begun)
         *mine = (struct shmem_entry){.pe = shmem_job.pe, .job = shmem_job.number};
     pthread_mutex_unlock(&lock);
-    GPU_TRY(shmem_team_requested(&mine->library));
+    PLUG_TRY(shmem_team_requested(&mine->library));
     if (mine->pe >= 0) return WEFT_OK;
-    GPU_TRY(check_device(comm));
+    PLUG_TRY(check_device(comm));
     if (comm->rank != 0) return WEFT_OK;
     mine->id.version = SHMEM_VERSION_OF(struct shmem_id);
     code = shmem_api.nvshmemx_get_uniqueid(&mine->id);
-    mine->job = gpu_now_ns() ^ (uint64_t)comm->facts.process << 40 ^ 1;
+    mine->job = plug_now() ^ (uint64_t)comm->facts.process << 40 ^ 1;
     if (code != 0)
-        return gpu_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
-                               "NVSHMEM gave no id to begin with (code %d)", code);
+        return plug_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
+                                "NVSHMEM gave no id to begin with (code %d)", code);
     return WEFT_OK;
 }
 
 static weft_status refuse(weft_status status)
 {
     shmem_job.refused = status;
-    snprintf(shmem_job.reason, sizeof shmem_job.reason, "%s", gpu_last_text());
+    snprintf(shmem_job.reason, sizeof shmem_job.reason, "%s", plug_last_text());
     return status;
 }
 
@@ -112,7 +112,7 @@ static weft_status check_mode(const struct gpu_comm *comm)
     int mode = shmem_api.nvshmemx_init_status();
 
     if (mode == SHMEM_LIMITED)
-        return gpu_fail(
+        return plug_fail(
             WEFT_ERR_UNSUPPORTED,
             "several ranks share the device %s, and NVSHMEM allows that only in part here: it "
             "wants the CUDA MPS daemon (nvidia-cuda-mps-control -d, a program that NVSHMEM must "
@@ -120,8 +120,8 @@ static weft_status check_mode(const struct gpu_comm *comm)
             "divided by the ranks on the device",
             comm->facts.uuid);
     if (mode < SHMEM_INITIALIZED)
-        return gpu_fail(WEFT_ERR_DEVICE, "NVSHMEM is not begun, though it said so (state %d)",
-                        mode);
+        return plug_fail(WEFT_ERR_DEVICE, "NVSHMEM is not begun, though it said so (state %d)",
+                         mode);
     return WEFT_OK;
 }
 
@@ -137,7 +137,7 @@ static weft_status divide(uint64_t bytes)
 {
     uint64_t own = own_share(bytes), slots = SHMEM_TEAM_SLOTS * shmem_job.slot_bytes;
 
-    GPU_TRY(shmem_heap_open(&shmem_job.heap, bytes - own - slots));
+    PLUG_TRY(shmem_heap_open(&shmem_job.heap, bytes - own - slots));
     return shmem_heap_open(&shmem_job.own, own);
 }
 
@@ -145,14 +145,14 @@ static weft_status take_arena(struct gpu_comm *comm, uint64_t bytes)
 {
     shmem_job.arena = shmem_api.nvshmem_malloc(bytes);
     if (shmem_job.arena == NULL)
-        return gpu_fail(WEFT_ERR_NO_MEMORY,
-                        "NVSHMEM has no %llu bytes of symmetric memory; %s makes it smaller, "
-                        "NVSHMEM_MAX_MEMORY_PER_GPU, or NVSHMEM_SYMMETRIC_SIZE where "
-                        "NVSHMEM_DISABLE_CUDA_VMM is set, allows more",
-                        (unsigned long long)bytes, VENDOR_HEAP_KNOB);
+        return plug_fail(WEFT_ERR_NO_MEMORY,
+                         "NVSHMEM has no %llu bytes of symmetric memory; %s makes it smaller, "
+                         "NVSHMEM_MAX_MEMORY_PER_GPU, or NVSHMEM_SYMMETRIC_SIZE where "
+                         "NVSHMEM_DISABLE_CUDA_VMM is set, allows more",
+                         (unsigned long long)bytes, VENDOR_HEAP_KNOB);
     shmem_job.bytes = bytes;
     shmem_job.ordinal = comm->device->ordinal;
-    shmem_job.arenas = gpu_new((size_t)shmem_job.pes * sizeof *shmem_job.arenas);
+    shmem_job.arenas = plug_new((size_t)shmem_job.pes * sizeof *shmem_job.arenas);
     if (shmem_job.arenas == NULL) return WEFT_ERR_NO_MEMORY;
     for (int32_t p = 0; p < shmem_job.pes; p++)
         shmem_job.arenas[p] =
@@ -171,20 +171,20 @@ static weft_status begin(struct gpu_comm *comm, const struct shmem_entry *all)
     void *context = NULL;
     int code;
 
-    GPU_TRY(gpu_check(gpu_api.context_retain(&context, comm->device->handle),
-                      "taking the device into use"));
+    PLUG_TRY(gpu_check(gpu_api.context_retain(&context, comm->device->handle),
+                       "taking the device into use"));
     code = shmem_api.nvshmemx_set_attr_uniqueid_args(comm->rank, comm->size, &id, &attributes);
     if (code == 0) code = shmem_api.nvshmemx_hostlib_init_attr(SHMEM_WITH_UNIQUE_ID, &attributes);
     if (code != 0)
-        return gpu_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
-                               "NVSHMEM could not be begun (code %d); NVSHMEM_DEBUG=WARN makes it "
-                               "say why",
-                               code);
+        return plug_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
+                                "NVSHMEM could not be begun (code %d); NVSHMEM_DEBUG=WARN makes it "
+                                "say why",
+                                code);
     shmem_job.pe = shmem_api.nvshmem_my_pe();
     shmem_job.pes = shmem_api.nvshmem_n_pes();
     shmem_job.number = all[0].job;
     shmem_job.slot_bytes = shmem_team_slot(comm->arena_bytes, all, comm->size);
-    GPU_TRY(check_mode(comm));
+    PLUG_TRY(check_mode(comm));
     return take_arena(comm, comm->arena_bytes);
 }
 
@@ -193,7 +193,7 @@ static weft_status begin_once(struct gpu_comm *comm, const struct shmem_entry *a
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     pthread_mutex_lock(&lock);
     status = begin(comm, all);
     shmem_job.is_begun = true;
@@ -208,12 +208,12 @@ static weft_status check_same(const struct gpu_comm *comm, const struct shmem_en
 {
     for (int32_t r = 0; r < comm->size; r++) {
         if (all[r].pe >= 0 && all[0].pe >= 0 && all[r].job == all[0].job) continue;
-        return gpu_fail(WEFT_ERR_UNSUPPORTED,
-                        "ranks %d and %d did not begin NVSHMEM together, and a process can do so "
-                        "only once: the first communicator must hold all ranks that later ones do",
-                        comm->world_ranks[0], comm->world_ranks[r]);
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "ranks %d and %d did not begin NVSHMEM together, and a process can do so "
+                         "only once: the first communicator must hold all ranks that later ones do",
+                         comm->world_ranks[0], comm->world_ranks[r]);
     }
-    if (shmem_job.refused != WEFT_OK) return gpu_fail(shmem_job.refused, "%s", shmem_job.reason);
+    if (shmem_job.refused != WEFT_OK) return plug_fail(shmem_job.refused, "%s", shmem_job.reason);
     return WEFT_OK;
 }
 

@@ -18,7 +18,7 @@ static const struct gpu_family families[] = {
 /* Those built in; where the knob names other kernels, the image is in that file too. */
 static vendor_result load(struct gpu_module *module)
 {
-    if (shmem_onesided_image(0) == NULL && gpu_host->knob(VENDOR_KERNELS_KNOB) != NULL)
+    if (shmem_onesided_image(0) == NULL && plug_knob(VENDOR_KERNELS_KNOB) != NULL)
         return gpu_api.module_load(&module->native, "");
     return gpu_module_load(module, shmem_onesided_image);
 }
@@ -27,8 +27,8 @@ static vendor_result load(struct gpu_module *module)
  * wait for it: so all is found, and thereby loaded, beforehand. */
 static weft_status find_all(struct gpu_module *module)
 {
-    for (uint32_t family = 0; family < GPU_COUNT(families); family++)
-        GPU_TRY(gpu_module_find(module, family));
+    for (uint32_t family = 0; family < PLUG_LENGTH(families); family++)
+        PLUG_TRY(gpu_module_find(module, family));
     return WEFT_OK;
 }
 
@@ -38,18 +38,18 @@ weft_status shmem_onesided_open(struct gpu_device *device)
     vendor_result result;
 
     if (device->kernels == NULL)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
-    kernels = gpu_module_new(families, GPU_COUNT(families));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
+    kernels = gpu_module_new(families, PLUG_LENGTH(families));
     if (kernels == NULL) return WEFT_ERR_NO_MEMORY;
     result = load(kernels);
     if (result != GPU_SUCCESS) {
-        gpu_delete(kernels);
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "there are no one-sided kernels for %s: %s",
-                        device->name, gpu_vendor_error_text(result));
+        plug_free(kernels);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "there are no one-sided kernels for %s: %s",
+                         device->name, gpu_vendor_error_text(result));
     }
     device->plugin_data = kernels;
-    GPU_TRY(find_all(kernels));
-    GPU_TRY(gpu_module_find(device->kernels, GPU_KERNEL_SCALE)); /* in front of a premul_sum */
+    PLUG_TRY(find_all(kernels));
+    PLUG_TRY(gpu_module_find(device->kernels, GPU_KERNEL_SCALE)); /* in front of a premul_sum */
     return gpu_signals_load(device);
 }
 
@@ -88,6 +88,6 @@ weft_status shmem_onesided_launch(const struct gpu_comm *comm, enum shmem_onesid
 
     if (blocks > INT32_MAX || !can_be_early(comm, stream))
         return gpu_module_launch(module, family, variant, blocks, args, stream);
-    GPU_TRY(gpu_module_function(module, family, variant, &function));
+    PLUG_TRY(gpu_module_function(module, family, variant, &function));
     return gpu_check(gpu_api.launch_with(&how, function, arguments, NULL), "launching a kernel");
 }

@@ -103,7 +103,7 @@ weft_status shmem_report_take(struct gpu_comm *comm)
     if (reports.count > 0) report = reports.spare[--reports.count];
     pthread_mutex_unlock(&reports.lock);
     if (report == NULL)
-        GPU_TRY(gpu_allocate(comm->device, sizeof *comm->report, WEFT_MEMORY_PINNED, &report));
+        PLUG_TRY(gpu_allocate(comm->device, sizeof *comm->report, WEFT_MEMORY_PINNED, &report));
     memset(report, 0, sizeof *comm->report);
     comm->report = report;
     return WEFT_OK;
@@ -115,11 +115,11 @@ void shmem_report_give(struct gpu_comm *comm)
 
     if (comm->report == NULL) return;
     pthread_mutex_lock(&reports.lock);
-    kept = reports.count < GPU_COUNT(reports.spare);
+    kept = reports.count < PLUG_LENGTH(reports.spare);
     if (kept) reports.spare[reports.count++] = comm->report;
     pthread_mutex_unlock(&reports.lock);
     if (!kept && gpu_free(comm->device, comm->report) != WEFT_OK)
-        gpu_log(1, "a communicator's memory could not be freed: %s", gpu_last_text());
+        plug_log(1, "a communicator's memory could not be freed: %s", plug_last_text());
     comm->report = NULL;
 }
 
@@ -129,13 +129,13 @@ void shmem_report_give(struct gpu_comm *comm)
  * for ever.  CLEANLY stays true if all went well. */
 static bool await_last(struct gpu_comm *comm, bool *cleanly)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
     struct gpu_scope scope;
     vendor_result result;
 
     if (comm->last == NULL || gpu_enter(comm->device, &scope) != WEFT_OK) return true;
     while ((result = gpu_api.event_query(comm->last)) == GPU_NOT_READY) {
-        if (comm->team != 0 && gpu_now_ns() - began > SHMEM_LIBRARY_PATIENCE_NS) break;
+        if (comm->team != 0 && plug_now() - began > SHMEM_LIBRARY_PATIENCE_NS) break;
         gpu_pause(began);
     }
     if (result != GPU_NOT_READY) {
@@ -173,10 +173,11 @@ void gpu_comm_destroy(void *made)
     set_abort(comm);
     if (!await_last(comm, &cleanly)) {
         shmem_job_lose(comm->device);
-        gpu_log(1,
-                "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
-                "does not come, and cannot be ended",
-                comm->name);
+        plug_log(
+            1,
+            "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
+            "does not come, and cannot be ended",
+            comm->name);
         return;
     }
     gpu_comm_look(comm); /* work that was under way was ended by the flag */
@@ -191,8 +192,8 @@ void gpu_comm_destroy(void *made)
     shmem_arena_give(comm->device_peers);
     shmem_arena_give(comm->table.memory);
     if (cleanly) shmem_report_give(comm); /* else a wait for a signal may still look there */
-    gpu_delete(comm->retired);
-    gpu_delete(comm->heard);
-    gpu_delete(comm->peers);
+    plug_free(comm->retired);
+    plug_free(comm->heard);
+    plug_free(comm->peers);
     gpu_comm_free(comm);
 }

@@ -68,7 +68,7 @@ static weft_status launch_post(struct mail *mail, const struct gpu_op *op, uint3
     weft_status status = WEFT_OK;
 
     args.items[0] = (struct wk_post_item){.bytes = bytes_of(op), .peer = (uint32_t)op->root};
-    GPU_TRY(shmem_turn_begin(mail->comm, op->stream));
+    PLUG_TRY(shmem_turn_begin(mail->comm, op->stream));
     if (settle != 1) status = stage(mail, op, &args.items[0].address);
     if (status == WEFT_OK)
         status = shmem_onesided_launch(mail->comm, SHMEM_POST, 1, 1, &args, op->stream);
@@ -89,7 +89,7 @@ static weft_status launch_fetch(struct mail *mail, const struct gpu_op *op)
                                  .blocks = 1};
     weft_status status = WEFT_OK;
 
-    GPU_TRY(shmem_turn_begin(comm, op->stream));
+    PLUG_TRY(shmem_turn_begin(comm, op->stream));
     if (blocks > MOST_WAITING_BLOCKS) {
         args.phases = WK_AWAIT | WK_KEEP;
         status = shmem_onesided_launch(comm, SHMEM_FETCH, 1, 1, &args, op->stream);
@@ -112,7 +112,7 @@ static weft_status run_round(struct mail *mail, size_t round, bool *more)
             if (op->kind < GPU_OP_SEND) continue;
             if (place > round) *more = true;
             if (place != round || (op->kind == GPU_OP_RECEIVE) != (step == 1)) continue;
-            GPU_TRY(step == 1 ? launch_fetch(mail, op) : launch_post(mail, op, step == 0 ? 0 : 1));
+            PLUG_TRY(step == 1 ? launch_fetch(mail, op) : launch_post(mail, op, step == 0 ? 0 : 1));
         }
     return WEFT_OK;
 }
@@ -125,11 +125,11 @@ weft_status shmem_mail_run(struct gpu_comm *comm, const struct gpu_op *ops, size
 
     for (size_t i = 0; i < count; i++)
         if (ops[i].kind == GPU_OP_SEND && is_staged(&ops[i])) staged += padded(bytes_of(&ops[i]));
-    if (staged > 0) GPU_TRY(shmem_stage_grow(comm, &comm->send_stage, staged));
+    if (staged > 0) PLUG_TRY(shmem_stage_grow(comm, &comm->send_stage, staged));
     if (count == 1 && ops[0].kind == GPU_OP_SEND) return launch_post(&mail, &ops[0], 2);
     for (size_t round = 0; more; round++) {
         more = false;
-        GPU_TRY(run_round(&mail, round, &more));
+        PLUG_TRY(run_round(&mail, round, &more));
     }
     return WEFT_OK;
 }

@@ -7,14 +7,14 @@ weft_status shmem_gather_prepare(struct gpu_comm *comm)
 {
     uint64_t bytes = ((uint64_t)comm->size + 1) * SHMEM_GATHER_MAX;
 
-    GPU_TRY(gpu_check(gpu_api.stream_create(&comm->side, GPU_STREAM_NON_BLOCKING),
-                      "creating a stream"));
+    PLUG_TRY(gpu_check(gpu_api.stream_create(&comm->side, GPU_STREAM_NON_BLOCKING),
+                       "creating a stream"));
     return shmem_arena_take(SHMEM_OWN, bytes, &comm->match_memory);
 }
 
 static weft_status speak(struct gpu_comm *comm, void *own, const void *mine, uint64_t bytes)
 {
-    GPU_TRY(shmem_turn_begin(comm, comm->side));
+    PLUG_TRY(shmem_turn_begin(comm, comm->side));
     return gpu_check(gpu_vendor_copy(own, mine, bytes, comm->side), "telling all ranks something");
 }
 
@@ -33,10 +33,10 @@ static weft_status gather(struct gpu_comm *comm, const void *mine, uint64_t byte
     weft_status status = speak(comm, own, mine, bytes);
 
     if (status != WEFT_OK) return shmem_decline(comm, status, stream);
-    GPU_TRY(shmem_collective_run_alone(comm, &op));
-    GPU_TRY(shmem_turn_await(comm, stream));
-    GPU_TRY(gpu_check(gpu_vendor_copy(comm->heard, memory, bytes * (uint64_t)comm->size, stream),
-                      "hearing what all ranks say"));
+    PLUG_TRY(shmem_collective_run_alone(comm, &op));
+    PLUG_TRY(shmem_turn_await(comm, stream));
+    PLUG_TRY(gpu_check(gpu_vendor_copy(comm->heard, memory, bytes * (uint64_t)comm->size, stream),
+                       "hearing what all ranks say"));
     return shmem_turn_await(comm, stream);
 }
 
@@ -46,7 +46,7 @@ weft_status shmem_gather_small(struct gpu_comm *comm, const void *mine, uint64_t
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = gather(comm, mine, bytes);
     gpu_leave(&scope);
     *all = comm->heard;
@@ -63,6 +63,6 @@ weft_status shmem_match(struct gpu_comm *comm, const struct gpu_op *op)
     const void *calls;
 
     if (comm->size == 1 || gpu_is_capturing(op->stream)) return WEFT_OK;
-    GPU_TRY(shmem_gather_small(comm, &mine, sizeof mine, &calls));
+    PLUG_TRY(shmem_gather_small(comm, &mine, sizeof mine, &calls));
     return gpu_calls_match(comm, calls);
 }

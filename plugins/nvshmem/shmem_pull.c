@@ -25,29 +25,29 @@ static weft_status check_kinds(const struct gpu_comm *comm, const struct pull *p
     uint32_t element = gpu_regions_element(args->regions);
 
     if (plug_dtype_bytes(args->dtype) == 0)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "pull: dtype %u is unknown", args->dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: dtype %u is unknown", args->dtype);
     if (pull->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
                               !plug_reduction_defined(args->reduction, args->dtype)))
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
-                        plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
+                         plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
     if (plug_dtype_bytes(args->dtype) != element)
-        return gpu_fail(WEFT_ERR_INVALID, "pull: %s in a list of %u-byte elements",
-                        plug_dtype_name(args->dtype), element);
+        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list of %u-byte elements",
+                         plug_dtype_name(args->dtype), element);
     if (pull->holders > (uint32_t)comm->size)
-        return gpu_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
-                        comm->size);
-    if (comm->group.depth > 0) return gpu_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+        return plug_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
+                         comm->size);
+    if (comm->group.depth > 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
     return WEFT_OK;
 }
 
 static weft_status check_ranks(const struct gpu_comm *comm, const char *what, uint32_t count,
                                const int32_t *ranks)
 {
-    if (count > 0 && ranks == NULL) return gpu_fail(WEFT_ERR_INVALID, "pull: %ss is NULL", what);
+    if (count > 0 && ranks == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: %ss is NULL", what);
     for (uint32_t i = 0; i < count; i++)
         if (ranks[i] < 0 || ranks[i] >= comm->size)
-            return gpu_fail(WEFT_ERR_INVALID, "pull: %s %d of %d ranks", what, ranks[i],
-                            comm->size);
+            return plug_fail(WEFT_ERR_INVALID, "pull: %s %d of %d ranks", what, ranks[i],
+                             comm->size);
     return WEFT_OK;
 }
 
@@ -57,18 +57,18 @@ static weft_status check(const struct gpu_comm *comm, const weft_pull_args *give
     weft_pull_args *args = &pull->args;
     uint64_t offset;
 
-    gpu_read(args, given, sizeof *args);
-    if (args->regions == NULL) return gpu_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
+    plug_take_struct(args, given, sizeof *args);
+    if (args->regions == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
     if (args->send_bytes > 0 && !shmem_arena_holds(args->send, args->send_bytes, &offset))
-        GPU_TRY(gpu_usable(args->send, "the source of a pull"));
+        PLUG_TRY(gpu_usable(args->send, "the source of a pull"));
     pull->holders = args->holders > 0 ? args->holders : 1;
-    GPU_TRY(check_kinds(comm, pull));
-    GPU_TRY(check_ranks(comm, "reader", args->reader_count, args->readers));
+    PLUG_TRY(check_kinds(comm, pull));
+    PLUG_TRY(check_ranks(comm, "reader", args->reader_count, args->readers));
     pull->source_count = gpu_regions_sources(args->regions);
     if (pull->source_count == 0) return WEFT_OK;
     pull->source_count += pull->holders - 1;
-    if (args->recv == NULL) return gpu_fail(WEFT_ERR_INVALID, "pull: recv is NULL");
-    GPU_TRY(check_ranks(comm, "source", pull->source_count, args->sources));
+    if (args->recv == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: recv is NULL");
+    PLUG_TRY(check_ranks(comm, "source", pull->source_count, args->sources));
     if (shmem_arena_holds(args->recv, 1, &offset)) return WEFT_OK;
     return gpu_usable(args->recv, "the target of a pull");
 }
@@ -113,10 +113,10 @@ static weft_status run(struct gpu_comm *comm, struct pull *pull, struct shmem_sy
         if (pull->set_count == 1) return launch(comm, pull, sync, 0);
         return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync->wk, sync->stream);
     }
-    GPU_TRY(shmem_sync_open(comm, sync));
+    PLUG_TRY(shmem_sync_open(comm, sync));
     for (uint32_t i = 0; i < pull->set_count; i++) {
         if (i + 1 == pull->set_count) shmem_sync_close(sync, blocks_of(comm, &pull->sets[i]));
-        GPU_TRY(launch(comm, pull, sync, i));
+        PLUG_TRY(launch(comm, pull, sync, i));
     }
     return pull->set_count > 0 ? WEFT_OK : shmem_sync_close_alone(comm, sync);
 }
@@ -158,7 +158,7 @@ static weft_status start(struct gpu_comm *comm, struct pull *pull)
     sync.list = pull->args.sources;
     set_peers(comm, pull, &sync.wk);
     choose_sets(pull);
-    GPU_TRY(shmem_turn_begin(comm, stream));
+    PLUG_TRY(shmem_turn_begin(comm, stream));
     status = shmem_stage_send(comm, pull->args.send, pull->args.send_bytes, false, stream,
                               &sync.wk.send);
     if (status == WEFT_OK) status = run(comm, pull, &sync);
@@ -173,8 +173,8 @@ weft_status shmem_comm_pull(void *made, const weft_pull_args *args)
     struct pull pull = {0};
     weft_status status;
 
-    GPU_TRY(gpu_comm_usable(comm));
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_comm_usable(comm));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = check(comm, args, &pull);
     if (status == WEFT_OK && (comm->flags & WEFT_COMM_CHECK) != 0)
         status = shmem_match(comm, &(struct gpu_op){.kind = GPU_OP_PULL,

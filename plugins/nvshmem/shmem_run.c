@@ -15,7 +15,7 @@ weft_status shmem_turn_begin(struct gpu_comm *comm, vendor_stream stream)
     bool recorded = false;
 
     /* Before anything is put there: NVSHMEM's collectives end the process over what this finds. */
-    GPU_TRY(shmem_guard_stream(stream, &recorded));
+    PLUG_TRY(shmem_guard_stream(stream, &recorded));
     if (!comm->has_last || comm->last_stream == stream || recorded) return WEFT_OK;
     return gpu_check(gpu_api.stream_wait_event(stream, comm->last, 0),
                      "letting a stream wait for an earlier operation");
@@ -33,14 +33,14 @@ void shmem_turn_end(struct gpu_comm *comm, vendor_stream stream)
 
 weft_status shmem_turn_await(struct gpu_comm *comm, vendor_stream stream)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
     vendor_result result;
 
     while ((result = gpu_api.stream_query(stream)) == GPU_NOT_READY) {
-        GPU_TRY(gpu_comm_cause(comm));
+        PLUG_TRY(gpu_comm_cause(comm));
         gpu_pause(began);
     }
-    GPU_TRY(gpu_comm_cause(comm));
+    PLUG_TRY(gpu_comm_cause(comm));
     return gpu_check(result, "work on a stream");
 }
 
@@ -74,13 +74,13 @@ static bool is_idle(struct gpu_comm *comm)
 
 static weft_status retire(struct gpu_comm *comm, void *memory)
 {
-    void **longer = gpu_new((comm->retired_count + 1) * sizeof *longer);
+    void **longer = plug_new((comm->retired_count + 1) * sizeof *longer);
 
     if (longer == NULL) return WEFT_ERR_NO_MEMORY;
     if (comm->retired_count > 0)
         memcpy(longer, comm->retired, comm->retired_count * sizeof *longer);
     longer[comm->retired_count++] = memory;
-    gpu_delete(comm->retired);
+    plug_free(comm->retired);
     comm->retired = longer;
     return WEFT_OK;
 }
@@ -93,7 +93,7 @@ static weft_status empty(struct gpu_comm *comm, struct shmem_stage *stage)
         while (comm->retired_count > 0)
             shmem_arena_give(comm->retired[--comm->retired_count]);
     } else {
-        GPU_TRY(retire(comm, stage->memory));
+        PLUG_TRY(retire(comm, stage->memory));
     }
     *stage = (struct shmem_stage){0};
     return WEFT_OK;
@@ -106,7 +106,7 @@ static weft_status grow(struct gpu_comm *comm, struct shmem_stage *stage, enum s
     weft_status status;
 
     if (bytes <= stage->bytes && stage->memory != NULL) return WEFT_OK;
-    GPU_TRY(empty(comm, stage));
+    PLUG_TRY(empty(comm, stage));
     status = shmem_arena_take(part, wanted, &stage->memory);
     if (status != WEFT_OK && wanted > bytes) {
         wanted = bytes;
@@ -133,7 +133,7 @@ weft_status shmem_stage_send(struct gpu_comm *comm, const void *pointer, uint64_
     }
     if (!copied && (uintptr_t)pointer % 16 == 0 && shmem_arena_holds(pointer, bytes, offset))
         return WEFT_OK;
-    GPU_TRY(shmem_stage_grow(comm, &comm->send_stage, bytes));
+    PLUG_TRY(shmem_stage_grow(comm, &comm->send_stage, bytes));
     shmem_arena_holds(comm->send_stage.memory, bytes, offset);
     return gpu_check(gpu_vendor_copy(comm->send_stage.memory, pointer, bytes, stream),
                      "copying into symmetric memory");
@@ -194,7 +194,7 @@ static weft_status offer(struct gpu_comm *comm, const struct shmem_sync *sync)
         uint32_t left = (uint32_t)comm->size - part.first;
         part.count = left < most ? left : most;
         set_offers(&part, sync);
-        GPU_TRY(shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &part, sync->stream));
+        PLUG_TRY(shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &part, sync->stream));
     }
     return WEFT_OK;
 }
@@ -209,7 +209,7 @@ static weft_status look_up(struct gpu_comm *comm, const struct shmem_sync *sync,
     do {
         part.listed = total - part.place < most ? total - part.place : most;
         set_list(&part, sync, part.place);
-        GPU_TRY(shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &part, sync->stream));
+        PLUG_TRY(shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &part, sync->stream));
         part.phases &= ~(uint32_t)WK_OFFER;
         part.place += part.listed;
     } while (part.place < total);
@@ -220,10 +220,10 @@ weft_status shmem_sync_open(struct gpu_comm *comm, struct shmem_sync *sync)
 {
     bool at_once = sync->offers == NULL || comm->size <= (int32_t)WK_LIST;
 
-    GPU_TRY(grow(comm, &comm->table, SHMEM_OWN, 8 * table_entries(sync)));
+    PLUG_TRY(grow(comm, &comm->table, SHMEM_OWN, 8 * table_entries(sync)));
     sync->wk.table = (uintptr_t)comm->table.memory;
-    if (!at_once) GPU_TRY(offer(comm, sync));
-    GPU_TRY(look_up(comm, sync, at_once ? WK_OFFER : 0));
+    if (!at_once) PLUG_TRY(offer(comm, sync));
+    PLUG_TRY(look_up(comm, sync, at_once ? WK_OFFER : 0));
     sync->wk.phases = 0;
     return WEFT_OK;
 }

@@ -37,12 +37,12 @@ static uint64_t read_size(const char *text)
 
 weft_status shmem_size_requested(uint64_t *bytes)
 {
-    const char *asked = gpu_host->knob(VENDOR_HEAP_KNOB);
+    const char *asked = plug_knob(VENDOR_HEAP_KNOB);
 
     *bytes = asked != NULL ? read_size(asked) : 0;
     if (asked != NULL && *bytes < UINT64_C(1) << 20)
-        return gpu_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
-                        VENDOR_HEAP_KNOB, asked);
+        return plug_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
+                         VENDOR_HEAP_KNOB, asked);
     return WEFT_OK;
 }
 
@@ -97,12 +97,12 @@ weft_status shmem_size_agree(const struct gpu_comm *comm, const weft_blob *addre
         uint64_t available = facts.available / shmem_sharers_of(comm, addresses, r);
         unsigned long long needed = bytes + facts.reserve;
         if (available >= bytes && available - bytes >= facts.reserve) continue;
-        return gpu_fail(WEFT_ERR_NO_MEMORY,
-                        "rank %d has %llu bytes of device memory to itself, and NVSHMEM needs %llu "
-                        "there: %llu for the arena, which %s makes smaller, and %llu of its own",
-                        comm->world_ranks[r], (unsigned long long)available, needed,
-                        (unsigned long long)bytes, VENDOR_HEAP_KNOB,
-                        (unsigned long long)facts.reserve);
+        return plug_fail(
+            WEFT_ERR_NO_MEMORY,
+            "rank %d has %llu bytes of device memory to itself, and NVSHMEM needs %llu "
+            "there: %llu for the arena, which %s makes smaller, and %llu of its own",
+            comm->world_ranks[r], (unsigned long long)available, needed, (unsigned long long)bytes,
+            VENDOR_HEAP_KNOB, (unsigned long long)facts.reserve);
     }
     *arena = bytes;
     return WEFT_OK;

@@ -8,7 +8,7 @@ weft_status gpu_comm_support(void *device, const weft_support_query *given, uint
     bool known;
 
     (void)device;
-    gpu_read(&query, given, sizeof query);
+    plug_take_struct(&query, given, sizeof query);
     known = query.collective == WEFT_COLL_BARRIER ||
             (query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT &&
              (!plug_collective_reduces(query.collective) ||
@@ -30,11 +30,11 @@ weft_status shmem_comm_cost(void *device, const weft_support_query *given, uint6
 
     (void)device;
     (void)bytes;
-    gpu_read(&query, given, sizeof query);
+    plug_take_struct(&query, given, sizeof query);
     if (query.collective >= WEFT_COLL_COUNT)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query.collective);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query.collective);
     cost.latency_ns = CALL_NS + PEER_NS * (query.size > 1 ? (uint64_t)query.size - 1 : 0);
-    gpu_answer(out, &cost, sizeof cost);
+    plug_give_struct(out, &cost, sizeof cost);
     return WEFT_OK;
 }
 
@@ -43,6 +43,6 @@ weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *o
     (void)comm;
     if (!plug_collective_reduces(op->kind) || plug_reduction_defined(op->reduction, op->dtype))
         return WEFT_OK;
-    return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", gpu_op_name(op->kind),
-                    plug_reduction_name(op->reduction), plug_dtype_name(op->dtype));
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", gpu_op_name(op->kind),
+                     plug_reduction_name(op->reduction), plug_dtype_name(op->dtype));
 }

@@ -19,23 +19,23 @@ static weft_status tell_failure(const struct gpu_comm *comm, const struct entry 
     int rank = comm->world_ranks[r];
 
     if (entry->status == WEFT_ERR_UNSUPPORTED)
-        return gpu_fail(entry->status,
-                        "window: the memory of rank %d is not from weft_alloc, or not in the "
-                        "symmetric heap, so that its peers cannot reach it",
-                        rank);
+        return plug_fail(entry->status,
+                         "window: the memory of rank %d is not from weft_alloc, or not in the "
+                         "symmetric heap, so that its peers cannot reach it",
+                         rank);
     if (entry->status == WEFT_ERR_INVALID)
-        return gpu_fail(entry->status,
-                        "window: the memory of rank %d ends before its %llu bytes do", rank,
-                        (unsigned long long)entry->bytes);
+        return plug_fail(entry->status,
+                         "window: the memory of rank %d ends before its %llu bytes do", rank,
+                         (unsigned long long)entry->bytes);
     if (entry->status == WEFT_ERR_NO_MEMORY && entry->lacking > 0)
-        return gpu_fail(entry->status,
-                        "window: rank %d has no %llu bytes of symmetric memory in one piece, %llu "
-                        "are left; %s makes it larger",
-                        rank, (unsigned long long)entry->lacking, (unsigned long long)entry->left,
-                        VENDOR_HEAP_KNOB);
+        return plug_fail(entry->status,
+                         "window: rank %d has no %llu bytes of symmetric memory in one piece, %llu "
+                         "are left; %s makes it larger",
+                         rank, (unsigned long long)entry->lacking, (unsigned long long)entry->left,
+                         VENDOR_HEAP_KNOB);
     if (entry->status == WEFT_ERR_NO_MEMORY)
-        return gpu_fail(entry->status, "window: rank %d is out of host memory", rank);
-    return gpu_fail(entry->status, "window: rank %d could not make its part", rank);
+        return plug_fail(entry->status, "window: rank %d is out of host memory", rank);
+    return plug_fail(entry->status, "window: rank %d could not make its part", rank);
 }
 
 /* The first rank that could not, or that asked for something else, decides for all. */
@@ -43,11 +43,12 @@ static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].bytes != all[0].bytes || all[r].signals != all[0].signals)
-            return gpu_fail(WEFT_ERR_MISMATCH,
-                            "window: rank %d asks for %llu bytes and %u signals, rank %d for %llu "
-                            "bytes and %u signals",
-                            comm->world_ranks[0], (unsigned long long)all[0].bytes, all[0].signals,
-                            comm->world_ranks[r], (unsigned long long)all[r].bytes, all[r].signals);
+            return plug_fail(WEFT_ERR_MISMATCH,
+                             "window: rank %d asks for %llu bytes and %u signals, rank %d for %llu "
+                             "bytes and %u signals",
+                             comm->world_ranks[0], (unsigned long long)all[0].bytes, all[0].signals,
+                             comm->world_ranks[r], (unsigned long long)all[r].bytes,
+                             all[r].signals);
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK) return tell_failure(comm, &all[r], r);
     return WEFT_OK;
@@ -60,7 +61,7 @@ static weft_status upload_handle(struct gpu_window *window)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status =
         gpu_upload(comm->device, window->device_copy, window->buffers, 2 * size * sizeof(void *));
     gpu_leave(&scope);
@@ -74,9 +75,9 @@ static weft_status settle(struct gpu_comm *comm, struct gpu_window *window,
     const struct entry *all;
     const void *heard;
 
-    GPU_TRY(shmem_gather_small(comm, mine, sizeof *mine, &heard));
+    PLUG_TRY(shmem_gather_small(comm, mine, sizeof *mine, &heard));
     all = heard;
-    GPU_TRY(judge(comm, all));
+    PLUG_TRY(judge(comm, all));
     for (int32_t r = 0; r < comm->size; r++) {
         window->buffers[r] = (void *)(uintptr_t)(comm->peers[r].arena + all[r].memory);
         window->pads[r] = (uint64_t *)(uintptr_t)(comm->peers[r].arena + all[r].pad);
@@ -98,7 +99,7 @@ static void give_back(struct gpu_window *window, bool memory_too)
         gpu_waits_drop(&window->waits);
         gpu_leave(&scope);
     }
-    gpu_delete(window);
+    plug_free(window);
 }
 
 /* It lies in a piece that weft_alloc gave and nobody took back, and ends there. */
@@ -147,7 +148,7 @@ static struct gpu_window *allocate(struct gpu_comm *comm, void *memory, uint64_t
                                    uint32_t signals)
 {
     size_t size = (size_t)comm->size;
-    struct gpu_window *window = gpu_new(sizeof *window + 2 * size * sizeof(void *));
+    struct gpu_window *window = plug_new(sizeof *window + 2 * size * sizeof(void *));
 
     if (window == NULL) return NULL;
     window->comm = comm;
@@ -167,7 +168,7 @@ static weft_status create(struct gpu_comm *comm, void *memory, uint64_t bytes, u
     struct gpu_window *window;
     weft_status status;
 
-    GPU_TRY(gpu_comm_usable(comm));
+    PLUG_TRY(gpu_comm_usable(comm));
     window = allocate(comm, memory, bytes, signals);
     if (window != NULL)
         take(window, &mine);
@@ -189,7 +190,7 @@ weft_status gpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void
 {
     struct gpu_window *window = NULL;
 
-    GPU_TRY(create(comm, NULL, bytes, signals, &window));
+    PLUG_TRY(create(comm, NULL, bytes, signals, &window));
     *out = window;
     *local = window->memory;
     return WEFT_OK;
@@ -200,8 +201,8 @@ weft_status shmem_window_register(void *comm, void *memory, uint64_t bytes, uint
 {
     struct gpu_window *window = NULL;
 
-    if (memory == NULL) return gpu_fail(WEFT_ERR_INVALID, "window_register: memory is NULL");
-    GPU_TRY(create(comm, memory, bytes, signals, &window));
+    if (memory == NULL) return plug_fail(WEFT_ERR_INVALID, "window_register: memory is NULL");
+    PLUG_TRY(create(comm, memory, bytes, signals, &window));
     *out = window;
     return WEFT_OK;
 }
@@ -241,7 +242,7 @@ static weft_status part(struct gpu_window *window)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(window->comm->device, &scope));
+    PLUG_TRY(gpu_enter(window->comm->device, &scope));
     status = gpu_waits_end(window->comm, &window->waits);
     if (status == WEFT_OK) status = gpu_window_part(window, 0, window->comm->side);
     gpu_leave(&scope);

@@ -50,8 +50,8 @@ struct ccl_method {
 };
 
 struct ccl_method ccl_method_find(const struct ccl_means *means, uint32_t collective,
-                                  uint32_t dtype, uint32_t reduction) GPU_HOT;
-struct ccl_method ccl_method_of(const struct gpu_comm *comm, const struct gpu_op *op) GPU_HOT;
+                                  uint32_t dtype, uint32_t reduction) PLUG_HOT;
+struct ccl_method ccl_method_of(const struct gpu_comm *comm, const struct gpu_op *op) PLUG_HOT;
 /* An average that WAY premultiplies: by 1 / its divisor. */
 void ccl_set_reciprocal(const struct ccl_method *way, struct gpu_op *op);
 
@@ -141,7 +141,7 @@ weft_status ccl_comm_split(void *parent, const weft_comm_options *options, void 
 /* Wait until NATIVE, after a call that gave RESULT, has done what it was asked, at most LIMIT; a
  * failure stays.  WHAT names the call. */
 weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,
-                       const char *what) GPU_HOT;
+                       const char *what) PLUG_HOT;
 /* End what runs on a communicator that is stuck already. */
 void ccl_comm_kill(struct gpu_comm *comm);
 
@@ -155,10 +155,10 @@ void ccl_comm_kill(struct gpu_comm *comm);
 weft_status ccl_watch(struct gpu_comm *comm);
 void ccl_unwatch(struct gpu_comm *comm);
 /* Around calls into the library that may wait for other ranks.  Refused when stuck. */
-weft_status ccl_inside(struct gpu_comm *comm) GPU_HOT;
-void ccl_outside(struct gpu_comm *comm) GPU_HOT;
+weft_status ccl_inside(struct gpu_comm *comm) PLUG_HOT;
+void ccl_outside(struct gpu_comm *comm) PLUG_HOT;
 /* Work was put on STREAM that other ranks may keep from ending.  Within a scope. */
-void ccl_mark(struct gpu_comm *comm, vendor_stream stream) GPU_HOT;
+void ccl_mark(struct gpu_comm *comm, vendor_stream stream) PLUG_HOT;
 /* Is nothing under way, neither in a call nor on a stream? */
 bool ccl_is_idle(struct gpu_comm *comm);
 
@@ -187,7 +187,7 @@ struct ccl_task {
 
 /* Put the library calls (and kernels) of stage 0 or 1 on the stream, inside a group of the
  * library where there is more than one call. */
-ccl_result ccl_issue_native(struct gpu_comm *comm, struct ccl_task *task) GPU_HOT;
+ccl_result ccl_issue_native(struct gpu_comm *comm, struct ccl_task *task) PLUG_HOT;
 ccl_result ccl_issue_pieces(struct gpu_comm *comm, const struct ccl_task *task);
 weft_status ccl_issue_messages(struct gpu_comm *comm, struct ccl_task *task, ccl_result *result);
 weft_status ccl_issue_keys(struct gpu_comm *comm, struct ccl_task *task, int stage,

@@ -85,7 +85,7 @@ static weft_status run_tasks(struct gpu_comm *comm, struct ccl_task *tasks, size
     weft_status status;
 
     for (size_t i = 0; i < count && (comm->flags & WEFT_COMM_CHECK) != 0; i++)
-        if (tasks[i].op.kind < WEFT_COLL_COUNT) GPU_TRY(ccl_match(comm, &tasks[i].op));
+        if (tasks[i].op.kind < WEFT_COLL_COUNT) PLUG_TRY(ccl_match(comm, &tasks[i].op));
     status = run_batch(comm, tasks, count, true, 0);
     for (size_t i = 0; i < count && status == WEFT_OK; i++) {
         if (!tasks[i].is_first) status = run_batch(comm, &tasks[i], 1, false, 0);
@@ -105,7 +105,7 @@ weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t 
 
     if (count == 0) return WEFT_OK;
     if (count > 1) {
-        tasks = gpu_new(count * sizeof *tasks);
+        tasks = plug_new(count * sizeof *tasks);
         if (tasks == NULL) return gpu_comm_fail(comm, WEFT_ERR_NO_MEMORY, NULL);
     }
     plan(comm, ops, tasks, count);
@@ -114,6 +114,6 @@ weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t 
         status = run_tasks(comm, tasks, count);
         ccl_outside(comm);
     }
-    if (count > 1) gpu_delete(tasks);
+    if (count > 1) plug_free(tasks);
     return status;
 }

@@ -11,7 +11,7 @@ static weft_status take_token(struct gpu_comm *comm)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_borrow(device, 256, device->setup, &comm->token);
     if (status == WEFT_OK) status = gpu_check(gpu_api.stream_sync(device->setup), "taking memory");
     gpu_leave(&scope);
@@ -24,7 +24,7 @@ weft_status ccl_comm_new(struct gpu_device *device, const weft_comm_options *opt
     struct gpu_comm *comm;
     weft_status status;
 
-    GPU_TRY(gpu_comm_allocate(device, options, &comm));
+    PLUG_TRY(gpu_comm_allocate(device, options, &comm));
     pthread_mutex_init(&comm->gate, NULL);
     comm->facts = (struct ccl_facts){.bytes = sizeof comm->facts,
                                      .version = ccl_version,
@@ -47,9 +47,9 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
     weft_comm_options options;
     struct gpu_comm *comm;
 
-    gpu_read(&options, given, sizeof options);
-    GPU_TRY(ccl_load());
-    GPU_TRY(ccl_comm_new(device, &options, &comm));
+    plug_take_struct(&options, given, sizeof options);
+    PLUG_TRY(ccl_load());
+    PLUG_TRY(ccl_comm_new(device, &options, &comm));
     *out = comm;
     *address = (weft_blob){&comm->facts, sizeof comm->facts};
     return WEFT_OK;
@@ -60,8 +60,8 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
 static weft_status read_facts(const weft_blob *address, int32_t rank, struct ccl_facts *out)
 {
     if (address->bytes != sizeof *out)
-        return gpu_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin", rank,
-                        VENDOR_PLUGIN);
+        return plug_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin", rank,
+                         VENDOR_PLUGIN);
     memcpy(out, address->data, sizeof *out);
     return WEFT_OK;
 }
@@ -74,12 +74,12 @@ static weft_status agree(struct gpu_comm *comm, const weft_blob *addresses)
     struct ccl_facts facts;
 
     for (int32_t r = 0; r < comm->size; r++) {
-        GPU_TRY(read_facts(&addresses[r], r, &facts));
+        PLUG_TRY(read_facts(&addresses[r], r, &facts));
         if (facts.version != comm->facts.version)
-            return gpu_fail(WEFT_ERR_MISMATCH,
-                            "rank %d has %s %d and rank %d has %s %d; all ranks need the same",
-                            comm->rank, VENDOR_CCL, comm->facts.version, r, VENDOR_CCL,
-                            facts.version);
+            return plug_fail(WEFT_ERR_MISMATCH,
+                             "rank %d has %s %d and rank %d has %s %d; all ranks need the same",
+                             comm->rank, VENDOR_CCL, comm->facts.version, r, VENDOR_CCL,
+                             facts.version);
         if (facts.capability < means.capability) means.capability = facts.capability;
         if (facts.kernels == 0) means.kernels = false;
     }
@@ -94,21 +94,21 @@ static weft_status check_sharing(const struct gpu_comm *comm, const weft_blob *a
 
     for (int32_t a = 0; a < comm->size; a++)
         for (int32_t b = a + 1; b < comm->size; b++) {
-            GPU_TRY(read_facts(&addresses[a], a, &one));
-            GPU_TRY(read_facts(&addresses[b], b, &other));
+            PLUG_TRY(read_facts(&addresses[a], a, &one));
+            PLUG_TRY(read_facts(&addresses[b], b, &other));
             if (comm->host_ids[a] != comm->host_ids[b] ||
                 memcmp(one.uuid, other.uuid, sizeof one.uuid) != 0)
                 continue;
             if (one.process == other.process)
-                return gpu_fail(WEFT_ERR_UNSUPPORTED,
-                                "ranks %d and %d are in one process and on one device, %s, which "
-                                "%s does not allow",
-                                a, b, one.uuid, VENDOR_CCL);
+                return plug_fail(WEFT_ERR_UNSUPPORTED,
+                                 "ranks %d and %d are in one process and on one device, %s, which "
+                                 "%s does not allow",
+                                 a, b, one.uuid, VENDOR_CCL);
             if (one.is_shared == 0 || other.is_shared == 0)
-                return gpu_fail(WEFT_ERR_INVALID,
-                                "ranks %d and %d are on one device, %s, which %s does not allow; "
-                                "WEFT_SHARE_GPU=1 makes it, for tests",
-                                a, b, one.uuid, VENDOR_CCL);
+                return plug_fail(WEFT_ERR_INVALID,
+                                 "ranks %d and %d are on one device, %s, which %s does not allow; "
+                                 "WEFT_SHARE_GPU=1 makes it, for tests",
+                                 a, b, one.uuid, VENDOR_CCL);
         }
     return WEFT_OK;
 }
@@ -124,12 +124,12 @@ static weft_status share_id(const struct gpu_comm *comm, const weft_exchange *ex
     weft_status status;
 
     if (comm->rank == 0) mine.result = ccl_api.ncclGetUniqueId(&mine.id);
-    all = gpu_new((size_t)comm->size * sizeof *all);
+    all = plug_new((size_t)comm->size * sizeof *all);
     if (all == NULL) return WEFT_ERR_NO_MEMORY;
     status = exchange->all_gather(exchange->self, &mine, all, sizeof mine);
     *id = all[0].id;
     result = all[0].result;
-    gpu_delete(all);
+    plug_free(all);
     if (status != WEFT_OK) return status;
     return ccl_check(result, "making an id for a communicator, on its first rank");
 }
@@ -180,7 +180,7 @@ weft_status ccl_comm_join(struct gpu_comm *comm, ccl_id id)
         return ccl_check(result, "making a communicator");
     }
     result = ccl_api.ncclCommInitRankConfig(&comm->control, comm->size, id, comm->rank, &polled);
-    GPU_TRY(
+    PLUG_TRY(
         ccl_settle(comm, comm->control, result, ccl_making_limit(comm), "making a communicator"));
     return ccl_comm_make_work(comm);
 }
@@ -200,11 +200,11 @@ weft_status gpu_comm_commit(void *made, const weft_blob *addresses, const weft_e
     weft_status status;
     ccl_id id;
 
-    GPU_TRY(gpu_comm_cause(comm));
-    GPU_TRY(agree(comm, addresses));
-    GPU_TRY(check_sharing(comm, addresses));
-    GPU_TRY(share_id(comm, exchange, &id));
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_comm_cause(comm));
+    PLUG_TRY(agree(comm, addresses));
+    PLUG_TRY(check_sharing(comm, addresses));
+    PLUG_TRY(share_id(comm, exchange, &id));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = ccl_comm_join(comm, id);
     if (status == WEFT_OK) status = ccl_comm_ready(comm);
     gpu_leave(&scope);
@@ -219,16 +219,16 @@ weft_status ccl_comm_wrap(void *device, void *native, const weft_comm_options *g
     struct gpu_comm *comm;
     int rank = -1, size = -1;
 
-    gpu_read(&options, given, sizeof options);
-    if (native == NULL) return gpu_fail(WEFT_ERR_INVALID, "the communicator to wrap is NULL");
-    GPU_TRY(ccl_load());
-    GPU_TRY(ccl_check(ccl_api.ncclCommUserRank(native, &rank), "asking a communicator's rank"));
-    GPU_TRY(ccl_check(ccl_api.ncclCommCount(native, &size), "asking a communicator's size"));
+    plug_take_struct(&options, given, sizeof options);
+    if (native == NULL) return plug_fail(WEFT_ERR_INVALID, "the communicator to wrap is NULL");
+    PLUG_TRY(ccl_load());
+    PLUG_TRY(ccl_check(ccl_api.ncclCommUserRank(native, &rank), "asking a communicator's rank"));
+    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(native, &size), "asking a communicator's size"));
     if (rank != options.rank || size != options.size)
-        return gpu_fail(WEFT_ERR_INVALID,
-                        "the communicator is rank %d of %d, the options say rank %d of %d", rank,
-                        size, options.rank, options.size);
-    GPU_TRY(ccl_comm_new(device, &options, &comm));
+        return plug_fail(WEFT_ERR_INVALID,
+                         "the communicator is rank %d of %d, the options say rank %d of %d", rank,
+                         size, options.rank, options.size);
+    PLUG_TRY(ccl_comm_new(device, &options, &comm));
     comm->is_wrapped = true;
     comm->work = native;
     /* Other ranks cannot be asked what they have: only what every device has is relied on. */

@@ -25,7 +25,7 @@ weft_status gpu_comm_async_error(void *made)
     bool alone = comm->work == comm->control;
     weft_status status;
 
-    GPU_TRY(gpu_comm_cause(comm));
+    PLUG_TRY(gpu_comm_cause(comm));
     if (!comm->is_ready || (alone && comm->is_handed_out)) return WEFT_OK;
     if (alone && pthread_mutex_trylock(&comm->gate) != 0) return WEFT_OK;
     if (!comm->is_reaped || !alone) asked = ccl_api.ncclCommGetAsyncError(comm->work, &result);
@@ -86,7 +86,7 @@ static void end_native(ccl_comm native, bool cleanly)
     if (cleanly) result = ccl_api.ncclCommDestroy(native);
     if (!cleanly || result != CCL_SUCCESS) result = ccl_api.ncclCommAbort(native);
     if (result != CCL_SUCCESS && result != CCL_IN_PROGRESS)
-        gpu_log(1, "a communicator could not be freed: %s", ccl_api.ncclGetErrorString(result));
+        plug_log(1, "a communicator could not be freed: %s", ccl_api.ncclGetErrorString(result));
 }
 
 static void end_both(struct gpu_comm *comm)
@@ -130,7 +130,7 @@ static weft_status fail_late(struct gpu_comm *comm, const char *what, int64_t li
     snprintf(text, sizeof text, "%s on %s was not done within %.3f s", what, comm->name,
              (double)limit_ns / 1e9);
     gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
-    return gpu_fail(WEFT_ERR_TIMEOUT, "%s", text);
+    return plug_fail(WEFT_ERR_TIMEOUT, "%s", text);
 }
 
 weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,
@@ -147,13 +147,13 @@ weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result
         if (asked != CCL_SUCCESS) result = asked;
         if (result == CCL_SUCCESS) return WEFT_OK;
         if (result != CCL_IN_PROGRESS) break;
-        GPU_TRY(gpu_comm_cause(comm));
-        if (began == 0) began = gpu_now_ns();
-        if (limit_ns >= 0 && gpu_now_ns() - began >= (uint64_t)limit_ns)
+        PLUG_TRY(gpu_comm_cause(comm));
+        if (began == 0) began = plug_now();
+        if (limit_ns >= 0 && plug_now() - began >= (uint64_t)limit_ns)
             return fail_late(comm, what, limit_ns);
         gpu_pause(began);
     }
-    GPU_TRY(gpu_comm_cause(comm)); /* the watch, or an abort, may be behind it */
+    PLUG_TRY(gpu_comm_cause(comm)); /* the watch, or an abort, may be behind it */
     status = ccl_check(result, what);
     return gpu_comm_fail(comm, status, NULL);
 }

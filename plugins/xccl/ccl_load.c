@@ -32,20 +32,20 @@ static weft_status open_and_check(void)
     char have[32], want[32];
     const char *missing;
 
-    GPU_TRY(gpu_library_open(&ccl_library, VENDOR_CCL_KNOB, ccl_names, GPU_COUNT(ccl_names),
-                             VENDOR_CCL_WHEEL));
-    missing = gpu_library_resolve(&ccl_library, ccl_symbols, GPU_COUNT(ccl_symbols));
+    PLUG_TRY(gpu_library_open(&ccl_library, VENDOR_CCL_KNOB, ccl_names, PLUG_LENGTH(ccl_names),
+                              VENDOR_CCL_WHEEL));
+    missing = gpu_library_resolve(&ccl_library, ccl_symbols, PLUG_LENGTH(ccl_symbols));
     if (ccl_api.ncclAlltoAll == NULL) /* RCCL's older spelling */
         *(void **)(void *)&ccl_api.ncclAlltoAll = dlsym(ccl_library.handle, "ncclAllToAll");
     if (ccl_api.ncclGetVersion != NULL && ccl_api.ncclGetVersion(&ccl_version) == CCL_SUCCESS &&
         ccl_version < VENDOR_CCL_MIN) {
         version_text(ccl_version, have, sizeof have);
         version_text(VENDOR_CCL_MIN, want, sizeof want);
-        return gpu_fail(WEFT_ERR_OLD_LIBRARY, "%s is %s %s; %s or newer is needed",
-                        ccl_library.path, VENDOR_CCL, have, want);
+        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s is %s %s; %s or newer is needed",
+                         ccl_library.path, VENDOR_CCL, have, want);
     }
     if (missing != NULL)
-        return gpu_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s", ccl_library.path, missing);
+        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s", ccl_library.path, missing);
     return WEFT_OK;
 }
 
@@ -68,14 +68,14 @@ weft_status ccl_probe(weft_probe *out)
     char ccl[32], gpu[64];
     int count = 0;
 
-    GPU_TRY(gpu_load(&count));
-    GPU_TRY(ccl_load());
+    PLUG_TRY(gpu_load(&count));
+    PLUG_TRY(ccl_load());
     probe.device_count = (uint32_t)count;
     version_text(ccl_version, ccl, sizeof ccl);
     gpu_vendor_version_text(gpu, sizeof gpu);
     snprintf(probe.library, sizeof probe.library, "%.160s (%s %s, %s)", ccl_library.path,
              VENDOR_CCL, ccl, gpu);
-    gpu_answer(out, &probe, sizeof probe);
+    plug_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }
 
@@ -107,7 +107,7 @@ weft_status ccl_check(ccl_result result, const char *what)
 
     if (status == WEFT_OK || status == WEFT_IN_PROGRESS) return status;
     last = ccl_api.ncclGetLastError(NULL);
-    return gpu_fail_vendor(status, VENDOR_CCL, result, "%s: %s (%s %d)%s%s", what,
-                           ccl_api.ncclGetErrorString(result), VENDOR_CCL, (int)result,
-                           last != NULL && last[0] != '\0' ? ": " : "", last != NULL ? last : "");
+    return plug_fail_vendor(status, VENDOR_CCL, result, "%s: %s (%s %d)%s%s", what,
+                            ccl_api.ncclGetErrorString(result), VENDOR_CCL, (int)result,
+                            last != NULL && last[0] != '\0' ? ": " : "", last != NULL ? last : "");
 }

@@ -9,6 +9,6 @@ weft_status ccl_match(struct gpu_comm *comm, const struct gpu_op *op)
     const void *all = NULL;
 
     if (gpu_is_capturing(op->stream)) return WEFT_OK;
-    GPU_TRY(ccl_talk(comm, op->stream, &mine, sizeof mine, &all));
+    PLUG_TRY(ccl_talk(comm, op->stream, &mine, sizeof mine, &all));
     return gpu_calls_match(comm, all);
 }

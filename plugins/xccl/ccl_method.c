@@ -205,9 +205,9 @@ void ccl_set_reciprocal(const struct ccl_method *way, struct gpu_op *op)
 weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     if (ccl_method_of(comm, op).kind != CCL_METHOD_NONE) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do %s on %s%s", gpu_op_name(op->kind),
-                    plug_reduction_name(op->reduction), plug_dtype_name(op->dtype),
-                    comm->means.kernels ? "" : ", as there are no kernels");
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do %s on %s%s", gpu_op_name(op->kind),
+                     plug_reduction_name(op->reduction), plug_dtype_name(op->dtype),
+                     comm->means.kernels ? "" : ", as there are no kernels");
 }
 
 /* Sends and receives that newer libraries have a call of their own for. */
@@ -223,11 +223,11 @@ weft_status gpu_comm_support(void *opened, const weft_support_query *given, uint
     weft_support_query query;
     struct ccl_method way;
 
-    gpu_read(&query, given, sizeof query);
+    plug_take_struct(&query, given, sizeof query);
     if (device != NULL)
         best = (struct ccl_means){ccl_version, device->capability, query.size,
                                   device->kernels != NULL};
-    else if (gpu_vendor_image(0) == NULL && gpu_host->knob(VENDOR_KERNELS_KNOB) == NULL)
+    else if (gpu_vendor_image(0) == NULL && plug_knob(VENDOR_KERNELS_KNOB) == NULL)
         best.kernels = false;
     way = ccl_method_find(&best, query.collective, query.dtype, query.reduction);
     if (way.kind == CCL_METHOD_NONE)

@@ -144,9 +144,9 @@ static weft_status move_aside(struct gpu_comm *comm, struct ccl_task *task, uint
     struct gpu_op *op = &task->op;
 
     if (op->send != op->recv || count == 0) return WEFT_OK;
-    GPU_TRY(gpu_borrow(comm->device, count * op->bytes, op->stream, &task->scratch));
-    GPU_TRY(gpu_check(gpu_vendor_copy(task->scratch, op->send, count * op->bytes, op->stream),
-                      "copying what is sent in place"));
+    PLUG_TRY(gpu_borrow(comm->device, count * op->bytes, op->stream, &task->scratch));
+    PLUG_TRY(gpu_check(gpu_vendor_copy(task->scratch, op->send, count * op->bytes, op->stream),
+                       "copying what is sent in place"));
     op->send = task->scratch;
     return WEFT_OK;
 }
@@ -156,7 +156,7 @@ static weft_status all_to_all(struct gpu_comm *comm, struct ccl_task *task, ccl_
     const struct gpu_op *op = &task->op;
     uint64_t n = op->count;
 
-    GPU_TRY(move_aside(comm, task, n * (uint64_t)comm->size));
+    PLUG_TRY(move_aside(comm, task, n * (uint64_t)comm->size));
     if (n == 0) return WEFT_OK;
     if (ccl_api.ncclAlltoAll != NULL) {
         *result = ccl_api.ncclAlltoAll(op->send, op->recv, n * task->way.factor, task->way.dtype,
@@ -181,7 +181,7 @@ static weft_status all_to_all_v(struct gpu_comm *comm, struct ccl_task *task, cc
     for (int32_t r = 0; r < comm->size; r++)
         if (op->send_counts[r] > 0 && op->send_offsets[r] + op->send_counts[r] > end)
             end = op->send_offsets[r] + op->send_counts[r];
-    GPU_TRY(move_aside(comm, task, end));
+    PLUG_TRY(move_aside(comm, task, end));
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         *result =
             send(comm, task, at(op->send, op->send_offsets[r], op->bytes), op->send_counts[r], r);

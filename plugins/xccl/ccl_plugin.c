@@ -3,7 +3,7 @@
 
 static weft_status open_device(const weft_device_options *options, void **device)
 {
-    GPU_TRY(ccl_load());
+    PLUG_TRY(ccl_load());
     return gpu_open(options, device);
 }
 

@@ -39,12 +39,12 @@ static weft_status scatter_keys(struct gpu_comm *comm, struct ccl_task *task, cc
     for (int32_t r = 0; r < comm->size; r++)
         total += op->send_counts[r];
     if (total == 0) return WEFT_OK;
-    GPU_TRY(gpu_borrow(comm->device, total * op->bytes, op->stream, &task->scratch));
+    PLUG_TRY(gpu_borrow(comm->device, total * op->bytes, op->stream, &task->scratch));
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         char *keys = plus(task->scratch, first * op->bytes);
         if (op->send_counts[r] == 0) continue;
-        GPU_TRY(to_keys(comm, op, op->send_counts[r],
-                        plus(op->send, op->send_offsets[r] * op->bytes), keys));
+        PLUG_TRY(to_keys(comm, op, op->send_counts[r],
+                         plus(op->send, op->send_offsets[r] * op->bytes), keys));
         *result = ccl_api.ncclReduce(keys, r == comm->rank ? op->recv : NULL, op->send_counts[r],
                                      task->way.dtype, task->way.op, r, comm->work, op->stream);
         first += op->send_counts[r];
@@ -63,10 +63,10 @@ static weft_status reduce_keys(struct gpu_comm *comm, struct ccl_task *task, ccl
     if (op->count == 0) return WEFT_OK;
     if (op->kind == WEFT_COLL_REDUCE_SCATTER) count *= (uint64_t)comm->size;
     if (!in_recv) {
-        GPU_TRY(gpu_borrow(comm->device, count * op->bytes, op->stream, &task->scratch));
+        PLUG_TRY(gpu_borrow(comm->device, count * op->bytes, op->stream, &task->scratch));
         keys = task->scratch;
     }
-    GPU_TRY(to_keys(comm, op, count, op->send, keys));
+    PLUG_TRY(to_keys(comm, op, count, op->send, keys));
     if (op->kind == WEFT_COLL_ALL_REDUCE)
         *result = ccl_api.ncclAllReduce(keys, op->recv, count, task->way.dtype, task->way.op,
                                         comm->work, op->stream);
@@ -168,7 +168,7 @@ static weft_status prepare(struct gpu_comm *comm, struct ccl_task *task, const v
     if (op->kind == WEFT_COLL_REDUCE && op->root != comm->rank) total += slot_bytes(op, op->count);
     at = total;
     total += slot_bytes(op, scaled);
-    if (total > 0) GPU_TRY(gpu_borrow(comm->device, total, op->stream, &task->scratch));
+    if (total > 0) PLUG_TRY(gpu_borrow(comm->device, total, op->stream, &task->scratch));
     *send = op->send;
     if (scaled == 0) return WEFT_OK;
     *send = plus(task->scratch, at);
@@ -183,12 +183,12 @@ static weft_status exchange_parts(struct gpu_comm *comm, struct ccl_task *task, 
     uint64_t slot = slot_bytes(op, mine.count);
     const void *send;
 
-    GPU_TRY(prepare(comm, task, &send));
+    PLUG_TRY(prepare(comm, task, &send));
     if (mine.count > 0)
-        GPU_TRY(gpu_check(gpu_vendor_copy(plus(task->scratch, slot * (uint64_t)comm->rank),
-                                          plus(send, mine.first * op->bytes),
-                                          mine.count * op->bytes, op->stream),
-                          "copying a rank's own part"));
+        PLUG_TRY(gpu_check(gpu_vendor_copy(plus(task->scratch, slot * (uint64_t)comm->rank),
+                                           plus(send, mine.first * op->bytes),
+                                           mine.count * op->bytes, op->stream),
+                           "copying a rank's own part"));
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
         struct part part = part_of(comm, op, r);
         if (r == comm->rank) continue;
@@ -240,7 +240,7 @@ weft_status ccl_issue_exchange(struct gpu_comm *comm, struct ccl_task *task, int
                                ccl_result *result)
 {
     if (stage == 0) return exchange_parts(comm, task, result);
-    GPU_TRY(reduce_part(comm, task));
+    PLUG_TRY(reduce_part(comm, task));
     if (has_whole_result(&task->op)) *result = broadcast_parts(comm, task);
     return WEFT_OK;
 }

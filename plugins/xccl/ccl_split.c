@@ -41,7 +41,7 @@ static void *run_errand(void *given)
     }
     if (atomic_exchange(&errand->stage, RETURNED) != ABANDONED) return NULL;
     if (errand->made != NULL) ccl_api.ncclCommAbort(errand->made);
-    gpu_delete(errand);
+    plug_free(errand);
     return NULL;
 }
 
@@ -52,21 +52,21 @@ static weft_status start(struct errand *errand)
     bool started;
 
     if (pthread_attr_init(&detached) != 0)
-        return gpu_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+        return plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     started = pthread_create(&thread, &detached, run_errand, errand) == 0;
     pthread_attr_destroy(&detached);
-    return started ? WEFT_OK : gpu_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+    return started ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
 }
 
 /* True if the call has come back; if not, within the time limit, the errand is the thread's. */
 static bool await(struct gpu_comm *parent, struct errand *errand)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
     int64_t limit = ccl_making_limit(parent);
 
     while (atomic_load(&errand->stage) == RUNNING) {
-        bool late = limit >= 0 && gpu_now_ns() - began >= (uint64_t)limit;
+        bool late = limit >= 0 && plug_now() - began >= (uint64_t)limit;
         if (late || atomic_load(&parent->error) != WEFT_OK)
             return atomic_exchange(&errand->stage, ABANDONED) == RETURNED;
         gpu_pause(began);
@@ -86,7 +86,7 @@ static weft_status give_up(struct gpu_comm *parent)
 static weft_status split_off(struct gpu_comm *parent, struct gpu_comm *child, int colour)
 {
     bool alone = child != NULL && child->size == 1;
-    struct errand *errand = gpu_new(sizeof *errand);
+    struct errand *errand = plug_new(sizeof *errand);
     ccl_comm made;
     ccl_result result;
 
@@ -97,18 +97,18 @@ static weft_status split_off(struct gpu_comm *parent, struct gpu_comm *child, in
                               .colour = colour,
                               .key = child != NULL ? child->rank : 0};
     if (start(errand) != WEFT_OK) {
-        gpu_delete(errand);
+        plug_free(errand);
         return WEFT_ERR_SYSTEM;
     }
     if (!await(parent, errand)) return give_up(parent);
     made = errand->made;
     result = errand->result;
-    gpu_delete(errand);
-    GPU_TRY(ccl_settle(parent, parent->work, result, ccl_making_limit(parent), "a split"));
+    plug_free(errand);
+    PLUG_TRY(ccl_settle(parent, parent->work, result, ccl_making_limit(parent), "a split"));
     if (child == NULL) return WEFT_OK;
     *(alone ? &child->work : &child->control) = made;
     if (alone) return WEFT_OK;
-    GPU_TRY(ccl_settle(child, made, CCL_SUCCESS, ccl_making_limit(child), "a split"));
+    PLUG_TRY(ccl_settle(child, made, CCL_SUCCESS, ccl_making_limit(child), "a split"));
     return ccl_comm_make_work(child);
 }
 
@@ -117,9 +117,9 @@ static weft_status check_size(const struct gpu_comm *child)
 {
     int size = 0;
 
-    GPU_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size), "asking for the size of a part"));
+    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size), "asking for the size of a part"));
     if (size == child->size) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_PEER, "%d ranks of %s came, not %d", size, child->name, child->size);
+    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s came, not %d", size, child->name, child->size);
 }
 
 /* ---- by an id ---- */
@@ -137,7 +137,7 @@ static weft_status exchange_letters(struct gpu_comm *parent, const struct letter
     const void *letters = NULL;
     weft_status status;
 
-    GPU_TRY(ccl_inside(parent));
+    PLUG_TRY(ccl_inside(parent));
     status =
         gpu_check(gpu_api.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream");
     if (status == WEFT_OK) {
@@ -158,14 +158,14 @@ static weft_status join_by_id(struct gpu_comm *parent, struct gpu_comm *child, i
         mine.colour = colour;
         mine.result = ccl_api.ncclGetUniqueId(&mine.id);
     }
-    GPU_TRY(exchange_letters(parent, &mine, &all));
+    PLUG_TRY(exchange_letters(parent, &mine, &all));
     if (child == NULL) return WEFT_OK;
     for (int32_t r = 0; r < parent->size; r++) {
         if (all[r].colour != colour) continue;
-        GPU_TRY(ccl_check(all[r].result, "making an id for a part, on its first rank"));
+        PLUG_TRY(ccl_check(all[r].result, "making an id for a part, on its first rank"));
         return ccl_comm_join(child, all[r].id);
     }
-    return gpu_fail(WEFT_ERR_PEER, "the first rank of %s did not come", child->name);
+    return plug_fail(WEFT_ERR_PEER, "the first rank of %s did not come", child->name);
 }
 
 /* ---- both ---- */
@@ -175,8 +175,8 @@ static weft_status make_child(const struct gpu_comm *parent, const weft_comm_opt
 {
     weft_comm_options options;
 
-    gpu_read(&options, given, sizeof options);
-    GPU_TRY(ccl_comm_new(parent->device, &options, out));
+    plug_take_struct(&options, given, sizeof options);
+    PLUG_TRY(ccl_comm_new(parent->device, &options, out));
     (*out)->means = parent->means;
     (*out)->means.size = options.size;
     return WEFT_OK;
@@ -190,8 +190,8 @@ weft_status ccl_comm_split(void *made, const weft_comm_options *options, void **
     int colour;
 
     if (!parent->is_ready)
-        return gpu_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", parent->name);
-    GPU_TRY(gpu_comm_cause(parent));
+        return plug_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", parent->name);
+    PLUG_TRY(gpu_comm_cause(parent));
     if (options != NULL) prepared = make_child(parent, options, &child);
     colour = child != NULL ? colour_of(options) : NO_COLOUR;
     status = gpu_enter(parent->device, &scope);

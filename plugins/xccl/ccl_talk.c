@@ -10,7 +10,7 @@ static weft_status prepare(struct gpu_comm *comm)
 
     if (comm->talk_host != NULL) return WEFT_OK;
     if (comm->talk_device == NULL)
-        GPU_TRY(gpu_allocate(comm->device, bytes, WEFT_MEMORY_DEVICE, &comm->talk_device));
+        PLUG_TRY(gpu_allocate(comm->device, bytes, WEFT_MEMORY_DEVICE, &comm->talk_device));
     return gpu_allocate(comm->device, bytes, WEFT_MEMORY_PINNED, &comm->talk_host);
 }
 
@@ -18,20 +18,20 @@ void ccl_talk_end(struct gpu_comm *comm)
 {
     if (gpu_free(comm->device, comm->talk_device) != WEFT_OK ||
         gpu_free(comm->device, comm->talk_host) != WEFT_OK)
-        gpu_log(1, "a communicator's memory could not be freed");
+        plug_log(1, "a communicator's memory could not be freed");
 }
 
 static weft_status await(struct gpu_comm *comm, vendor_stream stream)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
     vendor_result result;
 
     ccl_mark(comm, stream);
     while ((result = gpu_api.stream_query(stream)) == GPU_NOT_READY) {
-        GPU_TRY(gpu_comm_cause(comm));
+        PLUG_TRY(gpu_comm_cause(comm));
         gpu_pause(began);
     }
-    GPU_TRY(gpu_comm_cause(comm));
+    PLUG_TRY(gpu_comm_cause(comm));
     return gpu_check(result, "talking to the other ranks");
 }
 
@@ -43,16 +43,16 @@ weft_status ccl_talk(struct gpu_comm *comm, vendor_stream stream, const void *mi
     char *host, *device;
     ccl_result result;
 
-    if (bytes > CCL_TALK_BYTES) return gpu_fail(WEFT_ERR_INTERNAL, "%zu bytes to say", bytes);
-    GPU_TRY(prepare(comm));
+    if (bytes > CCL_TALK_BYTES) return plug_fail(WEFT_ERR_INTERNAL, "%zu bytes to say", bytes);
+    PLUG_TRY(prepare(comm));
     host = comm->talk_host;
     device = comm->talk_device;
     memcpy(host, mine, bytes);
-    GPU_TRY(gpu_check(gpu_vendor_copy(device, host, bytes, stream), what));
+    PLUG_TRY(gpu_check(gpu_vendor_copy(device, host, bytes, stream), what));
     result = ccl_api.ncclAllGather(device, device + bytes, bytes, CCL_U8, comm->work, stream);
-    GPU_TRY(ccl_settle(comm, comm->work, result, comm->timeout_ns, what));
-    GPU_TRY(gpu_check(gpu_vendor_copy(host + bytes, device + bytes, everything, stream), what));
-    GPU_TRY(await(comm, stream));
+    PLUG_TRY(ccl_settle(comm, comm->work, result, comm->timeout_ns, what));
+    PLUG_TRY(gpu_check(gpu_vendor_copy(host + bytes, device + bytes, everything, stream), what));
+    PLUG_TRY(await(comm, stream));
     *all = host + bytes;
     return WEFT_OK;
 }

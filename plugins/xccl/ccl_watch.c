@@ -31,7 +31,7 @@ static void give_up(struct gpu_comm *comm, const char *what, int64_t limit_ns)
 
 static void look_at_calls(struct gpu_comm *comm)
 {
-    uint64_t ticket = atomic_load(&comm->ticket), now = gpu_now_ns();
+    uint64_t ticket = atomic_load(&comm->ticket), now = plug_now();
     int64_t limit = at_least(comm->timeout_ns, CCL_MIN_CALLING_NS);
 
     if (ticket != comm->seen_ticket || ticket % 2 == 0) {
@@ -46,7 +46,7 @@ static void look_at_calls(struct gpu_comm *comm)
 static vendor_result look_at_marks(struct gpu_comm *comm, bool *late)
 {
     vendor_result result = GPU_SUCCESS;
-    uint64_t now = gpu_now_ns();
+    uint64_t now = plug_now();
 
     pthread_mutex_lock(&comm->lock);
     if (comm->fixed_since == 0) comm->fixed_since = now;
@@ -122,10 +122,10 @@ weft_status ccl_watch(struct gpu_comm *comm)
 
     if (comm->size == 1) return WEFT_OK;
     for (int i = 0; i < 2; i++)
-        GPU_TRY(gpu_check(gpu_api.event_create(&comm->marks[i], GPU_EVENT_UNTIMED),
-                          "creating an event"));
+        PLUG_TRY(gpu_check(gpu_api.event_create(&comm->marks[i], GPU_EVENT_UNTIMED),
+                           "creating an event"));
     pthread_mutex_lock(&watch.lock);
-    comm->seen_since = gpu_now_ns();
+    comm->seen_since = plug_now();
     if (!watch.is_running) watch.is_running = start();
     watched = watch.is_running;
     if (watched) {
@@ -133,7 +133,7 @@ weft_status ccl_watch(struct gpu_comm *comm)
         watch.first = comm;
     }
     pthread_mutex_unlock(&watch.lock);
-    return watched ? WEFT_OK : gpu_fail(WEFT_ERR_SYSTEM, "no thread for the watch");
+    return watched ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "no thread for the watch");
 }
 
 void ccl_unwatch(struct gpu_comm *comm)

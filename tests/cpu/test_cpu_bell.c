@@ -36,10 +36,10 @@ START_TEST(a_deadline_ends_a_wait)
 {
     struct door door = {.opened = 0};
     struct visit visit = {&door, 1};
-    uint64_t begin = cpu_now();
+    uint64_t begin = plug_now();
 
     ck_assert(!cpu_bell_wait(&door.bell, is_open, &visit, cpu_deadline(20000000)));
-    ck_assert_uint_ge(cpu_now() - begin, 20000000);
+    ck_assert_uint_ge(plug_now() - begin, 20000000);
     ck_assert(!cpu_bell_wait(&door.bell, is_open, &visit, cpu_deadline(0)));
     ck_assert_uint_eq(atomic_load(&door.bell.sleepers), 0);
 }

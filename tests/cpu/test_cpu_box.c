@@ -233,7 +233,7 @@ START_TEST(a_thousand_sources_are_reduced_without_memory)
     for (int i = 0; i < SOURCES; i++)
         sources[i] = data;
     ck_assert(cpu_box_make(&region, &box));
-    cpu_host_set(&host); /* for good: this test is the last */
+    plug_host_set(&host); /* for good: this test is the last */
     ck_assert_int_eq(cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
     ck_assert_int_eq(asked_for_memory, 0);
     for (int i = 0; i < 33; i++) {

@@ -399,7 +399,7 @@ START_TEST(an_interface_that_is_not_there_is_named)
 
     ranks_knob("WEFT_GLOO_INTERFACE", "nosuch0");
     ck_assert_int_eq(cpu_hosts_addresses_find(&found), WEFT_ERR_SYSTEM);
-    ck_assert_ptr_nonnull(strstr(cpu_last_text(), "nosuch0"));
+    ck_assert_ptr_nonnull(strstr(plug_last_text(), "nosuch0"));
     ranks_knob("WEFT_GLOO_INTERFACE", "127.0.0.1");
     ck_assert_int_eq(cpu_hosts_addresses_find(&found), WEFT_OK);
     ck_assert_uint_eq(found.count, 1);

@@ -119,7 +119,7 @@ START_TEST(the_first_failure_stays_and_later_work_still_runs)
     ck_assert_int_eq(cpu_event_create(NULL, &event), WEFT_OK);
     ck_assert_int_eq(cpu_event_record(NULL, event, stream), WEFT_OK);
     ck_assert_int_eq(cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_ERR_PEER);
-    ck_assert_str_eq(cpu_last_text(), "number 7");
+    ck_assert_str_eq(plug_last_text(), "number 7");
     ck_assert_int_eq(atomic_load(&done), 1);
     ck_assert_int_eq(cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
     cpu_event_destroy(NULL, event);
@@ -214,7 +214,7 @@ START_TEST(arrays_are_copied_along)
         memset(numbers, 1, sizeof numbers);
         more = 0;
     }
-    ck_assert_msg(cpu_stream_wait(NULL, stream, WEFT_FOREVER) == WEFT_OK, "%s", cpu_last_text());
+    ck_assert_msg(cpu_stream_wait(NULL, stream, WEFT_FOREVER) == WEFT_OK, "%s", plug_last_text());
     cpu_stream_destroy(NULL, stream);
 }
 END_TEST

@@ -52,7 +52,7 @@ struct gpu_comm *fake_begin(void)
                                  .name = "four"};
     struct gpu_comm *comm = NULL;
 
-    gpu_host = &host;
+    plug_host_set(&host);
     fake = (struct fake){.allocations_left = -1};
     if (gpu_comm_allocate(&device, &options, &comm) != WEFT_OK) abort();
     comm->is_ready = true;
@@ -125,7 +125,7 @@ void gpu_comm_look(struct gpu_comm *comm)
 weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     (void)comm, (void)op;
-    return fake.supports_nothing ? gpu_fail(WEFT_ERR_UNSUPPORTED, "nothing works") : WEFT_OK;
+    return fake.supports_nothing ? plug_fail(WEFT_ERR_UNSUPPORTED, "nothing works") : WEFT_OK;
 }
 
 weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count)

@@ -22,7 +22,7 @@ START_TEST(without_a_text_it_is_what_failed_last)
 {
     struct gpu_comm *comm = fake_begin();
 
-    gpu_comm_fail(comm, gpu_fail(WEFT_ERR_DEVICE, "the device is %s", "hot"), NULL);
+    gpu_comm_fail(comm, plug_fail(WEFT_ERR_DEVICE, "the device is %s", "hot"), NULL);
     ck_assert_int_eq(gpu_comm_usable(comm), WEFT_ERR_DEVICE);
     ck_assert_str_eq(fake.said, "the communicator four can do no more: the device is hot");
     gpu_comm_free(comm);

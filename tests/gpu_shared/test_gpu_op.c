@@ -113,7 +113,7 @@ START_TEST(a_buffer_is_asked_only_of_ranks_that_use_it)
 {
     struct gpu_op op;
 
-    for (size_t i = 0; i < GPU_COUNT(uses); i++)
+    for (size_t i = 0; i < PLUG_LENGTH(uses); i++)
         for (int at_root = 0; at_root < 2; at_root++) {
             const struct use *use = &uses[i];
             bool sends = at_root ? use->root_sends : use->sends;
@@ -138,7 +138,7 @@ START_TEST(arrays_are_asked_only_of_ranks_that_use_them_and_else_forgotten)
 {
     struct gpu_op op;
 
-    for (size_t i = 0; i < GPU_COUNT(uses); i++)
+    for (size_t i = 0; i < PLUG_LENGTH(uses); i++)
         for (int at_root = 0; at_root < 2; at_root++) {
             const struct use *use = &uses[i];
             bool here = at_root || !use->rooted;

@@ -32,24 +32,11 @@ static const weft_host host = {.struct_size = sizeof host,
                                .allocate = malloc,
                                .release = free};
 
-/* gpu_fail.c asks the vendor's file for these. */
-const char *gpu_vendor_error_name(vendor_result result)
-{
-    (void)result;
-    return "";
-}
-
-const char *gpu_vendor_error_text(vendor_result result)
-{
-    (void)result;
-    return "";
-}
-
 static struct shmem_heap heap;
 
 static void begin(void)
 {
-    gpu_host = &host;
+    plug_host_set(&host);
     ck_assert_int_eq(shmem_heap_open(&heap, ROOM + 100), WEFT_OK);
     ck_assert_uint_eq(heap.bytes, ROOM);
 }

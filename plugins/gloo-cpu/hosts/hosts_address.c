@@ -86,13 +86,13 @@ static uint64_t network_of_this_process(void)
 
 weft_status cpu_hosts_addresses_find(struct cpu_hosts_addresses *out)
 {
-    const char *wanted = cpu_knob("WEFT_GLOO_INTERFACE");
+    const char *wanted = plug_knob("WEFT_GLOO_INTERFACE");
     struct ifaddrs *list;
 
     memset(out, 0, sizeof *out);
     out->network = network_of_this_process();
     if (getifaddrs(&list) != 0)
-        return cpu_fail(WEFT_ERR_SYSTEM, "the network interfaces cannot be listed");
+        return plug_fail(WEFT_ERR_SYSTEM, "the network interfaces cannot be listed");
     for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next) {
         struct cpu_hosts_address address;
         char text[INET6_ADDRSTRLEN];
@@ -105,11 +105,11 @@ weft_status cpu_hosts_addresses_find(struct cpu_hosts_addresses *out)
     freeifaddrs(list);
     if (out->count > 0) return WEFT_OK;
     if (wanted != NULL)
-        return cpu_fail(WEFT_ERR_SYSTEM,
-                        "WEFT_GLOO_INTERFACE is \"%s\": no interface that is up has that name "
-                        "or address",
-                        wanted);
-    return cpu_fail(WEFT_ERR_SYSTEM, "no network interface is up");
+        return plug_fail(WEFT_ERR_SYSTEM,
+                         "WEFT_GLOO_INTERFACE is \"%s\": no interface that is up has that name "
+                         "or address",
+                         wanted);
+    return plug_fail(WEFT_ERR_SYSTEM, "no network interface is up");
 }
 
 static const struct cpu_hosts_addresses *entry(const struct cpu_hosts_addresses *all, size_t stride,

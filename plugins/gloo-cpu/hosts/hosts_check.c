@@ -16,17 +16,17 @@ weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op)
 
     for (int32_t h = 0; h < hosts->count; h++)
         hosts->host_room[h] = (size_t)cpu_hosts_size(hosts, h) * sizeof mine;
-    CPU_TRY(cpu_hosts_share(comm, &checking, bytes, &stage));
+    PLUG_TRY(cpu_hosts_share(comm, &checking, bytes, &stage));
     memcpy(stage + sizeof mine * (size_t)own, &mine, sizeof mine);
-    CPU_TRY(cpu_hosts_finish(comm));
-    CPU_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
-    CPU_TRY(cpu_hosts_share(comm, &checking, bytes, &stage));
+    PLUG_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
+    PLUG_TRY(cpu_hosts_share(comm, &checking, bytes, &stage));
     memcpy(&first, stage, sizeof first);
     for (int32_t i = 1; i < comm->size && other < 0; i++) {
         memcpy(&mine, stage + sizeof mine * (size_t)i, sizeof mine);
         if (!cpu_shm_call_same(&first, &mine)) other = i;
     }
-    CPU_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_finish(comm));
     if (other < 0) return WEFT_OK;
     /* All ranks come here, and say the same. */
     return cpu_shm_call_differs(&comm->group, comm->names[hosts->ranks[0]], &first,

@@ -52,7 +52,7 @@ static void *open_trusted(const char *file)
 
 static void open_library(void)
 {
-    const char *given = cpu_knob("WEFT_GLOO_LIB");
+    const char *given = plug_knob("WEFT_GLOO_LIB");
     char path[4096];
     void *library;
     union {
@@ -78,7 +78,7 @@ static void open_library(void)
 
 bool cpu_hosts_expected(void)
 {
-    const char *given = cpu_knob("WEFT_GLOO_LIB");
+    const char *given = plug_knob("WEFT_GLOO_LIB");
     char path[4096];
 
     if (given == NULL && library_path(path, sizeof path)) given = path;
@@ -89,8 +89,8 @@ weft_status cpu_hosts_library(const struct gloo_bridge **out)
 {
     pthread_once(&once, open_library);
     if (bridge == NULL)
-        return cpu_fail(WEFT_ERR_NO_LIBRARY, "without Gloo gloo-cpu serves one host only: %s",
-                        why_not);
+        return plug_fail(WEFT_ERR_NO_LIBRARY, "without Gloo gloo-cpu serves one host only: %s",
+                         why_not);
     *out = bridge;
     return WEFT_OK;
 }

@@ -50,7 +50,7 @@ static struct cpu_hosts_mail *open_mail(size_t count)
 {
     size_t each =
         sizeof(struct cpu_shm_transfer *) + 2 * sizeof(struct label) + 4 * sizeof(struct gloo_part);
-    unsigned char *room = cpu_alloc(sizeof(struct cpu_hosts_mail) + count * each);
+    unsigned char *room = plug_alloc(sizeof(struct cpu_hosts_mail) + count * each);
     struct cpu_hosts_mail *mail;
 
     if (room == NULL) return NULL;
@@ -153,7 +153,7 @@ static weft_status wait(struct cpu_comm *comm, struct cpu_hosts_mail *mail)
     mail->labels = NULL;
     mail->status = hosts->bridge->wait(hosts->mesh, labels, &mail->failure);
     if (mail->status != WEFT_OK) return mail->status;
-    if (labels != NULL) CPU_TRY(compare_labels(comm, mail));
+    if (labels != NULL) PLUG_TRY(compare_labels(comm, mail));
     mail->data = NULL;
     mail->status = hosts->bridge->wait(hosts->mesh, data, &mail->failure);
     return mail->status;
@@ -180,6 +180,6 @@ weft_status cpu_hosts_mail_wait(struct cpu_comm *comm, struct cpu_hosts_mail *ma
         (void)hosts->bridge->wait(hosts->mesh, mail->labels, &ignored);
         (void)hosts->bridge->wait(hosts->mesh, mail->data, &ignored);
     }
-    cpu_free(mail);
+    plug_free(mail);
     return status;
 }

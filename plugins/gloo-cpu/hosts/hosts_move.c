@@ -10,11 +10,11 @@ weft_status cpu_hosts_barrier(struct cpu_comm *comm, const struct cpu_shm_op *op
     struct gloo_failure failure;
     unsigned char *stage;
 
-    CPU_TRY(cpu_hosts_share(comm, &call, 1, &stage));
-    CPU_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_share(comm, &call, 1, &stage));
+    PLUG_TRY(cpu_hosts_finish(comm));
     if (cpu_hosts_leads(comm) && hosts->bridge->barrier(hosts->leaders, &failure) != WEFT_OK)
         return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
-    CPU_TRY(cpu_hosts_share(comm, &call, 1, &stage));
+    PLUG_TRY(cpu_hosts_share(comm, &call, 1, &stage));
     return cpu_hosts_finish(comm);
 }
 
@@ -26,14 +26,14 @@ static weft_status broadcast_round(struct cpu_comm *comm, const struct cpu_shm_o
     struct gloo_failure failure;
     unsigned char *stage;
 
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     if (comm->rank == op->root) memcpy(stage, (const unsigned char *)op->send + begin, bytes);
-    CPU_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_finish(comm));
     if (cpu_hosts_leads(comm) &&
         hosts->bridge->broadcast(hosts->leaders, stage, bytes, comm->host_of[op->root], &failure) !=
             WEFT_OK)
         return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     if (comm->rank != op->root) memcpy((unsigned char *)op->recv + begin, stage, bytes);
     return cpu_hosts_finish(comm);
 }
@@ -45,7 +45,7 @@ weft_status cpu_hosts_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *
     if (bytes > 0 && comm->rank == op->root && op->send != op->recv)
         memmove(op->recv, op->send, bytes);
     for (uint64_t round = 0; round < cpu_hosts_rounds(bytes, step); round++)
-        CPU_TRY(broadcast_round(comm, op, round * step, cpu_hosts_part(bytes, step, round)));
+        PLUG_TRY(broadcast_round(comm, op, round * step, cpu_hosts_part(bytes, step, round)));
     return WEFT_OK;
 }
 
@@ -105,12 +105,12 @@ static weft_status gather_round(const struct gathering *it)
     uint64_t bytes = lay_out(it, at, hosts->host_room);
     unsigned char *stage;
 
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     if (part_bytes(it, comm->rank) > 0)
         memcpy(stage + at[comm->rank], it->send + begin, part_bytes(it, comm->rank));
-    CPU_TRY(cpu_hosts_finish(comm));
-    CPU_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    PLUG_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     for (int32_t r = 0; r < comm->size; r++)
         if (part_bytes(it, r) > 0)
             memcpy(target_of(it->op, r) + begin, stage + at[r], part_bytes(it, r));
@@ -128,7 +128,7 @@ weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm
         if (share_of(op, r) > most) most = share_of(op, r);
     /* What one round writes must not be what a later one sends. */
     if (own > 0 && op->send == op->recv && op->send != target_of(op, comm->rank)) {
-        copy = cpu_alloc(own);
+        copy = plug_alloc(own);
         if (copy == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
         memcpy(copy, op->send, own);
         it.send = copy;
@@ -137,6 +137,6 @@ weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm
     if (it.step == 0) it.step = 1;
     for (; status == WEFT_OK && it.round < cpu_hosts_rounds(most, it.step); it.round++)
         status = gather_round(&it);
-    cpu_free(copy);
+    plug_free(copy);
     return status;
 }

@@ -101,10 +101,10 @@ static weft_status allocate(struct cpu_comm *comm)
     size_t size = (size_t)comm->size, hosts = (size_t)comm->hosts;
     size_t bytes = sizeof(struct cpu_hosts) + size * (size + 3) * sizeof(uint64_t) +
                    hosts * (2 * sizeof(struct gloo_part) + 4 * sizeof(uint64_t)) + 256;
-    unsigned char *room = cpu_alloc(bytes);
+    unsigned char *room = plug_alloc(bytes);
     struct cpu_hosts *it;
 
-    if (room == NULL) return cpu_fail_memory(bytes);
+    if (room == NULL) return plug_fail_memory(bytes);
     comm->other_hosts = it = take(&room, sizeof *it);
     it->ranks = take(&room, size * sizeof *it->ranks);
     it->first = take(&room, (hosts + 1) * sizeof *it->first);
@@ -136,21 +136,21 @@ static weft_status describe(struct cpu_comm *comm, struct card *card)
 {
     weft_status status;
 
-    CPU_TRY(allocate(comm));
+    PLUG_TRY(allocate(comm));
     list_ranks(comm);
     status = cpu_hosts_library(&comm->other_hosts->bridge);
     if (status != WEFT_OK && comm->apart[0] != '\0')
-        return cpu_fail(status, "%s, and there is no Gloo to pass data by", comm->apart);
+        return plug_fail(status, "%s, and there is no Gloo to pass data by", comm->apart);
     if (status != WEFT_OK) return status;
-    CPU_TRY(cpu_random(&card->key, sizeof card->key));
-    CPU_TRY(cpu_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
+    PLUG_TRY(cpu_random(&card->key, sizeof card->key));
+    PLUG_TRY(plug_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
     if (card->stage_bytes < LEAST_STAGE) card->stage_bytes = LEAST_STAGE;
     return cpu_hosts_addresses_find(&card->addresses);
 }
 
 static weft_status translate(const char *what, const struct gloo_failure *failure)
 {
-    return cpu_fail(failure->status, "Gloo: %s: %s", what, failure->text);
+    return plug_fail(failure->status, "Gloo: %s: %s", what, failure->text);
 }
 
 /* Waits over the network end before those within the host, so that the reason is the right one. */
@@ -173,8 +173,8 @@ static weft_status listen(struct cpu_comm *comm, const struct card *cards, unsig
     char address[64];
 
     cpu_hosts_address_print(&cards[comm->rank].addresses.list[chosen], address, sizeof address);
-    cpu_log(3, "communicator \"%s\": %d hosts; this one is reached at %s", comm->name,
-            (int)hosts->count, address);
+    plug_log(3, "communicator \"%s\": %d hosts; this one is reached at %s", comm->name,
+             (int)hosts->count, address);
     if (bridge->device_open(address, &hosts->device, &failure) != WEFT_OK)
         return translate(address, &failure);
     for (int32_t rank = 0; rank < comm->size; rank++)
@@ -203,8 +203,8 @@ static weft_status connect_group(struct cpu_comm *comm, struct gloo_group *group
     rank = failure.peer;
     if (rank >= 0 && group == hosts->leaders) rank = hosts->ranks[hosts->first[rank]];
     if (rank < 0) return translate("connecting", &failure);
-    return cpu_fail(failure.status, "Gloo: no connection to rank %d: %s", (int)comm->names[rank],
-                    failure.text);
+    return plug_fail(failure.status, "Gloo: no connection to rank %d: %s", (int)comm->names[rank],
+                     failure.text);
 }
 
 /* ALL has what every rank wrote: STRIDE bytes, of which the first are its outcome. */
@@ -213,10 +213,10 @@ static weft_status connect(struct cpu_comm *comm, const unsigned char *all, size
 {
     struct cpu_hosts *hosts = comm->other_hosts;
     size_t each = hosts->bridge->address_bytes, size = (size_t)comm->size;
-    unsigned char *mine = cpu_alloc(size * each);
+    unsigned char *mine = plug_alloc(size * each);
     weft_status status;
 
-    if (mine == NULL) return cpu_fail_memory(size * each);
+    if (mine == NULL) return plug_fail_memory(size * each);
     all += sizeof(struct cpu_outcome);
     for (size_t r = 0; r < size; r++)
         memcpy(mine + r * each, all + r * stride + (size_t)comm->rank * each, each);
@@ -228,7 +228,7 @@ static weft_status connect(struct cpu_comm *comm, const unsigned char *all, size
                each);
     if (status == WEFT_OK && cpu_hosts_leads(comm))
         status = connect_group(comm, hosts->leaders, mine, key + 1);
-    cpu_free(mine);
+    plug_free(mine);
     return status;
 }
 
@@ -240,11 +240,11 @@ static weft_status join(struct cpu_comm *comm, const struct card *cards,
     size_t size = (size_t)comm->size;
     size_t stride =
         sizeof(struct cpu_outcome) + (size + (size_t)hosts->count) * hosts->bridge->address_bytes;
-    unsigned char *mine = cpu_alloc(stride + size * stride), *all;
+    unsigned char *mine = plug_alloc(stride + size * stride), *all;
     struct cpu_outcome *outcome = (struct cpu_outcome *)mine;
     weft_status status;
 
-    if (mine == NULL) return cpu_fail_memory(stride + size * stride);
+    if (mine == NULL) return plug_fail_memory(stride + size * stride);
     all = mine + stride;
     hosts->stage_bytes = cards[0].stage_bytes;
     cpu_outcome_set(comm, outcome, listen(comm, cards, mine + sizeof *outcome));
@@ -253,21 +253,21 @@ static weft_status join(struct cpu_comm *comm, const struct card *cards,
         cpu_outcome_set(comm, outcome, connect(comm, all, stride, cards[0].key));
         status = cpu_agree(comm, outcome, all, sizeof *outcome, exchange);
     }
-    cpu_free(mine);
+    plug_free(mine);
     return status;
 }
 
 weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange)
 {
     size_t size = (size_t)comm->size;
-    struct card mine = {0}, *cards = cpu_alloc(size * sizeof *cards);
+    struct card mine = {0}, *cards = plug_alloc(size * sizeof *cards);
     weft_status status;
 
-    if (cards == NULL) return cpu_fail_memory(size * sizeof *cards);
+    if (cards == NULL) return plug_fail_memory(size * sizeof *cards);
     cpu_outcome_set(comm, &mine.outcome, describe(comm, &mine));
     status = cpu_agree(comm, &mine, cards, sizeof mine, exchange);
     if (status == WEFT_OK) status = join(comm, cards, exchange);
-    cpu_free(cards);
+    plug_free(cards);
     return status;
 }
 
@@ -284,7 +284,7 @@ void cpu_hosts_close(struct cpu_comm *comm)
         hosts->bridge->device_close(hosts->device);
     }
     if (hosts->stage.memory != NULL) cpu_heap_free(comm->group.heap, hosts->stage.memory);
-    cpu_free(hosts);
+    plug_free(hosts);
     comm->other_hosts = NULL;
 }
 

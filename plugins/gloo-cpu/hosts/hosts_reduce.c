@@ -124,7 +124,7 @@ static weft_status combine(const struct reduction *it, unsigned char *partial, u
             (struct gloo_part){.peer = h, .data = room, .bytes = own * it->element};
         room += own * it->element;
     }
-    CPU_TRY(cpu_hosts_exchange(it->comm, send_count, sends, receive_count, receives));
+    PLUG_TRY(cpu_hosts_exchange(it->comm, send_count, sends, receive_count, receives));
     if (own > 0) reduce_hosts(it, own, mine);
     return WEFT_OK;
 }
@@ -199,7 +199,7 @@ static weft_status combine_small(const struct reduction *it, unsigned char *stag
         hosts->host_room[h] = bytes;
         hosts->sources[h] = stage + bytes * (size_t)h;
     }
-    CPU_TRY(cpu_hosts_all_gather(it->comm, stage, hosts->host_room));
+    PLUG_TRY(cpu_hosts_all_gather(it->comm, stage, hosts->host_room));
     reduce_hosts(it, count, stage);
     return WEFT_OK;
 }
@@ -214,15 +214,15 @@ static weft_status reduce_round(const struct reduction *it, uint64_t first, uint
     unsigned char *stage;
 
     divide(it, count);
-    CPU_TRY(cpu_hosts_stage(comm, small ? all : stage_needed(it, count), &stage));
-    CPU_TRY(reduce_locally(it, first, count, small ? bytes * (uint64_t)hosts->own : 0));
+    PLUG_TRY(cpu_hosts_stage(comm, small ? all : stage_needed(it, count), &stage));
+    PLUG_TRY(reduce_locally(it, first, count, small ? bytes * (uint64_t)hosts->own : 0));
     if (small) {
-        CPU_TRY(combine_small(it, stage, count));
+        PLUG_TRY(combine_small(it, stage, count));
     } else {
-        CPU_TRY(combine(it, stage, count));
-        CPU_TRY(to_all ? spread(it, stage) : collect(it, stage));
+        PLUG_TRY(combine(it, stage, count));
+        PLUG_TRY(to_all ? spread(it, stage) : collect(it, stage));
     }
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     if (to_all || comm->rank == it->op->root)
         take_result(it, stage, (unsigned char *)it->op->recv + first * it->op->element, count);
     return cpu_hosts_finish(comm);
@@ -234,7 +234,7 @@ weft_status cpu_hosts_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op)
     uint64_t step = partial_room(&it);
 
     for (uint64_t round = 0; round < cpu_hosts_rounds(op->count, step); round++)
-        CPU_TRY(reduce_round(&it, round * step, cpu_hosts_part(op->count, step, round)));
+        PLUG_TRY(reduce_round(&it, round * step, cpu_hosts_part(op->count, step, round)));
     return WEFT_OK;
 }
 
@@ -264,7 +264,7 @@ static weft_status reduce_blocks(const struct reduction *it, uint64_t step, uint
 
         if (length == 0) continue;
         if (count > 0 && (it->op->send_counts != NULL || begin != first + count)) {
-            CPU_TRY(reduce_locally(it, first, count, at));
+            PLUG_TRY(reduce_locally(it, first, count, at));
             at += count * it->element;
             count = 0;
         }
@@ -299,10 +299,10 @@ static weft_status scatter_round(const struct reduction *it, uint64_t step, uint
     uint64_t bytes = stage_needed(it, total);
     unsigned char *stage;
 
-    CPU_TRY(cpu_hosts_stage(comm, bytes, &stage));
-    CPU_TRY(reduce_blocks(it, step, round));
-    CPU_TRY(combine(it, stage, total));
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    PLUG_TRY(cpu_hosts_stage(comm, bytes, &stage));
+    PLUG_TRY(reduce_blocks(it, step, round));
+    PLUG_TRY(combine(it, stage, total));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     if (mine > 0)
         take_result(it, stage + own * it->element,
                     (unsigned char *)it->op->recv + step * round * it->op->element, mine);
@@ -318,6 +318,6 @@ weft_status cpu_hosts_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm
         if (block_count(op, r) > most) most = block_count(op, r);
     if (step == 0) step = 1;
     for (uint64_t round = 0; round < cpu_hosts_rounds(most, step); round++)
-        CPU_TRY(scatter_round(&it, step, round));
+        PLUG_TRY(scatter_round(&it, step, round));
     return WEFT_OK;
 }

@@ -10,7 +10,7 @@ static weft_status grow(struct cpu_comm *comm, uint64_t bytes)
     if (stage->memory != NULL) cpu_heap_free(heap, stage->memory);
     stage->memory = NULL;
     stage->bytes = 0;
-    CPU_TRY(cpu_heap_allocate(heap, bytes, WEFT_MEMORY_DEVICE, &stage->memory));
+    PLUG_TRY(cpu_heap_allocate(heap, bytes, WEFT_MEMORY_DEVICE, &stage->memory));
     stage->bytes = bytes;
     return WEFT_OK;
 }
@@ -33,17 +33,17 @@ weft_status cpu_hosts_share(struct cpu_comm *comm, const struct cpu_shm_call *ca
     unsigned char *own = NULL;
     struct cpu_shm_share share;
 
-    CPU_TRY(cpu_hosts_stage(comm, bytes, &own));
+    PLUG_TRY(cpu_hosts_stage(comm, bytes, &own));
     share = (struct cpu_shm_share){.recv = own};
-    CPU_TRY(cpu_shm_begin(group, call, &share));
-    CPU_TRY(cpu_shm_wait_peer(group, 0));
+    PLUG_TRY(cpu_shm_begin(group, call, &share));
+    PLUG_TRY(cpu_shm_wait_peer(group, 0));
     *stage = own != NULL ? own : cpu_shm_target(group, 0);
     return WEFT_OK;
 }
 
 weft_status cpu_hosts_finish(struct cpu_comm *comm)
 {
-    CPU_TRY(cpu_shm_confirm(&comm->group, 0));
+    PLUG_TRY(cpu_shm_confirm(&comm->group, 0));
     cpu_shm_done(&comm->group);
     return cpu_hosts_leads(comm) ? cpu_shm_settle(&comm->group, -1) : WEFT_OK;
 }

@@ -99,11 +99,11 @@ static weft_status lengths_from_others(const struct swap *swap)
         hosts->rank_room[to] = outgoing(swap, to).bytes;
     for (int32_t h = 0; h < hosts->count; h++)
         hosts->host_room[h] = (size_t)cpu_hosts_size(hosts, h) * row;
-    CPU_TRY(cpu_hosts_share(comm, &call, row * (size_t)comm->size, &stage));
+    PLUG_TRY(cpu_hosts_share(comm, &call, row * (size_t)comm->size, &stage));
     memcpy(stage + row * (size_t)own, hosts->rank_room, row);
-    CPU_TRY(cpu_hosts_finish(comm));
-    CPU_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
-    CPU_TRY(cpu_hosts_share(comm, &call, row * (size_t)comm->size, &stage));
+    PLUG_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
+    PLUG_TRY(cpu_hosts_share(comm, &call, row * (size_t)comm->size, &stage));
     for (int32_t i = 0; i < comm->size; i++)
         memcpy(length(swap, hosts->ranks[i], 0), stage + row * (size_t)i, row);
     return cpu_hosts_finish(comm);
@@ -213,11 +213,11 @@ static weft_status swap_round(struct swap *swap)
     struct cpu_shm_call call = cpu_shm_call_of(swap->op, comm->size);
     uint64_t bytes = visit_all(swap, NULL);
 
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &swap->stage));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &swap->stage));
     visit_all(swap, put_in);
-    CPU_TRY(cpu_hosts_finish(comm));
-    CPU_TRY(exchange(swap));
-    CPU_TRY(cpu_hosts_share(comm, &call, bytes, &swap->stage));
+    PLUG_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(exchange(swap));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &swap->stage));
     visit_all(swap, take_out);
     return cpu_hosts_finish(comm);
 }
@@ -249,14 +249,14 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op)
     weft_status status = WEFT_OK;
 
     if (has_counts(op)) {
-        CPU_TRY(lengths_from_others(&swap));
-        CPU_TRY(check_lengths(&swap));
+        PLUG_TRY(lengths_from_others(&swap));
+        PLUG_TRY(check_lengths(&swap));
     } else {
         lengths_from_arguments(&swap);
     }
     /* A root that gathers in place may write in one round what it is to send in a later one. */
     if (gathers(op) && comm->rank == op->root && own > 0 && op->send == op->recv) {
-        copy = cpu_alloc(own);
+        copy = plug_alloc(own);
         if (copy == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
         moved.send = memcpy(copy, op->send, own);
         swap.op = &moved;
@@ -266,6 +266,6 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op)
     rounds = cpu_hosts_rounds(longest(&swap), swap.step);
     for (; status == WEFT_OK && swap.round < rounds; swap.round++)
         status = swap_round(&swap);
-    cpu_free(copy);
+    plug_free(copy);
     return status;
 }

@@ -32,12 +32,12 @@ weft_status cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reduction, 
 
     (void)device;
     if (reduction == WEFT_REDUCE_PREMUL_SUM || !plug_reduction_defined(reduction, dtype))
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s on %s", plug_reduction_name(reduction),
-                        plug_dtype_name(dtype));
-    if (size == 0) return cpu_fail(WEFT_ERR_INVALID, "reduce: of no buffers");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s on %s", plug_reduction_name(reduction),
+                         plug_dtype_name(dtype));
+    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: of no buffers");
     if (count > 0 && (sources == NULL || target == NULL))
-        return cpu_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
-                        sources == NULL ? "sources" : "target");
+        return plug_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
+                         sources == NULL ? "sources" : "target");
     if (count == 0) return WEFT_OK;
     return cpu_stream_run_lent(stream, run_reduce, &work, sizeof work, &lent, 1);
 }
@@ -82,8 +82,8 @@ static weft_status start(cpu_work run, struct element_work *work, const void *el
                          const char *name)
 {
     if (element == NULL || (work->count > 0 && work->data == NULL))
-        return cpu_fail(WEFT_ERR_INVALID, "%s: %s is NULL", name,
-                        element == NULL ? "the element" : "the memory");
+        return plug_fail(WEFT_ERR_INVALID, "%s: %s is NULL", name,
+                         element == NULL ? "the element" : "the memory");
     memcpy(work->element, element, plug_dtype_bytes(work->dtype));
     return cpu_stream_run(stream, run, work, sizeof *work);
 }
@@ -95,7 +95,7 @@ weft_status cpu_kernel_scale(void *device, uint32_t dtype, uint64_t count, const
 
     (void)device;
     if (!plug_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "scale: %s", plug_dtype_name(dtype));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "scale: %s", plug_dtype_name(dtype));
     return start(run_scale, &work, scale, stream, "scale");
 }
 
@@ -106,6 +106,6 @@ weft_status cpu_kernel_fill(void *device, uint32_t dtype, uint64_t count, const 
 
     (void)device;
     if (dtype >= WEFT_DTYPE_COUNT)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "fill: dtype %u is unknown", dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "fill: dtype %u is unknown", dtype);
     return start(run_fill, &work, value, stream, "fill");
 }

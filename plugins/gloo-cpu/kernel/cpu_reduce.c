@@ -46,15 +46,15 @@ const struct cpu_kernels *const *cpu_kernel_levels(void)
 weft_status cpu_level_check(void)
 {
     static const char *const names[] = {"sse2", "avx2", "avx512", "neon", "neon-bf16"};
-    const char *wanted = cpu_knob("WEFT_CPU_LEVEL");
+    const char *wanted = plug_knob("WEFT_CPU_LEVEL");
 
     if (wanted == NULL || *wanted == '\0') return WEFT_OK;
-    for (size_t i = 0; i < CPU_LENGTH(names); i++)
+    for (size_t i = 0; i < PLUG_LENGTH(names); i++)
         if (strcmp(wanted, names[i]) == 0) return WEFT_OK;
-    return cpu_fail(WEFT_ERR_INVALID,
-                    "WEFT_CPU_LEVEL is \"%.200s\"; wanted is sse2, avx2, avx512, neon or "
-                    "neon-bf16",
-                    wanted);
+    return plug_fail(WEFT_ERR_INVALID,
+                     "WEFT_CPU_LEVEL is \"%.200s\"; wanted is sse2, avx2, avx512, neon or "
+                     "neon-bf16",
+                     wanted);
 }
 
 const struct cpu_kernels *cpu_kernels(void)
@@ -66,7 +66,7 @@ const struct cpu_kernels *cpu_kernels(void)
 
     if (best != NULL) return best;
     levels = cpu_kernel_levels();
-    wanted = cpu_knob("WEFT_CPU_LEVEL");
+    wanted = plug_knob("WEFT_CPU_LEVEL");
     for (size_t i = 0; levels[i] != NULL; i++) {
         best = levels[i];
         if (wanted != NULL && strcmp(wanted, best->level) == 0) break;

@@ -15,19 +15,19 @@ weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t co
 
     (void)device;
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
-        return cpu_fail(WEFT_ERR_INVALID, "regions: elements of %u bytes, not 1, 2, 4, 8 or 16",
-                        element_bytes);
+        return plug_fail(WEFT_ERR_INVALID, "regions: elements of %u bytes, not 1, 2, 4, 8 or 16",
+                         element_bytes);
     for (uint64_t i = 0; i < count; i++) {
         if (regions[i].dims > WEFT_MAX_DIMS)
-            return cpu_fail(WEFT_ERR_INVALID, "region %llu has %u dimensions, %d at most",
-                            (unsigned long long)i, regions[i].dims, WEFT_MAX_DIMS);
+            return plug_fail(WEFT_ERR_INVALID, "region %llu has %u dimensions, %d at most",
+                             (unsigned long long)i, regions[i].dims, WEFT_MAX_DIMS);
         for (uint32_t d = 0; d < regions[i].dims; d++)
             if (regions[i].extent[d] < 0)
-                return cpu_fail(WEFT_ERR_INVALID, "region %llu: extent %lld of dimension %u",
-                                (unsigned long long)i, (long long)regions[i].extent[d], d);
+                return plug_fail(WEFT_ERR_INVALID, "region %llu: extent %lld of dimension %u",
+                                 (unsigned long long)i, (long long)regions[i].extent[d], d);
     }
-    list = cpu_alloc(sizeof *list + count * sizeof list->boxes[0]);
-    if (list == NULL) return cpu_fail_memory(sizeof *list + count * sizeof list->boxes[0]);
+    list = plug_alloc(sizeof *list + count * sizeof list->boxes[0]);
+    if (list == NULL) return plug_fail_memory(sizeof *list + count * sizeof list->boxes[0]);
     list->element = element_bytes;
     for (uint64_t i = 0; i < count; i++)
         if (cpu_box_make(&regions[i], &list->boxes[list->count])) list->count++;
@@ -37,7 +37,7 @@ weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t co
 
 void cpu_regions_destroy(void *list)
 {
-    cpu_free(list);
+    plug_free(list);
 }
 
 /* A run of a list. */
@@ -59,8 +59,8 @@ static weft_status run_now(const struct work *work)
             cpu_box_copy(box, list->element, work->sources[box->source],
                          work->targets[box->target]);
         else
-            CPU_TRY(cpu_box_reduce(box, &work->reducer, work->sources + box->source,
-                                   work->targets[box->target]));
+            PLUG_TRY(cpu_box_reduce(box, &work->reducer, work->sources + box->source,
+                                    work->targets[box->target]));
     }
     return WEFT_OK;
 }
@@ -70,7 +70,7 @@ static void run_work(void *argument, struct cpu_error *error)
     struct work *work = argument;
 
     error->status = run_now(work);
-    if (error->status != WEFT_OK) memcpy(error->text, cpu_last_text(), sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
 /* How far the list reaches into the two arrays. */
@@ -111,12 +111,12 @@ static weft_status reduce_list(struct work *work, const char *what, void *stream
 
     if (reducer->reduction == WEFT_REDUCE_PREMUL_SUM ||
         !plug_reduction_defined(reducer->reduction, reducer->dtype))
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: %s on %s", what,
-                        plug_reduction_name(reducer->reduction), plug_dtype_name(reducer->dtype));
-    if (reducer->size == 0) return cpu_fail(WEFT_ERR_INVALID, "%s: of no buffers", what);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s on %s", what,
+                         plug_reduction_name(reducer->reduction), plug_dtype_name(reducer->dtype));
+    if (reducer->size == 0) return plug_fail(WEFT_ERR_INVALID, "%s: of no buffers", what);
     if (plug_dtype_bytes(reducer->dtype) != work->list->element)
-        return cpu_fail(WEFT_ERR_INVALID, "%s: %s in a list of %zu-byte elements", what,
-                        plug_dtype_name(reducer->dtype), work->list->element);
+        return plug_fail(WEFT_ERR_INVALID, "%s: %s in a list of %zu-byte elements", what,
+                         plug_dtype_name(reducer->dtype), work->list->element);
     return start(work, stream);
 }
 
@@ -140,7 +140,7 @@ weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint3
         .targets = targets,
         .reducer = {.dtype = dtype, .reduction = WEFT_REDUCE_AVG, .size = size, .parts = divisor}};
 
-    if (divisor == 0) return cpu_fail(WEFT_ERR_INVALID, "regions_average: divided by 0");
+    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "regions_average: divided by 0");
     return reduce_list(&work, "regions_average", stream);
 }
 
@@ -194,14 +194,14 @@ weft_status cpu_box_reduce(const struct cpu_box *box, const struct cpu_reducer *
     void *far = NULL;
 
     if (bytes > sizeof near || size > NEAR_HOLDERS) {
-        far = cpu_alloc(starts + 64 + bytes);
-        if (far == NULL) return cpu_fail_memory(starts + 64 + bytes);
+        far = plug_alloc(starts + 64 + bytes);
+        if (far == NULL) return plug_fail_memory(starts + 64 + bytes);
         scratch.starts = far;
         scratch.memory = (unsigned char *)far + (starts + 63) / 64 * 64;
     }
     scratch.most = (int64_t)(bytes / ((size + 1) * element));
     while (cpu_box_next_line(box, &at))
         reduce_line(&at.line, reducer, sources, target, &scratch);
-    cpu_free(far);
+    plug_free(far);
     return WEFT_OK;
 }

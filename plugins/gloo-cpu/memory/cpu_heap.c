@@ -115,16 +115,16 @@ static void unlink_block(struct cpu_heap *heap, struct cpu_block *block)
         block->after->before = block->before;
     else
         heap->last = block->before;
-    cpu_free(block);
+    plug_free(block);
 }
 
 /* Cut BLOCK, which is in no bin, to BYTES and return what is left, in no bin either. */
 static weft_status cut(struct cpu_heap *heap, struct cpu_block *block, uint64_t bytes,
                        struct cpu_block **out)
 {
-    struct cpu_block *rest = cpu_alloc(sizeof *rest);
+    struct cpu_block *rest = plug_alloc(sizeof *rest);
 
-    if (rest == NULL) return cpu_fail_memory(sizeof *rest);
+    if (rest == NULL) return plug_fail_memory(sizeof *rest);
     rest->offset = block->offset + bytes;
     rest->bytes = block->bytes - bytes;
     rest->discarded = block->discarded;
@@ -168,11 +168,11 @@ static weft_status extend(struct cpu_heap *heap, uint64_t bytes, struct cpu_bloc
         missing = room;
     else
         missing = (missing + GROWTH - 1) / GROWTH * GROWTH;
-    block = cpu_alloc(sizeof *block);
-    if (block == NULL) return cpu_fail_memory(sizeof *block);
+    block = plug_alloc(sizeof *block);
+    if (block == NULL) return plug_fail_memory(sizeof *block);
     status = cpu_segment_grow(&heap->segment, end + missing);
     if (status != WEFT_OK) {
-        cpu_free(block);
+        plug_free(block);
         return status;
     }
     block->offset = end;
@@ -211,17 +211,17 @@ static weft_status take(struct cpu_heap *heap, uint64_t bytes, struct cpu_block 
     weft_status status;
 
     if (block == NULL)
-        CPU_TRY(extend(heap, bytes, &block));
+        PLUG_TRY(extend(heap, bytes, &block));
     else
         bin_remove(heap, block);
-    CPU_TRY(trim(heap, &block, bytes));
+    PLUG_TRY(trim(heap, &block, bytes));
     if (block->discarded) {
         status = cpu_segment_restore(&heap->segment, block->offset, block->bytes);
         if (status != WEFT_OK) goto give_back;
         block->discarded = false;
     }
     if (tsearch(block, &heap->used_tree, by_address) == NULL) {
-        status = cpu_fail_memory(sizeof(void *));
+        status = plug_fail_memory(sizeof(void *));
         goto give_back;
     }
     heap->used += bytes;
@@ -240,8 +240,8 @@ weft_status cpu_heap_allocate(struct cpu_heap *heap, uint64_t bytes, uint32_t ki
     weft_status status;
 
     if (bytes > heap->segment.reserved)
-        return cpu_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, the shared heap has room for %llu",
-                        (unsigned long long)bytes, (unsigned long long)heap->segment.reserved);
+        return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, the shared heap has room for %llu",
+                         (unsigned long long)bytes, (unsigned long long)heap->segment.reserved);
     bytes = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
     pthread_mutex_lock(&heap->lock);
     status = take(heap, bytes, &block);
@@ -293,7 +293,7 @@ bool cpu_heap_free(struct cpu_heap *heap, void *pointer)
 void cpu_heap_retire(struct cpu_heap *heap, size_t count, void *const *pointers,
                      const _Atomic(uint32_t) *counter, uint32_t goal)
 {
-    struct cpu_retired *entry = cpu_alloc(sizeof *entry + count * sizeof *pointers);
+    struct cpu_retired *entry = plug_alloc(sizeof *entry + count * sizeof *pointers);
 
     if (entry == NULL) return; /* the blocks then stay until the heap is closed */
     entry->counter = counter;
@@ -327,7 +327,7 @@ void cpu_heap_sweep(struct cpu_heap *heap)
     while ((entry = next_to_go(heap)) != NULL) {
         for (size_t i = 0; i < entry->count; i++)
             cpu_heap_free(heap, entry->pointers[i]);
-        cpu_free(entry);
+        plug_free(entry);
     }
 }
 
@@ -348,7 +348,7 @@ weft_status cpu_heap_create(struct cpu_heap *heap)
 {
     uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
-    CPU_TRY(cpu_segment_create(&heap->segment));
+    PLUG_TRY(cpu_segment_create(&heap->segment));
     pthread_mutex_init(&heap->lock, NULL);
     heap->keep = memory / 16;
     return WEFT_OK;
@@ -360,7 +360,7 @@ void cpu_heap_close(struct cpu_heap *heap)
         struct cpu_retired *entry = heap->retired;
 
         heap->retired = entry->next;
-        cpu_free(entry);
+        plug_free(entry);
     }
     while (heap->first != NULL) {
         struct cpu_block *block = heap->first;

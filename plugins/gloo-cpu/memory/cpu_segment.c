@@ -66,15 +66,15 @@ static void after_fork_in_child(void)
 static void watch_forks(void)
 {
     if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
-        cpu_log(2, "gloo-cpu: a fork of this process will keep its shared memory open");
+        plug_log(2, "gloo-cpu: a fork of this process will keep its shared memory open");
 }
 
 static weft_status add_mapping(const struct cpu_process *process, uint64_t serial, uint8_t *base,
                                uint64_t bytes, int fd)
 {
-    struct mapping *made = cpu_alloc(sizeof *made);
+    struct mapping *made = plug_alloc(sizeof *made);
 
-    if (made == NULL) return cpu_fail_memory(sizeof *made);
+    if (made == NULL) return plug_fail_memory(sizeof *made);
     *made = (struct mapping){.next = mappings,
                              .process = *process,
                              .serial = serial,
@@ -96,7 +96,7 @@ static void drop_mapping(const struct cpu_process *process, uint64_t serial)
     if (known != NULL && --known->users == 0) {
         *at = known->next;
         munmap(known->base, known->bytes);
-        cpu_free(known);
+        plug_free(known);
     }
     pthread_mutex_unlock(&mappings_lock);
 }
@@ -112,7 +112,7 @@ static weft_status reserve_wanted(uint64_t *out)
         limit.rlim_cur / 16 < wanted)
         wanted = limit.rlim_cur / 16;
     if (wanted > MOST_RESERVED) wanted = MOST_RESERVED;
-    CPU_TRY(cpu_knob_bytes("WEFT_CPU_HEAP", wanted, &wanted));
+    PLUG_TRY(plug_knob_bytes("WEFT_CPU_HEAP", wanted, &wanted));
     if (wanted < 4u << 20) wanted = 4u << 20;
     *out = wanted / page * page;
     return WEFT_OK;
@@ -137,17 +137,17 @@ static weft_status open_file(struct cpu_segment *segment)
 {
     int error;
 
-    segment->limited = cpu_knob_flag("WEFT_CPU_DEV_SHM", false);
+    segment->limited = plug_knob_flag("WEFT_CPU_DEV_SHM", false);
     segment->fd = segment->limited ? -1 : memfd_create("weft", MFD_CLOEXEC);
     if (segment->fd >= 0) return WEFT_OK;
     error = errno;
     segment->fd = open_shm();
     if (segment->fd < 0)
-        return cpu_fail_errno(WEFT_ERR_SYSTEM, error,
-                              "no shared memory: memfd_create failed, and so did /dev/shm (%s)",
-                              strerror(errno));
+        return plug_fail_errno(WEFT_ERR_SYSTEM, error,
+                               "no shared memory: memfd_create failed, and so did /dev/shm (%s)",
+                               strerror(errno));
     if (!segment->limited)
-        cpu_log(3, "gloo-cpu: no memfd_create (%s), using /dev/shm", strerror(error));
+        plug_log(3, "gloo-cpu: no memfd_create (%s), using /dev/shm", strerror(error));
     segment->limited = true;
     return WEFT_OK;
 }
@@ -156,7 +156,7 @@ static weft_status register_own(struct cpu_segment *segment)
 {
     struct cpu_process self;
 
-    CPU_TRY(cpu_process_self(&self));
+    PLUG_TRY(cpu_process_self(&self));
     segment->serial = atomic_fetch_add(&serials, 1);
     return add_mapping(&self, segment->serial, segment->base, segment->reserved, segment->fd);
 }
@@ -169,8 +169,8 @@ static weft_status create(struct cpu_segment *out)
     weft_status status;
     void *base;
 
-    CPU_TRY(reserve_wanted(&wanted));
-    CPU_TRY(open_file(&segment));
+    PLUG_TRY(reserve_wanted(&wanted));
+    PLUG_TRY(open_file(&segment));
     for (;; wanted /= 2) {
         base =
             mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, segment.fd, 0);
@@ -180,9 +180,9 @@ static weft_status create(struct cpu_segment *out)
         int error = errno;
 
         close(segment.fd);
-        return cpu_fail_errno(WEFT_ERR_NO_MEMORY, error,
-                              "no address space for the shared heap (%llu bytes)",
-                              (unsigned long long)wanted);
+        return plug_fail_errno(WEFT_ERR_NO_MEMORY, error,
+                               "no address space for the shared heap (%llu bytes)",
+                               (unsigned long long)wanted);
     }
     madvise(base, wanted, MADV_HUGEPAGE);
     segment.base = base;
@@ -232,20 +232,20 @@ static weft_status claim(struct cpu_segment *segment, uint64_t offset, uint64_t 
         error = posix_fallocate(segment->fd, (off_t)offset, (off_t)bytes);
     } while (error == EINTR);
     if (error == 0) return WEFT_OK;
-    return cpu_fail_errno(WEFT_ERR_NO_MEMORY, error, "the shared heap cannot grow by %llu bytes%s",
-                          (unsigned long long)bytes,
-                          segment->limited ? " in /dev/shm (is it full or small?)" : "");
+    return plug_fail_errno(WEFT_ERR_NO_MEMORY, error, "the shared heap cannot grow by %llu bytes%s",
+                           (unsigned long long)bytes,
+                           segment->limited ? " in /dev/shm (is it full or small?)" : "");
 }
 
 weft_status cpu_segment_grow(struct cpu_segment *segment, uint64_t bytes)
 {
     if (bytes <= segment->bytes) return WEFT_OK;
     if (bytes > segment->reserved)
-        return cpu_fail(WEFT_ERR_NO_MEMORY,
-                        "the shared heap would need %llu bytes and has room for %llu "
-                        "(WEFT_CPU_HEAP sets it)",
-                        (unsigned long long)bytes, (unsigned long long)segment->reserved);
-    CPU_TRY(claim(segment, segment->bytes, bytes - segment->bytes));
+        return plug_fail(WEFT_ERR_NO_MEMORY,
+                         "the shared heap would need %llu bytes and has room for %llu "
+                         "(WEFT_CPU_HEAP sets it)",
+                         (unsigned long long)bytes, (unsigned long long)segment->reserved);
+    PLUG_TRY(claim(segment, segment->bytes, bytes - segment->bytes));
     segment->bytes = bytes;
     return WEFT_OK;
 }
@@ -254,8 +254,8 @@ void cpu_segment_discard(struct cpu_segment *segment, uint64_t offset, uint64_t 
 {
     if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                   (off_t)bytes) != 0)
-        cpu_log(4, "gloo-cpu: cannot give back %llu bytes: %s", (unsigned long long)bytes,
-                strerror(errno));
+        plug_log(4, "gloo-cpu: cannot give back %llu bytes: %s", (unsigned long long)bytes,
+                 strerror(errno));
 }
 
 weft_status cpu_segment_restore(struct cpu_segment *segment, uint64_t offset, uint64_t bytes)
@@ -271,9 +271,9 @@ weft_status cpu_segment_describe(const struct cpu_segment *segment, struct cpu_s
                                           .fd = segment->fd};
     struct stat about;
 
-    CPU_TRY(cpu_process_self(&address.process));
+    PLUG_TRY(cpu_process_self(&address.process));
     if (fstat(segment->fd, &about) != 0)
-        return cpu_fail_errno(WEFT_ERR_SYSTEM, errno, "the shared heap cannot be examined");
+        return plug_fail_errno(WEFT_ERR_SYSTEM, errno, "the shared heap cannot be examined");
     address.device = about.st_dev;
     address.inode = about.st_ino;
     *out = address;
@@ -291,13 +291,13 @@ static weft_status open_other(const struct cpu_segment_address *address, int *ou
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)address->process.pid, (int)address->fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        return cpu_fail_errno(WEFT_ERR_SYSTEM, errno, "shared memory of pid %d at %s",
-                              (int)address->process.pid, path);
+        return plug_fail_errno(WEFT_ERR_SYSTEM, errno, "shared memory of pid %d at %s",
+                               (int)address->process.pid, path);
     if (fstat(fd, &about) != 0 || about.st_ino != address->inode ||
         about.st_dev != address->device) {
         close(fd);
-        return cpu_fail(WEFT_ERR_SYSTEM,
-                        "%s is not the shared memory it should be: another pid namespace?", path);
+        return plug_fail(WEFT_ERR_SYSTEM,
+                         "%s is not the shared memory it should be: another pid namespace?", path);
     }
     *out = fd;
     return WEFT_OK;
@@ -308,15 +308,15 @@ static weft_status map_other(const struct cpu_segment_address *address, uint8_t 
     void *at;
     int fd = -1, error;
 
-    CPU_TRY(open_other(address, &fd));
+    PLUG_TRY(open_other(address, &fd));
     at = mmap(NULL, address->reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     error = errno;
     close(fd);
     if (at == MAP_FAILED)
-        return cpu_fail_errno(WEFT_ERR_NO_MEMORY, error,
-                              "no address space for the shared heap of pid %d (%llu bytes; "
-                              "WEFT_CPU_HEAP sets it)",
-                              (int)address->process.pid, (unsigned long long)address->reserved);
+        return plug_fail_errno(WEFT_ERR_NO_MEMORY, error,
+                               "no address space for the shared heap of pid %d (%llu bytes; "
+                               "WEFT_CPU_HEAP sets it)",
+                               (int)address->process.pid, (unsigned long long)address->reserved);
     madvise(at, address->reserved, MADV_HUGEPAGE);
     madvise(at, address->reserved, MADV_DONTDUMP);
     *base = at;
@@ -328,7 +328,7 @@ static weft_status attach_new(const struct cpu_segment_address *address, uint8_t
     weft_status status;
     uint8_t *at = NULL;
 
-    CPU_TRY(map_other(address, &at));
+    PLUG_TRY(map_other(address, &at));
     status = add_mapping(&address->process, address->serial, at, address->reserved, -1);
     if (status == WEFT_OK)
         *base = at;

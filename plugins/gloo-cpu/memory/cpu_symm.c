@@ -24,7 +24,7 @@ struct work {
 static void keep_error(struct cpu_error *error, weft_status status)
 {
     error->status = status;
-    if (status != WEFT_OK) snprintf(error->text, sizeof error->text, "%s", cpu_last_text());
+    if (status != WEFT_OK) snprintf(error->text, sizeof error->text, "%s", plug_last_text());
 }
 
 static weft_status post(struct work *work, cpu_work run, void *stream)
@@ -38,33 +38,33 @@ static weft_status check_span(const struct cpu_window *window, const char *name,
                               uint64_t bytes)
 {
     if (offset <= window->bytes && bytes <= window->bytes - offset) return WEFT_OK;
-    return cpu_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", name,
-                    (unsigned long long)bytes, (unsigned long long)offset,
-                    (unsigned long long)window->bytes);
+    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", name,
+                     (unsigned long long)bytes, (unsigned long long)offset,
+                     (unsigned long long)window->bytes);
 }
 
 static weft_status check_peer(const struct cpu_window *window, const char *name, int32_t peer)
 {
-    CPU_TRY(cpu_shm_fault(&window->comm->group));
+    PLUG_TRY(cpu_shm_fault(&window->comm->group));
     if (peer >= 0 && peer < window->comm->size) return WEFT_OK;
-    return cpu_fail(WEFT_ERR_INVALID, "%s: peer %d of %d ranks", name, (int)peer,
-                    (int)window->comm->size);
+    return plug_fail(WEFT_ERR_INVALID, "%s: peer %d of %d ranks", name, (int)peer,
+                     (int)window->comm->size);
 }
 
 static weft_status check_signal(const struct cpu_window *window, const char *name, uint32_t signal,
                                 uint32_t op)
 {
     if (op > WEFT_SIGNAL_ADD)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", name, op);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", name, op);
     if (signal < window->signals) return WEFT_OK;
-    return cpu_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", name, signal, window->signals);
+    return plug_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", name, signal, window->signals);
 }
 
 static weft_status check_memory(const char *name, const void *memory, uint64_t bytes)
 {
     if (bytes == 0 || memory != NULL) return WEFT_OK;
-    return cpu_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", name,
-                    (unsigned long long)bytes);
+    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", name,
+                     (unsigned long long)bytes);
 }
 
 /* Aligned words arrive whole, and may be read while they are written. */
@@ -117,9 +117,9 @@ weft_status cpu_symm_put(void *handle, uint64_t target_offset, const void *sourc
     struct cpu_window *window = handle;
     struct work work = {.window = window, .source = source, .bytes = bytes};
 
-    CPU_TRY(check_peer(window, "put", peer));
-    CPU_TRY(check_span(window, "put", target_offset, bytes));
-    CPU_TRY(check_memory("put", source, bytes));
+    PLUG_TRY(check_peer(window, "put", peer));
+    PLUG_TRY(check_span(window, "put", target_offset, bytes));
+    PLUG_TRY(check_memory("put", source, bytes));
     work.target = (unsigned char *)window->buffers[peer] + target_offset;
     return post(&work, run_copy, stream);
 }
@@ -130,9 +130,9 @@ weft_status cpu_symm_get(void *handle, void *target, uint64_t source_offset, uin
     struct cpu_window *window = handle;
     struct work work = {.window = window, .target = target, .bytes = bytes};
 
-    CPU_TRY(check_peer(window, "get", peer));
-    CPU_TRY(check_span(window, "get", source_offset, bytes));
-    CPU_TRY(check_memory("get", target, bytes));
+    PLUG_TRY(check_peer(window, "get", peer));
+    PLUG_TRY(check_span(window, "get", source_offset, bytes));
+    PLUG_TRY(check_memory("get", target, bytes));
     work.source = (const unsigned char *)window->buffers[peer] + source_offset;
     return post(&work, run_copy, stream);
 }
@@ -151,10 +151,10 @@ weft_status cpu_symm_put_signal(void *handle, uint64_t target_offset, const void
                         .op = op,
                         .value = value};
 
-    CPU_TRY(check_signal(window, "put_signal", signal, op));
-    CPU_TRY(check_peer(window, "put_signal", peer));
-    CPU_TRY(check_span(window, "put_signal", target_offset, bytes));
-    CPU_TRY(check_memory("put_signal", source, bytes));
+    PLUG_TRY(check_signal(window, "put_signal", signal, op));
+    PLUG_TRY(check_peer(window, "put_signal", peer));
+    PLUG_TRY(check_span(window, "put_signal", target_offset, bytes));
+    PLUG_TRY(check_memory("put_signal", source, bytes));
     work.target = (unsigned char *)window->buffers[peer] + target_offset;
     return post(&work, run_copy, stream);
 }
@@ -170,8 +170,8 @@ weft_status cpu_symm_signal(void *handle, uint32_t signal, uint64_t value, uint3
                         .op = op,
                         .value = value};
 
-    CPU_TRY(check_signal(window, "signal", signal, op));
-    CPU_TRY(check_peer(window, "signal", peer));
+    PLUG_TRY(check_signal(window, "signal", signal, op));
+    PLUG_TRY(check_peer(window, "signal", peer));
     return post(&work, run_copy, stream);
 }
 
@@ -224,9 +224,9 @@ weft_status cpu_symm_wait_signal(void *handle, uint32_t signal, uint32_t compare
                         .timeout_ns = timeout_ns};
 
     if (compare > WEFT_COMPARE_LT)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "wait_signal: comparison %u is unknown", compare);
-    CPU_TRY(check_signal(window, "wait_signal", signal, 0));
-    CPU_TRY(cpu_shm_fault(&window->comm->group));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "wait_signal: comparison %u is unknown", compare);
+    PLUG_TRY(check_signal(window, "wait_signal", signal, 0));
+    PLUG_TRY(cpu_shm_fault(&window->comm->group));
     return post(&work, run_wait, stream);
 }
 
@@ -242,7 +242,7 @@ weft_status cpu_symm_fence(void *handle, void *stream)
     const struct cpu_window *window = handle;
     char nothing = 0;
 
-    CPU_TRY(cpu_shm_fault(&window->comm->group));
+    PLUG_TRY(cpu_shm_fault(&window->comm->group));
     return cpu_stream_run(stream, run_fence, &nothing, sizeof nothing);
 }
 

@@ -33,25 +33,25 @@ static weft_status judge(struct cpu_comm *comm, const struct entry *all)
 
     for (int32_t p = 0; p < comm->size; p++)
         if (all[p].bytes != all[0].bytes || all[p].signals != all[0].signals)
-            return cpu_fail(WEFT_ERR_MISMATCH,
-                            "window: rank %d asks for %llu bytes and %u signals, rank %d for "
-                            "%llu bytes and %u signals",
-                            (int)group->peers[0].name, (unsigned long long)all[0].bytes,
-                            all[0].signals, (int)group->peers[p].name,
-                            (unsigned long long)all[p].bytes, all[p].signals);
+            return plug_fail(WEFT_ERR_MISMATCH,
+                             "window: rank %d asks for %llu bytes and %u signals, rank %d for "
+                             "%llu bytes and %u signals",
+                             (int)group->peers[0].name, (unsigned long long)all[0].bytes,
+                             all[0].signals, (int)group->peers[p].name,
+                             (unsigned long long)all[p].bytes, all[p].signals);
     for (int32_t p = 0; p < comm->size; p++)
         if (all[p].status == WEFT_ERR_UNSUPPORTED)
-            return cpu_fail(WEFT_ERR_UNSUPPORTED,
-                            "window: the memory of rank %d is not from weft_alloc, so that its "
-                            "peers cannot reach it",
-                            (int)group->peers[p].name);
+            return plug_fail(WEFT_ERR_UNSUPPORTED,
+                             "window: the memory of rank %d is not from weft_alloc, so that its "
+                             "peers cannot reach it",
+                             (int)group->peers[p].name);
         else if (all[p].status == WEFT_ERR_INVALID)
-            return cpu_fail(WEFT_ERR_INVALID,
-                            "window: the memory of rank %d ends before its %llu bytes do",
-                            (int)group->peers[p].name, (unsigned long long)all[p].bytes);
+            return plug_fail(WEFT_ERR_INVALID,
+                             "window: the memory of rank %d ends before its %llu bytes do",
+                             (int)group->peers[p].name, (unsigned long long)all[p].bytes);
         else if (all[p].status != WEFT_OK)
-            return cpu_fail(all[p].status, "window: rank %d has no %llu bytes of shared memory",
-                            (int)group->peers[p].name, (unsigned long long)all[p].bytes);
+            return plug_fail(all[p].status, "window: rank %d has no %llu bytes of shared memory",
+                             (int)group->peers[p].name, (unsigned long long)all[p].bytes);
     return WEFT_OK;
 }
 
@@ -59,7 +59,7 @@ static weft_status settle(struct cpu_window *window, const struct entry *mine)
 {
     struct cpu_comm *comm = window->comm;
     size_t size = (size_t)comm->size;
-    struct entry *all = cpu_alloc(size * sizeof *all);
+    struct entry *all = plug_alloc(size * sizeof *all);
     weft_status status;
 
     if (all == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
@@ -69,7 +69,7 @@ static weft_status settle(struct cpu_window *window, const struct entry *mine)
         window->buffers[p] = cpu_shm_reach(&comm->group, p, &all[p].memory);
         window->pads[p] = cpu_shm_reach(&comm->group, p, &all[p].pad);
     }
-    cpu_free(all);
+    plug_free(all);
     return status;
 }
 
@@ -85,7 +85,7 @@ static weft_status take(struct cpu_window *window, uint64_t bytes, void **out)
 {
     void *memory = NULL;
 
-    CPU_TRY(cpu_heap_allocate(&window->comm->device->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
+    PLUG_TRY(cpu_heap_allocate(&window->comm->device->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
     memset(memory, 0, bytes);
     *out = memory;
     return WEFT_OK;
@@ -97,7 +97,7 @@ static void give_back(struct cpu_window *window)
 
     if (window->pad != NULL) cpu_heap_free(heap, (void *)window->pad);
     if (window->memory != NULL && !window->registered) cpu_heap_free(heap, window->memory);
-    cpu_free(window);
+    plug_free(window);
 }
 
 static weft_status new_window(struct cpu_comm *comm, uint64_t bytes, uint32_t signals,
@@ -106,12 +106,12 @@ static weft_status new_window(struct cpu_comm *comm, uint64_t bytes, uint32_t si
     size_t size = (size_t)comm->size, all = sizeof **out + 2 * size * sizeof(void *);
     struct cpu_window *window;
 
-    CPU_TRY(cpu_shm_fault(&comm->group));
+    PLUG_TRY(cpu_shm_fault(&comm->group));
     if (comm->hosts > 1)
-        return cpu_fail(WEFT_ERR_UNSUPPORTED, "window: the ranks are on %d hosts%s%s",
-                        (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
-    window = cpu_alloc(all);
-    if (window == NULL) return cpu_fail_memory(all);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "window: the ranks are on %d hosts%s%s",
+                         (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
+    window = plug_alloc(all);
+    if (window == NULL) return plug_fail_memory(all);
     window->comm = comm;
     window->bytes = bytes;
     window->signals = signals;
@@ -141,7 +141,7 @@ static weft_status create(struct cpu_comm *comm, void *memory, uint64_t bytes, u
     void *pad = NULL;
     weft_status status;
 
-    CPU_TRY(new_window(comm, bytes, signals, &window));
+    PLUG_TRY(new_window(comm, bytes, signals, &window));
     window->memory = memory;
     window->registered = memory != NULL;
     mine.status = window->registered ? check_memory(comm, memory, bytes)
@@ -166,7 +166,7 @@ weft_status cpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void
 {
     struct cpu_window *window = NULL;
 
-    CPU_TRY(create(comm, NULL, bytes, signals, &window));
+    PLUG_TRY(create(comm, NULL, bytes, signals, &window));
     *out = window;
     *local = window->memory;
     return WEFT_OK;
@@ -177,8 +177,8 @@ weft_status cpu_window_register(void *comm, void *memory, uint64_t bytes, uint32
 {
     struct cpu_window *window = NULL;
 
-    if (memory == NULL) return cpu_fail(WEFT_ERR_INVALID, "window_register: memory is NULL");
-    CPU_TRY(create(comm, memory, bytes, signals, &window));
+    if (memory == NULL) return plug_fail(WEFT_ERR_INVALID, "window_register: memory is NULL");
+    PLUG_TRY(create(comm, memory, bytes, signals, &window));
     *out = window;
     return WEFT_OK;
 }
@@ -243,7 +243,7 @@ static weft_status meet_at_end(struct cpu_window *window)
     struct cpu_comm *comm = window->comm;
     struct entry mine = {
         .status = WEFT_IN_PROGRESS, .signals = window->signals, .bytes = window->bytes};
-    struct entry *all = cpu_alloc((size_t)comm->size * sizeof *all);
+    struct entry *all = plug_alloc((size_t)comm->size * sizeof *all);
     weft_status status;
 
     if (all == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
@@ -255,7 +255,7 @@ static weft_status meet_at_end(struct cpu_window *window)
                                   "rank %d does not release the window that rank %d does",
                                   (int)comm->group.peers[p].name,
                                   (int)comm->group.peers[comm->rank].name);
-    cpu_free(all);
+    plug_free(all);
     return status;
 }
 
@@ -290,7 +290,7 @@ void cpu_windows_drop(struct cpu_comm *comm)
 
         comm->windows = window->next;
         leave(window);
-        cpu_free(window);
+        plug_free(window);
     }
 }
 
@@ -304,6 +304,6 @@ weft_status cpu_window_handle(void *handle, weft_symm_handle *out)
                              .buffers = window->buffers,
                              .signals = window->pads};
 
-    cpu_give_struct(out, &full, sizeof full);
+    plug_give_struct(out, &full, sizeof full);
     return WEFT_OK;
 }

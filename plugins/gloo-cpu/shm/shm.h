@@ -154,7 +154,7 @@ void cpu_shm_group_close(struct cpu_shm_group *group);
 void cpu_shm_retire(struct cpu_shm_group *group, void *memory);
 /* The group's failure: kept, told to peers, described to this thread. */
 weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const char *format, ...)
-    CPU_PRINTF(3, 4);
+    PLUG_PRINTF(3, 4);
 /* The failure the group is stuck with, described again; WEFT_OK if none. */
 weft_status cpu_shm_fault(struct cpu_shm_group *group);
 /* "rank 2 (pid 1234)" into TEXT. */

@@ -131,8 +131,8 @@ static weft_status compare_bytes(struct cpu_shm_group *group, uint32_t collectiv
 
             if (collective == WEFT_COLL_GATHER_V && j != sender->call.root) continue;
             if (collective == WEFT_COLL_SCATTER_V && i != sender->call.root) continue;
-            CPU_TRY(cpu_shm_check_bytes(group, i, sender->bytes[j], j,
-                                        receiver->bytes[group->size + i]));
+            PLUG_TRY(cpu_shm_check_bytes(group, i, sender->bytes[j], j,
+                                         receiver->bytes[group->size + i]));
         }
     }
     return WEFT_OK;
@@ -163,10 +163,10 @@ static weft_status compare_records(struct cpu_shm_group *group, const struct rec
     struct cpu_shm_call call = {.collective = SHM_CHECK, .root = -1};
     struct cpu_shm_share share = {.send = record, .send_bytes = bytes, .reader = -1};
 
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
     group->doing = cpu_call_name(record->call.collective);
-    CPU_TRY(cpu_shm_wait_peers(group));
-    CPU_TRY(compare(group));
+    PLUG_TRY(cpu_shm_wait_peers(group));
+    PLUG_TRY(compare(group));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);
 }

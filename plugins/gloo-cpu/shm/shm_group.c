@@ -12,20 +12,20 @@ weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token)
     size_t bytes, size = (size_t)group->size;
     void *memory;
 
-    group->spans = cpu_alloc(size * (sizeof *group->spans + 3 * sizeof *group->sources));
-    if (group->spans == NULL) return cpu_fail_memory(size * sizeof *group->spans);
+    group->spans = plug_alloc(size * (sizeof *group->spans + 3 * sizeof *group->sources));
+    if (group->spans == NULL) return plug_fail_memory(size * sizeof *group->spans);
     group->sources = (const void **)(group->spans + size);
     group->starts = group->sources + size;
     group->scales = group->starts + size;
     group->slot_bytes = (slot + CPU_LINE - 1) / CPU_LINE * CPU_LINE;
     bytes = offsetof(struct cpu_shm_control, slots) + SHM_SLOTS * group->slot_bytes +
             size * sizeof(uint64_t);
-    CPU_TRY(cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
+    PLUG_TRY(cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
     memset(memory, 0, bytes);
     group->control = memory;
     group->control->token = token;
     pthread_mutex_init(&group->fault.lock, NULL);
-    CPU_TRY(cpu_shm_check_prepare(group));
+    PLUG_TRY(cpu_shm_check_prepare(group));
     return cpu_shm_mail_open(group);
 }
 
@@ -36,7 +36,7 @@ struct cpu_shm_leftover {
 
 void cpu_shm_retire(struct cpu_shm_group *group, void *memory)
 {
-    struct cpu_shm_leftover *leftover = memory != NULL ? cpu_alloc(sizeof *leftover) : NULL;
+    struct cpu_shm_leftover *leftover = memory != NULL ? plug_alloc(sizeof *leftover) : NULL;
 
     if (leftover == NULL) return; /* the memory then stays until the heap is closed */
     leftover->memory = memory;
@@ -59,16 +59,16 @@ static void retire(struct cpu_shm_group *group)
     cpu_shm_retire(group, group->record);
     for (leftover = group->leftovers; leftover != NULL; leftover = leftover->next)
         most++;
-    pointers = cpu_alloc(most * sizeof *pointers);
+    pointers = plug_alloc(most * sizeof *pointers);
     if (pointers != NULL) pointers[count++] = group->control;
     while ((leftover = group->leftovers) != NULL) {
         group->leftovers = leftover->next;
         if (pointers != NULL) pointers[count++] = leftover->memory;
-        cpu_free(leftover);
+        plug_free(leftover);
     }
     if (pointers != NULL)
         cpu_heap_retire(group->heap, count, pointers, &group->control->departed, others);
-    cpu_free(pointers);
+    plug_free(pointers);
 }
 
 void cpu_shm_group_close(struct cpu_shm_group *group)
@@ -89,8 +89,8 @@ void cpu_shm_group_close(struct cpu_shm_group *group)
             atomic_fetch_add(&peer->control->departed, 1);
         if (peer->attached) cpu_segment_detach(&peer->address);
     }
-    cpu_free(group->peers);
-    cpu_free(group->spans);
+    plug_free(group->peers);
+    plug_free(group->spans);
 }
 
 weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const char *format, ...)
@@ -121,7 +121,7 @@ weft_status cpu_shm_fault(struct cpu_shm_group *group)
     weft_status status = atomic_load(&group->fault.status);
 
     if (status == WEFT_OK) return WEFT_OK;
-    return cpu_fail(status, "communicator \"%s\": %s", group->label, group->fault.text);
+    return plug_fail(status, "communicator \"%s\": %s", group->label, group->fault.text);
 }
 
 const char *cpu_shm_name(const struct cpu_shm_group *group, int32_t rank, char *text, size_t bytes)

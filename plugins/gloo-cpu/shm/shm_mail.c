@@ -16,7 +16,7 @@ static weft_status open_mailbox(struct cpu_shm_group *group, struct cpu_shm_line
 {
     void *memory = NULL;
 
-    CPU_TRY(cpu_heap_allocate(group->heap, sizeof *line->out, WEFT_MEMORY_DEVICE, &memory));
+    PLUG_TRY(cpu_heap_allocate(group->heap, sizeof *line->out, WEFT_MEMORY_DEVICE, &memory));
     memset(memory, 0, sizeof *line->out);
     line->out = memory;
     atomic_store(mailbox_word(group, group->rank, peer),
@@ -33,7 +33,7 @@ static weft_status find_place(struct cpu_shm_group *group, struct cpu_shm_transf
     bool shared = cpu_heap_holds(group->heap, memory, transfer->bytes);
 
     if (!shared && !peer->same_process && !peer->reads_us) {
-        CPU_TRY(
+        PLUG_TRY(
             cpu_heap_allocate(group->heap, transfer->bytes, WEFT_MEMORY_DEVICE, &transfer->stage));
         memcpy(transfer->stage, memory, transfer->bytes);
         memory = transfer->stage;
@@ -58,7 +58,7 @@ static weft_status write_letter(struct cpu_shm_group *group, struct cpu_shm_line
         if (transfer->bytes > 0) memcpy(entry->data, transfer->buffer, transfer->bytes);
         transfer->done = true;
     } else {
-        CPU_TRY(find_place(group, transfer, &entry->place));
+        PLUG_TRY(find_place(group, transfer, &entry->place));
         entry->carriage = MAIL_BY_REFERENCE;
         entry->ack = (uint32_t)__builtin_ctzll(~line->acks_used);
         line->acks_used |= UINT64_C(1) << entry->ack;
@@ -75,7 +75,7 @@ weft_status cpu_shm_mail_post(struct cpu_shm_group *group, struct cpu_shm_transf
 {
     struct cpu_shm_line *line = &group->mail->lines[transfer->peer];
 
-    if (line->out == NULL) CPU_TRY(open_mailbox(group, line, transfer->peer));
+    if (line->out == NULL) PLUG_TRY(open_mailbox(group, line, transfer->peer));
     if (line->posted - atomic_load(&line->out->taken) >= MAIL_ENTRIES) return WEFT_OK;
     if (transfer->bytes > MAIL_INLINE && line->acks_used == UINT64_MAX) return WEFT_OK;
     return write_letter(group, line, transfer);
@@ -117,9 +117,9 @@ static void took_letter(struct cpu_shm_group *group, struct cpu_shm_line *line, 
 static weft_status keep_aside(struct cpu_shm_line *line, const struct cpu_shm_entry *entry)
 {
     size_t data = entry->carriage == MAIL_IN_ENTRY ? entry->bytes : 0;
-    struct cpu_shm_early *early = cpu_alloc(sizeof *early + data);
+    struct cpu_shm_early *early = plug_alloc(sizeof *early + data);
 
-    if (early == NULL) return cpu_fail_memory(sizeof *early + data);
+    if (early == NULL) return plug_fail_memory(sizeof *early + data);
     early->number = line->taken + 1;
     early->bytes = entry->bytes;
     early->tag = entry->tag;
@@ -149,9 +149,9 @@ static weft_status read_message(struct cpu_shm_group *group, struct cpu_shm_tran
     if (head->carriage == MAIL_IN_ENTRY) {
         if (head->bytes > 0) memcpy(transfer->buffer, data, head->bytes);
     } else {
-        CPU_TRY(
+        PLUG_TRY(
             cpu_shm_read(group, transfer->peer, &head->place, 0, transfer->buffer, head->bytes));
-        CPU_TRY(cpu_shm_still_there(group, transfer->peer));
+        PLUG_TRY(cpu_shm_still_there(group, transfer->peer));
         atomic_store(&line->in->acks[head->ack], head->number);
         cpu_shm_ring(group, transfer->peer);
     }
@@ -172,7 +172,7 @@ weft_status cpu_shm_mail_find(struct cpu_shm_group *group, struct cpu_shm_transf
     *at = early->next;
     if (line->early_end == &early->next) line->early_end = at;
     status = read_message(group, transfer, early, early->data);
-    cpu_free(early);
+    plug_free(early);
     return status;
 }
 
@@ -197,7 +197,7 @@ weft_status cpu_shm_mail_empty(struct cpu_shm_group *group, int32_t peer)
         struct cpu_shm_transfer *receive = find_receiver(group->mail, peer, entry);
 
         if (receive == NULL) {
-            CPU_TRY(keep_aside(line, entry));
+            PLUG_TRY(keep_aside(line, entry));
         } else {
             struct cpu_shm_early head = {.number = line->taken + 1,
                                          .bytes = entry->bytes,
@@ -206,7 +206,7 @@ weft_status cpu_shm_mail_empty(struct cpu_shm_group *group, int32_t peer)
                                          .ack = entry->ack,
                                          .place = entry->place};
 
-            CPU_TRY(read_message(group, receive, &head, entry->data));
+            PLUG_TRY(read_message(group, receive, &head, entry->data));
         }
         took_letter(group, line, peer);
     }

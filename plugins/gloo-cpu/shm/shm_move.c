@@ -103,9 +103,9 @@ static weft_status read_from(struct cpu_shm_group *group, const struct move *mov
     struct cpu_shm_span from, to = target_of(move, rank);
     const unsigned char *data = move->op->send;
 
-    if (index == 0) CPU_TRY(cpu_shm_wait_peer(group, rank));
+    if (index == 0) PLUG_TRY(cpu_shm_wait_peer(group, rank));
     from = source_of(group, move, rank);
-    if (index == 0) CPU_TRY(cpu_shm_check_bytes(group, rank, from.bytes, group->rank, to.bytes));
+    if (index == 0) PLUG_TRY(cpu_shm_check_bytes(group, rank, from.bytes, group->rank, to.bytes));
     if (!in_steps(group, move, rank)) {
         if (index > 0) return WEFT_OK;
         if (rank != group->rank) data = cpu_shm_sent(group, rank);
@@ -115,7 +115,7 @@ static weft_status read_from(struct cpu_shm_group *group, const struct move *mov
     if (at >= to.bytes) return WEFT_OK;
     bytes = to.bytes - at < piece ? to.bytes - at : piece;
     if (cpu_shm_is_in_pieces(group, rank))
-        CPU_TRY(cpu_shm_piece(group, rank, index, is_spread(move), &data));
+        PLUG_TRY(cpu_shm_piece(group, rank, index, is_spread(move), &data));
     else
         data = (const unsigned char *)cpu_shm_sent(group, rank) + from.offset + at;
     copy(move->op->recv, to.offset + at, data, bytes);
@@ -141,7 +141,7 @@ static weft_status read_all(struct cpu_shm_group *group, const struct move *move
 {
     if (move->from >= 0) return read_from(group, move, move->from, index);
     for (int32_t i = 0; move->from == -1 && i < group->size; i++)
-        CPU_TRY(read_from(group, move, (group->rank + i) % group->size, index));
+        PLUG_TRY(read_from(group, move, (group->rank + i) % group->size, index));
     return WEFT_OK;
 }
 
@@ -150,20 +150,20 @@ static weft_status run(struct cpu_shm_group *group, const struct move *move)
     struct cpu_shm_call call = cpu_shm_call_of(move->op, group->size);
     uint64_t own, theirs;
 
-    CPU_TRY(cpu_shm_begin(group, &call, &move->share));
-    CPU_TRY(read_all(group, move, 0));
-    if (move->from != -1) CPU_TRY(cpu_shm_compare_all(group));
+    PLUG_TRY(cpu_shm_begin(group, &call, &move->share));
+    PLUG_TRY(read_all(group, move, 0));
+    if (move->from != -1) PLUG_TRY(cpu_shm_compare_all(group));
     if (group->in_pieces) {
         own = cpu_shm_piece_count(group, &move->share);
         theirs = move->from == -2 ? 0 : count_steps(group, move);
         cpu_shm_drained(group, 0);
         for (uint64_t i = 1; i < own || i < theirs; i++) {
-            if (i < own) CPU_TRY(cpu_shm_fill(group, &move->share, i));
-            if (i < theirs) CPU_TRY(read_all(group, move, i));
+            if (i < own) PLUG_TRY(cpu_shm_fill(group, &move->share, i));
+            if (i < theirs) PLUG_TRY(read_all(group, move, i));
             cpu_shm_drained(group, i);
         }
     }
-    if (move->from >= -1) CPU_TRY(cpu_shm_confirm(group, move->from));
+    if (move->from >= -1) PLUG_TRY(cpu_shm_confirm(group, move->from));
     cpu_shm_done(group);
     return cpu_shm_settle(group, move->share.reader);
 }
@@ -175,8 +175,8 @@ weft_status cpu_shm_barrier(struct cpu_shm_group *group, const struct cpu_shm_op
     struct cpu_shm_call call = cpu_shm_call_of(op, group->size);
     struct cpu_shm_share share = {0};
 
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
-    CPU_TRY(cpu_shm_wait_peers(group));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
+    PLUG_TRY(cpu_shm_wait_peers(group));
     cpu_shm_done(group);
     return WEFT_OK;
 }
@@ -259,7 +259,7 @@ static weft_status push_tails(struct cpu_shm_group *group, const struct cpu_shm_
     for (int32_t i = 1; i < group->size; i++) {
         int32_t p = (group->rank + i) % group->size;
 
-        CPU_TRY(cpu_shm_wait_peer(group, p));
+        PLUG_TRY(cpu_shm_wait_peer(group, p));
         if (cpu_shm_address_reachable(group, &cpu_shm_slot(group, p)->at.recv))
             memcpy((unsigned char *)cpu_shm_target(group, p) + head,
                    (const unsigned char *)op->send + head, bytes - head);
@@ -277,13 +277,13 @@ static weft_status broadcast_root(struct cpu_shm_group *group, const struct cpu_
 
     if (op->send == op->recv && bytes >= SPLIT_BYTES && cpu_shm_reachable(group, op->send, bytes))
         share.shift = head_of(group, bytes);
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
-    if (share.shift < bytes) CPU_TRY(push_tails(group, op, share.shift));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
+    if (share.shift < bytes) PLUG_TRY(push_tails(group, op, share.shift));
     copy(op->recv, 0, op->send, bytes);
-    CPU_TRY(cpu_shm_compare_all(group));
+    PLUG_TRY(cpu_shm_compare_all(group));
     pieces = cpu_shm_piece_count(group, &share);
     for (uint64_t i = 1; i < pieces; i++)
-        CPU_TRY(cpu_shm_fill(group, &share, i));
+        PLUG_TRY(cpu_shm_fill(group, &share, i));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);
 }
@@ -296,21 +296,21 @@ weft_status cpu_shm_broadcast(struct cpu_shm_group *group, const struct cpu_shm_
     const unsigned char *data = NULL;
 
     if (group->rank == op->root) return broadcast_root(group, op);
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
-    CPU_TRY(cpu_shm_wait_peer(group, op->root));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
+    PLUG_TRY(cpu_shm_wait_peer(group, op->root));
     if (!cpu_shm_is_in_pieces(group, op->root)) {
         head = cpu_shm_slot(group, op->root)->shift;
         if (!cpu_shm_reachable(group, op->recv, bytes)) head = bytes;
         copy(op->recv, 0, cpu_shm_sent(group, op->root), head);
-        CPU_TRY(cpu_shm_compare_all(group));
-        CPU_TRY(cpu_shm_confirm(group, op->root));
+        PLUG_TRY(cpu_shm_compare_all(group));
+        PLUG_TRY(cpu_shm_confirm(group, op->root));
         cpu_shm_done(group);
         if (head == bytes) return WEFT_OK;
         return cpu_shm_wait(group, &group->peers[op->root].control->done, group->number, op->root);
     }
-    CPU_TRY(cpu_shm_compare_all(group));
+    PLUG_TRY(cpu_shm_compare_all(group));
     for (uint64_t i = 0; i * piece < bytes; i++) {
-        CPU_TRY(cpu_shm_piece(group, op->root, i, false, &data));
+        PLUG_TRY(cpu_shm_piece(group, op->root, i, false, &data));
         copy(op->recv, i * piece, data, bytes - i * piece < piece ? bytes - i * piece : piece);
         cpu_shm_drained(group, i);
     }

@@ -72,7 +72,7 @@ static weft_status second_round(struct cpu_shm_group *group, const struct cpu_sh
         share.shift = demand.offset;
     }
     cpu_shm_done(group);
-    CPU_TRY(cpu_shm_begin(group, call, &share));
+    PLUG_TRY(cpu_shm_begin(group, call, &share));
     return cpu_shm_wait_peers(group);
 }
 
@@ -88,8 +88,8 @@ static weft_status read_part(struct cpu_shm_group *group, int32_t rank, const st
     int64_t low = reach < 0 ? from + reach : from;
     int64_t bytes = ((reach < 0 ? -reach : reach) + 1) * size;
 
-    CPU_TRY(cpu_shm_read(group, rank, &cpu_shm_slot(group, rank)->at.send, (uint64_t)(low * size),
-                         near, (uint64_t)bytes));
+    PLUG_TRY(cpu_shm_read(group, rank, &cpu_shm_slot(group, rank)->at.send, (uint64_t)(low * size),
+                          near, (uint64_t)bytes));
     cpu_copy_strided(element, target + (line->target + first * line->target_stride) * size,
                      line->target_stride, near + (from - low) * size, stride, count);
     return WEFT_OK;
@@ -109,14 +109,14 @@ static weft_status read_box(struct cpu_shm_group *group, const struct cpu_box *b
         int64_t most = step > 0 ? 4096 / size / step : 1;
 
         if (line->source_stride == 1 && line->target_stride == 1) {
-            CPU_TRY(cpu_shm_read(group, rank, place, (uint64_t)(line->source * size),
-                                 target + line->target * size, (uint64_t)(line->count * size)));
+            PLUG_TRY(cpu_shm_read(group, rank, place, (uint64_t)(line->source * size),
+                                  target + line->target * size, (uint64_t)(line->count * size)));
             continue;
         }
         if (most < 1) most = 1;
         for (int64_t i = 0, count; i < line->count; i += count) {
             count = line->count - i < most ? line->count - i : most;
-            CPU_TRY(read_part(group, rank, line, i, count, element, target));
+            PLUG_TRY(read_part(group, rank, line, i, count, element, target));
         }
     }
     return WEFT_OK;
@@ -162,7 +162,7 @@ static weft_status fetch_holders(struct cpu_shm_group *group, const struct cpu_s
         const unsigned char *base = base_of(group, pull, rank);
 
         if (base == NULL) {
-            CPU_TRY(read_box(group, &range, pull->regions->element, rank, room));
+            PLUG_TRY(read_box(group, &range, pull->regions->element, rank, room));
             base = room - first;
             room += last - first;
         }
@@ -187,14 +187,14 @@ static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_
         size_t bytes = (size_t)(last - first) * pull->holders;
 
         if (base_of(group, pull, pull->sources[box->source + k]) != NULL) continue;
-        room = cpu_alloc(bytes);
+        room = plug_alloc(bytes);
         if (room == NULL)
             return cpu_shm_fail(group, WEFT_ERR_NO_MEMORY, "pull: out of memory (%zu bytes)",
                                 bytes);
     }
     status = fetch_holders(group, pull, box, room, first, last);
     if (status == WEFT_OK) status = cpu_box_reduce(box, &reducer, group->starts, pull->recv);
-    cpu_free(room);
+    plug_free(room);
     if (status == WEFT_OK || cpu_shm_has_failed(group)) return status;
     return cpu_shm_fail(group, status, "pull: out of memory");
 }
@@ -208,13 +208,13 @@ static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *p
         find_wishes(group, pull);
         share.spans = group->spans;
     }
-    CPU_TRY(cpu_shm_begin(group, call, &share));
-    CPU_TRY(cpu_shm_wait_peers(group));
-    if (needs_second_round(group)) CPU_TRY(second_round(group, pull, call, copy));
+    PLUG_TRY(cpu_shm_begin(group, call, &share));
+    PLUG_TRY(cpu_shm_wait_peers(group));
+    if (needs_second_round(group)) PLUG_TRY(second_round(group, pull, call, copy));
     for (uint64_t i = 0; i < pull->regions->count; i++)
-        CPU_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
-                                  : copy_box(group, pull, &pull->regions->boxes[i]));
-    CPU_TRY(cpu_shm_confirm(group, -1));
+        PLUG_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
+                                   : copy_box(group, pull, &pull->regions->boxes[i]));
+    PLUG_TRY(cpu_shm_confirm(group, -1));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);
 }
@@ -230,7 +230,7 @@ weft_status cpu_shm_pull(struct cpu_shm_group *group, const struct cpu_shm_pull 
     void *copy = NULL;
     weft_status status;
 
-    if (group->flags & WEFT_COMM_CHECK) CPU_TRY(cpu_shm_check_all(group, &call, NULL));
+    if (group->flags & WEFT_COMM_CHECK) PLUG_TRY(cpu_shm_check_all(group, &call, NULL));
     status = run(group, pull, &call, &copy);
     if (copy != NULL && status == WEFT_OK) cpu_heap_free(group->heap, copy);
     if (copy != NULL && status != WEFT_OK) cpu_shm_retire(group, copy);

@@ -45,10 +45,10 @@ static void say_unreadable(const struct cpu_shm_group *group, int32_t rank, cons
     char name[64];
 
     if (atomic_flag_test_and_set(&said)) return;
-    cpu_log(3,
-            "gloo-cpu: process_vm_readv may not read memory of %s (%s): messages and pulls of "
-            "memory that is not from weft_alloc are copied twice",
-            cpu_shm_name(group, rank, name, sizeof name), why);
+    plug_log(3,
+             "gloo-cpu: process_vm_readv may not read memory of %s (%s): messages and pulls of "
+             "memory that is not from weft_alloc are copied twice",
+             cpu_shm_name(group, rank, name, sizeof name), why);
 }
 
 bool cpu_shm_readable(const struct cpu_shm_group *group, int32_t rank)
@@ -60,7 +60,7 @@ bool cpu_shm_readable(const struct cpu_shm_group *group, int32_t rank)
     ssize_t got;
 
     if (peer->same_process) return true;
-    if (!cpu_knob_flag("WEFT_CPU_CMA", true)) return false;
+    if (!plug_knob_flag("WEFT_CPU_CMA", true)) return false;
     /* The control block begins with the token, in the peer's own address space. */
     remote.iov_base =
         (void *)(uintptr_t)(peer->address.base + (uint64_t)((uint8_t *)peer->control - peer->heap));

@@ -51,8 +51,8 @@ static weft_status all_reduce_small(struct cpu_shm_group *group, const struct cp
     struct cpu_shm_share share = {
         .send = op->send, .send_bytes = op->count * op->element, .scale = scale_of(op)};
 
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
-    CPU_TRY(cpu_shm_wait_peers(group));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
+    PLUG_TRY(cpu_shm_wait_peers(group));
     find_sources(group);
     reduce_range(group, op, 0, op->count, op->recv);
     cpu_shm_done(group);
@@ -121,7 +121,7 @@ static weft_status find_pieces(struct cpu_shm_group *group, const struct cpu_shm
         if (p == group->rank) {
             data = (const unsigned char *)op->send + first * op->element;
         } else if (cpu_shm_is_in_pieces(group, p)) {
-            CPU_TRY(cpu_shm_piece(group, p, index, false, &data));
+            PLUG_TRY(cpu_shm_piece(group, p, index, false, &data));
         } else {
             data = (const unsigned char *)cpu_shm_sent(group, p) + first * op->element;
         }
@@ -138,9 +138,9 @@ static weft_status all_reduce_piece(struct cpu_shm_group *group, const struct cp
     unsigned char *target = (unsigned char *)op->recv + first * op->element, *room = NULL;
     uint64_t low, high;
 
-    CPU_TRY(find_pieces(group, op, first, index));
+    PLUG_TRY(find_pieces(group, op, first, index));
     slice(group, op, group->rank, count, &low, &high);
-    CPU_TRY(cpu_shm_stage_room(group, index + 1, -1, &room));
+    PLUG_TRY(cpu_shm_stage_room(group, index + 1, -1, &room));
     reduce_range(group, op, low, high - low, room);
     cpu_shm_stage_put_up(group, index + 1, -1);
     cpu_shm_drained(group, index);
@@ -148,7 +148,7 @@ static weft_status all_reduce_piece(struct cpu_shm_group *group, const struct cp
         int32_t p = (group->rank + i) % group->size;
         const unsigned char *result = room;
 
-        if (p != group->rank) CPU_TRY(cpu_shm_piece(group, p, index + 1, false, &result));
+        if (p != group->rank) PLUG_TRY(cpu_shm_piece(group, p, index + 1, false, &result));
         slice(group, op, p, count, &low, &high);
         memcpy(target + low * op->element, result, (high - low) * op->element);
     }
@@ -161,7 +161,7 @@ static weft_status put_up(struct cpu_shm_group *group, const void *data, uint64_
 {
     unsigned char *room = NULL;
 
-    CPU_TRY(cpu_shm_stage_room(group, index, -1, &room));
+    PLUG_TRY(cpu_shm_stage_room(group, index, -1, &room));
     memcpy(room, data, bytes);
     cpu_shm_stage_put_up(group, index, -1);
     return WEFT_OK;
@@ -176,9 +176,9 @@ static weft_status all_reduce_in_pieces(struct cpu_shm_group *group, const struc
     for (uint64_t first = 0, count; first < op->count; first += count, index += 2) {
         count = op->count - first < most ? op->count - first : most;
         if (own && index > 0)
-            CPU_TRY(put_up(group, (const unsigned char *)op->send + first * op->element,
-                           count * op->element, index));
-        CPU_TRY(all_reduce_piece(group, op, first, count, index));
+            PLUG_TRY(put_up(group, (const unsigned char *)op->send + first * op->element,
+                            count * op->element, index));
+        PLUG_TRY(all_reduce_piece(group, op, first, count, index));
     }
     return WEFT_OK;
 }
@@ -192,13 +192,13 @@ static weft_status reduce_slices(struct cpu_shm_group *group, const struct cpu_s
                                   .scale = scale_of(op),
                                   .reader = -1};
 
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
-    CPU_TRY(cpu_shm_wait_peers(group));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
+    PLUG_TRY(cpu_shm_wait_peers(group));
     if (all_reachable(group, -1))
         push_slice(group, op, -1);
     else
-        CPU_TRY(all_reduce_in_pieces(group, op));
-    CPU_TRY(cpu_shm_confirm(group, -1));
+        PLUG_TRY(all_reduce_in_pieces(group, op));
+    PLUG_TRY(cpu_shm_confirm(group, -1));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);
 }
@@ -220,12 +220,12 @@ static weft_status reduce_at_root(struct cpu_shm_group *group, const struct cpu_
 
     if (group->rank != op->root) {
         for (uint64_t i = 1; i < own; i++)
-            CPU_TRY(cpu_shm_fill(group, share, i));
+            PLUG_TRY(cpu_shm_fill(group, share, i));
         return WEFT_OK;
     }
     for (uint64_t first = 0, count; first < op->count; first += count, index++) {
         count = op->count - first < most ? op->count - first : most;
-        CPU_TRY(find_pieces(group, op, first, index));
+        PLUG_TRY(find_pieces(group, op, first, index));
         reduce_range(group, op, 0, count, (unsigned char *)op->recv + first * result_bytes(op));
         if (group->in_pieces) cpu_shm_drained(group, index);
     }
@@ -243,14 +243,14 @@ weft_status cpu_shm_reduce(struct cpu_shm_group *group, const struct cpu_shm_op 
                                   .reader = op->root};
     bool together = false;
 
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
-    CPU_TRY(cpu_shm_wait_peers(group));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
+    PLUG_TRY(cpu_shm_wait_peers(group));
     if (large) together = all_reachable(group, op->root);
     if (together)
         push_slice(group, op, op->root);
     else
-        CPU_TRY(reduce_at_root(group, op, &share));
-    if (together || root) CPU_TRY(cpu_shm_confirm(group, -1));
+        PLUG_TRY(reduce_at_root(group, op, &share));
+    if (together || root) PLUG_TRY(cpu_shm_confirm(group, -1));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);
 }
@@ -281,7 +281,7 @@ static weft_status find_parts(struct cpu_shm_group *group, const struct cpu_shm_
 
         group->scales[p] = cpu_shm_slot(group, p)->scale;
         if (p != group->rank && cpu_shm_is_in_pieces(group, p))
-            CPU_TRY(cpu_shm_piece(group, p, index, true, &data));
+            PLUG_TRY(cpu_shm_piece(group, p, index, true, &data));
         else
             data += span->offset + offset;
         group->sources[p] = data;
@@ -298,11 +298,11 @@ static weft_status reduce_part(struct cpu_shm_group *group, const struct cpu_shm
     for (uint64_t index = 0; index * piece < bytes || index < own; index++) {
         uint64_t offset = index * piece;
 
-        if (index > 0 && index < own) CPU_TRY(cpu_shm_fill(group, share, index));
+        if (index > 0 && index < own) PLUG_TRY(cpu_shm_fill(group, share, index));
         if (offset < bytes) {
             uint64_t now = bytes - offset < piece ? bytes - offset : piece;
 
-            CPU_TRY(find_parts(group, op, offset, index));
+            PLUG_TRY(find_parts(group, op, offset, index));
             reduce_range(group, op, 0, now / op->element, (unsigned char *)op->recv + offset);
         }
         if (group->in_pieces) cpu_shm_drained(group, index);
@@ -322,10 +322,10 @@ weft_status cpu_shm_reduce_scatter(struct cpu_shm_group *group, const struct cpu
     own = (const unsigned char *)op->send + mine->offset;
     share.in_pieces = own != op->recv && (uintptr_t)op->send < (uintptr_t)op->recv + mine->bytes &&
                       (uintptr_t)op->recv < (uintptr_t)op->send + share.send_bytes;
-    CPU_TRY(cpu_shm_begin(group, &call, &share));
-    CPU_TRY(cpu_shm_wait_peers(group));
-    CPU_TRY(reduce_part(group, op, &share));
-    CPU_TRY(cpu_shm_confirm(group, -1));
+    PLUG_TRY(cpu_shm_begin(group, &call, &share));
+    PLUG_TRY(cpu_shm_wait_peers(group));
+    PLUG_TRY(reduce_part(group, op, &share));
+    PLUG_TRY(cpu_shm_confirm(group, -1));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);
 }

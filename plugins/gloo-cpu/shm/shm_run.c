@@ -60,7 +60,7 @@ weft_status cpu_shm_run(struct cpu_shm_group *group, const struct cpu_shm_op *op
     if (group->flags & WEFT_COMM_CHECK) {
         struct cpu_shm_call call = cpu_shm_call_of(op, group->size);
 
-        CPU_TRY(cpu_shm_check_all(group, &call, op));
+        PLUG_TRY(cpu_shm_check_all(group, &call, op));
     }
     switch (op->collective) {
     case WEFT_COLL_ALL_REDUCE:

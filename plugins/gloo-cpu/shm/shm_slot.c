@@ -24,7 +24,7 @@ static weft_status reclaim(struct cpu_shm_group *group)
         uint64_t done;
 
         if (p == group->rank) continue;
-        CPU_TRY(cpu_shm_wait(group, &group->peers[p].control->done, needed, p));
+        PLUG_TRY(cpu_shm_wait(group, &group->peers[p].control->done, needed, p));
         done = atomic_load_explicit(&group->peers[p].control->done, memory_order_acquire);
         if (done < least) least = done;
     }
@@ -83,7 +83,7 @@ weft_status cpu_shm_begin(struct cpu_shm_group *group, const struct cpu_shm_call
     group->number++;
     group->in_pieces = false;
     group->doing = cpu_call_name(call->collective);
-    CPU_TRY(reclaim(group));
+    PLUG_TRY(reclaim(group));
     slot = cpu_shm_slot(group, group->rank);
     slot->call = *call;
     slot->bytes = share->send_bytes;
@@ -92,7 +92,7 @@ weft_status cpu_shm_begin(struct cpu_shm_group *group, const struct cpu_shm_call
     if (share->spans != NULL)
         memcpy(slot->data, share->spans, (size_t)group->size * sizeof *share->spans);
     if (share->by_reference || share->recv != NULL || share->send_bytes > SHM_INLINE)
-        CPU_TRY(write_places(group, slot, share, &where));
+        PLUG_TRY(write_places(group, slot, share, &where));
     else
         where = write_data(group, slot, share);
     head.kind |= where << SHM_WHERE_SHIFT;
@@ -106,7 +106,7 @@ weft_status cpu_shm_begin(struct cpu_shm_group *group, const struct cpu_shm_call
 static inline weft_status compare(struct cpu_shm_group *group, int32_t rank,
                                   const struct cpu_shm_slot *slot)
 {
-    CPU_TRY(cpu_shm_wait(group, &slot->number, group->number, rank));
+    PLUG_TRY(cpu_shm_wait(group, &slot->number, group->number, rank));
     if (!cpu_shm_head_same(&cpu_shm_slot(group, group->rank)->head, &slot->head))
         return cpu_shm_mismatch(group, rank);
     if (cpu_shm_where(slot) == SHM_IN_PIECES) group->in_pieces = true;
@@ -118,7 +118,7 @@ weft_status cpu_shm_wait_peer(struct cpu_shm_group *group, int32_t rank)
     const struct cpu_shm_slot *slot = cpu_shm_slot(group, rank);
 
     if (rank == group->rank) return WEFT_OK;
-    CPU_TRY(compare(group, rank, slot));
+    PLUG_TRY(compare(group, rank, slot));
     return cpu_shm_where(slot) < SHM_BY_REFERENCE ? WEFT_OK : cpu_shm_still_there(group, rank);
 }
 
@@ -127,7 +127,7 @@ weft_status cpu_shm_compare_all(struct cpu_shm_group *group)
     for (int32_t i = 1; i < group->size; i++) {
         int32_t p = (group->rank + i) % group->size;
 
-        CPU_TRY(compare(group, p, cpu_shm_slot(group, p)));
+        PLUG_TRY(compare(group, p, cpu_shm_slot(group, p)));
     }
     return WEFT_OK;
 }
@@ -135,7 +135,7 @@ weft_status cpu_shm_compare_all(struct cpu_shm_group *group)
 weft_status cpu_shm_wait_peers(struct cpu_shm_group *group)
 {
     for (int32_t i = 1; i < group->size; i++)
-        CPU_TRY(cpu_shm_wait_peer(group, (group->rank + i) % group->size));
+        PLUG_TRY(cpu_shm_wait_peer(group, (group->rank + i) % group->size));
     return WEFT_OK;
 }
 
@@ -145,7 +145,7 @@ weft_status cpu_shm_confirm(struct cpu_shm_group *group, int32_t rank)
 
     for (int32_t p = first; p <= last; p++)
         if (p != group->rank && cpu_shm_where(cpu_shm_slot(group, p)) >= SHM_BY_REFERENCE)
-            CPU_TRY(cpu_shm_still_there(group, p));
+            PLUG_TRY(cpu_shm_still_there(group, p));
     return WEFT_OK;
 }
 
@@ -164,7 +164,7 @@ weft_status cpu_shm_settle(struct cpu_shm_group *group, int32_t rank)
         int32_t p = (group->rank + i) % group->size;
 
         if (rank >= 0 && p != rank) continue;
-        CPU_TRY(cpu_shm_wait(group, &group->peers[p].control->done, group->number, p));
+        PLUG_TRY(cpu_shm_wait(group, &group->peers[p].control->done, group->number, p));
     }
     return WEFT_OK;
 }

@@ -47,11 +47,11 @@ static uint64_t half_of(const struct cpu_shm_group *group, uint64_t index)
 weft_status cpu_shm_stage_room(struct cpu_shm_group *group, uint64_t index, int32_t reader,
                                unsigned char **room)
 {
-    CPU_TRY(open_stage(group));
+    PLUG_TRY(open_stage(group));
     for (int32_t p = 0; index >= 2 && p < group->size; p++)
         if (p != group->rank && (reader < 0 || p == reader))
-            CPU_TRY(cpu_shm_wait(group, &group->peers[p].control->drained,
-                                 count_of(group, index - 1), p));
+            PLUG_TRY(cpu_shm_wait(group, &group->peers[p].control->drained,
+                                  count_of(group, index - 1), p));
     *room = group->stage + half_of(group, index);
     return WEFT_OK;
 }
@@ -83,7 +83,7 @@ weft_status cpu_shm_fill(struct cpu_shm_group *group, const struct cpu_shm_share
     uint64_t piece = cpu_shm_piece_bytes(group, spread);
     unsigned char *room = NULL;
 
-    CPU_TRY(cpu_shm_stage_room(group, index, share->reader, &room));
+    PLUG_TRY(cpu_shm_stage_room(group, index, share->reader, &room));
     if (!spread) copy_piece(room, share->send, share->send_bytes, piece, index);
     for (int32_t p = 0; spread && p < group->size; p++)
         if (p != group->rank)
@@ -113,7 +113,7 @@ weft_status cpu_shm_piece(struct cpu_shm_group *group, int32_t rank, uint64_t in
     const struct cpu_shm_peer *peer = &group->peers[rank];
     uint64_t offset;
 
-    CPU_TRY(cpu_shm_wait(group, &peer->control->filled, count_of(group, index + 1), rank));
+    PLUG_TRY(cpu_shm_wait(group, &peer->control->filled, count_of(group, index + 1), rank));
     offset = atomic_load_explicit(&peer->control->stage, memory_order_acquire) - 1;
     offset += half_of(group, index);
     if (spread) offset += (uint64_t)group->rank * cpu_shm_piece_bytes(group, true);

@@ -5,14 +5,14 @@
 
 weft_status cpu_shm_mail_open(struct cpu_shm_group *group)
 {
-    struct cpu_shm_mail *mail = cpu_alloc(sizeof *mail);
+    struct cpu_shm_mail *mail = plug_alloc(sizeof *mail);
     size_t bytes = (size_t)group->size * sizeof *mail->lines;
 
-    if (mail == NULL) return cpu_fail_memory(sizeof *mail);
-    mail->lines = cpu_alloc(bytes);
+    if (mail == NULL) return plug_fail_memory(sizeof *mail);
+    mail->lines = plug_alloc(bytes);
     if (mail->lines == NULL) {
-        cpu_free(mail);
-        return cpu_fail_memory(bytes);
+        plug_free(mail);
+        return plug_fail_memory(bytes);
     }
     for (int32_t p = 0; p < group->size; p++)
         mail->lines[p].early_end = &mail->lines[p].early;
@@ -33,11 +33,11 @@ void cpu_shm_mail_close(struct cpu_shm_group *group)
             struct cpu_shm_early *early = mail->lines[p].early;
 
             mail->lines[p].early = early->next;
-            cpu_free(early);
+            plug_free(early);
         }
     pthread_mutex_destroy(&mail->lock);
-    cpu_free(mail->lines);
-    cpu_free(mail);
+    plug_free(mail->lines);
+    plug_free(mail);
     group->mail = NULL;
 }
 
@@ -88,9 +88,9 @@ static weft_status fetch_all(struct cpu_shm_group *group)
     struct cpu_shm_mail *mail = group->mail;
 
     for (struct cpu_shm_transfer *t = mail->receives; t != NULL; t = t->next)
-        CPU_TRY(cpu_shm_mail_find(group, t));
+        PLUG_TRY(cpu_shm_mail_find(group, t));
     for (struct cpu_shm_transfer *t = mail->receives; t != NULL; t = t->next)
-        CPU_TRY(cpu_shm_mail_empty(group, t->peer));
+        PLUG_TRY(cpu_shm_mail_empty(group, t->peer));
     return WEFT_OK;
 }
 

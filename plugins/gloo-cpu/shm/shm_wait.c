@@ -122,11 +122,11 @@ static weft_status look_around(struct cpu_shm_group *group, const struct cpu_shm
     char name[64] = "any rank";
 
     for (int32_t p = first; p <= last; p++)
-        if (p != group->rank) CPU_TRY(look_at_peer(group, waiting, p, thorough));
+        if (p != group->rank) PLUG_TRY(look_at_peer(group, waiting, p, thorough));
     if (waiting->timeout_ns < 0 || waited < (uint64_t)waiting->timeout_ns) return WEFT_OK;
     if (waiting->forgiving)
-        return cpu_fail(WEFT_ERR_TIMEOUT, "%s: waited %.3f s", waiting->doing,
-                        (double)waited * 1e-9);
+        return plug_fail(WEFT_ERR_TIMEOUT, "%s: waited %.3f s", waiting->doing,
+                         (double)waited * 1e-9);
     if (waiting->rank >= 0) cpu_shm_name(group, waiting->rank, name, sizeof name);
     return cpu_shm_fail(group, WEFT_ERR_TIMEOUT, "%s: waited %.3f s for %s",
                         waiting->doing != NULL ? waiting->doing : group->doing,
@@ -140,13 +140,13 @@ static bool spin(struct cpu_shm_group *group, const struct cpu_shm_waiting *wait
             if (waiting->ready(waiting->argument)) return true;
             relax();
         }
-    } while (!crowded() && !cpu_shm_has_failed(group) && cpu_now() - start < SPIN_NS);
+    } while (!crowded() && !cpu_shm_has_failed(group) && plug_now() - start < SPIN_NS);
     return false;
 }
 
 weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting)
 {
-    uint64_t start = cpu_now(), waited, looked = 0;
+    uint64_t start = plug_now(), waited, looked = 0;
     bool thorough;
     weft_status status;
 
@@ -155,7 +155,7 @@ weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm
         if (waiting->ready(waiting->argument)) return WEFT_OK;
         if (cpu_shm_has_failed(group)) return cpu_shm_fault(group);
         if (atomic_load(&group->under_way) > 0) cpu_shm_transfer_progress(group);
-        waited = cpu_now() - start;
+        waited = plug_now() - start;
         thorough = waited - looked >= SLEEP_NS;
         if (thorough) looked = waited;
         status = look_around(group, waiting, waited, thorough);

@@ -31,7 +31,7 @@ bool cpu_bell_wait(struct cpu_bell *bell, bool (*ready)(const void *), const voi
 {
     bool came = ready(argument);
 
-    while (!came && (deadline == UINT64_MAX || cpu_now() < deadline)) {
+    while (!came && (deadline == UINT64_MAX || plug_now() < deadline)) {
         uint32_t strokes = atomic_load(&bell->strokes);
 
         atomic_fetch_add(&bell->sleepers, 1);
@@ -45,7 +45,7 @@ bool cpu_bell_wait(struct cpu_bell *bell, bool (*ready)(const void *), const voi
 
 uint64_t cpu_deadline(int64_t timeout_ns)
 {
-    uint64_t now = cpu_now();
+    uint64_t now = plug_now();
 
     if (timeout_ns < 0 || (uint64_t)timeout_ns > UINT64_MAX - now) return UINT64_MAX;
     return now + (uint64_t)timeout_ns;

@@ -44,17 +44,17 @@ static void drop(struct cpu_event *event)
     if (atomic_fetch_sub(&event->users, 1) > 1) return;
     for (struct mark *mark = atomic_load(&event->marks); mark != NULL; mark = next) {
         next = mark->next;
-        cpu_free(mark);
+        plug_free(mark);
     }
     pthread_mutex_destroy(&event->lock);
-    cpu_free(event);
+    plug_free(event);
 }
 
 static weft_status add_mark(struct cpu_event *event, uint64_t begun, struct mark **out)
 {
-    struct mark *mark = cpu_alloc(sizeof *mark);
+    struct mark *mark = plug_alloc(sizeof *mark);
 
-    if (mark == NULL) return cpu_fail_memory(sizeof *mark);
+    if (mark == NULL) return plug_fail_memory(sizeof *mark);
     atomic_store(&mark->begun, begun);
     mark->next = atomic_load(&event->marks);
     while (!atomic_compare_exchange_weak(&event->marks, &mark->next, mark))
@@ -65,15 +65,15 @@ static weft_status add_mark(struct cpu_event *event, uint64_t begun, struct mark
 
 weft_status cpu_event_create(void *device, void **out)
 {
-    struct cpu_event *event = cpu_alloc(sizeof *event);
+    struct cpu_event *event = plug_alloc(sizeof *event);
     struct mark *mark;
     weft_status status;
 
     (void)device;
-    if (event == NULL) return cpu_fail_memory(sizeof *event);
+    if (event == NULL) return plug_fail_memory(sizeof *event);
     status = add_mark(event, 0, &mark);
     if (status != WEFT_OK) {
-        cpu_free(event);
+        plug_free(event);
         return status;
     }
     pthread_mutex_init(&event->lock, NULL);
@@ -126,7 +126,7 @@ static void pass(void *argument, struct cpu_error *error)
 
     (void)error;
     note_error(passage, cpu_stream_error());
-    atomic_store(&passage->mark->time_ns, cpu_now());
+    atomic_store(&passage->mark->time_ns, plug_now());
     atomic_store(&passage->mark->ended, passage->turn);
     cpu_bell_ring(&passage->event->reached);
     drop(passage->event);
@@ -139,7 +139,7 @@ weft_status cpu_event_record(void *device, void *handle, void *stream)
     weft_status status;
 
     (void)device;
-    CPU_TRY(begin_any(event, &passage));
+    PLUG_TRY(begin_any(event, &passage));
     hold(event);
     atomic_store(&event->newest, passage.mark);
     status = cpu_stream_run(stream, pass, &passage, sizeof passage);
@@ -190,8 +190,8 @@ weft_status cpu_event_wait(void *device, void *handle, int64_t timeout_ns)
     (void)device;
     if (!has_passed(&passage) &&
         !cpu_bell_wait(&event->reached, has_passed, &passage, cpu_deadline(timeout_ns)))
-        return cpu_fail(WEFT_ERR_TIMEOUT, "event: not reached after %.3f s",
-                        (double)timeout_ns * 1e-9);
+        return plug_fail(WEFT_ERR_TIMEOUT, "event: not reached after %.3f s",
+                         (double)timeout_ns * 1e-9);
     return report(&passage);
 }
 
@@ -225,8 +225,8 @@ weft_status cpu_event_elapsed(void *device, void *from, void *to, int64_t *nanos
     (void)device;
     for (int i = 0; i < 2; i++)
         if (ends[i].turn == 0 || !has_passed(&ends[i]))
-            return cpu_fail(WEFT_ERR_INVALID, "event_elapsed: the %s event is not reached",
-                            i == 0 ? "first" : "second");
+            return plug_fail(WEFT_ERR_INVALID, "event_elapsed: the %s event is not reached",
+                             i == 0 ? "first" : "second");
     *nanoseconds =
         (int64_t)atomic_load(&ends[1].mark->time_ns) - (int64_t)atomic_load(&ends[0].mark->time_ns);
     return WEFT_OK;

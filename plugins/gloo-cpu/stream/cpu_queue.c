@@ -36,7 +36,7 @@ static struct cpu_task *make(size_t bytes, bool stays)
 
     while (room < bytes)
         room *= 2;
-    task = cpu_alloc(sizeof *task + room);
+    task = plug_alloc(sizeof *task + room);
     if (task == NULL) return NULL;
     task->room = room;
     task->stays = stays;
@@ -51,7 +51,7 @@ weft_status cpu_queue_begin(struct cpu_queue *queue)
 
         if (task == NULL) {
             cpu_queue_free(queue);
-            return cpu_fail_memory(sizeof *task + LEAST_ROOM);
+            return plug_fail_memory(sizeof *task + LEAST_ROOM);
         }
         push(&queue->done, task);
     }
@@ -64,7 +64,7 @@ struct cpu_task *cpu_queue_task(struct cpu_queue *queue, size_t bytes)
 
     if (!pick_done(queue, &task)) return make(bytes, false);
     if (task != NULL && task->room >= bytes) return task;
-    cpu_free(task);
+    plug_free(task);
     return make(bytes, true);
 }
 
@@ -98,7 +98,7 @@ void cpu_queue_done(struct cpu_queue *queue, struct cpu_task *task)
     if (task->stays)
         push(&queue->done, task);
     else
-        cpu_free(task);
+        plug_free(task);
 }
 
 static void free_all(struct cpu_task *task)
@@ -106,7 +106,7 @@ static void free_all(struct cpu_task *task)
     while (task != NULL) {
         struct cpu_task *next = task->next;
 
-        cpu_free(task);
+        plug_free(task);
         task = next;
     }
 }

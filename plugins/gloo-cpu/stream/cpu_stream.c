@@ -22,7 +22,7 @@ static _Thread_local struct cpu_stream *current;
 weft_status cpu_error_report(const struct cpu_error *error)
 {
     if (error->status == WEFT_OK) return WEFT_OK;
-    return cpu_fail(error->status, "%s", error->text);
+    return plug_fail(error->status, "%s", error->text);
 }
 
 static weft_status report(const struct cpu_stream *stream)
@@ -75,22 +75,22 @@ static void *serve(void *argument)
 
 weft_status cpu_stream_create(void *device, void **out)
 {
-    struct cpu_stream *stream = cpu_alloc(sizeof *stream);
+    struct cpu_stream *stream = plug_alloc(sizeof *stream);
     weft_status status;
     int error;
 
     (void)device;
-    if (stream == NULL) return cpu_fail_memory(sizeof *stream);
+    if (stream == NULL) return plug_fail_memory(sizeof *stream);
     status = cpu_queue_begin(&stream->queue);
     if (status != WEFT_OK) {
-        cpu_free(stream);
+        plug_free(stream);
         return status;
     }
     error = pthread_create(&stream->thread, NULL, serve, stream);
     if (error != 0) {
         cpu_queue_free(&stream->queue);
-        cpu_free(stream);
-        return cpu_fail_errno(WEFT_ERR_SYSTEM, error, "no thread for a stream");
+        plug_free(stream);
+        return plug_fail_errno(WEFT_ERR_SYSTEM, error, "no thread for a stream");
     }
     pthread_setname_np(stream->thread, "weft-stream");
     *out = stream;
@@ -107,7 +107,7 @@ void cpu_stream_destroy(void *device, void *handle)
     cpu_bell_ring(&stream->work_came);
     pthread_join(stream->thread, NULL);
     cpu_queue_free(&stream->queue);
-    cpu_free(stream);
+    plug_free(stream);
 }
 
 weft_status cpu_stream_query(void *device, void *handle)
@@ -118,7 +118,7 @@ weft_status cpu_stream_query(void *device, void *handle)
     (void)device;
     if (stream == NULL) return WEFT_OK;
     pending = atomic_load(&stream->ended) < atomic_load(&stream->given);
-    CPU_TRY(report(stream));
+    PLUG_TRY(report(stream));
     return pending ? WEFT_IN_PROGRESS : WEFT_OK;
 }
 
@@ -144,9 +144,9 @@ weft_status cpu_stream_wait(void *device, void *handle, int64_t timeout_ns)
     if (stream == NULL) return WEFT_OK;
     all.count = atomic_load(&stream->given);
     if (!cpu_bell_wait(&stream->work_ended, has_ended, &all, cpu_deadline(timeout_ns)))
-        return cpu_fail(WEFT_ERR_TIMEOUT, "stream: %llu tasks not done after %.3f s",
-                        (unsigned long long)(all.count - atomic_load(&stream->ended)),
-                        (double)timeout_ns * 1e-9);
+        return plug_fail(WEFT_ERR_TIMEOUT, "stream: %llu tasks not done after %.3f s",
+                         (unsigned long long)(all.count - atomic_load(&stream->ended)),
+                         (double)timeout_ns * 1e-9);
     return report(stream);
 }
 
@@ -191,7 +191,7 @@ weft_status cpu_stream_run_counted(void *handle, _Atomic(uint64_t) *under_way, c
     for (size_t i = 0; i < lent_count; i++)
         room += padded(lent[i].bytes);
     task = cpu_queue_task(&stream->queue, room);
-    if (task == NULL) return cpu_fail_memory(sizeof *task + room);
+    if (task == NULL) return plug_fail_memory(sizeof *task + room);
     task->work = work;
     task->under_way = under_way;
     if (under_way != NULL) atomic_fetch_add(under_way, 1);
@@ -231,6 +231,6 @@ weft_status cpu_stream_call(void *device, void *stream, void (*fn)(void *), void
     struct call call = {fn, argument};
 
     (void)device;
-    if (fn == NULL) return cpu_fail(WEFT_ERR_INVALID, "stream_call: the function is NULL");
+    if (fn == NULL) return plug_fail(WEFT_ERR_INVALID, "stream_call: the function is NULL");
     return cpu_stream_run(stream, run_call, &call, sizeof call);
 }

@@ -10,8 +10,8 @@ static weft_status copy_ranks(struct gpu_comm *comm, const weft_comm_options *op
 {
     size_t size = (size_t)options->size;
 
-    comm->world_ranks = gpu_new(size * sizeof *comm->world_ranks);
-    comm->host_ids = gpu_new(size * sizeof *comm->host_ids);
+    comm->world_ranks = plug_new(size * sizeof *comm->world_ranks);
+    comm->host_ids = plug_new(size * sizeof *comm->host_ids);
     if (comm->world_ranks == NULL || comm->host_ids == NULL) return WEFT_ERR_NO_MEMORY;
     for (int32_t r = 0; r < options->size; r++)
         comm->world_ranks[r] = options->world_ranks != NULL ? options->world_ranks[r] : r;
@@ -27,8 +27,8 @@ weft_status gpu_comm_allocate(struct gpu_device *device, const weft_comm_options
     weft_status status;
 
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return gpu_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", options->rank, options->size);
-    comm = gpu_new(sizeof *comm);
+        return plug_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", options->rank, options->size);
+    comm = plug_new(sizeof *comm);
     if (comm == NULL) return WEFT_ERR_NO_MEMORY;
     comm->device = device;
     comm->rank = options->rank;
@@ -48,8 +48,8 @@ weft_status gpu_comm_allocate(struct gpu_device *device, const weft_comm_options
 void gpu_comm_free(struct gpu_comm *comm)
 {
     gpu_group_free(&comm->group);
-    gpu_delete(comm->host_ids);
-    gpu_delete(comm->world_ranks);
+    plug_free(comm->host_ids);
+    plug_free(comm->world_ranks);
     pthread_mutex_destroy(&comm->lock);
-    gpu_delete(comm);
+    plug_free(comm);
 }

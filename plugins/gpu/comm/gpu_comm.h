@@ -45,11 +45,11 @@ void gpu_comm_free(struct gpu_comm *comm);
 /* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
 weft_status gpu_comm_fail(struct gpu_comm *comm, weft_status status, const char *text);
 /* WEFT_OK, or the error the communicator is stuck with, described. */
-weft_status gpu_comm_cause(struct gpu_comm *comm) GPU_HOT;
+weft_status gpu_comm_cause(struct gpu_comm *comm) PLUG_HOT;
 /* Committed and not stuck? */
-weft_status gpu_comm_usable(struct gpu_comm *comm) GPU_HOT;
+weft_status gpu_comm_usable(struct gpu_comm *comm) PLUG_HOT;
 /* Of the plugin: has work on the device failed meanwhile?  Then the communicator sticks to it. */
-void gpu_comm_look(struct gpu_comm *comm) GPU_HOT;
+void gpu_comm_look(struct gpu_comm *comm) PLUG_HOT;
 
 /* ---- gpu_op.c: calls, read and checked ---- */
 
@@ -74,16 +74,16 @@ struct gpu_op {
     uint32_t binding, step;
 };
 
-const char *gpu_op_name(uint32_t kind) GPU_HOT;
+const char *gpu_op_name(uint32_t kind) PLUG_HOT;
 /* Is it a premul_sum: a sum once each rank has scaled its own data? */
 bool gpu_op_scales(const struct gpu_op *op);
 /* Turn ARGS into *OP, or say what is wrong with them. */
 weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *args,
-                        struct gpu_op *op) GPU_HOT;
+                        struct gpu_op *op) PLUG_HOT;
 weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *message, uint32_t kind,
                                 struct gpu_op *op);
 /* Of the plugin: WEFT_ERR_UNSUPPORTED says what of a collective other than a barrier cannot be. */
-weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op) GPU_HOT;
+weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op) PLUG_HOT;
 
 /* ---- gpu_group.c: calls, one by one or together ---- */
 
@@ -95,13 +95,13 @@ struct gpu_group {
 };
 void gpu_group_free(struct gpu_group *group);
 
-weft_status gpu_comm_collective(void *comm, const weft_collective_args *args) GPU_HOT;
+weft_status gpu_comm_collective(void *comm, const weft_collective_args *args) PLUG_HOT;
 weft_status gpu_comm_send(void *comm, const weft_message *message);
 weft_status gpu_comm_receive(void *comm, const weft_message *message);
 weft_status gpu_comm_group_begin(void *comm);
 weft_status gpu_comm_group_end(void *comm);
 /* Of the plugin: do COUNT calls, which were made in this order.  Within a scope. */
-weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count) GPU_HOT;
+weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count) PLUG_HOT;
 
 /* ---- gpu_match.c: WEFT_COMM_CHECK ---- */
 

@@ -12,7 +12,7 @@ weft_status gpu_comm_fail(struct gpu_comm *comm, weft_status status, const char 
     pthread_mutex_lock(&comm->lock);
     if (atomic_load(&comm->error) == WEFT_OK)
         snprintf(comm->error_text, sizeof comm->error_text, "%s",
-                 text != NULL ? text : gpu_last_text());
+                 text != NULL ? text : plug_last_text());
     atomic_compare_exchange_strong(&comm->error, &none, status);
     pthread_mutex_unlock(&comm->lock);
     return status;
@@ -31,12 +31,12 @@ weft_status gpu_comm_cause(struct gpu_comm *comm)
     pthread_mutex_lock(&comm->lock);
     memcpy(text, comm->error_text, sizeof text);
     pthread_mutex_unlock(&comm->lock);
-    return gpu_fail(status, "the communicator %s can do no more: %s", comm->name, text);
+    return plug_fail(status, "the communicator %s can do no more: %s", comm->name, text);
 }
 
 weft_status gpu_comm_usable(struct gpu_comm *comm)
 {
     if (!comm->is_ready)
-        return gpu_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", comm->name);
+        return plug_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", comm->name);
     return gpu_comm_cause(comm);
 }

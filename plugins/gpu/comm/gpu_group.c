@@ -12,13 +12,13 @@ static weft_status keep_arrays(struct gpu_op *op, int32_t size)
     size_t each = (size_t)size * sizeof(uint64_t), wanted = 0;
     uint64_t *copy;
 
-    for (size_t i = 0; i < GPU_COUNT(given); i++)
+    for (size_t i = 0; i < PLUG_LENGTH(given); i++)
         if (*given[i] != NULL) wanted += each;
     if (wanted == 0) return WEFT_OK;
-    copy = gpu_new(wanted);
+    copy = plug_new(wanted);
     if (copy == NULL) return WEFT_ERR_NO_MEMORY;
     op->arrays = copy;
-    for (size_t i = 0; i < GPU_COUNT(given); i++) {
+    for (size_t i = 0; i < PLUG_LENGTH(given); i++) {
         if (*given[i] == NULL) continue;
         memcpy(copy, *given[i], each);
         *given[i] = copy;
@@ -33,15 +33,15 @@ static weft_status keep(struct gpu_group *group, const struct gpu_op *op, int32_
     struct gpu_op *larger;
 
     if (group->count == group->room) {
-        larger = gpu_new(room * sizeof *larger);
+        larger = plug_new(room * sizeof *larger);
         if (larger == NULL) return WEFT_ERR_NO_MEMORY;
         if (group->count > 0) memcpy(larger, group->ops, group->count * sizeof *larger);
-        gpu_delete(group->ops);
+        plug_free(group->ops);
         group->ops = larger;
         group->room = room;
     }
     group->ops[group->count] = *op;
-    GPU_TRY(keep_arrays(&group->ops[group->count], size));
+    PLUG_TRY(keep_arrays(&group->ops[group->count], size));
     group->count++;
     return WEFT_OK;
 }
@@ -49,18 +49,18 @@ static weft_status keep(struct gpu_group *group, const struct gpu_op *op, int32_
 static void forget(struct gpu_group *group)
 {
     for (size_t i = 0; i < group->count; i++)
-        gpu_delete(group->ops[i].arrays);
+        plug_free(group->ops[i].arrays);
     group->count = 0;
 }
 
 void gpu_group_free(struct gpu_group *group)
 {
     forget(group);
-    gpu_delete(group->ops);
+    plug_free(group->ops);
 }
 
 /* Do OP, or put it aside for the group's end; STATUS is what reading it gave. */
-static GPU_HOT weft_status take(struct gpu_comm *comm, const struct gpu_op *op, weft_status status)
+static PLUG_HOT weft_status take(struct gpu_comm *comm, const struct gpu_op *op, weft_status status)
 {
     struct gpu_group *group = &comm->group;
 
@@ -77,8 +77,8 @@ weft_status gpu_comm_collective(void *made, const weft_collective_args *args)
     struct gpu_op op;
     weft_status status;
 
-    GPU_TRY(gpu_comm_usable(comm));
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_comm_usable(comm));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = take(comm, &op, gpu_op_read(comm, args, &op));
     gpu_leave(&scope);
     return status;
@@ -90,8 +90,8 @@ static weft_status take_message(struct gpu_comm *comm, const weft_message *messa
     struct gpu_op op;
     weft_status status;
 
-    GPU_TRY(gpu_comm_usable(comm));
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_comm_usable(comm));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = take(comm, &op, gpu_op_read_message(comm, message, kind, &op));
     gpu_leave(&scope);
     return status;
@@ -122,13 +122,13 @@ static weft_status run(struct gpu_comm *comm)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_comm_cause(comm));
+    PLUG_TRY(gpu_comm_cause(comm));
     if (group->status != WEFT_OK)
-        return gpu_fail(group->status,
-                        "a call of the group on %s failed, so nothing of it was started",
-                        comm->name);
+        return plug_fail(group->status,
+                         "a call of the group on %s failed, so nothing of it was started",
+                         comm->name);
     if (group->count == 0) return WEFT_OK;
-    GPU_TRY(gpu_enter(comm->device, &scope));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = gpu_ops_run(comm, group->ops, group->count);
     gpu_leave(&scope);
     return status;
@@ -139,7 +139,7 @@ weft_status gpu_comm_group_end(void *made)
     struct gpu_comm *comm = made;
     weft_status status;
 
-    if (comm->group.depth == 0) return gpu_fail(WEFT_ERR_INVALID, "there is no group to end");
+    if (comm->group.depth == 0) return plug_fail(WEFT_ERR_INVALID, "there is no group to end");
     if (--comm->group.depth > 0) return WEFT_OK;
     status = run(comm);
     forget(&comm->group);

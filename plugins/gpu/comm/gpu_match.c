@@ -72,9 +72,9 @@ weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls)
         print(&calls[r], other, sizeof other);
         of_plans = calls[0].plan != calls[r].plan || calls[0].binding != calls[r].binding ||
                    calls[0].step != calls[r].step;
-        status = gpu_fail(WEFT_ERR_MISMATCH, "on %s rank %d %s, but rank %d %s%s", comm->name,
-                          comm->world_ranks[0], first, comm->world_ranks[r], other,
-                          of_plans ? "; all ranks must run bound plans in the same order" : "");
+        status = plug_fail(WEFT_ERR_MISMATCH, "on %s rank %d %s, but rank %d %s%s", comm->name,
+                           comm->world_ranks[0], first, comm->world_ranks[r], other,
+                           of_plans ? "; all ranks must run bound plans in the same order" : "");
         return gpu_comm_fail(comm, status, NULL);
     }
     return WEFT_OK;

@@ -46,13 +46,13 @@ bool gpu_op_scales(const struct gpu_op *op)
 static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     if (op->kind >= WEFT_COLL_COUNT)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", op->kind);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", op->kind);
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
-    if (op->bytes == 0) return gpu_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", op->dtype);
-    GPU_TRY(gpu_op_supported(comm, op));
+    if (op->bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", op->dtype);
+    PLUG_TRY(gpu_op_supported(comm, op));
     if ((needs[op->kind] & ROOTED) != 0 && (op->root < 0 || op->root >= comm->size))
-        return gpu_fail(WEFT_ERR_INVALID, "root %d of %s is not one of %d ranks", op->root,
-                        gpu_op_name(op->kind), comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "root %d of %s is not one of %d ranks", op->root,
+                         gpu_op_name(op->kind), comm->size);
     return WEFT_OK;
 }
 
@@ -65,13 +65,13 @@ static weft_status check_arrays(const struct gpu_comm *comm, struct gpu_op *op)
     if (!any || (need & SEND_ARRAYS) == 0)
         op->send_counts = op->send_offsets = NULL;
     else if (op->send_counts == NULL || op->send_offsets == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "%s needs send_counts and send_offsets",
-                        gpu_op_name(op->kind));
+        return plug_fail(WEFT_ERR_INVALID, "%s needs send_counts and send_offsets",
+                         gpu_op_name(op->kind));
     if (!any || (need & RECV_ARRAYS) == 0)
         op->recv_counts = op->recv_offsets = NULL;
     else if (op->recv_counts == NULL || op->recv_offsets == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "%s needs recv_counts and recv_offsets",
-                        gpu_op_name(op->kind));
+        return plug_fail(WEFT_ERR_INVALID, "%s needs recv_counts and recv_offsets",
+                         gpu_op_name(op->kind));
     return WEFT_OK;
 }
 
@@ -114,10 +114,10 @@ static weft_status check_buffer(const void *buffer, const char *which, const str
 static weft_status check_memory(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     if (op->count > INT64_MAX / op->bytes / (uint64_t)comm->size)
-        return gpu_fail(WEFT_ERR_INVALID, "a count of %llu elements on %d ranks is too large",
-                        (unsigned long long)op->count, comm->size);
-    if (sends(comm, op)) GPU_TRY(check_buffer(op->send, "send", op));
-    if (receives(comm, op)) GPU_TRY(check_buffer(op->recv, "receive", op));
+        return plug_fail(WEFT_ERR_INVALID, "a count of %llu elements on %d ranks is too large",
+                         (unsigned long long)op->count, comm->size);
+    if (sends(comm, op)) PLUG_TRY(check_buffer(op->send, "send", op));
+    if (receives(comm, op)) PLUG_TRY(check_buffer(op->recv, "receive", op));
     return WEFT_OK;
 }
 
@@ -125,7 +125,7 @@ weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *given
 {
     weft_collective_args args;
 
-    gpu_read(&args, given, sizeof args);
+    plug_take_struct(&args, given, sizeof args);
     *op = (struct gpu_op){.kind = args.collective,
                           .dtype = args.dtype,
                           .reduction = args.reduction,
@@ -143,12 +143,12 @@ weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *given
                           .plan = args.plan,
                           .binding = args.binding,
                           .step = args.step};
-    GPU_TRY(check_kind(comm, op));
-    GPU_TRY(check_arrays(comm, op));
+    PLUG_TRY(check_kind(comm, op));
+    PLUG_TRY(check_arrays(comm, op));
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
     if (gpu_op_scales(op)) {
         if (args.scale == NULL)
-            return gpu_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
+            return plug_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
         memcpy(op->scale, args.scale, op->bytes);
     }
     return check_memory(comm, op);
@@ -160,21 +160,21 @@ weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *given
     weft_message message;
     uint64_t bytes;
 
-    gpu_read(&message, given, sizeof message);
+    plug_take_struct(&message, given, sizeof message);
     bytes = plug_dtype_bytes(message.dtype);
-    if (bytes == 0) return gpu_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", message.dtype);
+    if (bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", message.dtype);
     if (message.peer < 0 || message.peer >= comm->size)
-        return gpu_fail(WEFT_ERR_INVALID, "peer %d is not one of %d ranks", message.peer,
-                        comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "peer %d is not one of %d ranks", message.peer,
+                         comm->size);
     if (message.peer == comm->rank && comm->group.depth == 0)
-        return gpu_fail(WEFT_ERR_INVALID,
-                        "a message to oneself needs a group with both sides of it");
+        return plug_fail(WEFT_ERR_INVALID,
+                         "a message to oneself needs a group with both sides of it");
     if (message.count > INT64_MAX / bytes)
-        return gpu_fail(WEFT_ERR_INVALID, "a message of %llu elements is too large",
-                        (unsigned long long)message.count);
+        return plug_fail(WEFT_ERR_INVALID, "a message of %llu elements is too large",
+                         (unsigned long long)message.count);
     if (message.count > 0)
-        GPU_TRY(gpu_usable(message.buffer, kind == GPU_OP_SEND ? "the buffer of a send"
-                                                               : "the buffer of a receive"));
+        PLUG_TRY(gpu_usable(message.buffer, kind == GPU_OP_SEND ? "the buffer of a send"
+                                                                : "the buffer of a receive"));
     *op = (struct gpu_op){.kind = kind,
                           .dtype = message.dtype,
                           .root = message.peer,

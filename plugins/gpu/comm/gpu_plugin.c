@@ -19,6 +19,6 @@ static const weft_plugin plugin = {
 
 const weft_plugin *weft_plugin_entry(const weft_host *host)
 {
-    gpu_host = host;
+    plug_host_set(host);
     return &plugin;
 }

@@ -12,31 +12,31 @@
 
 static weft_status check_peer(const struct gpu_window *window, const char *what, int32_t peer)
 {
-    GPU_TRY(gpu_comm_cause(window->comm));
+    PLUG_TRY(gpu_comm_cause(window->comm));
     if (peer < 0 || peer >= window->comm->size)
-        return gpu_fail(WEFT_ERR_INVALID, "%s: peer %d is not one of %d ranks", what, peer,
-                        window->comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "%s: peer %d is not one of %d ranks", what, peer,
+                         window->comm->size);
     if (window->buffers[peer] != NULL) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s: rank %d's memory is out of reach", what,
-                    window->comm->world_ranks[peer]);
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: rank %d's memory is out of reach", what,
+                     window->comm->world_ranks[peer]);
 }
 
 static weft_status check_span(const struct gpu_window *window, const char *what, uint64_t offset,
                               uint64_t bytes)
 {
     if (offset <= window->bytes && bytes <= window->bytes - offset) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", what,
-                    (unsigned long long)bytes, (unsigned long long)offset,
-                    (unsigned long long)window->bytes);
+    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", what,
+                     (unsigned long long)bytes, (unsigned long long)offset,
+                     (unsigned long long)window->bytes);
 }
 
 static weft_status check_signal(const struct gpu_window *window, const char *what, uint32_t signal,
                                 uint32_t op)
 {
     if (op > WEFT_SIGNAL_ADD)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", what, op);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", what, op);
     if (signal < window->signals) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", what, signal, window->signals);
+    return plug_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", what, signal, window->signals);
 }
 
 /* ---- moving ---- */
@@ -49,9 +49,9 @@ static weft_status copy(const struct gpu_window *window, const char *what, void 
 
     if (bytes == 0) return WEFT_OK;
     if (target == NULL || source == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", what,
-                        (unsigned long long)bytes);
-    GPU_TRY(gpu_enter(window->comm->device, &scope));
+        return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", what,
+                         (unsigned long long)bytes);
+    PLUG_TRY(gpu_enter(window->comm->device, &scope));
     result = gpu_vendor_copy(target, source, bytes, gpu_native(stream));
     gpu_leave(&scope);
     return gpu_check(result, what);
@@ -61,8 +61,8 @@ static weft_status put_into(const struct gpu_window *window, const char *what,
                             uint64_t target_offset, const void *source, uint64_t bytes,
                             int32_t peer, void *stream)
 {
-    GPU_TRY(check_peer(window, what, peer));
-    GPU_TRY(check_span(window, what, target_offset, bytes));
+    PLUG_TRY(check_peer(window, what, peer));
+    PLUG_TRY(check_span(window, what, target_offset, bytes));
     return copy(window, what, (char *)window->buffers[peer] + target_offset, source, bytes, stream);
 }
 
@@ -77,8 +77,8 @@ static weft_status get(void *given, void *target, uint64_t source_offset, uint64
 {
     const struct gpu_window *window = given;
 
-    GPU_TRY(check_peer(window, "get", peer));
-    GPU_TRY(check_span(window, "get", source_offset, bytes));
+    PLUG_TRY(check_peer(window, "get", peer));
+    PLUG_TRY(check_span(window, "get", source_offset, bytes));
     return copy(window, "get", target, (const char *)window->buffers[peer] + source_offset, bytes,
                 stream);
 }
@@ -92,7 +92,7 @@ static weft_status launch(const struct gpu_window *window, enum gpu_kernel kerne
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_kernel_launch(device, kernel, 1, 1, args, gpu_native(stream));
     gpu_leave(&scope);
     return status;
@@ -115,8 +115,8 @@ static weft_status put_signal(void *given, uint64_t target_offset, const void *s
 {
     const struct gpu_window *window = given;
 
-    GPU_TRY(check_signal(window, "put_signal", signal, op));
-    GPU_TRY(put_into(window, "put_signal", target_offset, source, bytes, peer, stream));
+    PLUG_TRY(check_signal(window, "put_signal", signal, op));
+    PLUG_TRY(put_into(window, "put_signal", target_offset, source, bytes, peer, stream));
     return set_signal(window, signal, value, op, peer, stream);
 }
 
@@ -125,8 +125,8 @@ static weft_status signal_peer(void *given, uint32_t signal, uint64_t value, uin
 {
     const struct gpu_window *window = given;
 
-    GPU_TRY(check_peer(window, "signal", peer));
-    GPU_TRY(check_signal(window, "signal", signal, op));
+    PLUG_TRY(check_peer(window, "signal", peer));
+    PLUG_TRY(check_signal(window, "signal", signal, op));
     return set_signal(window, signal, value, op, peer, stream);
 }
 
@@ -142,15 +142,15 @@ static weft_status wait_signal(void *given, uint32_t signal, uint32_t compare, u
     struct wk_signal_args args = {
         .channel = gpu_window_channel(window), .value = value, .signal = signal};
 
-    GPU_TRY(gpu_comm_cause(window->comm));
-    if (compare >= GPU_COUNT(compares))
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "wait_signal: comparison %u is unknown", compare);
-    GPU_TRY(check_signal(window, "wait_signal", signal, WEFT_SIGNAL_SET));
+    PLUG_TRY(gpu_comm_cause(window->comm));
+    if (compare >= PLUG_LENGTH(compares))
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "wait_signal: comparison %u is unknown", compare);
+    PLUG_TRY(check_signal(window, "wait_signal", signal, WEFT_SIGNAL_SET));
     args.address = (uintptr_t)(window->pads[window->comm->rank] + signal);
     args.compare = compares[compare];
     args.channel.timeout_ns = timeout_ns < 0 ? 0 : timeout_ns > 0 ? (uint64_t)timeout_ns : 1;
-    GPU_TRY(launch(window, GPU_KERNEL_AWAIT_SIGNAL, &args, stream));
-    GPU_TRY(gpu_enter(window->comm->device, &scope));
+    PLUG_TRY(launch(window, GPU_KERNEL_AWAIT_SIGNAL, &args, stream));
+    PLUG_TRY(gpu_enter(window->comm->device, &scope));
     status = gpu_waits_note(&window->waits, gpu_native(stream));
     gpu_leave(&scope);
     return status;
@@ -210,7 +210,7 @@ static weft_status leave(const struct gpu_window *window, vendor_stream stream)
 
         if (r == comm->rank || window->pads[r] == NULL) continue;
         args.address = (uintptr_t)(window->pads[r] + window->signals + comm->rank);
-        GPU_TRY(gpu_kernel_launch(comm->device, GPU_KERNEL_SIGNAL, 1, 1, &args, stream));
+        PLUG_TRY(gpu_kernel_launch(comm->device, GPU_KERNEL_SIGNAL, 1, 1, &args, stream));
     }
     return WEFT_OK;
 }
@@ -229,25 +229,25 @@ static weft_status await_others(const struct gpu_window *window, uint64_t presen
         if (r == comm->rank || window->pads[r] == NULL) continue;
         args.address = (uintptr_t)(window->pads[comm->rank] + window->signals + r);
         args.channel.timeout_ns = comm->timeout_ns > 0 ? (uint64_t)comm->timeout_ns : 0;
-        GPU_TRY(gpu_kernel_launch(comm->device, GPU_KERNEL_AWAIT_SIGNAL, 1, 1, &args, stream));
+        PLUG_TRY(gpu_kernel_launch(comm->device, GPU_KERNEL_AWAIT_SIGNAL, 1, 1, &args, stream));
     }
     return WEFT_OK;
 }
 
 weft_status gpu_window_part(struct gpu_window *window, uint64_t present, vendor_stream stream)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
     vendor_result result;
 
     /* After a wait that reached its limit this rank does not release. */
-    GPU_TRY(gpu_comm_cause(window->comm));
-    GPU_TRY(leave(window, stream));
-    GPU_TRY(await_others(window, present, stream));
+    PLUG_TRY(gpu_comm_cause(window->comm));
+    PLUG_TRY(leave(window, stream));
+    PLUG_TRY(await_others(window, present, stream));
     while ((result = gpu_api.stream_query(stream)) == GPU_NOT_READY) {
-        GPU_TRY(gpu_comm_cause(window->comm));
+        PLUG_TRY(gpu_comm_cause(window->comm));
         gpu_pause(began);
     }
-    GPU_TRY(gpu_comm_cause(window->comm));
+    PLUG_TRY(gpu_comm_cause(window->comm));
     return gpu_check(result, "the release of symmetric memory");
 }
 
@@ -265,7 +265,7 @@ static weft_status handle(void *given, weft_symm_handle *out)
                                .signals = window->pads,
                                .device_copy = window->device_copy};
 
-    gpu_answer(out, &answer, sizeof answer);
+    plug_give_struct(out, &answer, sizeof answer);
     return WEFT_OK;
 }
 

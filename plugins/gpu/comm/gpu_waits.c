@@ -21,7 +21,7 @@ static struct gpu_wait *find(struct gpu_waits *waits, vendor_stream stream)
 
 static struct gpu_wait *add(struct gpu_waits *waits, vendor_stream stream)
 {
-    struct gpu_wait *longer = gpu_new((waits->count + 1) * sizeof *longer), *added;
+    struct gpu_wait *longer = plug_new((waits->count + 1) * sizeof *longer), *added;
 
     if (longer == NULL) return NULL;
     if (waits->count > 0) memcpy(longer, waits->list, waits->count * sizeof *longer);
@@ -29,10 +29,10 @@ static struct gpu_wait *add(struct gpu_waits *waits, vendor_stream stream)
     added->stream = stream;
     if (gpu_check(gpu_api.event_create(&added->last, GPU_EVENT_UNTIMED), "creating an event") !=
         WEFT_OK) {
-        gpu_delete(longer);
+        plug_free(longer);
         return NULL;
     }
-    gpu_delete(waits->list);
+    plug_free(waits->list);
     waits->list = longer;
     waits->count++;
     return added;
@@ -62,16 +62,16 @@ bool gpu_waits_are_over(const struct gpu_waits *waits)
 
 weft_status gpu_waits_end(struct gpu_comm *comm, struct gpu_waits *waits)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
 
     while (!gpu_waits_are_over(waits)) {
-        GPU_TRY(gpu_comm_cause(comm));
-        if (comm->timeout_ns >= 0 && gpu_now_ns() - began >= (uint64_t)comm->timeout_ns)
+        PLUG_TRY(gpu_comm_cause(comm));
+        if (comm->timeout_ns >= 0 && plug_now() - began >= (uint64_t)comm->timeout_ns)
             return gpu_comm_fail(comm,
-                                 gpu_fail(WEFT_ERR_TIMEOUT,
-                                          "a wait for a signal is under way on memory that is "
-                                          "released, and did not end within %.3f s",
-                                          (double)comm->timeout_ns / 1e9),
+                                 plug_fail(WEFT_ERR_TIMEOUT,
+                                           "a wait for a signal is under way on memory that is "
+                                           "released, and did not end within %.3f s",
+                                           (double)comm->timeout_ns / 1e9),
                                  NULL);
         gpu_pause(began);
     }
@@ -83,6 +83,6 @@ void gpu_waits_drop(struct gpu_waits *waits)
 {
     for (size_t i = 0; i < waits->count; i++)
         gpu_api.event_destroy(waits->list[i].last);
-    gpu_delete(waits->list);
+    plug_free(waits->list);
     *waits = (struct gpu_waits){0};
 }

@@ -33,10 +33,10 @@ void gpu_vendor_prepare(void)
 weft_status gpu_vendor_check_version(void)
 {
     if (gpu_version >= LEAST_VERSION) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_OLD_LIBRARY,
-                    "the NVIDIA driver (%s) serves CUDA %d.%d; CUDA %d.%d or newer is needed",
-                    gpu_library.path, gpu_version / 1000, gpu_version % 1000 / 10,
-                    LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
+    return plug_fail(WEFT_ERR_OLD_LIBRARY,
+                     "the NVIDIA driver (%s) serves CUDA %d.%d; CUDA %d.%d or newer is needed",
+                     gpu_library.path, gpu_version / 1000, gpu_version % 1000 / 10,
+                     LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
 }
 
 void gpu_vendor_version_text(char *out, size_t size)
@@ -62,12 +62,12 @@ weft_status gpu_vendor_open(struct gpu_device *device)
 
     result = gpu_api.device_uuid_part != NULL ? gpu_api.device_uuid_part(&uuid, device->handle)
                                               : gpu_api.device_uuid(&uuid, device->handle);
-    GPU_TRY(gpu_check(result, "asking for the device's uuid"));
+    PLUG_TRY(gpu_check(result, "asking for the device's uuid"));
     write_uuid(device->uuid, sizeof device->uuid, &uuid);
     result = gpu_api.device_attribute(&major, GPU_CAPABILITY_MAJOR, device->handle);
     if (result == GPU_SUCCESS)
         result = gpu_api.device_attribute(&minor, GPU_CAPABILITY_MINOR, device->handle);
-    GPU_TRY(gpu_check(result, "asking for the device's compute capability"));
+    PLUG_TRY(gpu_check(result, "asking for the device's compute capability"));
     device->capability = major * 10 + minor;
     return gpu_check(gpu_api.context_retain(&device->context, device->handle),
                      "taking the device into use");
@@ -104,7 +104,7 @@ vendor_result gpu_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32
     int ordinal = -1;
     void *answers[] = {&type, &managed, &ordinal};
     vendor_result result =
-        gpu_api.pointer_attributes(GPU_COUNT(asked), asked, answers, GPU_ADDRESS(pointer));
+        gpu_api.pointer_attributes(PLUG_LENGTH(asked), asked, answers, GPU_ADDRESS(pointer));
 
     if (result != GPU_SUCCESS) return result;
     if (type == GPU_MEMORY_DEVICE || managed != 0)

@@ -6,6 +6,7 @@
 #ifndef WEFT_GPU_H
 #define WEFT_GPU_H
 
+#include "plug_host.h"
 #include "plug_names.h"
 #include "vendor.h"
 #include "weft_plugin.h"
@@ -13,16 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-
-#define GPU_TRY(expression)                                                                        \
-    do {                                                                                           \
-        weft_status gpu_try_status = (expression);                                                 \
-        if (gpu_try_status != WEFT_OK) return gpu_try_status;                                      \
-    } while (0)
-/* On the way of every collective.  These functions lie together: a call after a pause finds nothing
- * in the caches any more, and waits for each page of code that it comes to. */
-#define GPU_HOT          __attribute__((hot))
-#define GPU_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Numbers that CUDA and HIP share. */
 enum {
@@ -60,35 +51,16 @@ struct gpu_api {
 };
 
 extern struct gpu_api gpu_api; /* filled by gpu_load */
-extern const weft_host *gpu_host;
 
 /* A pointer as the library's address type. */
 #define GPU_ADDRESS(pointer) ((vendor_address)(uintptr_t)(pointer))
 
 /* ---- gpu_fail.c: failing ---- */
 
-/* Describe a failure of this thread and return STATUS. */
-weft_status gpu_fail(weft_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* The same, with VENDOR's own CODE beside the text. */
-weft_status gpu_fail_vendor(weft_status status, const char *vendor, int64_t code,
-                            const char *format, ...) __attribute__((format(printf, 4, 5)));
-weft_status gpu_fail_memory(size_t bytes);
-const char *gpu_last_text(void); /* of this thread's last failure */
-void gpu_log(int32_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What RESULT of the device library means; WHAT names the call.  Describes it unless it is OK or
  * "not ready", which is WEFT_IN_PROGRESS. */
-weft_status gpu_check(vendor_result result, const char *what) GPU_HOT;
-weft_status gpu_status(vendor_result result) GPU_HOT;
-
-/* Zeroed; NULL after gpu_fail_memory. */
-void *gpu_new(size_t bytes);
-void gpu_delete(void *pointer);
-
-/* A size-first struct from the caller, as long as ours; what it lacks is zero. */
-void gpu_read(void *ours, const void *theirs, size_t bytes) GPU_HOT;
-/* Our answer into a size-first struct of the caller, as far as it goes. */
-void gpu_answer(void *theirs, const void *ours, size_t bytes);
+weft_status gpu_check(vendor_result result, const char *what) PLUG_HOT;
+weft_status gpu_status(vendor_result result) PLUG_HOT;
 
 /* ---- gpu_load.c: the shared libraries ---- */
 
@@ -148,8 +120,8 @@ struct gpu_scope {
     int before_ordinal;
     bool changed;
 };
-weft_status gpu_enter(const struct gpu_device *device, struct gpu_scope *scope) GPU_HOT;
-void gpu_leave(const struct gpu_scope *scope) GPU_HOT;
+weft_status gpu_enter(const struct gpu_device *device, struct gpu_scope *scope) PLUG_HOT;
+void gpu_leave(const struct gpu_scope *scope) PLUG_HOT;
 
 weft_status gpu_open(const weft_device_options *options, void **device);
 void gpu_close(void *device);
@@ -168,8 +140,8 @@ void gpu_vendor_version_text(char *out, size_t size); /* "CUDA driver 13.0" */
 /* Take the device's context into use, and learn its uuid and capability. */
 weft_status gpu_vendor_open(struct gpu_device *device);
 void gpu_vendor_close(struct gpu_device *device);
-vendor_result gpu_vendor_enter(const struct gpu_device *device, struct gpu_scope *scope) GPU_HOT;
-void gpu_vendor_leave(const struct gpu_scope *scope) GPU_HOT;
+vendor_result gpu_vendor_enter(const struct gpu_device *device, struct gpu_scope *scope) PLUG_HOT;
+void gpu_vendor_leave(const struct gpu_scope *scope) PLUG_HOT;
 vendor_result gpu_vendor_bind(const struct gpu_device *device);
 vendor_result gpu_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *device);
 vendor_result gpu_vendor_copy(void *target, const void *source, uint64_t bytes,
@@ -194,11 +166,11 @@ weft_status gpu_fill_bytes(void *device, void *target, uint8_t byte, uint64_t by
 /* WEFT_ERR_INVALID unless kernels of the device may use POINTER; WHAT names it. */
 weft_status gpu_usable(const void *pointer, const char *what);
 /* Was it found usable before, as far as remembered? */
-bool gpu_is_known(const void *pointer) GPU_HOT;
+bool gpu_is_known(const void *pointer) PLUG_HOT;
 /* Scratch in stream order, within a scope. */
 weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream stream,
                        void **pointer);
-void gpu_give_back(struct gpu_device *device, void *pointer, vendor_stream stream) GPU_HOT;
+void gpu_give_back(struct gpu_device *device, void *pointer, vendor_stream stream) PLUG_HOT;
 /* Host memory into device memory, and wait. */
 weft_status gpu_upload(struct gpu_device *device, void *target, const void *source, uint64_t bytes);
 
@@ -233,11 +205,10 @@ weft_status gpu_event_wait(void *device, void *event, int64_t timeout_ns);
 weft_status gpu_event_elapsed(void *device, void *from, void *to, int64_t *nanoseconds);
 
 /* Is what is put on STREAM now recorded into a graph, not run? */
-bool gpu_is_capturing(vendor_stream stream) GPU_HOT;
+bool gpu_is_capturing(vendor_stream stream) PLUG_HOT;
 
 /* ---- gpu_wait.c ---- */
 
-uint64_t gpu_now_ns(void);
 /* One step of waiting since BEGAN: spin at first, then yield, then sleep a little. */
 void gpu_pause(uint64_t began_ns);
 /* Is the WORK done that ASK, a query of the library, tells of?  WEFT_IN_PROGRESS if not. */

@@ -23,7 +23,7 @@ weft_status gpu_bind_thread(void *device)
 
 static bool sharing_is_allowed(void)
 {
-    const char *value = gpu_host->knob("WEFT_SHARE_GPU");
+    const char *value = plug_knob("WEFT_SHARE_GPU");
 
     return value != NULL && (strcmp(value, "1") == 0 || strcmp(value, "yes") == 0 ||
                              strcmp(value, "on") == 0 || strcmp(value, "true") == 0);
@@ -34,18 +34,18 @@ static weft_status choose(const weft_device_options *options, int count, bool sh
 {
     if (options->device >= 0) {
         if (options->device >= count)
-            return gpu_fail(WEFT_ERR_NO_DEVICE, "there is no %s device %d: %d are visible",
-                            VENDOR_MAKER, options->device, count);
+            return plug_fail(WEFT_ERR_NO_DEVICE, "there is no %s device %d: %d are visible",
+                             VENDOR_MAKER, options->device, count);
         *ordinal = options->device;
         return WEFT_OK;
     }
     if (options->local_rank < 0)
-        return gpu_fail(WEFT_ERR_INVALID, "a local rank cannot be %d", options->local_rank);
+        return plug_fail(WEFT_ERR_INVALID, "a local rank cannot be %d", options->local_rank);
     if (options->local_rank >= count && !sharing)
-        return gpu_fail(WEFT_ERR_NO_DEVICE,
-                        "local rank %d has no %s device of its own: %d are visible; "
-                        "WEFT_SHARE_GPU=1 lets ranks share them, for tests",
-                        options->local_rank, VENDOR_MAKER, count);
+        return plug_fail(WEFT_ERR_NO_DEVICE,
+                         "local rank %d has no %s device of its own: %d are visible; "
+                         "WEFT_SHARE_GPU=1 lets ranks share them, for tests",
+                         options->local_rank, VENDOR_MAKER, count);
     *ordinal = options->local_rank % count;
     return WEFT_OK;
 }
@@ -68,10 +68,10 @@ static weft_status learn(struct gpu_device *device)
 {
     char pci[32] = "";
 
-    GPU_TRY(gpu_check(gpu_api.device_get(&device->handle, device->ordinal), "finding the device"));
-    GPU_TRY(gpu_check(gpu_api.device_name(device->name, (int)sizeof device->name, device->handle),
-                      "asking for the device's name"));
-    GPU_TRY(gpu_vendor_open(device));
+    PLUG_TRY(gpu_check(gpu_api.device_get(&device->handle, device->ordinal), "finding the device"));
+    PLUG_TRY(gpu_check(gpu_api.device_name(device->name, (int)sizeof device->name, device->handle),
+                       "asking for the device's name"));
+    PLUG_TRY(gpu_vendor_open(device));
     if (gpu_api.device_pci(pci, (int)sizeof pci, device->handle) == GPU_SUCCESS) {
         size_t used = strlen(device->uuid);
         snprintf(device->uuid + used, sizeof device->uuid - used, "%s%s", used > 0 ? " " : "", pci);
@@ -92,7 +92,7 @@ static void make_pool(struct gpu_device *device)
     if (gpu_api.pool_create(&device->pool, &options) != GPU_SUCCESS)
         device->pool = NULL;
     else if (gpu_api.pool_set(device->pool, GPU_POOL_RELEASE_THRESHOLD, &keep_all) != GPU_SUCCESS)
-        gpu_log(4, "%s keeps no idle scratch memory", VENDOR_GPU);
+        plug_log(4, "%s keeps no idle scratch memory", VENDOR_GPU);
 }
 
 static weft_status furnish(struct gpu_device *device)
@@ -100,7 +100,7 @@ static weft_status furnish(struct gpu_device *device)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_check(gpu_api.stream_create(&device->setup, GPU_STREAM_NON_BLOCKING),
                        "creating a stream");
     if (status == WEFT_OK) {
@@ -120,10 +120,10 @@ weft_status gpu_open(const weft_device_options *given, void **out)
     weft_status status;
     int count = 0;
 
-    gpu_read(&options, given, sizeof options);
-    GPU_TRY(gpu_load(&count));
-    GPU_TRY(choose(&options, count, sharing, &ordinal));
-    device = gpu_new(sizeof *device);
+    plug_take_struct(&options, given, sizeof options);
+    PLUG_TRY(gpu_load(&count));
+    PLUG_TRY(choose(&options, count, sharing, &ordinal));
+    device = plug_new(sizeof *device);
     if (device == NULL) return WEFT_ERR_NO_MEMORY;
     device->ordinal = ordinal;
     device->count = count;
@@ -142,7 +142,7 @@ close_device:
     return status;
 free_device:
     pthread_mutex_destroy(&device->setup_lock);
-    gpu_delete(device);
+    plug_free(device);
     return status;
 }
 
@@ -160,7 +160,7 @@ void gpu_close(void *opened)
     }
     gpu_vendor_close(device);
     pthread_mutex_destroy(&device->setup_lock);
-    gpu_delete(device);
+    plug_free(device);
 }
 
 weft_status gpu_describe(void *opened, weft_device_info *out)
@@ -171,7 +171,7 @@ weft_status gpu_describe(void *opened, weft_device_info *out)
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_check(gpu_api.memory_info(&available, &total), "asking for the device's memory");
     gpu_leave(&scope);
     if (status != WEFT_OK) return status;
@@ -182,6 +182,6 @@ weft_status gpu_describe(void *opened, weft_device_info *out)
     info.alignment = 256;
     memcpy(info.name, device->name, sizeof info.name);
     memcpy(info.uuid, device->uuid, sizeof info.uuid);
-    gpu_answer(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }

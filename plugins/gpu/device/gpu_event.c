@@ -16,8 +16,8 @@ weft_status gpu_event_wrap(void *opened, void *native, void **out)
     struct event *event;
 
     (void)opened;
-    if (native == NULL) return gpu_fail(WEFT_ERR_INVALID, "the event to wrap is NULL");
-    event = gpu_new(sizeof *event);
+    if (native == NULL) return plug_fail(WEFT_ERR_INVALID, "the event to wrap is NULL");
+    event = plug_new(sizeof *event);
     if (event == NULL) return WEFT_ERR_NO_MEMORY;
     event->native = native;
     *out = event;
@@ -39,7 +39,7 @@ weft_status gpu_event_create(void *opened, void **out)
     void *event = NULL;
     weft_status status;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.event_create(&native, 0); /* with times, for event_elapsed */
     if (result == GPU_SUCCESS) {
         status = gpu_event_wrap(opened, (void *)native, &event);
@@ -65,7 +65,7 @@ void gpu_event_destroy(void *opened, void *given)
         gpu_api.event_destroy(event->native);
         gpu_leave(&scope);
     }
-    gpu_delete(event);
+    plug_free(event);
 }
 
 weft_status gpu_event_record(void *opened, void *event, void *stream)
@@ -74,7 +74,7 @@ weft_status gpu_event_record(void *opened, void *event, void *stream)
     struct gpu_scope scope;
     vendor_result result;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.event_record(native_of(event), gpu_native(stream));
     gpu_leave(&scope);
     return gpu_check(result, "recording an event");
@@ -97,7 +97,7 @@ weft_status gpu_stream_wait_event(void *opened, void *stream, void *event)
     struct gpu_scope scope;
     vendor_result result;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.stream_wait_event(gpu_native(stream), native_of(event), 0);
     gpu_leave(&scope);
     return gpu_check(result, "letting a stream wait for an event");
@@ -110,10 +110,10 @@ weft_status gpu_event_elapsed(void *opened, void *from, void *to, int64_t *nanos
     struct gpu_scope scope;
     vendor_result result;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.event_elapsed(&milliseconds, native_of(from), native_of(to));
     gpu_leave(&scope);
-    GPU_TRY(gpu_check(result, "measuring between two events"));
+    PLUG_TRY(gpu_check(result, "measuring between two events"));
     *nanoseconds = (int64_t)((double)milliseconds * 1e6);
     return WEFT_OK;
 }

@@ -78,11 +78,11 @@ static weft_status open_named(struct gpu_library *library, const char *knob, con
         opened = try_open(library, trusted.path);
         close(trusted.fd);
     } else {
-        return gpu_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked,
-                        trusted.why);
+        return plug_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked,
+                         trusted.why);
     }
     if (opened) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked, dlerror());
+    return plug_fail(WEFT_ERR_NO_LIBRARY, "%s=%s cannot be opened: %s", knob, asked, dlerror());
 }
 
 static weft_status open_in_folder(struct gpu_library *library, const char *knob, const char *folder,
@@ -100,8 +100,8 @@ static weft_status open_in_folder(struct gpu_library *library, const char *knob,
         status = open_named(library, knob, folder, file, &missing);
         if (!missing) return status;
     }
-    return gpu_fail(WEFT_ERR_NO_LIBRARY, "%s not found in the folder %s, which %s names", names[0],
-                    folder, knob);
+    return plug_fail(WEFT_ERR_NO_LIBRARY, "%s not found in the folder %s, which %s names", names[0],
+                     folder, knob);
 }
 
 static weft_status open_on_search_path(struct gpu_library *library, const char *knob,
@@ -115,8 +115,8 @@ static weft_status open_on_search_path(struct gpu_library *library, const char *
     for (size_t i = 0; i < count && used < sizeof tried; i++)
         used += (size_t)snprintf(tried + used, sizeof tried - used, "%s%s", i > 0 ? ", " : "",
                                  names[i]);
-    return gpu_fail(WEFT_ERR_NO_LIBRARY,
-                    "%s not found on the library search path; %s can name the file", tried, knob);
+    return plug_fail(WEFT_ERR_NO_LIBRARY,
+                     "%s not found on the library search path; %s can name the file", tried, knob);
 }
 
 /* Vendors' libraries load code and files that variables of their own name, so the user of a
@@ -124,15 +124,16 @@ static weft_status open_on_search_path(struct gpu_library *library, const char *
 weft_status gpu_library_open(struct gpu_library *library, const char *knob,
                              const char *const *names, size_t count, const char *wheel)
 {
-    const char *asked = gpu_host->knob(knob);
+    const char *asked = plug_knob(knob);
     bool missing;
 
     if (getauxval(AT_SECURE) != 0)
-        return gpu_fail(WEFT_ERR_NO_LIBRARY,
-                        "%s is not opened, because this program runs with privileges that its user "
-                        "lacks, and the library obeys variables that name code to load; run the "
-                        "program without raised privileges",
-                        names[0]);
+        return plug_fail(
+            WEFT_ERR_NO_LIBRARY,
+            "%s is not opened, because this program runs with privileges that its user "
+            "lacks, and the library obeys variables that name code to load; run the "
+            "program without raised privileges",
+            names[0]);
     if (asked == NULL) return open_on_search_path(library, knob, names, count);
     if (is_folder(asked)) return open_in_folder(library, knob, asked, names, count, wheel);
     return open_named(library, knob, asked, asked, &missing);
@@ -168,14 +169,15 @@ static weft_status open_and_check(void)
 {
     const char *missing;
 
-    GPU_TRY(gpu_library_open(&gpu_library, VENDOR_GPU_KNOB, gpu_names, GPU_COUNT(gpu_names), NULL));
-    missing = gpu_library_resolve(&gpu_library, gpu_symbols, GPU_COUNT(gpu_symbols));
+    PLUG_TRY(
+        gpu_library_open(&gpu_library, VENDOR_GPU_KNOB, gpu_names, PLUG_LENGTH(gpu_names), NULL));
+    missing = gpu_library_resolve(&gpu_library, gpu_symbols, PLUG_LENGTH(gpu_symbols));
     if (gpu_api.version != NULL) {
-        GPU_TRY(gpu_check(gpu_api.version(&gpu_version), "asking for the version of " VENDOR_GPU));
-        GPU_TRY(gpu_vendor_check_version());
+        PLUG_TRY(gpu_check(gpu_api.version(&gpu_version), "asking for the version of " VENDOR_GPU));
+        PLUG_TRY(gpu_vendor_check_version());
     }
     if (missing != NULL)
-        return gpu_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s", gpu_library.path, missing);
+        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s", gpu_library.path, missing);
     return WEFT_OK;
 }
 
@@ -201,10 +203,10 @@ weft_status gpu_load(int *device_count)
         result = gpu_api.device_count(&count);
     if (result == GPU_NO_DEVICE || result == GPU_INVALID_DEVICE ||
         (result == GPU_SUCCESS && count == 0))
-        return gpu_fail_vendor(WEFT_ERR_NO_DEVICE, VENDOR_GPU, result,
-                               "no %s device is present (%s says: %s)", VENDOR_MAKER,
-                               gpu_library.path, gpu_vendor_error_text(result));
-    GPU_TRY(gpu_check(result, "starting " VENDOR_GPU));
+        return plug_fail_vendor(WEFT_ERR_NO_DEVICE, VENDOR_GPU, result,
+                                "no %s device is present (%s says: %s)", VENDOR_MAKER,
+                                gpu_library.path, gpu_vendor_error_text(result));
+    PLUG_TRY(gpu_check(result, "starting " VENDOR_GPU));
     *device_count = count;
     return WEFT_OK;
 }

@@ -13,8 +13,8 @@ weft_status gpu_allocate(void *opened, uint64_t bytes, uint32_t kind, void **poi
     char what[96];
 
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
-    GPU_TRY(gpu_enter(device, &scope));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+    PLUG_TRY(gpu_enter(device, &scope));
     if (kind == WEFT_MEMORY_DEVICE) {
         result = gpu_api.memory_alloc(&address, bytes > 0 ? bytes : 1);
         pinned = (void *)(uintptr_t)address;
@@ -24,7 +24,7 @@ weft_status gpu_allocate(void *opened, uint64_t bytes, uint32_t kind, void **poi
     gpu_leave(&scope);
     snprintf(what, sizeof what, "allocating %llu bytes of %s memory", (unsigned long long)bytes,
              kind == WEFT_MEMORY_DEVICE ? "device" : "pinned host");
-    GPU_TRY(gpu_check(result, what));
+    PLUG_TRY(gpu_check(result, what));
     *pointer = pinned;
     return WEFT_OK;
 }
@@ -57,7 +57,7 @@ weft_status gpu_free(void *opened, void *pointer)
 
     if (pointer == NULL || device->is_lost) return WEFT_OK;
     forget_all();
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_vendor_pointer_kind(pointer, &kind, &ordinal);
     if (result == GPU_SUCCESS && kind == WEFT_MEMORY_DEVICE)
         result = gpu_api.memory_free(GPU_ADDRESS(pointer));
@@ -65,7 +65,7 @@ weft_status gpu_free(void *opened, void *pointer)
         result = gpu_api.pinned_free(pointer);
     gpu_leave(&scope);
     if (result == GPU_SUCCESS && kind == WEFT_MEMORY_HOST)
-        return gpu_fail(WEFT_ERR_INVALID, "%p was not allocated here", pointer);
+        return plug_fail(WEFT_ERR_INVALID, "%p was not allocated here", pointer);
     return gpu_check(result, "freeing memory");
 }
 
@@ -78,7 +78,7 @@ weft_status gpu_query_pointer(void *opened, const void *pointer, weft_pointer_in
     size_t bytes = 0;
     vendor_result result;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_vendor_pointer_kind(pointer, &info.kind, &info.device);
     if (result == GPU_SUCCESS && info.kind != WEFT_MEMORY_HOST &&
         gpu_api.address_range(&base, &bytes, GPU_ADDRESS(pointer)) == GPU_SUCCESS) {
@@ -86,9 +86,9 @@ weft_status gpu_query_pointer(void *opened, const void *pointer, weft_pointer_in
         info.bytes = bytes;
     }
     gpu_leave(&scope);
-    GPU_TRY(gpu_check(result, "asking what a pointer is"));
+    PLUG_TRY(gpu_check(result, "asking what a pointer is"));
     if (info.kind != WEFT_MEMORY_DEVICE) info.device = -1;
-    gpu_answer(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
@@ -103,15 +103,16 @@ weft_status gpu_usable(const void *pointer, const char *what)
     uint32_t kind = WEFT_MEMORY_HOST;
     int32_t ordinal;
 
-    if (pointer == NULL) return gpu_fail(WEFT_ERR_INVALID, "%s is NULL", what);
+    if (pointer == NULL) return plug_fail(WEFT_ERR_INVALID, "%s is NULL", what);
     if (gpu_is_known(pointer)) return WEFT_OK;
-    GPU_TRY(
+    PLUG_TRY(
         gpu_check(gpu_vendor_pointer_kind(pointer, &kind, &ordinal), "asking what a pointer is"));
     if (kind == WEFT_MEMORY_HOST)
-        return gpu_fail(WEFT_ERR_INVALID,
-                        "%s is %p, plain host memory, which the device cannot use: it wants memory "
-                        "from " VENDOR_GPU ", on the device or pinned",
-                        what, pointer);
+        return plug_fail(
+            WEFT_ERR_INVALID,
+            "%s is %p, plain host memory, which the device cannot use: it wants memory "
+            "from " VENDOR_GPU ", on the device or pinned",
+            what, pointer);
     atomic_store_explicit(place_of(pointer), (uintptr_t)pointer, memory_order_relaxed);
     return WEFT_OK;
 }
@@ -124,9 +125,9 @@ weft_status gpu_copy(void *opened, void *target, const void *source, uint64_t by
 
     if (bytes == 0) return WEFT_OK;
     if (target == NULL || source == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "copying %llu bytes from or to NULL",
-                        (unsigned long long)bytes);
-    GPU_TRY(gpu_enter(device, &scope));
+        return plug_fail(WEFT_ERR_INVALID, "copying %llu bytes from or to NULL",
+                         (unsigned long long)bytes);
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_vendor_copy(target, source, bytes, gpu_native(stream));
     gpu_leave(&scope);
     return gpu_check(result, "copying memory");
@@ -140,8 +141,8 @@ weft_status gpu_fill_bytes(void *opened, void *target, uint8_t byte, uint64_t by
 
     if (bytes == 0) return WEFT_OK;
     if (target == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "filling %llu bytes at NULL", (unsigned long long)bytes);
-    GPU_TRY(gpu_enter(device, &scope));
+        return plug_fail(WEFT_ERR_INVALID, "filling %llu bytes at NULL", (unsigned long long)bytes);
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.fill_bytes(GPU_ADDRESS(target), byte, bytes, gpu_native(stream));
     gpu_leave(&scope);
     return gpu_check(result, "filling memory");
@@ -159,7 +160,7 @@ weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream 
     else
         result = gpu_api.memory_alloc(&address, bytes);
     snprintf(what, sizeof what, "taking %llu bytes of scratch memory", (unsigned long long)bytes);
-    GPU_TRY(gpu_check(result, what));
+    PLUG_TRY(gpu_check(result, what));
     *pointer = (void *)(uintptr_t)address;
     return WEFT_OK;
 }
@@ -174,7 +175,7 @@ void gpu_give_back(struct gpu_device *device, void *pointer, vendor_stream strea
     else /* waits for work that uses it */
         result = gpu_api.memory_free(GPU_ADDRESS(pointer));
     if (result != GPU_SUCCESS)
-        gpu_log(1, "scratch memory could not be freed: %s", gpu_vendor_error_text(result));
+        plug_log(1, "scratch memory could not be freed: %s", gpu_vendor_error_text(result));
 }
 
 weft_status gpu_upload(struct gpu_device *device, void *target, const void *source, uint64_t bytes)

@@ -11,7 +11,7 @@ bool gpu_is_capturing(vendor_stream stream)
 
 static struct gpu_stream *wrap(vendor_stream native, bool owned)
 {
-    struct gpu_stream *stream = gpu_new(sizeof *stream);
+    struct gpu_stream *stream = plug_new(sizeof *stream);
 
     if (stream == NULL) return NULL;
     stream->native = native;
@@ -36,7 +36,7 @@ weft_status gpu_stream_create(void *opened, void **out)
     if (status == WEFT_OK)
         *out = stream;
     else
-        gpu_delete(stream);
+        plug_free(stream);
     return status;
 }
 
@@ -68,7 +68,7 @@ void gpu_stream_destroy(void *opened, void *given)
         gpu_api.stream_destroy(stream->native);
         gpu_leave(&scope);
     }
-    gpu_delete(stream);
+    plug_free(stream);
 }
 
 weft_status gpu_stream_query(void *device, void *stream)
@@ -88,8 +88,8 @@ weft_status gpu_stream_call(void *opened, void *stream, void (*fn)(void *), void
     struct gpu_scope scope;
     vendor_result result;
 
-    if (fn == NULL) return gpu_fail(WEFT_ERR_INVALID, "the function to call is NULL");
-    GPU_TRY(gpu_enter(device, &scope));
+    if (fn == NULL) return plug_fail(WEFT_ERR_INVALID, "the function to call is NULL");
+    PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_vendor_host_call(gpu_native(stream), fn, argument);
     gpu_leave(&scope);
     return gpu_check(result, "calling a host function from a stream");

@@ -4,17 +4,9 @@
 #include <sched.h>
 #include <time.h>
 
-uint64_t gpu_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 void gpu_pause(uint64_t began_ns)
 {
-    uint64_t waited = gpu_now_ns() - began_ns;
+    uint64_t waited = plug_now() - began_ns;
 
     if (waited < 50000) return;
     if (waited < 1000000)
@@ -29,7 +21,7 @@ weft_status gpu_ask(const struct gpu_device *device, vendor_result (*ask)(void *
     struct gpu_scope scope;
     vendor_result result;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     result = ask(of);
     gpu_leave(&scope);
     return gpu_check(result, work);
@@ -38,19 +30,19 @@ weft_status gpu_ask(const struct gpu_device *device, vendor_result (*ask)(void *
 weft_status gpu_await(const struct gpu_device *device, vendor_result (*ask)(void *), void *of,
                       int64_t timeout_ns, const char *work)
 {
-    uint64_t began = gpu_now_ns();
+    uint64_t began = plug_now();
     struct gpu_scope scope;
     vendor_result result;
     bool late = false;
 
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     while ((result = ask(of)) == GPU_NOT_READY && !late) {
-        late = timeout_ns >= 0 && gpu_now_ns() - began >= (uint64_t)timeout_ns;
+        late = timeout_ns >= 0 && plug_now() - began >= (uint64_t)timeout_ns;
         if (!late) gpu_pause(began);
     }
     gpu_leave(&scope);
     if (result == GPU_NOT_READY)
-        return gpu_fail(WEFT_ERR_TIMEOUT, "%s was not done within %.3f s", work,
-                        (double)timeout_ns / 1e9);
+        return plug_fail(WEFT_ERR_TIMEOUT, "%s was not done within %.3f s", work,
+                         (double)timeout_ns / 1e9);
     return gpu_check(result, work);
 }

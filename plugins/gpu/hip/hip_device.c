@@ -34,9 +34,9 @@ void gpu_vendor_prepare(void)
 weft_status gpu_vendor_check_version(void)
 {
     if (gpu_version >= LEAST_VERSION) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_OLD_LIBRARY, "%s is HIP %d.%d; HIP %d.%d or newer is needed",
-                    gpu_library.path, gpu_version / 10000000, gpu_version % 10000000 / 100000,
-                    LEAST_VERSION / 10000000, LEAST_VERSION % 10000000 / 100000);
+    return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s is HIP %d.%d; HIP %d.%d or newer is needed",
+                     gpu_library.path, gpu_version / 10000000, gpu_version % 10000000 / 100000,
+                     LEAST_VERSION / 10000000, LEAST_VERSION % 10000000 / 100000);
 }
 
 void gpu_vendor_version_text(char *out, size_t size)
@@ -127,7 +127,7 @@ static void run_host_call(vendor_stream stream, vendor_result result, void *give
 
     (void)stream;
     (void)result;
-    gpu_delete(given);
+    plug_free(given);
     call.fn(call.argument);
 }
 
@@ -137,11 +137,11 @@ vendor_result gpu_vendor_host_call(vendor_stream stream, void (*fn)(void *), voi
     vendor_result result;
 
     if (gpu_api.host_call != NULL) return gpu_api.host_call(stream, fn, argument);
-    call = gpu_new(sizeof *call);
+    call = plug_new(sizeof *call);
     if (call == NULL) return GPU_OUT_OF_MEMORY;
     call->fn = fn;
     call->argument = argument;
     result = gpu_api.callback(stream, run_host_call, call, 0);
-    if (result != GPU_SUCCESS) gpu_delete(call);
+    if (result != GPU_SUCCESS) plug_free(call);
     return result;
 }

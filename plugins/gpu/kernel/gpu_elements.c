@@ -13,10 +13,10 @@ static bool aligned(const void *pointer, uint64_t bytes)
 static weft_status check_reduction(uint32_t dtype, uint32_t reduction)
 {
     if (plug_dtype_bytes(dtype) == 0)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
     if (!plug_reduction_defined(reduction, dtype))
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s is not defined on %s",
-                        plug_reduction_name(reduction), plug_dtype_name(dtype));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s is not defined on %s",
+                         plug_reduction_name(reduction), plug_dtype_name(dtype));
     return WEFT_OK;
 }
 
@@ -59,17 +59,17 @@ static weft_status gpu_reduce(void *opened, uint32_t dtype, uint32_t reduction, 
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(check_reduction(dtype, reduction));
+    PLUG_TRY(check_reduction(dtype, reduction));
     if (reduction == WEFT_REDUCE_PREMUL_SUM)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "there is no premul_sum of local buffers");
-    if (size == 0) return gpu_fail(WEFT_ERR_INVALID, "a reduction of no buffers");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "there is no premul_sum of local buffers");
+    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "a reduction of no buffers");
     if (count == 0) return WEFT_OK;
-    if (target == NULL) return gpu_fail(WEFT_ERR_INVALID, "the target of a reduction is NULL");
+    if (target == NULL) return plug_fail(WEFT_ERR_INVALID, "the target of a reduction is NULL");
     for (uint32_t k = 0; k < size; k++) {
-        if (sources[k] == NULL) return gpu_fail(WEFT_ERR_INVALID, "source %u is NULL", k);
+        if (sources[k] == NULL) return plug_fail(WEFT_ERR_INVALID, "source %u is NULL", k);
         if (!aligned(sources[k], 16)) args.word = 1;
     }
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_buffers_fill(device, &args.buffers, sources, size, native);
     if (status == WEFT_OK) {
         status = launch_reduce(device, &args, dtype, native);
@@ -93,7 +93,7 @@ static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, ui
     struct wk_regions_reduce_args args = {
         .reduction = WEFT_REDUCE_AVG, .size = size, .divisor = divisor};
 
-    if (divisor == 0) return gpu_fail(WEFT_ERR_INVALID, "an average of regions divided by 0");
+    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "an average of regions divided by 0");
     return gpu_regions_run_reduction(list, dtype, &args, sources, targets, gpu_native(stream));
 }
 
@@ -114,14 +114,14 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
     weft_status status;
 
     if (from_bytes == 0 || to_bytes == 0 || is_complex(from) != is_complex(to))
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "there is no cast from %s to %s",
-                        plug_dtype_name(from), plug_dtype_name(to));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "there is no cast from %s to %s",
+                         plug_dtype_name(from), plug_dtype_name(to));
     if (count == 0) return WEFT_OK;
-    if (source == NULL || target == NULL) return gpu_fail(WEFT_ERR_INVALID, "a cast of NULL");
+    if (source == NULL || target == NULL) return plug_fail(WEFT_ERR_INVALID, "a cast of NULL");
     pack = 16 / (from_bytes > to_bytes ? from_bytes : to_bytes);
     args.wide = aligned(source, pack * from_bytes) && aligned(target, pack * to_bytes);
     args.blocks = gpu_blocks(count, (uint32_t)pack);
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     status =
         gpu_kernel_launch(device, GPU_KERNEL_CAST, from, args.blocks, &args, gpu_native(stream));
     gpu_leave(&scope);
@@ -151,11 +151,11 @@ static weft_status gpu_scale(void *opened, uint32_t dtype, uint64_t count, const
     weft_status status;
 
     if (plug_dtype_bytes(dtype) == 0 || dtype == WEFT_DTYPE_BOOL)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", plug_dtype_name(dtype));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", plug_dtype_name(dtype));
     if (count == 0) return WEFT_OK;
     if (data == NULL || scale == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "data or factor to scale is NULL");
-    GPU_TRY(gpu_enter(device, &scope));
+        return plug_fail(WEFT_ERR_INVALID, "data or factor to scale is NULL");
+    PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_scale_elements(device, dtype, count, scale, data, data, gpu_native(stream));
     gpu_leave(&scope);
     return status;
@@ -194,16 +194,16 @@ static weft_status gpu_fill(void *opened, uint32_t dtype, uint64_t count, const 
     struct gpu_scope scope;
     weft_status status;
 
-    if (bytes == 0) return gpu_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
+    if (bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
     if (count == 0) return WEFT_OK;
     if (target == NULL || value == NULL)
-        return gpu_fail(WEFT_ERR_INVALID, "target or value to fill with is NULL");
+        return plug_fail(WEFT_ERR_INVALID, "target or value to fill with is NULL");
     for (uint64_t at = 0; at < sizeof args.value; at += bytes)
         memcpy((char *)args.value + at, value, bytes);
     if (!aligned(target, word)) word = bytes / 2; /* complex numbers may lie on half of it */
     args.count = count * (bytes / word);
     args.blocks = gpu_blocks(args.count, (uint32_t)(16 / word));
-    GPU_TRY(gpu_enter(device, &scope));
+    PLUG_TRY(gpu_enter(device, &scope));
     if (device->kernels != NULL)
         status = gpu_kernel_launch(device, GPU_KERNEL_FILL, (uint32_t)word, args.blocks, &args,
                                    gpu_native(stream));

@@ -31,7 +31,7 @@ static FILE *open_image(const char *path)
     FILE *file;
 
     if (!gpu_library_trust(path, &trusted, NULL)) {
-        gpu_log(1, "%s=%s is not read: %s", VENDOR_KERNELS_KNOB, path, trusted.why);
+        plug_log(1, "%s=%s is not read: %s", VENDOR_KERNELS_KNOB, path, trusted.why);
         return NULL;
     }
     file = fdopen(trusted.fd, "rb");
@@ -49,9 +49,9 @@ static void *read_image(const char *path)
     if (file == NULL) return NULL;
     if (fseek(file, 0, SEEK_END) == 0 && (bytes = ftell(file)) > 0 &&
         fseek(file, 0, SEEK_SET) == 0) {
-        image = gpu_new((size_t)bytes + 1);
+        image = plug_new((size_t)bytes + 1);
         if (image != NULL && fread(image, 1, (size_t)bytes, file) != (size_t)bytes) {
-            gpu_delete(image);
+            plug_free(image);
             image = NULL;
         }
     }
@@ -62,34 +62,34 @@ static void *read_image(const char *path)
 /* Those that the knob names and no others, or those built in that fit the device. */
 static vendor_result load(struct gpu_module *module)
 {
-    const char *path = gpu_host->knob(VENDOR_KERNELS_KNOB);
+    const char *path = plug_knob(VENDOR_KERNELS_KNOB);
     vendor_result result = GPU_INVALID_VALUE;
     void *image;
 
     if (path == NULL) return gpu_module_load(module, gpu_vendor_image);
     image = read_image(path);
     if (image != NULL) result = gpu_api.module_load(&module->native, image);
-    gpu_delete(image);
+    plug_free(image);
     return result;
 }
 
 weft_status gpu_kernels_open(struct gpu_device *device)
 {
-    bool any = gpu_vendor_image(0) != NULL || gpu_host->knob(VENDOR_KERNELS_KNOB) != NULL;
+    bool any = gpu_vendor_image(0) != NULL || plug_knob(VENDOR_KERNELS_KNOB) != NULL;
     struct gpu_module *kernels;
     vendor_result result;
 
     if (!any) {
-        gpu_log(3, "%s: built without kernels; strided copies take their place", VENDOR_PLUGIN);
+        plug_log(3, "%s: built without kernels; strided copies take their place", VENDOR_PLUGIN);
         return WEFT_OK;
     }
-    kernels = gpu_module_new(families, GPU_COUNT(families));
+    kernels = gpu_module_new(families, PLUG_LENGTH(families));
     if (kernels == NULL) return WEFT_ERR_NO_MEMORY;
     result = load(kernels);
     if (result != GPU_SUCCESS) {
-        gpu_log(1, "%s: no kernels for %s (%s); strided copies take their place", VENDOR_PLUGIN,
-                device->name, gpu_vendor_error_text(result));
-        gpu_delete(kernels);
+        plug_log(1, "%s: no kernels for %s (%s); strided copies take their place", VENDOR_PLUGIN,
+                 device->name, gpu_vendor_error_text(result));
+        plug_free(kernels);
         return WEFT_OK;
     }
     device->kernels = kernels;
@@ -108,20 +108,20 @@ void gpu_kernels_close(struct gpu_device *device)
 static weft_status check_kernels(const struct gpu_device *device)
 {
     if (device->kernels != NULL) return WEFT_OK;
-    return gpu_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
 }
 
 weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family, uint32_t variant,
                               uint64_t blocks, const void *args, vendor_stream stream)
 {
-    GPU_TRY(check_kernels(device));
+    PLUG_TRY(check_kernels(device));
     return gpu_module_launch(device->kernels, family, variant, blocks, args, stream);
 }
 
 weft_status gpu_signals_load(struct gpu_device *device)
 {
-    GPU_TRY(check_kernels(device));
-    GPU_TRY(gpu_module_find(device->kernels, GPU_KERNEL_SIGNAL));
+    PLUG_TRY(check_kernels(device));
+    PLUG_TRY(gpu_module_find(device->kernels, GPU_KERNEL_SIGNAL));
     return gpu_module_find(device->kernels, GPU_KERNEL_AWAIT_SIGNAL);
 }
 
@@ -146,7 +146,7 @@ weft_status gpu_buffers_fill(struct gpu_device *device, struct wk_buffers *buffe
             buffers->near[i] = (uintptr_t)addresses[i];
         return WEFT_OK;
     }
-    GPU_TRY(gpu_borrow(device, count * sizeof(uint64_t), stream, &table));
+    PLUG_TRY(gpu_borrow(device, count * sizeof(uint64_t), stream, &table));
     args.table = (uintptr_t)table;
     for (; args.first < count && status == WEFT_OK; args.first += args.count) {
         args.count = count - args.first < WK_NEAR ? count - args.first : WK_NEAR;

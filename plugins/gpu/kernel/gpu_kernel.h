@@ -23,7 +23,7 @@ struct gpu_module {
 };
 
 /* Without code, which gpu_module_load brings: the first image that the device takes.  NULL after
- * gpu_fail_memory.  Within a scope, as all that follow. */
+ * plug_fail_memory.  Within a scope, as all that follow. */
 struct gpu_module *gpu_module_new(const struct gpu_family *families, size_t count);
 vendor_result gpu_module_load(struct gpu_module *module, const void *(*image)(size_t index));
 void gpu_module_close(struct gpu_module *module);

@@ -7,7 +7,7 @@
 
 struct gpu_module *gpu_module_new(const struct gpu_family *families, size_t count)
 {
-    struct gpu_module *module = gpu_new(sizeof *module + count * sizeof module->functions[0]);
+    struct gpu_module *module = plug_new(sizeof *module + count * sizeof module->functions[0]);
 
     if (module == NULL) return NULL;
     module->families = families;
@@ -27,7 +27,7 @@ vendor_result gpu_module_load(struct gpu_module *module, const void *(*image)(si
 void gpu_module_close(struct gpu_module *module)
 {
     gpu_api.module_unload(module->native);
-    gpu_delete(module);
+    plug_free(module);
 }
 
 /* Words are powers of two. */
@@ -62,7 +62,7 @@ weft_status gpu_module_function(struct gpu_module *module, uint32_t family, uint
     if (*out != NULL) return WEFT_OK;
     print_name(kin, variant, name, sizeof name);
     snprintf(what, sizeof what, "finding the kernel %s", name);
-    GPU_TRY(gpu_check(gpu_api.module_function(out, module->native, name), what));
+    PLUG_TRY(gpu_check(gpu_api.module_function(out, module->native, name), what));
     atomic_store_explicit(slot, *out, memory_order_release);
     return WEFT_OK;
 }
@@ -74,10 +74,10 @@ weft_status gpu_module_find(struct gpu_module *module, uint32_t family)
 
     if (variants == GPU_BY_DTYPE)
         for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++)
-            GPU_TRY(gpu_module_function(module, family, dtype, &function));
+            PLUG_TRY(gpu_module_function(module, family, dtype, &function));
     if (variants == GPU_BY_WORD)
         for (uint32_t word = 1; word <= 16; word *= 2)
-            GPU_TRY(gpu_module_function(module, family, word, &function));
+            PLUG_TRY(gpu_module_function(module, family, word, &function));
     return variants == GPU_ALONE ? gpu_module_function(module, family, 1, &function) : WEFT_OK;
 }
 
@@ -88,9 +88,9 @@ weft_status gpu_module_launch(struct gpu_module *module, uint32_t family, uint32
     vendor_function function;
 
     if (blocks > INT32_MAX)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "a launch of %llu blocks is too large",
-                        (unsigned long long)blocks);
-    GPU_TRY(gpu_module_function(module, family, variant, &function));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "a launch of %llu blocks is too large",
+                         (unsigned long long)blocks);
+    PLUG_TRY(gpu_module_function(module, family, variant, &function));
     return gpu_check(gpu_api.launch(function, (unsigned)blocks, 1, 1, WK_THREADS, 1, 1, 0, stream,
                                     arguments, NULL),
                      "launching a kernel");

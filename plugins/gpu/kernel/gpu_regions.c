@@ -35,10 +35,10 @@ static weft_status grow(void **items, uint64_t count, uint64_t *room, size_t byt
     void *larger;
 
     if (count < *room) return WEFT_OK;
-    larger = gpu_new(wanted * bytes);
+    larger = plug_new(wanted * bytes);
     if (larger == NULL) return WEFT_ERR_NO_MEMORY;
     if (count > 0) memcpy(larger, *items, count * bytes);
-    gpu_delete(*items);
+    plug_free(*items);
     *items = larger;
     *room = wanted;
     return WEFT_OK;
@@ -47,7 +47,7 @@ static weft_status grow(void **items, uint64_t count, uint64_t *room, size_t byt
 static weft_status add_region(const struct gpu_regions *list, struct set *set,
                               const struct gpu_shape *shape)
 {
-    GPU_TRY(
+    PLUG_TRY(
         grow((void **)&set->regions, set->region_count, &set->region_room, sizeof *set->regions));
     gpu_shape_write(shape, list->target_count, &set->regions[set->region_count++]);
     return WEFT_OK;
@@ -60,7 +60,7 @@ static weft_status add_piece(void *self, const struct gpu_shape *piece)
     uint32_t word = gpu_shape_word(piece), index = 0;
 
     if (gpu_shape_transpose(piece, list->element_bytes, &turned)) {
-        GPU_TRY(add_region(list, &list->sets[TURNED], &turned));
+        PLUG_TRY(add_region(list, &list->sets[TURNED], &turned));
         return add_region(list, &list->sets[STRIDED], piece);
     }
     while (word >> index > 1)
@@ -70,7 +70,7 @@ static weft_status add_piece(void *self, const struct gpu_shape *piece)
 
 static weft_status add_tile(struct set *set, const void *tile)
 {
-    GPU_TRY(grow(&set->tiles, set->tile_count, &set->tile_room, sizeof(struct wk_tile)));
+    PLUG_TRY(grow(&set->tiles, set->tile_count, &set->tile_room, sizeof(struct wk_tile)));
     memcpy((char *)set->tiles + set->tile_count++ * sizeof(struct wk_tile), tile,
            sizeof(struct wk_tile));
     return WEFT_OK;
@@ -87,7 +87,7 @@ static weft_status tile_rows(struct set *set)
             tile.bytes += left < room ? left : room;
             at += left < room ? left : room;
             if (tile.bytes < WK_TILE_BYTES) continue;
-            GPU_TRY(add_tile(set, &tile));
+            PLUG_TRY(add_tile(set, &tile));
             tile.bytes = 0;
         }
     }
@@ -128,7 +128,7 @@ static weft_status sort_tiles(struct set *set)
     struct target_place *places;
 
     if (set->region_count < 2) return WEFT_OK;
-    places = gpu_new(set->tile_count * sizeof *places);
+    places = plug_new(set->tile_count * sizeof *places);
     if (places == NULL) return WEFT_ERR_NO_MEMORY;
     for (uint64_t i = 0; i < set->tile_count; i++)
         places[i] = (struct target_place){place_of(&set->regions[tiles[i].region], tiles[i].offset),
@@ -136,7 +136,7 @@ static weft_status sort_tiles(struct set *set)
     qsort(places, set->tile_count, sizeof *places, by_place);
     for (uint64_t i = 0; i < set->tile_count; i++)
         tiles[i] = places[i].tile;
-    gpu_delete(places);
+    plug_free(places);
     return WEFT_OK;
 }
 
@@ -158,7 +158,7 @@ static weft_status tile_turned(struct set *set, uint32_t side)
         for (tile.outer = 0; tile.outer < outer; tile.outer++)
             for (tile.from1 = 0; tile.from1 < region->extent[1].value; tile.from1 += side)
                 for (tile.from0 = 0; tile.from0 < region->extent[0].value; tile.from0 += side)
-                    GPU_TRY(add_tile(set, &tile));
+                    PLUG_TRY(add_tile(set, &tile));
     }
     return WEFT_OK;
 }
@@ -182,16 +182,16 @@ static weft_status upload(struct gpu_regions *list)
     for (int i = 0; i < SETS; i++)
         bytes += region_bytes(&list->sets[i]) + tile_bytes(&list->sets[i]);
     if (bytes == 0) return WEFT_OK;
-    GPU_TRY(gpu_check(gpu_api.memory_alloc(&address, bytes), "memory for a list of regions"));
+    PLUG_TRY(gpu_check(gpu_api.memory_alloc(&address, bytes), "memory for a list of regions"));
     list->device_memory = memory = (char *)(uintptr_t)address;
     for (int i = 0; i < SETS; i++) {
         struct set *set = &list->sets[i];
         if (set->region_count == 0) continue;
         set->device_regions = (const void *)(memory + at);
-        GPU_TRY(gpu_upload(list->device, memory + at, set->regions, region_bytes(set)));
+        PLUG_TRY(gpu_upload(list->device, memory + at, set->regions, region_bytes(set)));
         at += region_bytes(set);
         set->device_tiles = memory + at;
-        GPU_TRY(gpu_upload(list->device, memory + at, set->tiles, tile_bytes(set)));
+        PLUG_TRY(gpu_upload(list->device, memory + at, set->tiles, tile_bytes(set)));
         at += tile_bytes(set);
     }
     return WEFT_OK;
@@ -203,18 +203,18 @@ static weft_status fill_sets(struct gpu_regions *list, uint64_t count, const wef
     bool empty;
 
     for (uint64_t i = 0; i < count; i++) {
-        GPU_TRY(gpu_shape_read(&regions[i], list->element_bytes, &shape, &empty));
+        PLUG_TRY(gpu_shape_read(&regions[i], list->element_bytes, &shape, &empty));
         if (empty) continue;
         list->is_used[shape.target] = true;
         list->is_used[list->target_count + shape.source] = true;
-        GPU_TRY(gpu_shape_cut(&shape, add_piece, list));
+        PLUG_TRY(gpu_shape_cut(&shape, add_piece, list));
     }
     if (list->device->kernels == NULL) return WEFT_OK;
     for (int i = 0; i <= STRIDED; i++) {
-        GPU_TRY(tile_rows(&list->sets[i]));
-        GPU_TRY(sort_tiles(&list->sets[i]));
+        PLUG_TRY(tile_rows(&list->sets[i]));
+        PLUG_TRY(sort_tiles(&list->sets[i]));
     }
-    GPU_TRY(tile_turned(&list->sets[TURNED], turned_side(list->element_bytes)));
+    PLUG_TRY(tile_turned(&list->sets[TURNED], turned_side(list->element_bytes)));
     return upload(list);
 }
 
@@ -227,9 +227,9 @@ weft_status gpu_regions_create(void *opened, uint32_t element_bytes, uint64_t co
     weft_status status;
 
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
-        return gpu_fail(WEFT_ERR_INVALID, "elements of %u bytes; 1, 2, 4, 8 and 16 are known",
-                        element_bytes);
-    list = gpu_new(sizeof *list);
+        return plug_fail(WEFT_ERR_INVALID, "elements of %u bytes; 1, 2, 4, 8 and 16 are known",
+                         element_bytes);
+    list = plug_new(sizeof *list);
     if (list == NULL) return WEFT_ERR_NO_MEMORY;
     list->device = device;
     list->element_bytes = element_bytes;
@@ -237,7 +237,7 @@ weft_status gpu_regions_create(void *opened, uint32_t element_bytes, uint64_t co
         if (regions[i].source >= list->source_count) list->source_count = regions[i].source + 1;
         if (regions[i].target >= list->target_count) list->target_count = regions[i].target + 1;
     }
-    list->is_used = gpu_new((size_t)list->source_count + list->target_count + 1);
+    list->is_used = plug_new((size_t)list->source_count + list->target_count + 1);
     status = list->is_used != NULL ? gpu_enter(device, &scope) : WEFT_ERR_NO_MEMORY;
     if (status == WEFT_OK) {
         status = fill_sets(list, count, regions);
@@ -262,11 +262,11 @@ void gpu_regions_destroy(void *made)
         gpu_leave(&scope);
     }
     for (int i = 0; i < SETS; i++) {
-        gpu_delete(list->sets[i].regions);
-        gpu_delete(list->sets[i].tiles);
+        plug_free(list->sets[i].regions);
+        plug_free(list->sets[i].tiles);
     }
-    gpu_delete(list->is_used);
-    gpu_delete(list);
+    plug_free(list->is_used);
+    plug_free(list);
 }
 
 /* ---- running a list ---- */
@@ -281,7 +281,7 @@ struct buffers {
 
 static void drop_buffers(struct buffers *buffers)
 {
-    if (buffers->all != buffers->few) gpu_delete((void *)buffers->all);
+    if (buffers->all != buffers->few) plug_free((void *)buffers->all);
 }
 
 static weft_status gather_buffers(const struct gpu_regions *list, uint32_t more_sources,
@@ -294,7 +294,7 @@ static weft_status gather_buffers(const struct gpu_regions *list, uint32_t more_
 
     out->alignment = 1;
     out->count = known + more_sources;
-    out->all = out->count <= WK_NEAR ? out->few : gpu_new(out->count * sizeof *out->all);
+    out->all = out->count <= WK_NEAR ? out->few : plug_new(out->count * sizeof *out->all);
     if (out->all == NULL) return WEFT_ERR_NO_MEMORY;
     for (uint64_t i = 0; i < out->count; i++) {
         bool is_target = i < first;
@@ -302,9 +302,9 @@ static weft_status gather_buffers(const struct gpu_regions *list, uint32_t more_
         bits |= (uintptr_t)out->all[i];
         if (out->all[i] != NULL || (i < known && !list->is_used[i])) continue;
         drop_buffers(out);
-        return gpu_fail(WEFT_ERR_INVALID, "%s %llu of a list of regions is NULL",
-                        is_target ? "target" : "source",
-                        (unsigned long long)(is_target ? i : i - first));
+        return plug_fail(WEFT_ERR_INVALID, "%s %llu of a list of regions is NULL",
+                         is_target ? "target" : "source",
+                         (unsigned long long)(is_target ? i : i - first));
     }
     out->alignment = (uint32_t)(bits & (UINT64_C(0) - bits));
     return WEFT_OK;
@@ -404,8 +404,8 @@ static weft_status copy_boxes(const struct gpu_regions *list, const void *const 
             const struct wk_region *region = &set->regions[r];
             char *target = (char *)(uintptr_t)all[region->target] + region->target_offset;
             const char *source = (const char *)all[region->source] + region->source_offset;
-            GPU_TRY(gpu_check(copy_region(region, region->dims, target, source, stream),
-                              "copying a region"));
+            PLUG_TRY(gpu_check(copy_region(region, region->dims, target, source, stream),
+                               "copying a region"));
         }
     }
     return WEFT_OK;
@@ -417,7 +417,7 @@ static weft_status copy_by_kernels(struct gpu_regions *list, const struct buffer
     struct wk_buffers buffers;
     weft_status status;
 
-    GPU_TRY(gpu_buffers_fill(list->device, &buffers, given->all, given->count, stream));
+    PLUG_TRY(gpu_buffers_fill(list->device, &buffers, given->all, given->count, stream));
     status = launch_copies(list, &buffers, given->alignment, stream);
     gpu_buffers_release(list->device, &buffers, stream);
     return status;
@@ -431,7 +431,7 @@ weft_status gpu_regions_copy(void *made, const void *const *sources, void *const
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(gather_buffers(list, 0, sources, targets, &given));
+    PLUG_TRY(gather_buffers(list, 0, sources, targets, &given));
     status = gpu_enter(list->device, &scope);
     if (status == WEFT_OK) {
         status = list->device->kernels != NULL ? copy_by_kernels(list, &given, gpu_native(stream))
@@ -464,12 +464,12 @@ static weft_status check_reduction(const struct gpu_regions *list, uint32_t dtyp
 {
     if (plug_dtype_bytes(dtype) == 0 || !plug_reduction_defined(reduction, dtype) ||
         reduction == WEFT_REDUCE_PREMUL_SUM || list->device->kernels == NULL)
-        return gpu_fail(WEFT_ERR_UNSUPPORTED, "regions of %s cannot be reduced by %s",
-                        plug_dtype_name(dtype), plug_reduction_name(reduction));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "regions of %s cannot be reduced by %s",
+                         plug_dtype_name(dtype), plug_reduction_name(reduction));
     if (size == 0 || plug_dtype_bytes(dtype) != list->element_bytes)
-        return gpu_fail(WEFT_ERR_INVALID,
-                        "a reduction of %u buffers of %s over regions of %u-byte elements", size,
-                        plug_dtype_name(dtype), list->element_bytes);
+        return plug_fail(WEFT_ERR_INVALID,
+                         "a reduction of %u buffers of %s over regions of %u-byte elements", size,
+                         plug_dtype_name(dtype), list->element_bytes);
     return WEFT_OK;
 }
 
@@ -483,9 +483,9 @@ weft_status gpu_regions_run_reduction(void *made, uint32_t dtype,
     struct gpu_scope scope;
     weft_status status;
 
-    GPU_TRY(check_reduction(list, dtype, args->reduction, args->size));
+    PLUG_TRY(check_reduction(list, dtype, args->reduction, args->size));
     if (list->source_count == 0) return WEFT_OK;
-    GPU_TRY(gather_buffers(list, args->size - 1, sources, targets, &given));
+    PLUG_TRY(gather_buffers(list, args->size - 1, sources, targets, &given));
     status = gpu_enter(list->device, &scope);
     if (status != WEFT_OK) goto drop_given;
     status = gpu_buffers_fill(list->device, &args->buffers, given.all, given.count, stream);

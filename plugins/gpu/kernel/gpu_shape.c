@@ -75,12 +75,12 @@ weft_status gpu_shape_read(const weft_region *region, uint32_t element_bytes, st
 
     *empty = false;
     if (region->dims > WEFT_MAX_DIMS)
-        return gpu_fail(WEFT_ERR_INVALID, "a region of %u dimensions; %d are the most",
-                        region->dims, WEFT_MAX_DIMS);
+        return plug_fail(WEFT_ERR_INVALID, "a region of %u dimensions; %d are the most",
+                         region->dims, WEFT_MAX_DIMS);
     for (uint32_t d = 0; d < region->dims; d++) {
         if (region->extent[d] < 0)
-            return gpu_fail(WEFT_ERR_INVALID, "a region of extent %lld",
-                            (long long)region->extent[d]);
+            return plug_fail(WEFT_ERR_INVALID, "a region of extent %lld",
+                             (long long)region->extent[d]);
         if (region->extent[d] == 0) *empty = true;
         if (region->extent[d] == 1) continue;
         shape.extent[shape.dims] = (uint64_t)region->extent[d];
@@ -127,7 +127,7 @@ weft_status gpu_shape_cut(const struct gpu_shape *shape,
     }
     high.source_offset += source_step;
     high.target_offset += target_step;
-    GPU_TRY(gpu_shape_cut(&low, take, self));
+    PLUG_TRY(gpu_shape_cut(&low, take, self));
     return gpu_shape_cut(&high, take, self);
 }
 

@@ -13,7 +13,7 @@ static weft_status check_versions(const struct gpu_comm *comm, const weft_blob *
         struct shmem_facts facts = shmem_facts_of(&addresses[r]);
         const int32_t *b = facts.version;
         if (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]) continue;
-        return gpu_fail(
+        return plug_fail(
             WEFT_ERR_MISMATCH,
             "rank %d has NVSHMEM %d.%d.%d and rank %d has %d.%d.%d: all ranks must have "
             "the same",
@@ -38,18 +38,18 @@ static weft_status check_steps(const struct gpu_comm *comm, const weft_blob *add
         if (first == r) continue;
         second = next_on_device(comm, addresses, r, first + 1);
         if ((r - first) % (second - first) == 0) continue;
-        return gpu_fail(WEFT_ERR_UNSUPPORTED,
-                        "ranks %d, %d and %d share the device %s: NVSHMEM can only have ranks at "
-                        "equal steps on a device, such as 0, 1, 2 or 0, 2, 4",
-                        comm->world_ranks[first], comm->world_ranks[second], comm->world_ranks[r],
-                        shmem_facts_of(&addresses[r]).uuid);
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "ranks %d, %d and %d share the device %s: NVSHMEM can only have ranks at "
+                         "equal steps on a device, such as 0, 1, 2 or 0, 2, 4",
+                         comm->world_ranks[first], comm->world_ranks[second], comm->world_ranks[r],
+                         shmem_facts_of(&addresses[r]).uuid);
     }
     return WEFT_OK;
 }
 
 weft_status shmem_guard_begin(const struct gpu_comm *comm, const weft_blob *addresses)
 {
-    GPU_TRY(check_versions(comm, addresses));
+    PLUG_TRY(check_versions(comm, addresses));
     return check_steps(comm, addresses);
 }
 
@@ -60,9 +60,9 @@ weft_status shmem_guard_stream(vendor_stream stream, bool *recorded)
 
     if (gpu_api.stream_capturing != NULL) result = gpu_api.stream_capturing(stream, &capture);
     if (result == GPU_CAPTURE_IMPLICIT)
-        return gpu_fail(WEFT_ERR_INVALID,
-                        "the default stream cannot be used while another stream is recorded");
-    GPU_TRY(gpu_check(result, "asking whether a stream can be used"));
+        return plug_fail(WEFT_ERR_INVALID,
+                         "the default stream cannot be used while another stream is recorded");
+    PLUG_TRY(gpu_check(result, "asking whether a stream can be used"));
     *recorded = capture != 0;
     return WEFT_OK;
 }
@@ -74,13 +74,13 @@ weft_status shmem_guard_device(uint64_t wanted)
     bool recorded;
 
     if (shmem_job.is_lost)
-        return gpu_fail(WEFT_ERR_ABORTED, "a collective of NVSHMEM waits for ever");
-    GPU_TRY(shmem_guard_stream(NULL, &recorded));
-    GPU_TRY(gpu_check(gpu_api.context_sync(), "waiting for the device"));
-    GPU_TRY(gpu_check(gpu_api.memory_info(&available, &total), "asking for the device's memory"));
+        return plug_fail(WEFT_ERR_ABORTED, "a collective of NVSHMEM waits for ever");
+    PLUG_TRY(shmem_guard_stream(NULL, &recorded));
+    PLUG_TRY(gpu_check(gpu_api.context_sync(), "waiting for the device"));
+    PLUG_TRY(gpu_check(gpu_api.memory_info(&available, &total), "asking for the device's memory"));
     if (available < wanted)
-        return gpu_fail(WEFT_ERR_NO_MEMORY,
-                        "%llu bytes of the device's memory are free, and it may need %llu",
-                        (unsigned long long)available, (unsigned long long)wanted);
+        return plug_fail(WEFT_ERR_NO_MEMORY,
+                         "%llu bytes of the device's memory are free, and it may need %llu",
+                         (unsigned long long)available, (unsigned long long)wanted);
     return WEFT_OK;
 }

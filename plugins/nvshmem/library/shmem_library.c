@@ -156,8 +156,8 @@ static weft_status copy_parts(const struct round *round, char *buffer, char *slo
     buffer += round->first * round->op->bytes;
     for (uint64_t i = 0; i < parts; i++) {
         char *outside = buffer + i * step, *inside = slot + i * bytes;
-        GPU_TRY(into_slot ? copy(round, inside, outside, bytes)
-                          : copy(round, outside, inside, bytes));
+        PLUG_TRY(into_slot ? copy(round, inside, outside, bytes)
+                           : copy(round, outside, inside, bytes));
     }
     return WEFT_OK;
 }
@@ -213,12 +213,13 @@ static weft_status run(const struct round *round)
     bool moves = round->op->kind != WEFT_COLL_BARRIER;
     int code;
 
-    if (moves) GPU_TRY(copy_in(round));
-    GPU_TRY(shmem_sync_all(round->comm, round->op->stream));
+    if (moves) PLUG_TRY(copy_in(round));
+    PLUG_TRY(shmem_sync_all(round->comm, round->op->stream));
     code = call(round);
     if (code != 0)
-        return gpu_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code, "NVSHMEM's %s failed (code %d)",
-                               gpu_op_name(round->op->kind), code);
+        return plug_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
+                                "NVSHMEM's %s failed (code %d)", gpu_op_name(round->op->kind),
+                                code);
     return moves ? copy_out(round) : WEFT_OK;
 }
 
@@ -233,7 +234,7 @@ weft_status shmem_library_run(struct gpu_comm *comm, const struct gpu_op *op)
     most = most_elements(comm, op);
     for (; round.first < op->count; round.first += most) {
         round.count = op->count - round.first < most ? op->count - round.first : most;
-        GPU_TRY(run(&round));
+        PLUG_TRY(run(&round));
     }
     return WEFT_OK;
 }

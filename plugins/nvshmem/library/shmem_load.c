@@ -37,7 +37,7 @@ static void *open_module(const char *file, bool examine, struct wf_trusted *trus
 static void *open_bootstrap(const char *given, struct wf_trusted *trusted)
 {
     const char *slash = strrchr(shmem_library.path, '/');
-    bool examine = gpu_host->knob(VENDOR_SHMEM_KNOB) != NULL, missing = true;
+    bool examine = plug_knob(VENDOR_SHMEM_KNOB) != NULL, missing = true;
     char beside[512];
     void *handle = NULL;
 
@@ -63,16 +63,16 @@ static weft_status find_bootstrap(void)
     void *handle = open_bootstrap(given, &trusted);
 
     if (handle == NULL)
-        return gpu_fail(WEFT_ERR_NO_LIBRARY,
-                        "%s, through which NVSHMEM's processes find each other, cannot be opened: "
-                        "%s%s%s",
-                        given != NULL ? given : VENDOR_BOOTSTRAP,
-                        trusted.why[0] != '\0' ? trusted.why : "it is neither beside ",
-                        trusted.why[0] != '\0' ? "" : shmem_library.path,
-                        trusted.why[0] != '\0' ? "" : " nor on the library search path");
+        return plug_fail(WEFT_ERR_NO_LIBRARY,
+                         "%s, through which NVSHMEM's processes find each other, cannot be opened: "
+                         "%s%s%s",
+                         given != NULL ? given : VENDOR_BOOTSTRAP,
+                         trusted.why[0] != '\0' ? trusted.why : "it is neither beside ",
+                         trusted.why[0] != '\0' ? "" : shmem_library.path,
+                         trusted.why[0] != '\0' ? "" : " nor on the library search path");
     if (dlsym(handle, BOOTSTRAP_SYMBOL) == NULL)
-        return gpu_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s: it is no bootstrap module",
-                        given != NULL ? given : VENDOR_BOOTSTRAP, BOOTSTRAP_SYMBOL);
+        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s: it is no bootstrap module",
+                         given != NULL ? given : VENDOR_BOOTSTRAP, BOOTSTRAP_SYMBOL);
     return WEFT_OK; /* stays open for the library */
 }
 
@@ -81,11 +81,11 @@ static weft_status open_library(void)
     static const char *const names[] = {VENDOR_SHMEM_LIBRARY};
     const char *missing;
 
-    GPU_TRY(gpu_library_open(&shmem_library, VENDOR_SHMEM_KNOB, names, 1, VENDOR_SHMEM_WHEEL));
-    missing = gpu_library_resolve(&shmem_library, symbols, GPU_COUNT(symbols));
+    PLUG_TRY(gpu_library_open(&shmem_library, VENDOR_SHMEM_KNOB, names, 1, VENDOR_SHMEM_WHEEL));
+    missing = gpu_library_resolve(&shmem_library, symbols, PLUG_LENGTH(symbols));
     if (missing != NULL)
-        return gpu_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s; NVSHMEM 3 is needed",
-                        shmem_library.path, missing);
+        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s; NVSHMEM 3 is needed",
+                         shmem_library.path, missing);
     shmem_library_find();
     return find_bootstrap();
 }
@@ -142,15 +142,15 @@ weft_status shmem_probe(weft_probe *out)
     weft_probe probe = {.struct_size = sizeof probe, .score = 290};
     int count = 0;
 
-    GPU_TRY(shmem_load());
-    GPU_TRY(gpu_load(&count));
-    if (gpu_vendor_image(0) == NULL && gpu_host->knob(VENDOR_KERNELS_KNOB) == NULL)
-        return gpu_fail(
+    PLUG_TRY(shmem_load());
+    PLUG_TRY(gpu_load(&count));
+    if (gpu_vendor_image(0) == NULL && plug_knob(VENDOR_KERNELS_KNOB) == NULL)
+        return plug_fail(
             WEFT_ERR_NO_LIBRARY,
             "the plugin was built without nvcc, so it has no kernels, and %s names none",
             VENDOR_KERNELS_KNOB);
     probe.device_count = (uint32_t)count;
     write_library(probe.library, sizeof probe.library);
-    gpu_answer(out, &probe, sizeof probe);
+    plug_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }

@@ -32,15 +32,15 @@ static bool nvls_is_forced(void)
 
 weft_status shmem_team_requested(uint64_t *found)
 {
-    const char *asked = gpu_host->knob(VENDOR_COLLECTIVES);
+    const char *asked = plug_knob(VENDOR_COLLECTIVES);
 
     *found = 0;
     if (asked == NULL || strcmp(asked, "weft") == 0) return WEFT_OK;
     if (strcmp(asked, "nvshmem") != 0)
-        return gpu_fail(WEFT_ERR_INVALID, "%s=%s: wanted is weft or nvshmem", VENDOR_COLLECTIVES,
-                        asked);
+        return plug_fail(WEFT_ERR_INVALID, "%s=%s: wanted is weft or nvshmem", VENDOR_COLLECTIVES,
+                         asked);
     if (nvls_is_forced())
-        return gpu_fail(
+        return plug_fail(
             WEFT_ERR_INVALID,
             "%s=nvshmem and NVSHMEM_DISABLE_NVLS=%s: with NVLS, NVSHMEM ends the process "
             "when its teams run out; unset one of the two",
@@ -107,8 +107,8 @@ bool shmem_team_is_safe(void)
 
     if (shmem_guard_device(TEAM_BYTES) == WEFT_OK) return true;
     if (!atomic_flag_test_and_set(&is_told))
-        gpu_log(1, "NVSHMEM is asked for no team, so its collectives are not used: %s",
-                gpu_last_text());
+        plug_log(1, "NVSHMEM is asked for no team, so its collectives are not used: %s",
+                 plug_last_text());
     return false;
 }
 
@@ -158,12 +158,12 @@ void shmem_team_settle(struct gpu_comm *comm, const struct shmem_entry *mine,
     if (usable) {
         comm->team = mine->team;
         watch(comm);
-        gpu_log(4, "the communicator %s is NVSHMEM's team %d", comm->name, comm->team);
+        plug_log(4, "the communicator %s is NVSHMEM's team %d", comm->name, comm->team);
         return;
     }
-    gpu_log(2,
-            "NVSHMEM made no team for the communicator %s, so its collectives are not used there",
-            comm->name);
+    plug_log(2,
+             "NVSHMEM made no team for the communicator %s, so its collectives are not used there",
+             comm->name);
     if (mine->team > 0) destroy(mine->team);
 }
 
@@ -175,8 +175,8 @@ void shmem_team_release(struct gpu_comm *comm)
     if (shmem_guard_device(0) == WEFT_OK)
         destroy(comm->team);
     else
-        gpu_log(2, "NVSHMEM's team of the communicator %s is left behind: %s", comm->name,
-                gpu_last_text());
+        plug_log(2, "NVSHMEM's team of the communicator %s is left behind: %s", comm->name,
+                 plug_last_text());
     comm->team = 0;
     gpu_leave(&scope);
 }
@@ -200,9 +200,9 @@ static bool hangs(struct gpu_comm *comm, vendor_stream stream)
 {
     gpu_comm_look(comm);
     if (atomic_load(&comm->error) == WEFT_OK) return false;
-    if (comm->failed_ns == 0) comm->failed_ns = gpu_now_ns();
+    if (comm->failed_ns == 0) comm->failed_ns = plug_now();
     return comm->has_last && comm->last_stream == stream &&
-           gpu_now_ns() - comm->failed_ns > SHMEM_LIBRARY_PATIENCE_NS &&
+           plug_now() - comm->failed_ns > SHMEM_LIBRARY_PATIENCE_NS &&
            gpu_api.event_query(comm->last) == GPU_NOT_READY;
 }
 
