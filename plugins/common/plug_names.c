@@ -1,5 +1,6 @@
 /* plug_names.c - see plug_names.h. */
 #include "plug_names.h"
+#include "plug_collective.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -39,8 +40,7 @@ const char *plug_collective_name(uint32_t collective)
 
 bool plug_collective_reduces(uint32_t collective)
 {
-    return collective == WEFT_COLL_ALL_REDUCE || collective == WEFT_COLL_REDUCE ||
-           collective == WEFT_COLL_REDUCE_SCATTER || collective == WEFT_COLL_REDUCE_SCATTER_V;
+    return (plug_collective_needs(collective) & PLUG_REDUCES) != 0;
 }
 
 bool plug_reduction_defined(uint32_t reduction, uint32_t dtype)

@@ -1,5 +1,6 @@
 /* cpu_collective.c - checking a collective's arguments and putting it on its stream. */
 #include "cpu_comm.h"
+#include "plug_collective.h"
 
 #include <string.h>
 
@@ -22,83 +23,13 @@ weft_status cpu_comm_support(void *device, const weft_support_query *given, uint
     return WEFT_OK;
 }
 
-static bool needs_root(uint32_t collective)
-{
-    return collective == WEFT_COLL_BROADCAST || collective == WEFT_COLL_REDUCE ||
-           collective == WEFT_COLL_GATHER || collective == WEFT_COLL_SCATTER ||
-           collective == WEFT_COLL_GATHER_V || collective == WEFT_COLL_SCATTER_V;
-}
-
-/* Which count arrays a v-variant reads on this rank. */
-static void needs_arrays(const struct cpu_comm *comm, const weft_collective_args *args, bool *send,
-                         bool *recv)
-{
-    bool root = args->root == comm->rank;
-
-    *send = args->collective == WEFT_COLL_REDUCE_SCATTER_V ||
-            args->collective == WEFT_COLL_ALL_TO_ALL_V ||
-            (args->collective == WEFT_COLL_SCATTER_V && root);
-    *recv = args->collective == WEFT_COLL_ALL_GATHER_V ||
-            args->collective == WEFT_COLL_ALL_TO_ALL_V ||
-            (args->collective == WEFT_COLL_GATHER_V && root);
-}
-
-static uint64_t total(const uint64_t *counts, int32_t size)
-{
-    uint64_t sum = 0;
-
-    for (int32_t p = 0; p < size; p++)
-        sum += counts[p];
-    return sum;
-}
-
-/* Elements this rank sends and receives. */
-static void needs_memory(const struct cpu_comm *comm, const weft_collective_args *args,
-                         uint64_t *send, uint64_t *recv)
-{
-    bool root = args->root == comm->rank;
-
-    *send = *recv = args->count;
-    switch (args->collective) {
-    case WEFT_COLL_ALL_GATHER_V:
-        *send = args->recv_counts[comm->rank];
-        *recv = total(args->recv_counts, comm->size);
-        break;
-    case WEFT_COLL_REDUCE_SCATTER_V:
-        *send = total(args->send_counts, comm->size);
-        *recv = args->send_counts[comm->rank];
-        break;
-    case WEFT_COLL_ALL_TO_ALL_V:
-        *send = total(args->send_counts, comm->size);
-        *recv = total(args->recv_counts, comm->size);
-        break;
-    case WEFT_COLL_GATHER_V:
-        *recv = root ? total(args->recv_counts, comm->size) : 0;
-        break;
-    case WEFT_COLL_SCATTER_V:
-        *send = root ? total(args->send_counts, comm->size) : 0;
-        break;
-    case WEFT_COLL_BROADCAST:
-    case WEFT_COLL_SCATTER:
-        if (!root) *send = 0;
-        break;
-    case WEFT_COLL_REDUCE:
-    case WEFT_COLL_GATHER:
-        if (!root) *recv = 0;
-        break;
-    default:
-        break;
-    }
-}
-
 static weft_status check_memory(const struct cpu_comm *comm, const weft_collective_args *args)
 {
-    uint64_t send, recv;
+    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
 
-    needs_memory(comm, args, &send, &recv);
-    if (send > 0 && args->send == NULL)
+    if (use.send > 0 && args->send == NULL)
         return plug_fail(WEFT_ERR_INVALID, "%s: send is NULL", cpu_call_name(args->collective));
-    if (recv > 0 && args->recv == NULL)
+    if (use.recv > 0 && args->recv == NULL)
         return plug_fail(WEFT_ERR_INVALID, "%s: recv is NULL", cpu_call_name(args->collective));
     return WEFT_OK;
 }
@@ -106,26 +37,27 @@ static weft_status check_memory(const struct cpu_comm *comm, const weft_collecti
 static weft_status check_args(const struct cpu_comm *comm, const weft_collective_args *args)
 {
     const char *name = cpu_call_name(args->collective);
-    bool send, recv;
+    uint32_t needs = plug_collective_needs(args->collective);
+    struct plug_use use;
 
     if (args->collective >= WEFT_COLL_COUNT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     if (args->dtype >= WEFT_DTYPE_COUNT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
-    if (plug_collective_reduces(args->collective)) {
+    if ((needs & PLUG_REDUCES) != 0) {
         if (!plug_reduction_defined(args->reduction, args->dtype))
             return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
                              plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
         if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
             return plug_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
     }
-    if (needs_root(args->collective) && (args->root < 0 || args->root >= comm->size))
+    if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
         return plug_fail(WEFT_ERR_INVALID, "%s: root %d of %d ranks", name, (int)args->root,
                          (int)comm->size);
-    needs_arrays(comm, args, &send, &recv);
-    if ((send && (args->send_counts == NULL || args->send_offsets == NULL)) ||
-        (recv && (args->recv_counts == NULL || args->recv_offsets == NULL)))
+    use = plug_collective_arrays(args->collective, args->root, comm->rank);
+    if ((use.send_arrays && (args->send_counts == NULL || args->send_offsets == NULL)) ||
+        (use.recv_arrays && (args->recv_counts == NULL || args->recv_offsets == NULL)))
         return plug_fail(WEFT_ERR_INVALID, "%s: counts or offsets are missing", name);
     return check_memory(comm, args);
 }
@@ -138,9 +70,8 @@ static void fill_op(const struct cpu_comm *comm, const weft_collective_args *arg
 {
     bool scaled =
         plug_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_PREMUL_SUM;
-    bool send, recv;
+    struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
 
-    needs_arrays(comm, args, &send, &recv);
     *op = (struct cpu_shm_op){.identity = {args->plan, args->binding, args->step},
                               .collective = args->collective,
                               .dtype = args->dtype,
@@ -150,10 +81,10 @@ static void fill_op(const struct cpu_comm *comm, const weft_collective_args *arg
                               .send = args->send != NULL ? args->send : no_elements,
                               .recv = args->recv != NULL ? args->recv : no_elements,
                               .count = args->count,
-                              .send_counts = send ? args->send_counts : NULL,
-                              .send_offsets = send ? args->send_offsets : NULL,
-                              .recv_counts = recv ? args->recv_counts : NULL,
-                              .recv_offsets = recv ? args->recv_offsets : NULL,
+                              .send_counts = use.send_arrays ? args->send_counts : NULL,
+                              .send_offsets = use.send_arrays ? args->send_offsets : NULL,
+                              .recv_counts = use.recv_arrays ? args->recv_counts : NULL,
+                              .recv_offsets = use.recv_arrays ? args->recv_offsets : NULL,
                               .scale = scaled ? args->scale : NULL,
                               .parts = args->divisor != 0 ? args->divisor : (uint32_t)comm->size};
     if (args->collective == WEFT_COLL_BARRIER) op->count = 0;

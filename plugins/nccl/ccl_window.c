@@ -1,6 +1,7 @@
 /* ccl_window.c - making and ending windows: every rank says what it has, all come to the same
  * conclusion, the memory goes round, and how that went does too. */
 #include "ccl_window.h"
+#include "plug_symm.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -66,12 +67,9 @@ static weft_status talk(struct making *m, const void *mine, size_t bytes, const 
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
-        if (all[r].bytes != all[0].bytes || all[r].signals != all[0].signals)
-            return plug_fail(WEFT_ERR_MISMATCH,
-                             "window: rank 0 asks for %llu bytes and %u signals, rank %d for %llu "
-                             "bytes and %u signals",
-                             (unsigned long long)all[0].bytes, all[0].signals, r,
-                             (unsigned long long)all[r].bytes, all[r].signals);
+        PLUG_TRY(plug_check_same_window(
+            (struct plug_window_request){comm->world_ranks[0], all[0].signals, all[0].bytes},
+            (struct plug_window_request){comm->world_ranks[r], all[r].signals, all[r].bytes}));
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
             return r == comm->rank

@@ -1,6 +1,7 @@
 /* shmem_window.c - making and ending windows: every rank says what it has and where, and all come
  * to the same conclusion. */
 #include "shmem.h"
+#include "plug_symm.h"
 
 #include <string.h>
 
@@ -42,13 +43,9 @@ static weft_status tell_failure(const struct gpu_comm *comm, const struct entry 
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
-        if (all[r].bytes != all[0].bytes || all[r].signals != all[0].signals)
-            return plug_fail(WEFT_ERR_MISMATCH,
-                             "window: rank %d asks for %llu bytes and %u signals, rank %d for %llu "
-                             "bytes and %u signals",
-                             comm->world_ranks[0], (unsigned long long)all[0].bytes, all[0].signals,
-                             comm->world_ranks[r], (unsigned long long)all[r].bytes,
-                             all[r].signals);
+        PLUG_TRY(plug_check_same_window(
+            (struct plug_window_request){comm->world_ranks[0], all[0].signals, all[0].bytes},
+            (struct plug_window_request){comm->world_ranks[r], all[r].signals, all[r].bytes}));
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK) return tell_failure(comm, &all[r], r);
     return WEFT_OK;

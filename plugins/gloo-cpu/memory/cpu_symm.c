@@ -4,6 +4,7 @@
  * to keep later stores of this thread behind it.  Signals are C11 atomics: changing one releases
  * everything before it, and seeing the change acquires it. */
 #include "cpu_symm.h"
+#include "plug_symm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,37 +35,10 @@ static weft_status post(struct work *work, cpu_work run, void *stream)
                                   0);
 }
 
-static weft_status check_span(const struct cpu_window *window, const char *name, uint64_t offset,
-                              uint64_t bytes)
-{
-    if (offset <= window->bytes && bytes <= window->bytes - offset) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", name,
-                     (unsigned long long)bytes, (unsigned long long)offset,
-                     (unsigned long long)window->bytes);
-}
-
 static weft_status check_peer(const struct cpu_window *window, const char *name, int32_t peer)
 {
     PLUG_TRY(cpu_shm_fault(&window->comm->group));
-    if (peer >= 0 && peer < window->comm->size) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: peer %d of %d ranks", name, (int)peer,
-                     (int)window->comm->size);
-}
-
-static weft_status check_signal(const struct cpu_window *window, const char *name, uint32_t signal,
-                                uint32_t op)
-{
-    if (op > WEFT_SIGNAL_ADD)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", name, op);
-    if (signal < window->signals) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", name, signal, window->signals);
-}
-
-static weft_status check_memory(const char *name, const void *memory, uint64_t bytes)
-{
-    if (bytes == 0 || memory != NULL) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", name,
-                     (unsigned long long)bytes);
+    return plug_check_peer(name, peer, window->comm->size);
 }
 
 /* Aligned words arrive whole, and may be read while they are written. */
@@ -118,8 +92,8 @@ weft_status cpu_symm_put(void *handle, uint64_t target_offset, const void *sourc
     struct work work = {.window = window, .source = source, .bytes = bytes};
 
     PLUG_TRY(check_peer(window, "put", peer));
-    PLUG_TRY(check_span(window, "put", target_offset, bytes));
-    PLUG_TRY(check_memory("put", source, bytes));
+    PLUG_TRY(plug_check_span("put", target_offset, bytes, window->bytes));
+    PLUG_TRY(plug_check_memory("put", source, bytes));
     work.target = (unsigned char *)window->buffers[peer] + target_offset;
     return post(&work, run_copy, stream);
 }
@@ -131,8 +105,8 @@ weft_status cpu_symm_get(void *handle, void *target, uint64_t source_offset, uin
     struct work work = {.window = window, .target = target, .bytes = bytes};
 
     PLUG_TRY(check_peer(window, "get", peer));
-    PLUG_TRY(check_span(window, "get", source_offset, bytes));
-    PLUG_TRY(check_memory("get", target, bytes));
+    PLUG_TRY(plug_check_span("get", source_offset, bytes, window->bytes));
+    PLUG_TRY(plug_check_memory("get", target, bytes));
     work.source = (const unsigned char *)window->buffers[peer] + source_offset;
     return post(&work, run_copy, stream);
 }
@@ -151,10 +125,10 @@ weft_status cpu_symm_put_signal(void *handle, uint64_t target_offset, const void
                         .op = op,
                         .value = value};
 
-    PLUG_TRY(check_signal(window, "put_signal", signal, op));
+    PLUG_TRY(plug_check_signal("put_signal", signal, op, window->signals));
     PLUG_TRY(check_peer(window, "put_signal", peer));
-    PLUG_TRY(check_span(window, "put_signal", target_offset, bytes));
-    PLUG_TRY(check_memory("put_signal", source, bytes));
+    PLUG_TRY(plug_check_span("put_signal", target_offset, bytes, window->bytes));
+    PLUG_TRY(plug_check_memory("put_signal", source, bytes));
     work.target = (unsigned char *)window->buffers[peer] + target_offset;
     return post(&work, run_copy, stream);
 }
@@ -170,7 +144,7 @@ weft_status cpu_symm_signal(void *handle, uint32_t signal, uint64_t value, uint3
                         .op = op,
                         .value = value};
 
-    PLUG_TRY(check_signal(window, "signal", signal, op));
+    PLUG_TRY(plug_check_signal("signal", signal, op, window->signals));
     PLUG_TRY(check_peer(window, "signal", peer));
     return post(&work, run_copy, stream);
 }
@@ -180,20 +154,7 @@ static bool signal_compares(void *argument)
     const struct work *work = argument;
     uint64_t now = atomic_load(&work->window->pad[work->signal]);
 
-    switch (work->compare) {
-    case WEFT_COMPARE_EQ:
-        return now == work->value;
-    case WEFT_COMPARE_NE:
-        return now != work->value;
-    case WEFT_COMPARE_GE:
-        return now >= work->value;
-    case WEFT_COMPARE_GT:
-        return now > work->value;
-    case WEFT_COMPARE_LE:
-        return now <= work->value;
-    default:
-        return now < work->value;
-    }
+    return plug_signal_matches(now, work->compare, work->value);
 }
 
 static void run_wait(void *argument, struct cpu_error *error)
@@ -223,9 +184,8 @@ weft_status cpu_symm_wait_signal(void *handle, uint32_t signal, uint32_t compare
                         .value = value,
                         .timeout_ns = timeout_ns};
 
-    if (compare > WEFT_COMPARE_LT)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "wait_signal: comparison %u is unknown", compare);
-    PLUG_TRY(check_signal(window, "wait_signal", signal, 0));
+    PLUG_TRY(plug_check_compare("wait_signal", compare));
+    PLUG_TRY(plug_check_signal("wait_signal", signal, 0, window->signals));
     PLUG_TRY(cpu_shm_fault(&window->comm->group));
     return post(&work, run_wait, stream);
 }

@@ -1,6 +1,7 @@
 /* cpu_window.c - making and ending windows: every rank says what it has and where, and all come to
  * the same conclusion. */
 #include "cpu_symm.h"
+#include "plug_symm.h"
 
 #include <string.h>
 
@@ -32,13 +33,9 @@ static weft_status judge(struct cpu_comm *comm, const struct entry *all)
     const struct cpu_shm_group *group = &comm->group;
 
     for (int32_t p = 0; p < comm->size; p++)
-        if (all[p].bytes != all[0].bytes || all[p].signals != all[0].signals)
-            return plug_fail(WEFT_ERR_MISMATCH,
-                             "window: rank %d asks for %llu bytes and %u signals, rank %d for "
-                             "%llu bytes and %u signals",
-                             (int)group->peers[0].name, (unsigned long long)all[0].bytes,
-                             all[0].signals, (int)group->peers[p].name,
-                             (unsigned long long)all[p].bytes, all[p].signals);
+        PLUG_TRY(plug_check_same_window(
+            (struct plug_window_request){group->peers[0].name, all[0].signals, all[0].bytes},
+            (struct plug_window_request){group->peers[p].name, all[p].signals, all[p].bytes}));
     for (int32_t p = 0; p < comm->size; p++)
         if (all[p].status == WEFT_ERR_UNSUPPORTED)
             return plug_fail(WEFT_ERR_UNSUPPORTED,

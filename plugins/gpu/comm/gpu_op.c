@@ -2,34 +2,10 @@
 #include "vendor.h"
 #include VENDOR_COMM
 
+#include "plug_collective.h"
+
 #include <stdio.h>
 #include <string.h>
-
-/* What each collective needs of every rank, or of the root alone. */
-enum need {
-    SEND = 1,
-    RECV = 2,
-    ROOT_SEND = 4,
-    ROOT_RECV = 8,
-    SEND_ARRAYS = 16, /* of the root alone where there is one */
-    RECV_ARRAYS = 32,
-    ROOTED = 64
-};
-static const uint32_t needs[WEFT_COLL_COUNT] = {
-    [WEFT_COLL_ALL_REDUCE] = SEND | RECV,
-    [WEFT_COLL_ALL_GATHER] = SEND | RECV,
-    [WEFT_COLL_REDUCE_SCATTER] = SEND | RECV,
-    [WEFT_COLL_ALL_TO_ALL] = SEND | RECV,
-    [WEFT_COLL_BROADCAST] = ROOTED | ROOT_SEND | RECV,
-    [WEFT_COLL_REDUCE] = ROOTED | SEND | ROOT_RECV,
-    [WEFT_COLL_GATHER] = ROOTED | SEND | ROOT_RECV,
-    [WEFT_COLL_SCATTER] = ROOTED | ROOT_SEND | RECV,
-    [WEFT_COLL_ALL_GATHER_V] = SEND | RECV | RECV_ARRAYS,
-    [WEFT_COLL_REDUCE_SCATTER_V] = SEND | RECV | SEND_ARRAYS,
-    [WEFT_COLL_ALL_TO_ALL_V] = SEND | RECV | SEND_ARRAYS | RECV_ARRAYS,
-    [WEFT_COLL_GATHER_V] = ROOTED | SEND | ROOT_RECV | RECV_ARRAYS,
-    [WEFT_COLL_SCATTER_V] = ROOTED | ROOT_SEND | RECV | SEND_ARRAYS,
-};
 
 const char *gpu_op_name(uint32_t kind)
 {
@@ -50,7 +26,8 @@ static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
     if (op->bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", op->dtype);
     PLUG_TRY(gpu_op_supported(comm, op));
-    if ((needs[op->kind] & ROOTED) != 0 && (op->root < 0 || op->root >= comm->size))
+    if ((plug_collective_needs(op->kind) & PLUG_ROOTED) != 0 &&
+        (op->root < 0 || op->root >= comm->size))
         return plug_fail(WEFT_ERR_INVALID, "root %d of %s is not one of %d ranks", op->root,
                          gpu_op_name(op->kind), comm->size);
     return WEFT_OK;
@@ -59,46 +36,19 @@ static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *
 /* The arrays that this rank must give; whatever the others hold is forgotten. */
 static weft_status check_arrays(const struct gpu_comm *comm, struct gpu_op *op)
 {
-    uint32_t need = needs[op->kind];
-    bool any = (need & ROOTED) == 0 || op->root == comm->rank;
+    struct plug_use use = plug_collective_arrays(op->kind, op->root, comm->rank);
 
-    if (!any || (need & SEND_ARRAYS) == 0)
+    if (!use.send_arrays)
         op->send_counts = op->send_offsets = NULL;
     else if (op->send_counts == NULL || op->send_offsets == NULL)
         return plug_fail(WEFT_ERR_INVALID, "%s needs send_counts and send_offsets",
                          gpu_op_name(op->kind));
-    if (!any || (need & RECV_ARRAYS) == 0)
+    if (!use.recv_arrays)
         op->recv_counts = op->recv_offsets = NULL;
     else if (op->recv_counts == NULL || op->recv_offsets == NULL)
         return plug_fail(WEFT_ERR_INVALID, "%s needs recv_counts and recv_offsets",
                          gpu_op_name(op->kind));
     return WEFT_OK;
-}
-
-static bool any_of(const uint64_t *counts, int32_t size)
-{
-    for (int32_t r = 0; r < size; r++)
-        if (counts[r] > 0) return true;
-    return false;
-}
-
-/* Has this rank something to send, or to receive? */
-static bool sends(const struct gpu_comm *comm, const struct gpu_op *op)
-{
-    uint32_t roles = op->root == comm->rank ? SEND | ROOT_SEND : SEND;
-
-    if ((needs[op->kind] & roles) == 0) return false;
-    if (op->kind == WEFT_COLL_ALL_GATHER_V) return op->recv_counts[comm->rank] > 0;
-    return op->send_counts != NULL ? any_of(op->send_counts, comm->size) : op->count > 0;
-}
-
-static bool receives(const struct gpu_comm *comm, const struct gpu_op *op)
-{
-    uint32_t roles = op->root == comm->rank ? RECV | ROOT_RECV : RECV;
-
-    if ((needs[op->kind] & roles) == 0) return false;
-    if (op->kind == WEFT_COLL_REDUCE_SCATTER_V) return op->send_counts[comm->rank] > 0;
-    return op->recv_counts != NULL ? any_of(op->recv_counts, comm->size) : op->count > 0;
 }
 
 /* Texts are put together for those alone that may need them. */
@@ -111,13 +61,16 @@ static weft_status check_buffer(const void *buffer, const char *which, const str
     return gpu_usable(buffer, what);
 }
 
-static weft_status check_memory(const struct gpu_comm *comm, const struct gpu_op *op)
+static weft_status check_memory(const struct gpu_comm *comm, const weft_collective_args *args,
+                                const struct gpu_op *op)
 {
+    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
+
     if (op->count > INT64_MAX / op->bytes / (uint64_t)comm->size)
         return plug_fail(WEFT_ERR_INVALID, "a count of %llu elements on %d ranks is too large",
                          (unsigned long long)op->count, comm->size);
-    if (sends(comm, op)) PLUG_TRY(check_buffer(op->send, "send", op));
-    if (receives(comm, op)) PLUG_TRY(check_buffer(op->recv, "receive", op));
+    if (use.send > 0) PLUG_TRY(check_buffer(op->send, "send", op));
+    if (use.recv > 0) PLUG_TRY(check_buffer(op->recv, "receive", op));
     return WEFT_OK;
 }
 
@@ -151,7 +104,7 @@ weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *given
             return plug_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
         memcpy(op->scale, args.scale, op->bytes);
     }
-    return check_memory(comm, op);
+    return check_memory(comm, &args, op);
 }
 
 weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *given, uint32_t kind,

@@ -6,6 +6,8 @@
 #include "vendor.h"
 #include VENDOR_COMM
 
+#include "plug_symm.h"
+
 #include <stdio.h>
 
 /* ---- arguments ---- */
@@ -13,30 +15,10 @@
 static weft_status check_peer(const struct gpu_window *window, const char *what, int32_t peer)
 {
     PLUG_TRY(gpu_comm_cause(window->comm));
-    if (peer < 0 || peer >= window->comm->size)
-        return plug_fail(WEFT_ERR_INVALID, "%s: peer %d is not one of %d ranks", what, peer,
-                         window->comm->size);
+    PLUG_TRY(plug_check_peer(what, peer, window->comm->size));
     if (window->buffers[peer] != NULL) return WEFT_OK;
     return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: rank %d's memory is out of reach", what,
                      window->comm->world_ranks[peer]);
-}
-
-static weft_status check_span(const struct gpu_window *window, const char *what, uint64_t offset,
-                              uint64_t bytes)
-{
-    if (offset <= window->bytes && bytes <= window->bytes - offset) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", what,
-                     (unsigned long long)bytes, (unsigned long long)offset,
-                     (unsigned long long)window->bytes);
-}
-
-static weft_status check_signal(const struct gpu_window *window, const char *what, uint32_t signal,
-                                uint32_t op)
-{
-    if (op > WEFT_SIGNAL_ADD)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", what, op);
-    if (signal < window->signals) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", what, signal, window->signals);
 }
 
 /* ---- moving ---- */
@@ -48,9 +30,8 @@ static weft_status copy(const struct gpu_window *window, const char *what, void 
     vendor_result result;
 
     if (bytes == 0) return WEFT_OK;
-    if (target == NULL || source == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", what,
-                         (unsigned long long)bytes);
+    PLUG_TRY(plug_check_memory(what, target, bytes));
+    PLUG_TRY(plug_check_memory(what, source, bytes));
     PLUG_TRY(gpu_enter(window->comm->device, &scope));
     result = gpu_vendor_copy(target, source, bytes, gpu_native(stream));
     gpu_leave(&scope);
@@ -62,7 +43,7 @@ static weft_status put_into(const struct gpu_window *window, const char *what,
                             int32_t peer, void *stream)
 {
     PLUG_TRY(check_peer(window, what, peer));
-    PLUG_TRY(check_span(window, what, target_offset, bytes));
+    PLUG_TRY(plug_check_span(what, target_offset, bytes, window->bytes));
     return copy(window, what, (char *)window->buffers[peer] + target_offset, source, bytes, stream);
 }
 
@@ -78,7 +59,7 @@ static weft_status get(void *given, void *target, uint64_t source_offset, uint64
     const struct gpu_window *window = given;
 
     PLUG_TRY(check_peer(window, "get", peer));
-    PLUG_TRY(check_span(window, "get", source_offset, bytes));
+    PLUG_TRY(plug_check_span("get", source_offset, bytes, window->bytes));
     return copy(window, "get", target, (const char *)window->buffers[peer] + source_offset, bytes,
                 stream);
 }
@@ -115,7 +96,7 @@ static weft_status put_signal(void *given, uint64_t target_offset, const void *s
 {
     const struct gpu_window *window = given;
 
-    PLUG_TRY(check_signal(window, "put_signal", signal, op));
+    PLUG_TRY(plug_check_signal("put_signal", signal, op, window->signals));
     PLUG_TRY(put_into(window, "put_signal", target_offset, source, bytes, peer, stream));
     return set_signal(window, signal, value, op, peer, stream);
 }
@@ -126,7 +107,7 @@ static weft_status signal_peer(void *given, uint32_t signal, uint64_t value, uin
     const struct gpu_window *window = given;
 
     PLUG_TRY(check_peer(window, "signal", peer));
-    PLUG_TRY(check_signal(window, "signal", signal, op));
+    PLUG_TRY(plug_check_signal("signal", signal, op, window->signals));
     return set_signal(window, signal, value, op, peer, stream);
 }
 
@@ -143,9 +124,8 @@ static weft_status wait_signal(void *given, uint32_t signal, uint32_t compare, u
         .channel = gpu_window_channel(window), .value = value, .signal = signal};
 
     PLUG_TRY(gpu_comm_cause(window->comm));
-    if (compare >= PLUG_LENGTH(compares))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "wait_signal: comparison %u is unknown", compare);
-    PLUG_TRY(check_signal(window, "wait_signal", signal, WEFT_SIGNAL_SET));
+    PLUG_TRY(plug_check_compare("wait_signal", compare));
+    PLUG_TRY(plug_check_signal("wait_signal", signal, WEFT_SIGNAL_SET, window->signals));
     args.address = (uintptr_t)(window->pads[window->comm->rank] + signal);
     args.compare = compares[compare];
     args.channel.timeout_ns = timeout_ns < 0 ? 0 : timeout_ns > 0 ? (uint64_t)timeout_ns : 1;
