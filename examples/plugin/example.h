@@ -6,6 +6,8 @@
 #ifndef WEFT_EXAMPLE_H
 #define WEFT_EXAMPLE_H
 
+#include "plug_host.h"
+#include "plug_names.h"
 #include "weft_plugin.h"
 
 #include <stdatomic.h>
@@ -17,18 +19,15 @@
 
 /* ---- device.c ---- */
 
-extern const weft_host *example_host;
 extern const weft_device_table example_device;
 
-/* Describe a failure and return STATUS. */
-weft_status example_fail(weft_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-int64_t example_now(void); /* nanoseconds */
+static inline int64_t example_now(void) /* nanoseconds */
+{
+    return (int64_t)plug_now();
+}
 
 /* ---- numbers.c ---- */
 
-uint32_t example_dtype_bytes(uint32_t dtype); /* 0 if unknown */
-bool example_reduction_defined(uint32_t dtype, uint32_t reduction);
 /* TARGET[i] = the reduction of SOURCES[0 .. size)[i], for premul_sum already scaled; avg divides by
  * DIVISOR, or by SIZE if that is 0. */
 void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64_t count,
