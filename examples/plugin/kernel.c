@@ -54,7 +54,7 @@ uint64_t example_region_end(const void *self, uint64_t index, uint32_t *source)
     return (uint64_t)(last + 1) * list->element;
 }
 
-/* What is done with each element: copied, or reduced over SIZE sources. */
+/* The operation on each element: a copy, or a reduction over SIZE sources. */
 struct action {
     const struct list *list;
     uint32_t dtype, reduction, size, divisor;

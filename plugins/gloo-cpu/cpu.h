@@ -1,8 +1,8 @@
-/* cpu.h - what every file of this plugin stands on: the host's services, failing, small memory.
+/* cpu.h - declarations that every file of this plugin needs.
  *
- * Ranks on one host share memory.  Each rank has a heap (heap.h) that the others map whole; a
- * communicator (comm.h) keeps a control block per rank in that heap, where the rank says what it is
- * doing and where its data is. */
+ * Ranks on one host share memory.  Each rank has a heap (cpu_heap.h) that the others map.  A
+ * communicator (cpu_comm.h) has a control block per rank in that heap.  In it the rank publishes
+ * its current call and the address of its data. */
 #ifndef WEFT_CPU_CPU_H
 #define WEFT_CPU_CPU_H
 
@@ -20,10 +20,10 @@
 
 /* ---- cpu_name.c ---- */
 
-/* Of what ranks show each other as a call: a collective, or one of the two beside them. */
+/* Name of a collective, or of SHM_PULL or SHM_CHECK. */
 const char *cpu_call_name(uint32_t collective);
 
-/* ---- cpu_process.c: who a process is, and whether it still runs ---- */
+/* ---- cpu_process.c: identity of a process, and whether it still runs ---- */
 
 struct cpu_process {
     uint64_t token[2]; /* random; equal iff the same process */

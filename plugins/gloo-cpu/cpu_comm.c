@@ -164,7 +164,7 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
 }
 
 /* Ranks whose memory is out of reach count as ranks of another host.  Where it is only that address
- * space ran out, all ranks are told to take less. */
+ * space ran out, all ranks are asked to use less. */
 static weft_status attach_all(struct cpu_comm *comm, const weft_blob *addresses)
 {
     struct cpu_shm_group *group = &comm->group;

@@ -19,7 +19,7 @@ struct cpu_call {
     uint64_t turn;
 };
 
-/* What was called between group_begin and group_end. */
+/* Calls between group_begin and group_end. */
 struct cpu_batch {
     struct cpu_comm *comm;
     size_t call_count, call_room;
@@ -77,16 +77,16 @@ void cpu_comm_destroy(void *comm);
 void cpu_comm_abort(void *comm);
 weft_status cpu_comm_async_error(void *comm);
 
-/* How a step of commit went on one rank; what ranks show each other begins with it. */
+/* Result of a step of commit on one rank.  Structs that ranks exchange begin with it. */
 struct cpu_outcome {
     int32_t status;
     char text[252];
 };
 
-/* Show each other BYTES, in ALL by rank.  All ranks learn the first failure, so all fail alike. */
+/* All-gather BYTES into ALL.  If any rank failed, all ranks fail with the first failure. */
 weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, size_t bytes,
                       const weft_exchange *exchange);
-/* STATUS and what this thread said last. */
+/* STATUS and the text of this thread's last failure. */
 void cpu_outcome_set(const struct cpu_comm *comm, struct cpu_outcome *outcome, weft_status status);
 
 /* ---- hosts_*.c: communicators over several hosts ---- */
@@ -99,9 +99,9 @@ weft_status cpu_hosts_arrange(struct cpu_comm *comm, const unsigned char *attach
 weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange);
 void cpu_hosts_close(struct cpu_comm *comm);
 void cpu_hosts_abort(struct cpu_comm *comm);
-/* Is the library that carries data between hosts where it should be?  Does not open it. */
+/* True if the file of the Gloo bridge exists.  Does not open it. */
 bool cpu_hosts_expected(void);
-/* Can there be more than one host?  Says why not. */
+/* WEFT_OK if communicators can span hosts; else the reason. */
 weft_status cpu_hosts_possible(void);
 
 /* Any collective. */
@@ -123,7 +123,7 @@ weft_status cpu_run_in_turn(struct cpu_comm *comm, uint64_t turn,
                             weft_status (*work)(struct cpu_comm *, const void *),
                             const void *argument);
 weft_status cpu_call_run(struct cpu_comm *comm, uint64_t turn, const struct cpu_shm_op *op);
-/* Wake whoever waits for its turn: the communicator is broken. */
+/* Wake calls that wait for their turn: the communicator has failed. */
 void cpu_turns_end(struct cpu_comm *comm);
 
 /* ---- cpu_message.c ---- */
@@ -144,7 +144,8 @@ weft_status cpu_comm_group_end(void *comm);
 weft_status cpu_group_add_call(struct cpu_comm *comm, const struct cpu_call *call, void *stream);
 weft_status cpu_group_add_transfer(struct cpu_comm *comm, const struct cpu_shm_transfer *transfer,
                                    void *stream);
-/* Keep STATUS and this thread's last words as the open group's error, if it is the first. */
+/* Keep STATUS and the text of this thread's last failure as the open group's error, if it is the
+ * first. */
 void cpu_group_fail(struct cpu_comm *comm, weft_status status);
 void cpu_group_clear(struct cpu_comm *comm);
 

@@ -2,7 +2,7 @@
  * machines of these years. */
 #include "cpu_comm.h"
 
-#define CALL_NS            UINT64_C(560)   /* a call, and the ranks' meeting */
+#define CALL_NS            UINT64_C(560)   /* a call, and synchronizing the ranks */
 #define PEER_NS            UINT64_C(40)    /* one exchange of cache lines between two cores */
 #define COPY_FS_PER_BYTE   UINT64_C(45000) /* each core, while the others copy too */
 #define REDUCE_FS_PER_BYTE UINT64_C(60000)

@@ -22,7 +22,7 @@ weft_status cpu_random(void *out, size_t bytes)
         ssize_t got = getrandom(at, bytes, 0);
 
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return plug_fail_errno(WEFT_ERR_SYSTEM, errno, "no random bytes to be had");
+        if (got <= 0) return plug_fail_errno(WEFT_ERR_SYSTEM, errno, "getrandom failed");
         at += got;
         bytes -= (size_t)got;
     }

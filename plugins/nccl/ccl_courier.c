@@ -1,6 +1,6 @@
 /* ccl_courier.c - file descriptors between the processes of a host, over datagrams of the kernel.
  *
- * A queue holds few of them, so sending and receiving go on in turns until all is through. */
+ * A queue holds few of them, so sending and receiving alternate until all are done. */
 #include "ccl_window.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* What goes with a file. */
+/* The message that carries a file descriptor. */
 struct letter {
     uint64_t nonce; /* the receiver's */
     int32_t from, reserved;

@@ -1,8 +1,8 @@
 /* ccl_symm.c - windows as their communicator lives and ends: kernels that wait for a signal report
- * in pinned memory that they gave up, and are told there to do so. */
+ * in pinned memory that they stopped, and read there whether to stop. */
 #include "ccl_window.h"
 
-/* The communicator sticks to what a kernel of WINDOW said. */
+/* Fail the communicator with the report of a kernel of WINDOW. */
 static void take_over(const struct gpu_window *window)
 {
     struct gpu_comm *comm = window->comm;

@@ -1,5 +1,5 @@
-/* ccl_window.c - making and ending windows: every rank says what it has, all come to the same
- * conclusion, the memory goes round, and how that went does too. */
+/* ccl_window.c - creating and destroying windows: ranks compare their requests, share their memory,
+ * and compare the results. */
 #include "ccl_window.h"
 #include "plug_symm.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a rank says of itself. */
+/* One rank's request and the result of allocating. */
 struct entry {
     int32_t status; /* of making its memory */
     uint32_t signals;
@@ -17,7 +17,7 @@ struct entry {
 };
 _Static_assert(sizeof(struct entry) <= CCL_TALK_BYTES, "an entry fits");
 
-/* What making a window needs only meanwhile. */
+/* State while a window is created. */
 struct making {
     struct gpu_window *window;
     struct ccl_courier courier;
@@ -63,7 +63,7 @@ static weft_status talk(struct making *m, const void *mine, size_t bytes, const 
     return status;
 }
 
-/* The first rank that could not, or that asked for something else, decides for all. */
+/* The error of the first rank that failed or asked for another window. */
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)

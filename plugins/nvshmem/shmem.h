@@ -50,7 +50,7 @@ const struct shmem_heap_block *shmem_heap_find(const struct shmem_heap *heap, ui
 
 /* ---- shmem_job.c: NVSHMEM as this process takes part in it ---- */
 
-/* What a rank says of itself while a communicator is made. */
+/* Properties of a rank that peers need while a communicator is created. */
 struct shmem_entry {
     int32_t pe;     /* -1: NVSHMEM is not begun here */
     int32_t status; /* of everything so far */
@@ -86,13 +86,13 @@ extern struct shmem_job shmem_job;
  * COMM, unless the user has.  Once in a process, and only while COMM is prepared: the host reads no
  * variable then. */
 void shmem_job_set_up(struct gpu_comm *comm);
-/* Say who this rank is; its first rank adds an id if NVSHMEM is yet to be begun. */
+/* Fill in *MINE.  The first rank adds an id if NVSHMEM is not initialized yet. */
 weft_status shmem_job_describe(struct gpu_comm *comm, struct shmem_entry *mine);
-/* Begin NVSHMEM with the ranks of COMM, or find that all of them are in one job already. */
+/* Initialize NVSHMEM with the ranks of COMM, or check that all of them are in one job already. */
 weft_status shmem_job_join(struct gpu_comm *comm, const struct shmem_entry *all);
 
-/* A kernel of NVSHMEM's never ends on DEVICE: nothing of the driver's that waits for it is called
- * any more, and what it would free stays. */
+/* A kernel of NVSHMEM never ends on DEVICE.  From now on no function of the driver is called that
+ * would wait for it, and memory is not freed. */
 void shmem_job_lose(struct gpu_device *device);
 
 /* Whose memory of the arena it is.  What users fill is not what communicators and windows need for
@@ -101,16 +101,16 @@ enum shmem_part { SHMEM_USERS, SHMEM_OWN };
 
 /* Memory of the arena, on the device it is on. */
 weft_status shmem_arena_take(enum shmem_part part, uint64_t bytes, void **pointer);
-/* The most that can be taken for users at once. */
+/* Maximum size, in bytes, of the next allocation for users. */
 uint64_t shmem_arena_left(void);
 bool shmem_arena_give(void *pointer);
-/* Do all BYTES at POINTER lie in the arena, used or not?  *OFFSET is where. */
+/* True if all BYTES at POINTER lie in the arena, allocated or not.  *OFFSET is their offset. */
 bool shmem_arena_holds(const void *pointer, uint64_t bytes, uint64_t *offset);
 bool shmem_arena_block(const void *pointer, void **base, uint64_t *bytes);
 
 /* ---- shmem_size.c, shmem_guard.c: before NVSHMEM is called ---- */
 
-/* What the user wants the arena to be; 0: what suits. */
+/* Size of the arena that the user requested; 0: the default. */
 weft_status shmem_size_requested(uint64_t *bytes);
 /* Bytes of device memory that NVSHMEM needs besides the arena. */
 uint64_t shmem_size_reserve(void);
@@ -119,24 +119,27 @@ struct shmem_facts;
 void shmem_size_choose(struct shmem_facts *facts, uint64_t sharers);
 /* The most that ranks can agree on with these FACTS, and what NVSHMEM needs besides. */
 uint64_t shmem_size_most(const struct shmem_facts *facts);
-/* What fits on all ranks, the same on all of them; WEFT_ERR_NO_MEMORY says what one lacks. */
+/* The size that fits on all ranks; equal on all of them.  WEFT_ERR_NO_MEMORY names a rank that
+ * lacks memory. */
 weft_status shmem_size_agree(const struct gpu_comm *comm, const weft_blob *addresses,
                              uint64_t *arena);
-/* Would NVSHMEM begin with these ranks?  The same on all of them. */
+/* WEFT_OK if NVSHMEM can be initialized with these ranks; equal on all of them. */
 weft_status shmem_guard_begin(const struct gpu_comm *comm, const weft_blob *addresses);
-/* Can work be put on STREAM, and is that RECORDED?  Within a scope. */
+/* WEFT_OK if work can be posted to STREAM.  *RECORDED: it is captured into a graph.  Within a
+ * scope. */
 weft_status shmem_guard_stream(vendor_stream stream, bool *recorded);
-/* Is the device well, with at least WANTED bytes free?  Waits for it.  Within a scope. */
+/* WEFT_OK if the device works and has at least WANTED bytes free.  Waits for it.  Within a scope.
+ */
 weft_status shmem_guard_device(uint64_t wanted);
 
-/* ---- shmem_device.c: what the device table does in its own way ---- */
+/* ---- shmem_device.c: entries of the device table that differ from gpu/ ---- */
 
 weft_status shmem_pe_open(const weft_device_options *options, void **device);
 void shmem_pe_close(void *device);
 weft_status shmem_pe_describe(void *device, weft_device_info *out);
 weft_status shmem_pe_allocate(void *device, uint64_t bytes, uint32_t kind, void **pointer);
 weft_status shmem_pe_free(void *device, void *pointer);
-/* These do not wait for a collective of NVSHMEM's that never ends. */
+/* These do not wait for a collective of NVSHMEM that never ends. */
 weft_status shmem_pe_stream_query(void *device, void *stream);
 weft_status shmem_pe_stream_wait(void *device, void *stream, int64_t timeout_ns);
 void shmem_pe_stream_destroy(void *device, void *stream);
@@ -167,13 +170,13 @@ const void *shmem_onesided_image(size_t index);
 
 /* ---- shmem_comm.c, shmem_life.c: communicators ---- */
 
-/* What each rank tells the others before a communicator is made. */
+/* Properties of a rank that peers need before a communicator is created. */
 struct shmem_facts {
     uint32_t bytes;
     int32_t process;
     uint64_t memory;    /* of its device */
     uint64_t available; /* of that, and free */
-    uint64_t wish;      /* for the arena; 0: what suits */
+    uint64_t wish;      /* requested size of the arena; 0: the default */
     uint64_t reserve;   /* what NVSHMEM needs besides */
     int32_t version[3]; /* of NVSHMEM */
     char uuid[64];
@@ -210,7 +213,7 @@ struct gpu_comm {
     struct shmem_stage send_stage, recv_stage;
     void **retired; /* stages that were outgrown */
     size_t retired_count;
-    uint64_t lacking;   /* bytes of the arena for which an operation could not begin */
+    uint64_t lacking;   /* bytes of the arena that an operation needed and did not get */
     bool has_withdrawn; /* for that, and offered nothing since the last one that ended */
 
     /* Operations run one after the other, whatever streams they are on. */
@@ -221,7 +224,7 @@ struct gpu_comm {
 
     pthread_mutex_t lock;
     char error_text[512];
-    _Atomic weft_status error; /* what it is stuck with */
+    _Atomic weft_status error; /* of a failed communicator */
 
     struct gpu_group group;
     struct gpu_window *windows;
@@ -248,10 +251,10 @@ void shmem_report_give(struct gpu_comm *comm);
 
 /* ---- shmem_run.c: putting operations on streams ---- */
 
-/* Around everything that is put on STREAM for COMM.  Within a scope. */
+/* Around all work that is posted to STREAM for COMM.  Within a scope. */
 weft_status shmem_turn_begin(struct gpu_comm *comm, vendor_stream stream);
 void shmem_turn_end(struct gpu_comm *comm, vendor_stream stream);
-/* Wait for STREAM; the communicator's error if it gets stuck. */
+/* Wait for STREAM.  Returns the communicator's error if it fails meanwhile. */
 weft_status shmem_turn_await(struct gpu_comm *comm, vendor_stream stream);
 struct wk_channel shmem_channel(const struct gpu_comm *comm);
 
@@ -270,7 +273,7 @@ struct shmem_sync {
     vendor_stream stream;
 };
 struct shmem_sync shmem_sync_make(const struct gpu_comm *comm, vendor_stream stream);
-/* May one kernel of BLOCKS open the operation, do its work and close it? */
+/* True if one kernel of BLOCKS may open the operation, do its work and close it. */
 bool shmem_sync_is_small(const struct gpu_comm *comm, const struct shmem_sync *sync,
                          uint64_t blocks);
 /* For that kernel. */
@@ -281,14 +284,13 @@ void shmem_sync_close(struct shmem_sync *sync, uint64_t blocks);
 /* By a kernel that does nothing else. */
 weft_status shmem_sync_close_alone(struct gpu_comm *comm, struct shmem_sync *sync);
 
-/* ---- shmem_decline.c: not coming ---- */
+/* ---- shmem_decline.c: a rank that cannot take part ---- */
 
-/* This rank cannot do its part, which STATUS and its last failure say why.  All ranks' COMM is
- * stuck with that: here at once, elsewhere when they wait for this rank.  Returns STATUS.  Within a
- * scope.
- */
+/* This rank cannot take part in the operation; STATUS and its last failure are the cause.  COMM
+ * fails with it on all ranks: here at once, on peers when they wait for this rank.  Returns STATUS.
+ * Within a scope. */
 weft_status shmem_decline(struct gpu_comm *comm, weft_status status, vendor_stream stream);
-/* What a peer's word for it says. */
+/* Text and status for the code word with which a peer declined. */
 weft_status shmem_describe_declined(const struct gpu_comm *comm, uint64_t word, char *out,
                                     size_t size);
 
@@ -303,36 +305,37 @@ weft_status shmem_comm_cost(void *device, const weft_support_query *query, uint6
  * has the collective, else, or ALONE, by this plugin's kernels. */
 weft_status shmem_collective_run(struct gpu_comm *comm, const struct gpu_op *op);
 weft_status shmem_collective_run_alone(struct gpu_comm *comm, const struct gpu_op *op);
-/* A kernel that ends when all ranks have come to it. */
+/* Post a kernel that ends when all ranks have reached it. */
 weft_status shmem_sync_all(struct gpu_comm *comm, vendor_stream stream);
 weft_status shmem_mail_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count);
-/* WEFT_COMM_CHECK: do all ranks call the same?  WEFT_ERR_MISMATCH names two that differ. */
+/* WEFT_COMM_CHECK: compare this call with those of all ranks.  WEFT_ERR_MISMATCH names two ranks
+ * that differ. */
 weft_status shmem_match(struct gpu_comm *comm, const struct gpu_op *op);
-/* MINE of all ranks in order, through the arena; BYTES at most SHMEM_GATHER_MAX.  Waits.  *ALL is
- * COMM's, until the next call. */
+/* Gather BYTES, at most SHMEM_GATHER_MAX, from each rank through the arena.  Waits.  *ALL has them
+ * in the order of the ranks, belongs to COMM and is valid until the next call. */
 enum { SHMEM_GATHER_MAX = 64 };
 weft_status shmem_gather_small(struct gpu_comm *comm, const void *mine, uint64_t bytes,
                                const void **all);
-/* What that needs, taken beforehand.  Within a scope. */
+/* Allocate the memory and stream of shmem_gather_small.  Within a scope. */
 weft_status shmem_gather_prepare(struct gpu_comm *comm);
 
 weft_status shmem_comm_pull(void *comm, const weft_pull_args *args);
 
 /* ---- shmem_team.c, shmem_library.c: NVSHMEM's own collectives ---- */
 
-/* How long a kernel of NVSHMEM's gets to end after an abort. */
+/* Time that a kernel of NVSHMEM gets to end after an abort. */
 #define SHMEM_LIBRARY_PATIENCE_NS UINT64_C(2000000000)
 
 enum { SHMEM_TEAM_SLOTS = 32 }; /* more teams than NVSHMEM has by default */
 
-/* Does the user want them, and which does the library have?  *FOUND is 0 for none, and equal on two
- * ranks iff they have the same. */
+/* *FOUND identifies the collectives that the library has.  It is 0 if the user did not request them
+ * or the library has none, and equal on two ranks iff these have the same. */
 weft_status shmem_team_requested(uint64_t *found);
-/* How much of an arena of BYTES each team gets, given what all ranks of the job say. */
+/* Bytes of an arena of BYTES for each team, from the entries of all ranks of the job. */
 uint64_t shmem_team_slot(uint64_t bytes, const struct shmem_entry *all, int32_t size);
-/* Can the ranks of COMM have a team?  The same on all of them. */
+/* True if the ranks of COMM can have a team.  Equal on all of them. */
 bool shmem_team_is_wanted(const struct gpu_comm *comm, const struct shmem_entry *all);
-/* May this rank make one?  Within a scope; waits for the device. */
+/* True if this rank can create one.  Within a scope; waits for the device. */
 bool shmem_team_is_safe(void);
 /* Make it, together: its number, or 0.  Within a scope; waits for the device. */
 int32_t shmem_team_make(const struct gpu_comm *comm, const struct shmem_entry *all);

@@ -11,7 +11,7 @@
  * reduces a slice and writes the result to all. */
 #define ONE_SHOT_BYTES UINT64_C(8192)
 
-enum { TILE_BYTES = 16384, MOST_BLOCKS = 2048 };
+enum { TILE_BYTES = 16384, BLOCKS_MAX = 2048 };
 
 /* What one rank does in a collective. */
 struct job {
@@ -225,7 +225,7 @@ static void set_parts(const struct gpu_op *op, const struct job *job, uint32_t f
 static weft_status move(struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
     uint64_t bytes = longest(job) * op->bytes;
-    uint32_t per_part = blocks_for(bytes, MOST_BLOCKS / (job->parts < 64 ? job->parts : 64));
+    uint32_t per_part = blocks_for(bytes, BLOCKS_MAX / (job->parts < 64 ? job->parts : 64));
     struct wk_move_args args = {.per_part = per_part};
     struct shmem_sync *sync = &job->sync;
 
@@ -258,7 +258,7 @@ static weft_status reduce(struct gpu_comm *comm, const struct gpu_op *op, struct
                                              gpu_op_scales(op) ? WEFT_REDUCE_SUM : op->reduction,
                                          .size = (uint32_t)comm->size,
                                          .divisor = op->divisor};
-    uint32_t blocks = blocks_for((end - begin) * op->bytes, MOST_BLOCKS);
+    uint32_t blocks = blocks_for((end - begin) * op->bytes, BLOCKS_MAX);
 
     if (sync->wk.pushes) args.pushes = (uint32_t)comm->size;
     if (shmem_sync_is_small(comm, sync, blocks)) {

@@ -115,7 +115,7 @@ static void look_at_devices(struct gpu_comm *comm, const weft_blob *addresses)
     }
 }
 
-/* All that a rank can know of the others before NVSHMEM is called. */
+/* Checks of the peers that need no call of NVSHMEM. */
 static weft_status look_at_peers(struct gpu_comm *comm, const weft_blob *addresses)
 {
     PLUG_TRY(check_processes(comm, addresses));
@@ -125,8 +125,8 @@ static weft_status look_at_peers(struct gpu_comm *comm, const weft_blob *address
     return shmem_size_agree(comm, addresses, &comm->arena_bytes);
 }
 
-/* ALL of what the ranks say; a failure of one becomes everybody's.  Its own is the one that a rank
- * tells, also where the others no longer come, as they may wait for it inside NVSHMEM. */
+/* Gather every rank's entry; any rank's failure fails all.  A rank that itself failed returns its
+ * own error even if the exchange also failed, because its peers may be blocked inside NVSHMEM. */
 static weft_status gather(const struct gpu_comm *comm, const weft_exchange *exchange,
                           weft_status status, struct shmem_entry *mine, struct shmem_entry *all)
 {
@@ -190,7 +190,7 @@ static weft_status make_order(struct gpu_comm *comm)
     return shmem_gather_prepare(comm);
 }
 
-/* All that this rank alone can fail to get. */
+/* Allocate this rank's part.  Only this rank can fail here. */
 static weft_status make_control(struct gpu_comm *comm, struct shmem_entry *mine)
 {
     struct gpu_scope scope;
@@ -209,7 +209,7 @@ static weft_status make_control(struct gpu_comm *comm, struct shmem_entry *mine)
     return WEFT_OK;
 }
 
-static weft_status meet_peers(struct gpu_comm *comm, const struct shmem_entry *all)
+static weft_status map_peers(struct gpu_comm *comm, const struct shmem_entry *all)
 {
     size_t bytes = (size_t)comm->size * sizeof *comm->peers;
 
@@ -253,7 +253,7 @@ static weft_status join(struct gpu_comm *comm, const weft_blob *addresses,
     if (status == WEFT_OK) status = make_control(comm, &mine);
     PLUG_TRY(gather(comm, exchange, status, &mine, all));
     PLUG_TRY(gpu_enter(comm->device, &scope));
-    status = join_team(comm, exchange, meet_peers(comm, all), &mine, all);
+    status = join_team(comm, exchange, map_peers(comm, all), &mine, all);
     gpu_leave(&scope);
     return status;
 }

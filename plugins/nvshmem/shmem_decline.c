@@ -7,13 +7,13 @@
 
 #include <stdio.h>
 
-#define MOST_BYTES (UINT64_MAX >> 24)
+#define BYTES_MAX (UINT64_MAX >> 24)
 
 static uint64_t pack(const struct gpu_comm *comm, weft_status status)
 {
     uint64_t bytes = status == WEFT_ERR_NO_MEMORY ? comm->lacking : 0;
 
-    if (bytes > MOST_BYTES) bytes = MOST_BYTES;
+    if (bytes > BYTES_MAX) bytes = BYTES_MAX;
     return bytes << 24 | (uint64_t)(uint8_t)-status << 16 | (uint64_t)(comm->rank + 1);
 }
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { TILE_BYTES = 16384, MOST_BLOCKS = 1024, MOST_WAITING_BLOCKS = 32 };
+enum { TILE_BYTES = 16384, BLOCKS_MAX = 1024, WAITING_BLOCKS_MAX = 32 };
 
 /* Messages that go out together, and where in the stage the next one is copied to. */
 struct mail {
@@ -90,12 +90,12 @@ static weft_status launch_fetch(struct mail *mail, const struct gpu_op *op)
     weft_status status = WEFT_OK;
 
     PLUG_TRY(shmem_turn_begin(comm, op->stream));
-    if (blocks > MOST_WAITING_BLOCKS) {
+    if (blocks > WAITING_BLOCKS_MAX) {
         args.phases = WK_AWAIT | WK_KEEP;
         status = shmem_onesided_launch(comm, SHMEM_FETCH, 1, 1, &args, op->stream);
         args.phases = 0;
     }
-    if (blocks > 1) args.blocks = (uint32_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+    if (blocks > 1) args.blocks = (uint32_t)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
     if (status == WEFT_OK)
         status = shmem_onesided_launch(comm, SHMEM_FETCH, 1, args.blocks, &args, op->stream);
     shmem_turn_end(comm, op->stream);

@@ -1,8 +1,8 @@
-/* shmem_match.c - small things told by every rank to all, through the arena; and WEFT_COMM_CHECK,
- * by which ranks compare their calls before each collective. */
+/* shmem_match.c - all-gather of small data through the arena; and WEFT_COMM_CHECK, by which ranks
+ * compare their calls before each collective. */
 #include "shmem.h"
 
-/* The memory holds what all ranks said, then what this rank says. */
+/* The memory holds the data of all ranks, then that of this rank. */
 weft_status shmem_gather_prepare(struct gpu_comm *comm)
 {
     uint64_t bytes = ((uint64_t)comm->size + 1) * SHMEM_GATHER_MAX;
@@ -15,7 +15,7 @@ weft_status shmem_gather_prepare(struct gpu_comm *comm)
 static weft_status speak(struct gpu_comm *comm, void *own, const void *mine, uint64_t bytes)
 {
     PLUG_TRY(shmem_turn_begin(comm, comm->side));
-    return gpu_check(gpu_vendor_copy(own, mine, bytes, comm->side), "telling all ranks something");
+    return gpu_check(gpu_vendor_copy(own, mine, bytes, comm->side), "gathering small data");
 }
 
 /* Within a scope. */
@@ -36,7 +36,7 @@ static weft_status gather(struct gpu_comm *comm, const void *mine, uint64_t byte
     PLUG_TRY(shmem_collective_run_alone(comm, &op));
     PLUG_TRY(shmem_turn_await(comm, stream));
     PLUG_TRY(gpu_check(gpu_vendor_copy(comm->heard, memory, bytes * (uint64_t)comm->size, stream),
-                       "hearing what all ranks say"));
+                       "reading gathered data"));
     return shmem_turn_await(comm, stream);
 }
 

@@ -6,7 +6,7 @@
 
 /* Blocks of a kernel that waits for peers.  So many fit on a part of a device beside others of
  * their kind, which is what keeps kernels that wait for each other from waiting for room. */
-enum { MOST_WAITING_BLOCKS = 32 };
+enum { WAITING_BLOCKS_MAX = 32 };
 
 /* ---- one after the other ---- */
 
@@ -156,7 +156,7 @@ static uint64_t table_entries(const struct shmem_sync *sync)
 bool shmem_sync_is_small(const struct gpu_comm *comm, const struct shmem_sync *sync,
                          uint64_t blocks)
 {
-    return blocks <= MOST_WAITING_BLOCKS && table_entries(sync) <= WK_HELD &&
+    return blocks <= WAITING_BLOCKS_MAX && table_entries(sync) <= WK_HELD &&
            (sync->offers == NULL || comm->size <= (int32_t)WK_LIST) &&
            (sync->list == NULL || sync->wk.listed <= WK_LIST);
 }

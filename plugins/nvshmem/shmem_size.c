@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define UNIT        (UINT64_C(2) << 20)   /* a default is a multiple of */
-#define LEAST       (4 * UNIT)            /* of a default */
+#define DEFAULT_MIN (4 * UNIT)            /* of a default */
 #define PIECE       (UINT64_C(512) << 20) /* in which NVSHMEM takes memory unless told otherwise */
 #define LARGEST     (UINT64_C(2) << 30)   /* of a piece */
 #define OWN_RESERVE (UINT64_C(256) << 20) /* NVSHMEM's kernels, streams and teams */
@@ -70,7 +70,7 @@ static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
     if (facts->wish > 0) return facts->wish;
     available -= smaller(available, facts->reserve);
     bytes = smaller(facts->memory / 8 / sharers, available) / UNIT * UNIT;
-    return bytes > LEAST ? bytes : LEAST;
+    return bytes > DEFAULT_MIN ? bytes : DEFAULT_MIN;
 }
 
 void shmem_size_choose(struct shmem_facts *facts, uint64_t sharers)

@@ -1,11 +1,11 @@
-/* shmem_window.c - making and ending windows: every rank says what it has and where, and all come
- * to the same conclusion. */
+/* shmem_window.c - creating and destroying windows: ranks gather each other's requests and
+ * addresses, and all reach the same result. */
 #include "shmem.h"
 #include "plug_symm.h"
 
 #include <string.h>
 
-enum { MOST_OWN_PAD = 4096 }; /* bytes of a signal pad that counts as small */
+enum { OWN_PAD_MAX = 4096 }; /* bytes of a signal pad that counts as small */
 
 struct entry {
     int32_t status; /* of allocating, or of check_registrable */
@@ -15,7 +15,8 @@ struct entry {
 };
 _Static_assert(sizeof(struct entry) <= SHMEM_GATHER_MAX, "a window is a small thing to say");
 
-static weft_status tell_failure(const struct gpu_comm *comm, const struct entry *entry, int32_t r)
+static weft_status describe_failure(const struct gpu_comm *comm, const struct entry *entry,
+                                    int32_t r)
 {
     int rank = comm->world_ranks[r];
 
@@ -39,7 +40,7 @@ static weft_status tell_failure(const struct gpu_comm *comm, const struct entry 
     return plug_fail(entry->status, "window: rank %d could not make its part", rank);
 }
 
-/* The first rank that could not, or that asked for something else, decides for all. */
+/* The error of the first rank that failed or asked for another window. */
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
@@ -47,7 +48,7 @@ static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
             (struct plug_window_request){comm->world_ranks[0], all[0].signals, all[0].bytes},
             (struct plug_window_request){comm->world_ranks[r], all[r].signals, all[r].bytes}));
     for (int32_t r = 0; r < comm->size; r++)
-        if (all[r].status != WEFT_OK) return tell_failure(comm, &all[r], r);
+        if (all[r].status != WEFT_OK) return describe_failure(comm, &all[r], r);
     return WEFT_OK;
 }
 
@@ -126,7 +127,7 @@ static void take_piece(struct gpu_device *device, enum shmem_part part, uint64_t
 static void take(struct gpu_window *window, struct entry *mine)
 {
     uint64_t pad_bytes = 8 * ((uint64_t)window->signals + (uint64_t)window->comm->size);
-    enum shmem_part pads_part = pad_bytes <= MOST_OWN_PAD ? SHMEM_OWN : SHMEM_USERS;
+    enum shmem_part pads_part = pad_bytes <= OWN_PAD_MAX ? SHMEM_OWN : SHMEM_USERS;
     struct gpu_device *device = window->comm->device;
     uint64_t addresses = 2 * (uint64_t)window->comm->size * sizeof(void *);
     void *pad = NULL;

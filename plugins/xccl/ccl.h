@@ -19,12 +19,12 @@ extern int ccl_version; /* 22809 for 2.28.9 */
 /* The communication library, opened once.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY. */
 weft_status ccl_load(void);
 weft_status ccl_probe(weft_probe *out);
-/* What RESULT means; described unless it is success.  WHAT names the call. */
+/* Status for RESULT.  A failure is described; WHAT names the call. */
 weft_status ccl_check(ccl_result result, const char *what);
 
-/* ---- ccl_method.c: how each collective is done ---- */
+/* ---- ccl_method.c: the method that runs a collective ---- */
 
-/* What all ranks of a communicator have; the same on all of them. */
+/* Capabilities that all ranks of a communicator have.  Equal on all ranks. */
 struct ccl_means {
     int32_t version;    /* of the library */
     int32_t capability; /* the least of the devices' */
@@ -57,7 +57,7 @@ void ccl_set_reciprocal(const struct ccl_method *way, struct gpu_op *op);
 
 /* ---- ccl_comm.c: making and ending communicators ---- */
 
-/* What each rank tells the others before a communicator is made. */
+/* Properties of a rank that its peers need before a communicator is created. */
 struct ccl_facts {
     uint32_t bytes;
     int32_t version, capability;
@@ -67,7 +67,7 @@ struct ccl_facts {
     char uuid[64];
 };
 
-/* What symmetric memory, where the plugin has some, does as its communicator lives and ends. */
+/* Hooks of symmetric memory, in plugins that have it. */
 struct ccl_window_calls {
     void (*look)(
         struct gpu_comm *comm); /* has any of its work failed?  Then the communicator has */
@@ -76,7 +76,7 @@ struct ccl_window_calls {
 };
 
 struct gpu_comm {
-    /* What every call touches. */
+    /* Fields that every call uses. */
     struct gpu_device *device;
     ccl_comm control, work;
     int32_t rank, size;
@@ -138,40 +138,42 @@ weft_status ccl_comm_split(void *parent, const weft_comm_options *options, void 
 
 /* ---- ccl_life.c: errors of the library, aborting, the end ---- */
 
-/* Wait until NATIVE, after a call that gave RESULT, has done what it was asked, at most LIMIT; a
- * failure stays.  WHAT names the call. */
+/* Wait until NATIVE has completed the call that returned RESULT, at most LIMIT.  A failure fails
+ * the communicator.  WHAT names the call. */
 weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,
                        const char *what) PLUG_HOT;
-/* End what runs on a communicator that is stuck already. */
+/* Abort the work of a failed communicator. */
 void ccl_comm_kill(struct gpu_comm *comm);
 
 /* ---- ccl_watch.c: work that lasts too long ---- */
 
-/* Making a communicator, and a first call that connects it, take a while of their own: their time
- * limit is at least this. */
+/* Minimum time limits.  Creating a communicator, and the first call that connects it, take long. */
 #define CCL_MIN_MAKING_NS  INT64_C(20000000000)
 #define CCL_MIN_CALLING_NS INT64_C(2000000000)
 
 weft_status ccl_watch(struct gpu_comm *comm);
 void ccl_unwatch(struct gpu_comm *comm);
-/* Around calls into the library that may wait for other ranks.  Refused when stuck. */
+/* Around calls into the library that may wait for other ranks.  Refused on a failed communicator.
+ */
 weft_status ccl_inside(struct gpu_comm *comm) PLUG_HOT;
 void ccl_outside(struct gpu_comm *comm) PLUG_HOT;
-/* Work was put on STREAM that other ranks may keep from ending.  Within a scope. */
+/* Watch work posted to STREAM, which other ranks may delay.  Within a scope. */
 void ccl_mark(struct gpu_comm *comm, vendor_stream stream) PLUG_HOT;
-/* Is nothing under way, neither in a call nor on a stream? */
+/* True if no call and no work on a stream is pending. */
 bool ccl_is_idle(struct gpu_comm *comm);
 
 /* ---- ccl_match.c: WEFT_COMM_CHECK ---- */
 
-/* Do all ranks call the same collective?  WEFT_ERR_MISMATCH names two that differ.  Waits. */
+/* Compare this call with those of all ranks.  WEFT_ERR_MISMATCH names two ranks that differ. Waits.
+ */
 weft_status ccl_match(struct gpu_comm *comm, const struct gpu_op *op);
 
-/* ---- ccl_talk.c: a few bytes among all ranks, waited for ---- */
+/* ---- ccl_talk.c: blocking all-gather of a few bytes ---- */
 
 #define CCL_TALK_BYTES 160 /* at most from each rank */
 
-/* *ALL, size x BYTES, holds until the next talk.  Inside and within a scope, on STREAM. */
+/* *ALL has size x BYTES and is valid until the next call.  Between ccl_inside and ccl_outside,
+ * within a scope, on STREAM. */
 weft_status ccl_talk(struct gpu_comm *comm, vendor_stream stream, const void *mine, size_t bytes,
                      const void **all);
 void ccl_talk_end(struct gpu_comm *comm);

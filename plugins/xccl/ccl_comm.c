@@ -66,7 +66,7 @@ static weft_status read_facts(const weft_blob *address, int32_t rank, struct ccl
     return WEFT_OK;
 }
 
-/* Everything a way of doing a collective depends on becomes the same on all ranks. */
+/* Make everything that the choice of a method depends on equal on all ranks. */
 static weft_status agree(struct gpu_comm *comm, const weft_blob *addresses)
 {
     struct ccl_means means = {comm->facts.version, comm->facts.capability, comm->size,

@@ -141,7 +141,8 @@ weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result
 
     if (result == CCL_SUCCESS && native == comm->work && comm->work != comm->control &&
         !comm->is_wrapped)
-        return WEFT_OK; /* it blocks, which of the caller's own is not known */
+        return WEFT_OK; /* `work` is blocking, so success means done; a wrapped communicator may not
+                           be */
     while (result == CCL_SUCCESS || result == CCL_IN_PROGRESS) {
         ccl_result asked = ccl_api.ncclCommGetAsyncError(native, &result);
         if (asked != CCL_SUCCESS) result = asked;

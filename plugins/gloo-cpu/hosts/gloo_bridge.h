@@ -64,7 +64,8 @@ struct gloo_bridge {
                                 const uint8_t *wanted, int64_t timeout_ns, void *addresses,
                                 struct gloo_group **out, struct gloo_failure *failure);
     /* Collective.  ADDRESSES as before, but entry i is what rank i made for this rank.  KEY is the
-     * same on all ranks and nowhere else: a stranger on the line is found out and is an error. */
+     * same on all ranks and nowhere else: a connection from a non-member is detected and is an
+     * error. */
     weft_status (*group_connect)(struct gloo_group *group, const void *addresses, uint64_t key,
                                  struct gloo_failure *failure);
     void (*group_close)(struct gloo_group *group); /* NULL is accepted */

@@ -1,8 +1,8 @@
 /* hosts.h - communicators whose ranks are on several hosts.
  *
- * Within a host ranks share memory (shm.h).  The first rank of each host leads it, and the leaders
- * talk over Gloo (gloo_bridge.h).  A collective passes through the leader's stage, a piece of
- * shared memory: the ranks of a host put in what leaves it, the leaders exchange, the ranks take
+ * Within a host ranks share memory (shm.h).  The first rank of each host is its leader.  Leaders
+ * communicate over Gloo (gloo_bridge.h).  A collective passes through the leader's stage, a piece
+ * of shared memory: the ranks of a host put in what leaves it, the leaders exchange, the ranks take
  * out what came.  What is larger than the stage goes in several rounds.  Reductions combine the
  * ranks of each host first, in their order, and then the hosts, in theirs, so results do not depend
  * on timing.
@@ -10,7 +10,7 @@
  * Messages between ranks of different hosts go straight, over connections of their own.
  *
  * A failure anywhere ends the communicator everywhere: within the host through cpu_shm_fail, and
- * beyond by hanging up with a reason. */
+ * beyond by disconnecting with the cause. */
 #ifndef WEFT_CPU_HOSTS_H
 #define WEFT_CPU_HOSTS_H
 
@@ -85,11 +85,11 @@ void cpu_hosts_address_print(const struct cpu_hosts_address *address, char *text
 
 /* ---- hosts_fail.c ---- */
 
-/* The communicator's failure while DOING something, in the words of a peer that hung up if there
- * are any.  MESH: on that network, not the leaders'. */
+/* Fail the communicator while DOING something.  The cause is that of a peer that disconnected, if
+ * it sent one.  MESH: on that network, not the leaders'. */
 weft_status cpu_hosts_fail(struct cpu_comm *comm, bool mesh, const char *doing,
                            const struct gloo_failure *failure);
-/* Tell the other hosts why this one ends, once, if the communicator is broken. */
+/* If the communicator has failed, send the cause to the other hosts, once, and disconnect. */
 void cpu_hosts_disconnect(struct cpu_comm *comm);
 
 /* ---- hosts_stage.c ---- */
@@ -132,7 +132,7 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op);
 /* hosts_reduce.c: all_reduce and reduce; reduce_scatter */
 weft_status cpu_hosts_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
-/* hosts_check.c: do all ranks make the same call? */
+/* hosts_check.c: compare the calls of all ranks */
 weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op);
 
 #endif

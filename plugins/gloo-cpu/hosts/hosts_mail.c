@@ -1,7 +1,7 @@
 /* hosts_mail.c - messages between ranks of different hosts.
  *
  * A message's slot is made of its tag and its length, so that lengths that differ cannot meet,
- * which Gloo would not survive: such messages wait in vain until the time is up.  With
+ * which Gloo would not survive: such messages wait until the time limit.  With
  * WEFT_COMM_CHECK both sides also say what they send or expect, and find out at once. */
 #include "hosts.h"
 

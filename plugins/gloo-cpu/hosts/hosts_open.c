@@ -79,7 +79,7 @@ weft_status cpu_hosts_possible(void)
 /* ---- making ---- */
 
 #define STAGE_BYTES (UINT64_C(16) << 20)
-#define LEAST_STAGE UINT64_C(4096)
+#define STAGE_MIN   UINT64_C(4096)
 
 /* What every rank shows the others before anybody listens. */
 struct card {
@@ -144,7 +144,7 @@ static weft_status describe(struct cpu_comm *comm, struct card *card)
     if (status != WEFT_OK) return status;
     PLUG_TRY(cpu_random(&card->key, sizeof card->key));
     PLUG_TRY(plug_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
-    if (card->stage_bytes < LEAST_STAGE) card->stage_bytes = LEAST_STAGE;
+    if (card->stage_bytes < STAGE_MIN) card->stage_bytes = STAGE_MIN;
     return cpu_hosts_addresses_find(&card->addresses);
 }
 

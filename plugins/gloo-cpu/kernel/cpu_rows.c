@@ -9,17 +9,17 @@
 #include <string.h>
 
 enum {
-    PIECE = 128,          /* bytes: two cache lines */
-    LEAST_ROW = 1024,     /* shorter ones have no order to hide */
-    MOST_ROW = 16384,     /* longer ones pay little for each end */
-    AHEAD = 4096,         /* bytes asked for before they are copied, at least */
-    LEAST_TOTAL = 1 << 18 /* less is in the nearer caches */
+    PIECE = 128,        /* bytes: two cache lines */
+    ROW_MIN = 1024,     /* shorter ones have no order to hide */
+    ROW_MAX = 16384,    /* longer ones pay little for each end */
+    AHEAD = 4096,       /* bytes asked for before they are copied, at least */
+    TOTAL_MIN = 1 << 18 /* less is in the nearer caches */
 };
 
 bool cpu_rows_worth_hopping(size_t row, int64_t rows)
 {
 #if defined(__aarch64__)
-    return row >= LEAST_ROW && row <= MOST_ROW && (size_t)rows * row >= LEAST_TOTAL;
+    return row >= ROW_MIN && row <= ROW_MAX && (size_t)rows * row >= TOTAL_MIN;
 #else
     (void)row;
     (void)rows;

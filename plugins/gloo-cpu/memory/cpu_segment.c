@@ -17,7 +17,7 @@
 
 #define GIB (UINT64_C(1) << 30)
 /* Every rank of a host maps all heaps: 256 ranks then take half of a 47-bit address space. */
-#define MOST_RESERVED (256 * GIB)
+#define RESERVED_MAX (256 * GIB)
 
 /* A segment mapped here, this process's own among them; its owner is one of the users. */
 struct mapping {
@@ -111,7 +111,7 @@ static weft_status reserve_wanted(uint64_t *out)
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur / 16 < wanted)
         wanted = limit.rlim_cur / 16;
-    if (wanted > MOST_RESERVED) wanted = MOST_RESERVED;
+    if (wanted > RESERVED_MAX) wanted = RESERVED_MAX;
     PLUG_TRY(plug_knob_bytes("WEFT_CPU_HEAP", wanted, &wanted));
     if (wanted < 4u << 20) wanted = 4u << 20;
     *out = wanted / page * page;

@@ -171,7 +171,7 @@ static void run_wait(void *argument, struct cpu_error *error)
     if (signal_compares(work)) return;
     keep_error(error, cpu_shm_wait_until(&work->window->comm->group, &waiting));
     if (error->status == WEFT_ERR_TIMEOUT && work->on_stream)
-        atomic_store(&work->window->ran_out, true); /* and nobody has been told */
+        atomic_store(&work->window->ran_out, true); /* no caller has received the error */
 }
 
 weft_status cpu_symm_wait_signal(void *handle, uint32_t signal, uint32_t compare, uint64_t value,

@@ -235,7 +235,7 @@ static void leave(struct cpu_window *window)
 }
 
 /* No barrier, which a rank might come to that has forgotten the release. */
-static weft_status meet_at_end(struct cpu_window *window)
+static weft_status sync_at_end(struct cpu_window *window)
 {
     struct cpu_comm *comm = window->comm;
     struct entry mine = {
@@ -263,7 +263,7 @@ weft_status cpu_window_destroy(void *handle)
 
     if (window == NULL) return WEFT_OK;
     status = end_operations(window);
-    if (status == WEFT_OK) status = meet_at_end(window);
+    if (status == WEFT_OK) status = sync_at_end(window);
     if (status == WEFT_OK) {
         take_out(window);
         give_back(window);

@@ -6,8 +6,8 @@
  * slot's number, read, and when a rank is done with everybody's memory it writes N to `done` of its
  * own control block.  So a small collective costs one exchange of cache lines, and a large one two.
  *
- * A rank that fails says so on its control block; whoever waits for it then fails too, with its
- * reason. */
+ * A rank that fails sets its control block to SHM_FAILED, with the cause.  Ranks that wait for it
+ * fail with the same cause. */
 #ifndef WEFT_CPU_SHM_H
 #define WEFT_CPU_SHM_H
 
@@ -110,7 +110,7 @@ struct cpu_shm_peer {
     int32_t name;      /* the rank to call it by in messages */
 };
 
-/* The error a communicator is stuck with; the first one wins. */
+/* The cause of a failed communicator: its first error. */
 struct cpu_shm_fault {
     pthread_mutex_t lock;
     _Atomic(int32_t) status;
@@ -148,14 +148,14 @@ struct cpu_shm_group {
 /* Allocate and fill this rank's control block; rank, size, heap, label, flags and timeout are set.
  */
 weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token);
-/* Take down everything.  Says on the control block that the rank has left. */
+/* Free everything.  Marks the control block as SHM_LEFT. */
 void cpu_shm_group_close(struct cpu_shm_group *group);
 /* MEMORY, of this rank's heap, may still be in use by peers: free it when they have departed. */
 void cpu_shm_retire(struct cpu_shm_group *group, void *memory);
-/* The group's failure: kept, told to peers, described to this thread. */
+/* Fail the group: keep the cause, publish it to peers, describe it to this thread. */
 weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const char *format, ...)
     PLUG_PRINTF(3, 4);
-/* The failure the group is stuck with, described again; WEFT_OK if none. */
+/* WEFT_OK, or the status of the failed group, described with its cause. */
 weft_status cpu_shm_fault(struct cpu_shm_group *group);
 /* "rank 2 (pid 1234)" into TEXT. */
 const char *cpu_shm_name(const struct cpu_shm_group *group, int32_t rank, char *text, size_t bytes);
@@ -179,22 +179,22 @@ bool cpu_shm_readable(const struct cpu_shm_group *group, int32_t rank);
 
 /* ---- shm_wait.c ---- */
 
-/* READY is called until it says true.  RANK is whom we wait for, or -1 when that is unknown. */
+/* READY is called until it returns true.  RANK is the rank that is waited for; -1: unknown. */
 struct cpu_shm_waiting {
     bool (*ready)(void *argument);
     void *argument;
     int32_t rank;
     int64_t timeout_ns;
     const char *doing; /* for messages; NULL: the group's collective */
-    bool polled;       /* nobody rings: never sleep for long */
-    bool forgiving;    /* the time limit is the caller's own: passing it breaks nothing */
+    bool polled;       /* no rank rings: sleep only briefly */
+    bool forgiving; /* the time limit is the caller's own: exceeding it does not fail the group */
 };
 weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting);
 
-/* RANK's control block says that it failed: so do we, with its reason. */
+/* RANK has failed: fail the group with RANK's cause. */
 weft_status cpu_shm_peer_failed(struct cpu_shm_group *group, int32_t rank);
-/* What was read in RANK's own buffers is good only if RANK was in its call all the while.  Called
- * after reading, and before telling RANK so: a rank that gave up may have overwritten them. */
+/* Data read from RANK's buffers is valid only if RANK was in its call all the time: a rank that
+ * gave up may have overwritten them.  Called after reading, and before RANK is released. */
 static inline weft_status cpu_shm_still_there(struct cpu_shm_group *group, int32_t rank)
 {
     cpu_fence(memory_order_acquire); /* the data first, then the state */
@@ -221,9 +221,9 @@ void cpu_shm_ring_all(struct cpu_shm_group *group);
 /* There are at least RANKS ranks on this host. */
 void cpu_shm_wait_expect(int32_t ranks);
 
-/* ---- shm_slot.c: beginning, meeting, finishing ---- */
+/* ---- shm_slot.c: beginning, synchronizing, finishing ---- */
 
-/* What one rank brings to a collective. */
+/* One rank's buffers in a collective. */
 struct cpu_shm_share {
     const void *send;
     uint64_t send_bytes;
@@ -250,7 +250,7 @@ weft_status cpu_shm_wait_peers(struct cpu_shm_group *group);
 weft_status cpu_shm_compare_all(struct cpu_shm_group *group);
 /* cpu_shm_still_there for RANK (-1: every rank), all met, where its data is not in the slot. */
 weft_status cpu_shm_confirm(struct cpu_shm_group *group, int32_t rank);
-/* This rank is done with everybody's memory. */
+/* This rank no longer accesses memory of its peers. */
 void cpu_shm_done(struct cpu_shm_group *group);
 /* Wait until RANK (-1: every rank) is done with ours, if it is not in the slot. */
 weft_status cpu_shm_settle(struct cpu_shm_group *group, int32_t rank);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Where FROM tells TO its mailbox: its offset plus one, or 0 while there is none. */
+/* The word in which FROM publishes its mailbox for TO: its offset plus one, or 0 before it exists.
+ */
 static _Atomic(uint64_t) *mailbox_word(const struct cpu_shm_group *group, int32_t from, int32_t to)
 {
     return (_Atomic(uint64_t) *)(group->peers[from].control->slots +

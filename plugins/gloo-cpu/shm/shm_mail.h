@@ -1,9 +1,9 @@
 /* mail.h - messages between two ranks of a host.
  *
  * For each receiver that a rank has ever sent to, it keeps a mailbox in its own heap: a ring of
- * entries in the order sent.  Small messages lie in the entry; of large ones the entry says where
- * they are, the receiver reads them there and acknowledges.  The receiver takes entries out in
- * order and matches them by tag; those nobody waits for yet it keeps aside. */
+ * entries in the order sent.  Small messages lie in the entry.  For large ones the entry has their
+ * address; the receiver reads them there and acknowledges.  The receiver takes entries out in
+ * order and matches them by tag; entries that no receive matches yet are kept. */
 #ifndef WEFT_CPU_MAIL_H
 #define WEFT_CPU_MAIL_H
 

@@ -1,4 +1,4 @@
-/* shm_slot.c - beginning a collective, meeting the others in it, and finishing it. */
+/* shm_slot.c - beginning a collective, synchronizing with the other ranks, and finishing it. */
 #include "shm.h"
 
 #include <string.h>

@@ -4,12 +4,13 @@
 
 #include "cpu.h"
 
-/* Zero is a bell nobody waits at. */
+/* Zero-initialized: no thread waits. */
 struct cpu_bell {
     _Atomic(uint32_t) strokes, sleepers;
 };
 
-/* Let those who wait look again.  What they wait for was stored before, sequentially consistent. */
+/* Wake the waiting threads.  The caller has stored the awaited value before, sequentially
+ * consistent. */
 void cpu_bell_ring(struct cpu_bell *bell);
 /* Wait until READY, which loads sequentially consistent, or until the monotonic time DEADLINE
  * (UINT64_MAX: for ever).  False: it passed. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define FIRST_TASKS 64
-#define LEAST_ROOM  512 /* a collective of eight ranks with all its counts */
+#define ROOM_MIN    512 /* a collective of eight ranks with all its counts */
 
 static void push(_Atomic(struct cpu_task *) *stack, struct cpu_task *task)
 {
@@ -31,7 +31,7 @@ static bool pick_done(struct cpu_queue *queue, struct cpu_task **out)
 
 static struct cpu_task *make(size_t bytes, bool stays)
 {
-    size_t room = LEAST_ROOM;
+    size_t room = ROOM_MIN;
     struct cpu_task *task;
 
     while (room < bytes)
@@ -51,7 +51,7 @@ weft_status cpu_queue_begin(struct cpu_queue *queue)
 
         if (task == NULL) {
             cpu_queue_free(queue);
-            return plug_fail_memory(sizeof *task + LEAST_ROOM);
+            return plug_fail_memory(sizeof *task + ROOM_MIN);
         }
         push(&queue->done, task);
     }

@@ -19,13 +19,13 @@ struct cpu_task {
     _Atomic(uint64_t) *under_way; /* the stream's, which counts it; or NULL */
     size_t room;                  /* bytes of ARGUMENT */
     bool stays; /* with the queue when it is done; else it is freed, so that the queue does not
-                   grow by every meeting of two givers */
+                   grow whenever two threads give at once */
     _Alignas(16) unsigned char argument[];
 };
 
 struct cpu_queue {
     _Atomic(struct cpu_task *) given; /* the newest first */
-    struct cpu_task *taken;           /* of who takes; the oldest first */
+    struct cpu_task *taken;           /* by the consumer; the oldest first */
     _Atomic(struct cpu_task *) done;
     _Atomic(bool) picking;   /* somebody is at PICKED, the others do without it */
     struct cpu_task *picked; /* that were done */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Who the ranks are; of the caller's own communicators that may be unknown. */
+/* World ranks and hosts of the ranks.  Both may be unknown for wrapped communicators. */
 static weft_status copy_ranks(struct gpu_comm *comm, const weft_comm_options *options)
 {
     size_t size = (size_t)options->size;

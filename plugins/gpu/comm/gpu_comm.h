@@ -1,7 +1,7 @@
-/* gpu_comm.h - communicators, as far as all GPU plugins handle them alike.
+/* gpu_comm.h - the parts of communicators that all GPU plugins share.
  *
- * Each plugin has a struct gpu_comm of its own, in the header that VENDOR_COMM names, and the files
- * below are compiled against it.  What they need of it:
+ * Each plugin defines its own struct gpu_comm, in the header that VENDOR_COMM names.  The files
+ * below are compiled against it and need these fields:
  *
  *     device, rank, size, flags, timeout_ns, name   what it was made with
  *     world_ranks, host_ids                         who the ranks are, and where
@@ -9,7 +9,7 @@
  *     lock, error, error_text                       of gpu_failed.c
  *     group                                         of gpu_group.c
  *
- * Functions that differ between plugins are declared as "of the plugin". */
+ * Functions that differ between plugins are marked "defined by each plugin". */
 #ifndef WEFT_GPU_COMM_H
 #define WEFT_GPU_COMM_H
 
@@ -18,13 +18,13 @@
 
 struct gpu_comm;
 
-/* ---- gpu_plugin.c: what the host is given ---- */
+/* ---- gpu_plugin.c: the plugin's tables ---- */
 
-/* Of the plugin. */
+/* Defined by each plugin. */
 extern const weft_device_table gpu_device_table;
 extern const weft_comm_table gpu_comm_table;
 
-/* Of the plugin: entries of the comm table that all have. */
+/* Defined by each plugin: entries of the comm table. */
 weft_status gpu_comm_prepare(void *device, const weft_comm_options *options, void **comm,
                              weft_blob *address);
 weft_status gpu_comm_commit(void *comm, const weft_blob *addresses, const weft_exchange *exchange);
@@ -33,22 +33,23 @@ void gpu_comm_abort(void *comm);
 weft_status gpu_comm_async_error(void *comm);
 weft_status gpu_comm_support(void *device, const weft_support_query *query, uint32_t *level);
 
-/* ---- gpu_comm.c: what every communicator is made with ---- */
+/* ---- gpu_comm.c: creation ---- */
 
 /* Filled in from OPTIONS, else zeroed.  gpu_comm_destroy ends with gpu_comm_free. */
 weft_status gpu_comm_allocate(struct gpu_device *device, const weft_comm_options *options,
                               struct gpu_comm **out);
 void gpu_comm_free(struct gpu_comm *comm);
 
-/* ---- gpu_failed.c: errors that stay ---- */
+/* ---- gpu_failed.c: failed communicators ---- */
 
-/* Keep STATUS, unless there is an error already; TEXT, or what this thread failed with last. */
+/* Fail the communicator with STATUS unless it has failed already.  The cause is TEXT or, if that is
+ * NULL, the text of this thread's last failure.  Returns STATUS. */
 weft_status gpu_comm_fail(struct gpu_comm *comm, weft_status status, const char *text);
-/* WEFT_OK, or the error the communicator is stuck with, described. */
+/* WEFT_OK, or the status of the failed communicator, described with its cause. */
 weft_status gpu_comm_cause(struct gpu_comm *comm) PLUG_HOT;
-/* Committed and not stuck? */
+/* WEFT_OK if the communicator is committed and has not failed; else the error, described. */
 weft_status gpu_comm_usable(struct gpu_comm *comm) PLUG_HOT;
-/* Of the plugin: has work on the device failed meanwhile?  Then the communicator sticks to it. */
+/* Defined by each plugin: fail the communicator if its work on the device has failed. */
 void gpu_comm_look(struct gpu_comm *comm) PLUG_HOT;
 
 /* ---- gpu_op.c: calls, read and checked ---- */
@@ -75,14 +76,16 @@ struct gpu_op {
 };
 
 const char *gpu_op_name(uint32_t kind) PLUG_HOT;
-/* Is it a premul_sum: a sum once each rank has scaled its own data? */
+/* True for premul_sum: each rank scales its own data, then all are added. */
 bool gpu_op_scales(const struct gpu_op *op);
-/* Turn ARGS into *OP, or say what is wrong with them. */
+/* Check ARGS and write them to *OP.  WEFT_ERR_INVALID or WEFT_ERR_UNSUPPORTED names the argument.
+ */
 weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *args,
                         struct gpu_op *op) PLUG_HOT;
 weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *message, uint32_t kind,
                                 struct gpu_op *op);
-/* Of the plugin: WEFT_ERR_UNSUPPORTED says what of a collective other than a barrier cannot be. */
+/* Defined by each plugin: WEFT_OK, or WEFT_ERR_UNSUPPORTED with the reason.  OP is not a barrier.
+ */
 weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op) PLUG_HOT;
 
 /* ---- gpu_group.c: calls, one by one or together ---- */
@@ -100,12 +103,12 @@ weft_status gpu_comm_send(void *comm, const weft_message *message);
 weft_status gpu_comm_receive(void *comm, const weft_message *message);
 weft_status gpu_comm_group_begin(void *comm);
 weft_status gpu_comm_group_end(void *comm);
-/* Of the plugin: do COUNT calls, which were made in this order.  Within a scope. */
+/* Defined by each plugin: run COUNT calls in this order.  Within a scope. */
 weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count) PLUG_HOT;
 
 /* ---- gpu_match.c: WEFT_COMM_CHECK ---- */
 
-/* What must be the same on all ranks; the rest is zero. */
+/* Arguments that all ranks must pass alike.  Unused fields are zero. */
 struct gpu_call {
     uint32_t kind, dtype, reduction;
     int32_t root;
@@ -114,13 +117,13 @@ struct gpu_call {
     uint32_t binding, step;
 };
 struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op);
-/* One call of each rank; WEFT_ERR_MISMATCH, to which the communicator sticks, names two ranks that
- * differ. */
+/* CALLS has one call per rank.  WEFT_ERR_MISMATCH names two ranks that differ and fails the
+ * communicator. */
 weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls);
 
 /* ---- gpu_symm.c: one-sided work on windows, for plugins that have them ---- */
 
-/* Each plugin has a struct gpu_window of its own too, of which this is needed:
+/* Each plugin defines its own struct gpu_window, with at least these fields:
  *
  *     comm, bytes, signals   what it was made with
  *     buffers, pads          each rank's memory and signals as seen here; NULL out of reach.  A pad
@@ -130,7 +133,7 @@ weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls)
 struct gpu_window;
 
 extern const weft_symm_table gpu_symm_table;
-/* What a kernel reported that waited for a signal until the time limit. */
+/* Text for the report of a kernel that waited for a signal until the time limit. */
 void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report *report, char *out,
                             size_t size);
 
@@ -140,13 +143,13 @@ void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report 
  * pad is PRESENT.  STREAM is idle, and the plugin's own.  Waits.  Within a scope. */
 weft_status gpu_window_part(struct gpu_window *window, uint64_t present, vendor_stream stream);
 
-/* Of the plugin: making and ending windows.  VENDOR_WINDOW_REGISTER, which may be NULL, makes them
- * of the caller's memory. */
+/* Defined by each plugin: create and destroy windows.  VENDOR_WINDOW_REGISTER, which may be NULL,
+ * creates a window of the caller's memory. */
 weft_status gpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
                               void **local);
 weft_status gpu_window_destroy(void *window);
-/* Of the plugin: by which kernels that wait learn that they shall not, and say that they did not.
- * The time limit is the caller's to set. */
+/* Defined by each plugin: flags through which waiting kernels are told to stop and report that they
+ * stopped.  The caller sets the time limit. */
 struct wk_channel gpu_window_channel(const struct gpu_window *window);
 
 /* ---- gpu_waits.c: waits for signals that are under way ---- */

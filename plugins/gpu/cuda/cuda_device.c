@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* The first with every function that gpu_api.def requires, and with uuids of parts of devices. */
-#define LEAST_VERSION 11040
+#define VERSION_MIN 11040
 
 const char *gpu_vendor_error_name(vendor_result result)
 {
@@ -32,11 +32,11 @@ void gpu_vendor_prepare(void)
 
 weft_status gpu_vendor_check_version(void)
 {
-    if (gpu_version >= LEAST_VERSION) return WEFT_OK;
+    if (gpu_version >= VERSION_MIN) return WEFT_OK;
     return plug_fail(WEFT_ERR_OLD_LIBRARY,
                      "the NVIDIA driver (%s) serves CUDA %d.%d; CUDA %d.%d or newer is needed",
                      gpu_library.path, gpu_version / 1000, gpu_version % 1000 / 10,
-                     LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
+                     VERSION_MIN / 1000, VERSION_MIN % 1000 / 10);
 }
 
 void gpu_vendor_version_text(char *out, size_t size)

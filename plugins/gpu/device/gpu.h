@@ -57,8 +57,8 @@ extern struct gpu_api gpu_api; /* filled by gpu_load */
 
 /* ---- gpu_fail.c: failing ---- */
 
-/* What RESULT of the device library means; WHAT names the call.  Describes it unless it is OK or
- * "not ready", which is WEFT_IN_PROGRESS. */
+/* Status for RESULT of the device library.  A failure is described; WHAT names the call.  "Not
+ * ready" is WEFT_IN_PROGRESS. */
 weft_status gpu_check(vendor_result result, const char *what) PLUG_HOT;
 weft_status gpu_status(vendor_result result) PLUG_HOT;
 
@@ -75,8 +75,8 @@ struct gpu_library {
     char path[192];
 };
 
-/* Open what KNOB names (a file, or a folder that holds one of NAMES, or a Python site-packages
- * folder that holds it under WHEEL), else the first of NAMES that can be opened.
+/* Open the library that KNOB names (a file, or a folder that holds one of NAMES, or a Python
+ * site-packages folder that holds it under WHEEL), else the first of NAMES that can be opened.
  * WEFT_ERR_NO_LIBRARY says what was tried, or why a file is not trusted.  Nothing is opened in a
  * privileged program. */
 weft_status gpu_library_open(struct gpu_library *library, const char *knob,
@@ -128,16 +128,16 @@ void gpu_close(void *device);
 weft_status gpu_describe(void *device, weft_device_info *out);
 weft_status gpu_bind_thread(void *device);
 
-/* ---- what differs by vendor: nccl_device.c, rccl_device.c ---- */
+/* ---- functions that differ by vendor: nccl_device.c, rccl_device.c ---- */
 
 const char *gpu_vendor_error_name(vendor_result result);
 const char *gpu_vendor_error_text(vendor_result result);
-/* Set what the library reads from the environment when it starts; what the user set stays. */
+/* Set variables that the library reads when it starts, unless the user has set them. */
 void gpu_vendor_prepare(void);
-/* Is the loaded library new enough?  WEFT_ERR_OLD_LIBRARY with both numbers. */
+/* WEFT_ERR_OLD_LIBRARY, with both version numbers, if the loaded library is too old. */
 weft_status gpu_vendor_check_version(void);
 void gpu_vendor_version_text(char *out, size_t size); /* "CUDA driver 13.0" */
-/* Take the device's context into use, and learn its uuid and capability. */
+/* Retain the device's context; read its uuid and capability. */
 weft_status gpu_vendor_open(struct gpu_device *device);
 void gpu_vendor_close(struct gpu_device *device);
 vendor_result gpu_vendor_enter(const struct gpu_device *device, struct gpu_scope *scope) PLUG_HOT;
@@ -165,7 +165,7 @@ weft_status gpu_copy(void *device, void *target, const void *source, uint64_t by
 weft_status gpu_fill_bytes(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream);
 /* WEFT_ERR_INVALID unless kernels of the device may use POINTER; WHAT names it. */
 weft_status gpu_usable(const void *pointer, const char *what);
-/* Was it found usable before, as far as remembered? */
+/* True if gpu_usable has accepted POINTER before.  False if unknown. */
 bool gpu_is_known(const void *pointer) PLUG_HOT;
 /* Scratch in stream order, within a scope. */
 weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream stream,
@@ -204,17 +204,18 @@ weft_status gpu_event_query(void *device, void *event);
 weft_status gpu_event_wait(void *device, void *event, int64_t timeout_ns);
 weft_status gpu_event_elapsed(void *device, void *from, void *to, int64_t *nanoseconds);
 
-/* Is what is put on STREAM now recorded into a graph, not run? */
+/* True if work posted to STREAM now is captured into a graph. */
 bool gpu_is_capturing(vendor_stream stream) PLUG_HOT;
 
 /* ---- gpu_wait.c ---- */
 
 /* One step of waiting since BEGAN: spin at first, then yield, then sleep a little. */
 void gpu_pause(uint64_t began_ns);
-/* Is the WORK done that ASK, a query of the library, tells of?  WEFT_IN_PROGRESS if not. */
+/* Query once: WEFT_OK, WEFT_IN_PROGRESS or the error of ASK(OF), a query of the library.  WORK
+ * names the work in messages. */
 weft_status gpu_ask(const struct gpu_device *device, vendor_result (*ask)(void *), void *of,
                     const char *work);
-/* Wait until it is. */
+/* Wait until it is complete. */
 weft_status gpu_await(const struct gpu_device *device, vendor_result (*ask)(void *), void *of,
                       int64_t timeout_ns, const char *work);
 

@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#define LEAST_VERSION 50200000 /* 5.2 */
-#define HIP6          60000000
+#define VERSION_MIN 50200000 /* 5.2 */
+#define HIP6        60000000
 
 /* HIP's texts are returned, not written; so they are found apart from gpu_vendor.def. */
 static const char *text_from(const char *function, vendor_result result, const char *otherwise)
@@ -33,10 +33,10 @@ void gpu_vendor_prepare(void)
 
 weft_status gpu_vendor_check_version(void)
 {
-    if (gpu_version >= LEAST_VERSION) return WEFT_OK;
+    if (gpu_version >= VERSION_MIN) return WEFT_OK;
     return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s is HIP %d.%d; HIP %d.%d or newer is needed",
                      gpu_library.path, gpu_version / 10000000, gpu_version % 10000000 / 100000,
-                     LEAST_VERSION / 10000000, LEAST_VERSION % 10000000 / 100000);
+                     VERSION_MIN / 10000000, VERSION_MIN % 10000000 / 100000);
 }
 
 void gpu_vendor_version_text(char *out, size_t size)

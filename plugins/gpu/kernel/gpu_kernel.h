@@ -22,14 +22,14 @@ struct gpu_module {
     _Atomic(vendor_function) functions[][WEFT_DTYPE_COUNT]; /* found so far */
 };
 
-/* Without code, which gpu_module_load brings: the first image that the device takes.  NULL after
- * plug_fail_memory.  Within a scope, as all that follow. */
+/* A module without code, or NULL after plug_fail_memory.  gpu_module_load adds the first image that
+ * the device accepts.  This and the following functions are called within a scope. */
 struct gpu_module *gpu_module_new(const struct gpu_family *families, size_t count);
 vendor_result gpu_module_load(struct gpu_module *module, const void *(*image)(size_t index));
 void gpu_module_close(struct gpu_module *module);
-/* Find all kernels of FAMILY, which loads them where that was put off. */
+/* Look up all kernels of FAMILY.  This also loads code that the driver loads lazily. */
 weft_status gpu_module_find(struct gpu_module *module, uint32_t family);
-/* The kernel of FAMILY for VARIANT, to launch in another way than gpu_module_launch does. */
+/* The kernel of FAMILY for VARIANT, for callers that launch it themselves. */
 weft_status gpu_module_function(struct gpu_module *module, uint32_t family, uint32_t variant,
                                 vendor_function *out);
 weft_status gpu_module_launch(struct gpu_module *module, uint32_t family, uint32_t variant,
@@ -57,8 +57,8 @@ enum gpu_kernel { /* the kernels of plugins/kernels, by family */
 /* Launch the member of FAMILY for VARIANT, a word size or a dtype, with ARGS.  Within a scope. */
 weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family, uint32_t variant,
                               uint64_t blocks, const void *args, vendor_stream stream);
-/* Code that is loaded when it is first launched waits for kernels that run, and one of these may
- * wait for a signal: so the kernels of signals are loaded before any runs.  Within a scope. */
+/* Load the kernels of signals before any of them runs.  Loading waits for running kernels, and one
+ * of these may wait for a signal.  Within a scope. */
 weft_status gpu_signals_load(struct gpu_device *device);
 /* Blocks for COUNT elements where each thread takes several. */
 uint32_t gpu_blocks(uint64_t count, uint32_t per_thread);
@@ -100,8 +100,8 @@ weft_status gpu_regions_run_reduction(void *list, uint32_t dtype,
                                       const void *const *sources, void *const *targets,
                                       vendor_stream stream);
 
-/* What one launch serves of a list of regions, for kernels of a plugin's own.  Buffer 0 is the
- * target, the sources follow. */
+/* The part of a list of regions that one launch moves, for a plugin's own kernels.  Buffer 0 is the
+ * target; the sources follow. */
 struct wk_region;
 struct gpu_region_set {
     const struct wk_region *regions;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LEAST_TURNED = 8 }; /* elements on a side from which a transpose in tiles pays */
+enum { TURNED_MIN = 8 }; /* elements on a side from which a transpose in tiles pays */
 
 static uint64_t magnitude(int64_t value)
 {
@@ -149,7 +149,7 @@ bool gpu_shape_transpose(const struct gpu_shape *shape, uint32_t element_bytes,
 
     if (shape->run != element_bytes) return false;
     for (uint32_t d = 0; d < shape->dims; d++) {
-        if (shape->extent[d] < LEAST_TURNED) continue;
+        if (shape->extent[d] < TURNED_MIN) continue;
         if (shape->source_stride[d] == (int64_t)element_bytes)
             from = d;
         else if (shape->target_stride[d] == (int64_t)element_bytes)

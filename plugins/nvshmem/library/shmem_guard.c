@@ -30,7 +30,7 @@ static int32_t next_on_device(const struct gpu_comm *comm, const weft_blob *addr
     return from;
 }
 
-/* Of the ranks on a device, the first two say which others there may be. */
+/* The first two ranks on a device determine which others are allowed. */
 static weft_status check_steps(const struct gpu_comm *comm, const weft_blob *addresses)
 {
     for (int32_t r = 0; r < comm->size; r++) {

@@ -71,7 +71,8 @@ static weft_status find_bootstrap(void)
                          trusted.why[0] != '\0' ? "" : shmem_library.path,
                          trusted.why[0] != '\0' ? "" : " nor on the library search path");
     if (dlsym(handle, BOOTSTRAP_SYMBOL) == NULL)
-        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s: it is no bootstrap module",
+        return plug_fail(WEFT_ERR_OLD_LIBRARY,
+                         "%s has no function %s: it is not a bootstrap module",
                          given != NULL ? given : VENDOR_BOOTSTRAP, BOOTSTRAP_SYMBOL);
     return WEFT_OK; /* stays open for the library */
 }

@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum {
-    MOST_TEAMS = 24,      /* NVSHMEM has 32, and uses some itself */
-    MOST_SLOT = 64 << 20, /* bytes */
-    LEAST_SLOT = 4096,    /* below, operations would go in too many rounds */
+    TEAMS_MAX = 24,       /* NVSHMEM has 32, and uses some itself */
+    SLOT_MAX = 64 << 20,  /* bytes */
+    SLOT_MIN = 4096,      /* below, operations would go in too many rounds */
     ARENA_SHARE = 4,      /* one in so many bytes of the arena is the teams' */
     TEAM_BYTES = 64 << 20 /* of the device, that making one may take */
 };
@@ -45,7 +45,7 @@ weft_status shmem_team_requested(uint64_t *found)
             "%s=nvshmem and NVSHMEM_DISABLE_NVLS=%s: with NVLS, NVSHMEM ends the process "
             "when its teams run out; unset one of the two",
             VENDOR_COLLECTIVES, getenv("NVSHMEM_DISABLE_NVLS"));
-    if (!shmem_job.is_lost && atomic_load(&made) < MOST_TEAMS) *found = shmem_library_found();
+    if (!shmem_job.is_lost && atomic_load(&made) < TEAMS_MAX) *found = shmem_library_found();
     return WEFT_OK;
 }
 
@@ -58,10 +58,10 @@ static bool is_common(const struct shmem_entry *all, int32_t size)
 
 uint64_t shmem_team_slot(uint64_t bytes, const struct shmem_entry *all, int32_t size)
 {
-    uint64_t slot = bytes / ARENA_SHARE / SHMEM_TEAM_SLOTS / LEAST_SLOT * LEAST_SLOT;
+    uint64_t slot = bytes / ARENA_SHARE / SHMEM_TEAM_SLOTS / SLOT_MIN * SLOT_MIN;
 
     if (size == 1 || !is_common(all, size)) return 0;
-    return slot < MOST_SLOT ? slot : MOST_SLOT;
+    return slot < SLOT_MAX ? slot : SLOT_MAX;
 }
 
 /* ---- which lists of ranks there can be teams of ---- */
