@@ -70,11 +70,11 @@ static weft_status settle(struct cpu_window *window, const struct entry *mine)
     return status;
 }
 
-static struct cpu_shm_address place_of(struct cpu_comm *comm, const void *memory)
+static struct cpu_shm_address address_of(struct cpu_comm *comm, const void *memory)
 {
-    return (struct cpu_shm_address){
-        .pointer = (uint64_t)(uintptr_t)memory,
-        .offset = (uint64_t)((const uint8_t *)memory - comm->device->heap.segment.base)};
+    return (struct cpu_shm_address){.pointer = (uint64_t)(uintptr_t)memory,
+                                    .offset = (uint64_t)(uintptr_t)memory -
+                                              (uint64_t)(uintptr_t)comm->device->heap.segment.base};
 }
 
 /* Zeroed memory of this rank's heap. */
@@ -145,8 +145,8 @@ static weft_status create(struct cpu_comm *comm, void *memory, uint64_t bytes, u
                                      : take(window, bytes, &window->memory);
     if (mine.status == WEFT_OK) mine.status = take(window, (uint64_t)signals * 8, &pad);
     window->pad = pad;
-    mine.memory = place_of(comm, window->memory);
-    mine.pad = place_of(comm, pad);
+    mine.memory = address_of(comm, window->memory);
+    mine.pad = address_of(comm, pad);
     status = settle(window, &mine);
     if (status != WEFT_OK) {
         give_back(window);
