@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Files of at most 500 lines, functions of at most 60.  Public headers, whose contracts need room, and
-frozen copies of them have no limit.
+"""Files of at most 500 lines, functions of at most 60, folders of core, plugins and cli of 25 files.
+Public headers, whose contracts need room, and frozen copies of them have no limit.
 
-size.allow beside this script lists the exceptions, `path` or `path:function`, each with a reason
-after a #.  An entry that is no longer needed is an error too.
+size.allow beside this script lists the exceptions, `path`, `path:function` or `folder/`, each with a
+reason after a #.  An entry that is no longer needed is an error too.
 """
+import collections
+import itertools
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MAX_FILE, MAX_FUNCTION = 500, 60
+MAX_FILE, MAX_FUNCTION, MAX_FOLDER = 500, 60, 25
+ROOMS = ("core/", "plugins/", "cli/")
 NO_LIMIT = ("core/include/weft/", "tests/abi/frozen/")
 CODE = {".c", ".h", ".cc", ".cu", ".hip", ".def", ".py", ".sh", ".cmake", ".zig", ".rs"}
 BRACED = {".c", ".h", ".cc", ".cu", ".hip"}
@@ -19,14 +22,27 @@ BRACED = {".c", ".h", ".cc", ".cu", ".hip"}
 NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*\(([A-Za-z_][A-Za-z0-9_]*)?")
 
 
-def tracked_files():
+def tracked_names():
     listing = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True,
         text=True)  # fmt: skip
-    for name in sorted(set(listing.stdout.splitlines())):
+    return [name for name in sorted(set(listing.stdout.splitlines())) if (ROOT / name).is_file()]
+
+
+def tracked_files():
+    for name in tracked_names():
         path = ROOT / name
-        if path.is_file() and (path.suffix in CODE or path.name == "CMakeLists.txt"):
+        if path.suffix in CODE or path.name == "CMakeLists.txt":
             yield name, path
+
+
+def crowded_folders():
+    """(key for size.allow, complaint)"""
+    counts = collections.Counter(
+        name.rpartition("/")[0] for name in tracked_names() if name.startswith(ROOMS))
+    for folder, count in sorted(counts.items()):
+        if count > MAX_FOLDER:
+            yield f"{folder}/", f"{folder}: {count} files, at most {MAX_FOLDER}"
 
 
 def function_name(lines, brace):
@@ -74,7 +90,7 @@ def oversized():
 
 def main():
     allowed, used, bad = read_allowed(), set(), 0
-    for key, complaint in oversized():
+    for key, complaint in itertools.chain(oversized(), crowded_folders()):
         if key in allowed:
             used.add(key)
         else:
@@ -84,7 +100,8 @@ def main():
         print(f"size.allow: {key} is no longer needed")
         bad += 1
     if not bad:
-        print(f"size: files within {MAX_FILE} lines, functions within {MAX_FUNCTION}")
+        print(f"size: files within {MAX_FILE} lines, functions within {MAX_FUNCTION}, folders within "
+              f"{MAX_FOLDER} files")
     return 1 if bad else 0
 
 

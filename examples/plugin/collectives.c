@@ -1,9 +1,10 @@
 /* collectives.c - all collectives by one scheme.
  *
  * Every rank shows its data to all others, a chunk at a time, and takes from each chunk what is
- * meant for it.  A collective is then only a row in a table: who shows, who takes, and whether the
- * data is cut into parts per peer. */
+ * meant for it.  A collective is then only its shape: who shows, who takes, and whether the data
+ * is cut into parts per peer. */
 #include "example.h"
+#include "plug_collective.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -14,22 +15,18 @@ struct shape {
     bool split_send, split_recv;
 };
 
-static const struct shape shapes[WEFT_COLL_COUNT] = {
-    [WEFT_COLL_ALL_REDUCE] = {.reduces = true},
-    [WEFT_COLL_ALL_GATHER] = {.split_recv = true},
-    [WEFT_COLL_REDUCE_SCATTER] = {.reduces = true, .split_send = true},
-    [WEFT_COLL_ALL_TO_ALL] = {.split_send = true, .split_recv = true},
-    [WEFT_COLL_BROADCAST] = {.one_source = true},
-    [WEFT_COLL_REDUCE] = {.reduces = true, .one_target = true},
-    [WEFT_COLL_GATHER] = {.split_recv = true, .one_target = true},
-    [WEFT_COLL_SCATTER] = {.split_send = true, .one_source = true},
-    [WEFT_COLL_BARRIER] = {.one_source = true, .one_target = true},
-    [WEFT_COLL_ALL_GATHER_V] = {.split_recv = true, .varied = true},
-    [WEFT_COLL_REDUCE_SCATTER_V] = {.reduces = true, .split_send = true, .varied = true},
-    [WEFT_COLL_ALL_TO_ALL_V] = {.split_send = true, .split_recv = true, .varied = true},
-    [WEFT_COLL_GATHER_V] = {.split_recv = true, .one_target = true, .varied = true},
-    [WEFT_COLL_SCATTER_V] = {.split_send = true, .one_source = true, .varied = true},
-};
+/* In a barrier no rank sends or receives. */
+static struct shape shape_of(uint32_t collective)
+{
+    uint32_t needs = plug_collective_needs(collective);
+
+    return (struct shape){.reduces = (needs & PLUG_REDUCES) != 0,
+                          .varied = (needs & (PLUG_SEND_ARRAYS | PLUG_RECV_ARRAYS)) != 0,
+                          .one_source = (needs & PLUG_SEND) == 0,
+                          .one_target = (needs & PLUG_RECV) == 0,
+                          .split_send = (needs & PLUG_SPLIT_SEND) != 0,
+                          .split_recv = (needs & PLUG_SPLIT_RECV) != 0};
+}
 
 /* A part of a buffer, in bytes. */
 struct part {
@@ -40,11 +37,11 @@ struct part {
 struct work {
     struct example_comm *comm;
     const weft_collective_args *args;
-    const struct shape *shape;
+    struct shape shape;
     uint64_t element;
     bool sends, receives;
     const uint8_t *send;
-    struct part send_parts[EXAMPLE_MOST_RANKS], recv_parts[EXAMPLE_MOST_RANKS];
+    struct part send_parts[EXAMPLE_MAX_RANKS], recv_parts[EXAMPLE_MAX_RANKS];
 };
 
 weft_status example_support(void *device, const weft_support_query *query, uint32_t *level)
@@ -52,9 +49,9 @@ weft_status example_support(void *device, const weft_support_query *query, uint3
     (void)device;
     *level = WEFT_SUPPORT_NO;
     if (query->collective >= WEFT_COLL_COUNT || query->dtype >= WEFT_DTYPE_COUNT) return WEFT_OK;
-    if (query->size < 1 || query->size > EXAMPLE_MOST_RANKS) return WEFT_OK;
-    if (!shapes[query->collective].reduces ||
-        example_reduction_defined(query->dtype, query->reduction))
+    if (query->size < 1 || query->size > EXAMPLE_MAX_RANKS) return WEFT_OK;
+    if (!shape_of(query->collective).reduces ||
+        plug_reduction_defined(query->reduction, query->dtype))
         *level = WEFT_SUPPORT_NATIVE;
     return WEFT_OK;
 }
@@ -70,12 +67,12 @@ static void set_parts(struct work *work)
         struct part *send = &work->send_parts[i], *recv = &work->recv_parts[i];
         uint64_t at = (uint64_t)i * even;
 
-        *send = (struct part){work->shape->split_send ? at : 0, even};
-        *recv = (struct part){work->shape->split_recv ? at : 0, even};
-        if (work->shape->varied && work->shape->split_send && work->sends)
+        *send = (struct part){work->shape.split_send ? at : 0, even};
+        *recv = (struct part){work->shape.split_recv ? at : 0, even};
+        if (work->shape.varied && work->shape.split_send && work->sends)
             *send = (struct part){args->send_offsets[i] * work->element,
                                   args->send_counts[i] * work->element};
-        if (work->shape->varied && work->shape->split_recv && work->receives)
+        if (work->shape.varied && work->shape.split_recv && work->receives)
             *recv = (struct part){args->recv_offsets[i] * work->element,
                                   args->recv_counts[i] * work->element};
     }
@@ -95,39 +92,39 @@ static uint64_t sum_of(const struct part *parts, int32_t count)
 static int32_t send_part_count(const struct work *work)
 {
     if (!work->sends) return 0;
-    return work->shape->split_send ? work->comm->size : 1;
+    return work->shape.split_send ? work->comm->size : 1;
 }
 
 static weft_status check(struct work *work)
 {
     const weft_collective_args *args = work->args;
     int32_t size = work->comm->size, rank = work->comm->rank;
-    bool rooted = work->shape->one_source || work->shape->one_target;
-    bool arrays = work->shape->varied;
+    bool rooted = work->shape.one_source || work->shape.one_target;
+    bool arrays = work->shape.varied;
 
     if (args->dtype >= WEFT_DTYPE_COUNT)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", args->dtype);
-    if (work->shape->reduces && !example_reduction_defined(args->dtype, args->reduction))
-        return example_fail(WEFT_ERR_UNSUPPORTED, "reduction %u is not defined on dtype %u",
-                            args->reduction, args->dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", args->dtype);
+    if (work->shape.reduces && !plug_reduction_defined(args->reduction, args->dtype))
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "reduction %u is not defined on dtype %u",
+                         args->reduction, args->dtype);
     if (rooted && args->collective != WEFT_COLL_BARRIER && (args->root < 0 || args->root >= size))
-        return example_fail(WEFT_ERR_INVALID, "root %d of %d ranks", args->root, size);
-    work->element = example_dtype_bytes(args->dtype);
-    work->sends = !work->shape->one_source || args->root == rank;
-    work->receives = !work->shape->one_target || args->root == rank;
-    if (arrays && ((work->shape->split_send && work->sends && args->send_counts == NULL) ||
-                   (work->shape->split_send && work->sends && args->send_offsets == NULL) ||
-                   (work->shape->split_recv && work->receives && args->recv_counts == NULL) ||
-                   (work->shape->split_recv && work->receives && args->recv_offsets == NULL)))
-        return example_fail(WEFT_ERR_INVALID, "counts or offsets are NULL");
-    if (work->shape->reduces && args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-        return example_fail(WEFT_ERR_INVALID, "premul_sum without a scale");
+        return plug_fail(WEFT_ERR_INVALID, "root %d of %d ranks", args->root, size);
+    work->element = plug_dtype_bytes(args->dtype);
+    work->sends = !work->shape.one_source || args->root == rank;
+    work->receives = !work->shape.one_target || args->root == rank;
+    if (arrays && ((work->shape.split_send && work->sends && args->send_counts == NULL) ||
+                   (work->shape.split_send && work->sends && args->send_offsets == NULL) ||
+                   (work->shape.split_recv && work->receives && args->recv_counts == NULL) ||
+                   (work->shape.split_recv && work->receives && args->recv_offsets == NULL)))
+        return plug_fail(WEFT_ERR_INVALID, "counts or offsets are NULL");
+    if (work->shape.reduces && args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
+        return plug_fail(WEFT_ERR_INVALID, "premul_sum without a scale");
     set_parts(work);
     if (args->collective == WEFT_COLL_BARRIER) work->sends = work->receives = false;
     if (work->sends && args->send == NULL && sum_of(work->send_parts, send_part_count(work)) > 0)
-        return example_fail(WEFT_ERR_INVALID, "send is NULL");
+        return plug_fail(WEFT_ERR_INVALID, "send is NULL");
     if (work->receives && args->recv == NULL && work->recv_parts[rank].bytes > 0)
-        return example_fail(WEFT_ERR_INVALID, "recv is NULL");
+        return plug_fail(WEFT_ERR_INVALID, "recv is NULL");
     return WEFT_OK;
 }
 
@@ -164,7 +161,7 @@ static void show(const struct work *work, uint64_t low, uint64_t high)
         uint64_t to = start + part->bytes < high ? start + part->bytes : high;
         if (from < to) {
             memcpy(chunk + (from - low), work->send + part->offset + (from - start), to - from);
-            if (work->shape->reduces && work->args->reduction == WEFT_REDUCE_PREMUL_SUM)
+            if (work->shape.reduces && work->args->reduction == WEFT_REDUCE_PREMUL_SUM)
                 example_scale(work->args->dtype, (to - from) / work->element, work->args->scale,
                               chunk + (from - low));
         }
@@ -176,7 +173,7 @@ static void show(const struct work *work, uint64_t low, uint64_t high)
 static struct part part_for_me(const struct work *work, int32_t source)
 {
     const struct example_note *note = example_note_of(work->comm, source);
-    int32_t index = work->shape->split_send ? work->comm->rank : 0;
+    int32_t index = work->shape.split_send ? work->comm->rank : 0;
     struct part part = {0};
 
     if (note->total == 0) return part;
@@ -192,7 +189,7 @@ static void take_moved(const struct work *work, int32_t source, uint64_t low, ui
     uint64_t from = part.offset > low ? part.offset : low;
     uint64_t to = part.offset + part.bytes < high ? part.offset + part.bytes : high;
     const uint8_t *chunk = work->comm->segment->seats[source].chunk;
-    uint64_t target = work->shape->split_recv ? work->recv_parts[source].offset : 0;
+    uint64_t target = work->shape.split_recv ? work->recv_parts[source].offset : 0;
 
     if (from < to)
         memcpy((uint8_t *)work->args->recv + target + (from - part.offset), chunk + (from - low),
@@ -204,7 +201,7 @@ static void take_reduced(const struct work *work, uint64_t low, uint64_t high)
     struct part part = part_for_me(work, work->comm->rank);
     uint64_t from = part.offset > low ? part.offset : low;
     uint64_t to = part.offset + part.bytes < high ? part.offset + part.bytes : high;
-    const void *sources[EXAMPLE_MOST_RANKS];
+    const void *sources[EXAMPLE_MAX_RANKS];
 
     if (from >= to) return;
     for (int32_t i = 0; i < work->comm->size; i++)
@@ -225,8 +222,8 @@ static weft_status show_and_take(const struct work *work)
     for (uint64_t low = 0; low < longest; low += EXAMPLE_CHUNK) {
         show(work, low, low + EXAMPLE_CHUNK);
         if ((status = example_meet(comm)) != WEFT_OK) return status;
-        if (work->receives && work->shape->reduces) take_reduced(work, low, low + EXAMPLE_CHUNK);
-        for (int32_t i = 0; i < comm->size && work->receives && !work->shape->reduces; i++)
+        if (work->receives && work->shape.reduces) take_reduced(work, low, low + EXAMPLE_CHUNK);
+        for (int32_t i = 0; i < comm->size && work->receives && !work->shape.reduces; i++)
             take_moved(work, i, low, low + EXAMPLE_CHUNK);
         if ((status = example_meet(comm)) != WEFT_OK) return status;
     }
@@ -238,8 +235,8 @@ static weft_status show_and_take(const struct work *work)
 weft_status example_compare_notes(struct example_comm *comm)
 {
     const struct example_note *first = example_note_of(comm, 0);
-    bool even = first->collective != EXAMPLE_PULL && !shapes[first->collective].varied &&
-                !shapes[first->collective].one_source;
+    bool even = first->collective != EXAMPLE_PULL && !shape_of(first->collective).varied &&
+                !shape_of(first->collective).one_source;
 
     if ((comm->flags & WEFT_COMM_CHECK) == 0) return WEFT_OK;
     for (int32_t i = 1; i < comm->size; i++) {
@@ -248,16 +245,16 @@ weft_status example_compare_notes(struct example_comm *comm)
             (!even || first->total == other->total))
             continue;
         return example_stick(
-            comm, example_fail(WEFT_ERR_MISMATCH,
-                               "rank 0 calls collective %u on %llu bytes of dtype %u, reduction "
-                               "%u, root %d (step %u of plan %016llx, binding %u); rank %d calls "
-                               "%u, %llu, %u, %u, %d (step %u of plan %016llx, binding %u)",
-                               first->collective, (unsigned long long)first->total, first->dtype,
-                               first->reduction, first->root, first->step,
-                               (unsigned long long)first->plan, first->binding, i,
-                               other->collective, (unsigned long long)other->total, other->dtype,
-                               other->reduction, other->root, other->step,
-                               (unsigned long long)other->plan, other->binding));
+            comm,
+            plug_fail(WEFT_ERR_MISMATCH,
+                      "rank 0 calls collective %u on %llu bytes of dtype %u, reduction "
+                      "%u, root %d (step %u of plan %016llx, binding %u); rank %d calls "
+                      "%u, %llu, %u, %u, %d (step %u of plan %016llx, binding %u)",
+                      first->collective, (unsigned long long)first->total, first->dtype,
+                      first->reduction, first->root, first->step, (unsigned long long)first->plan,
+                      first->binding, i, other->collective, (unsigned long long)other->total,
+                      other->dtype, other->reduction, other->root, other->step,
+                      (unsigned long long)other->plan, other->binding));
     }
     return WEFT_OK;
 }
@@ -271,9 +268,9 @@ static weft_status stage(struct work *work, void **staged)
         if (work->send_parts[i].offset + work->send_parts[i].bytes > end)
             end = work->send_parts[i].offset + work->send_parts[i].bytes;
     if (end == 0) return WEFT_OK;
-    *staged = example_host->allocate(end);
+    *staged = plug_alloc(end);
     if (*staged == NULL)
-        return example_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted", (unsigned long long)end);
+        return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted", (unsigned long long)end);
     memcpy(*staged, work->args->send, end);
     work->send = *staged;
     return WEFT_OK;
@@ -281,13 +278,13 @@ static weft_status stage(struct work *work, void **staged)
 
 weft_status example_collective_now(struct example_comm *comm, const weft_collective_args *args)
 {
-    struct work work = {.comm = comm, .args = args, .shape = &shapes[args->collective]};
+    struct work work = {.comm = comm, .args = args, .shape = shape_of(args->collective)};
     void *staged = NULL;
     weft_status status = check(&work);
 
     if (status != WEFT_OK) return status;
     work.send = args->send;
-    if (work.shape->split_send && work.shape->split_recv && args->send == args->recv)
+    if (work.shape.split_send && work.shape.split_recv && args->send == args->recv)
         status = stage(&work, &staged);
     if (status == WEFT_OK) {
         write_note(&work);
@@ -295,7 +292,7 @@ weft_status example_collective_now(struct example_comm *comm, const weft_collect
     }
     if (status == WEFT_OK) status = example_compare_notes(comm);
     if (status == WEFT_OK) status = show_and_take(&work);
-    example_host->release(staged);
+    plug_free(staged);
     return status;
 }
 
@@ -306,9 +303,9 @@ weft_status example_collective(void *self, const weft_collective_args *args)
     weft_status status;
 
     if (args->collective >= WEFT_COLL_COUNT)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "collective %u is not known", args->collective);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is not known", args->collective);
     if (comm->group_depth == 0) return example_collective_now(comm, args);
-    work = (struct work){.comm = comm, .args = args, .shape = &shapes[args->collective]};
+    work = (struct work){.comm = comm, .args = args, .shape = shape_of(args->collective)};
     status = check(&work);
     if (status == WEFT_OK) status = example_queue_collective(comm, args);
     if (comm->group_error == WEFT_OK) comm->group_error = status;

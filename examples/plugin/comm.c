@@ -17,13 +17,12 @@ weft_status example_join(const char *name, uint64_t bytes, void **memory)
     int file = shm_open(name, O_RDWR, 0600);
     void *mapped;
 
-    if (file < 0)
-        return example_fail(WEFT_ERR_SYSTEM, "shared memory %s: %s", name, strerror(errno));
+    if (file < 0) return plug_fail(WEFT_ERR_SYSTEM, "shared memory %s: %s", name, strerror(errno));
     mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (mapped == MAP_FAILED)
-        return example_fail(WEFT_ERR_SYSTEM, "mapping %llu bytes of %s: %s",
-                            (unsigned long long)bytes, name, strerror(errno));
+        return plug_fail(WEFT_ERR_SYSTEM, "mapping %llu bytes of %s: %s", (unsigned long long)bytes,
+                         name, strerror(errno));
     *memory = mapped;
     return WEFT_OK;
 }
@@ -41,12 +40,11 @@ weft_status example_share(uint64_t bytes, char name[64], void **memory)
 
     snprintf(name, 64, "/weft-example-%d-%u", (int)getpid(), atomic_fetch_add(&made, 1));
     file = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (file < 0)
-        return example_fail(WEFT_ERR_SYSTEM, "shared memory %s: %s", name, strerror(errno));
+    if (file < 0) return plug_fail(WEFT_ERR_SYSTEM, "shared memory %s: %s", name, strerror(errno));
     status = ftruncate(file, (off_t)bytes) == 0
                  ? example_join(name, bytes, memory)
-                 : example_fail(WEFT_ERR_SYSTEM, "%llu bytes for %s: %s", (unsigned long long)bytes,
-                                name, strerror(errno));
+                 : plug_fail(WEFT_ERR_SYSTEM, "%llu bytes for %s: %s", (unsigned long long)bytes,
+                             name, strerror(errno));
     close(file);
     if (status != WEFT_OK) example_unname(name);
     return status;
@@ -63,15 +61,15 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
 
     (void)device;
     if (options->rank < 0 || options->rank >= options->size)
-        return example_fail(WEFT_ERR_INVALID, "rank %d of %d", options->rank, options->size);
-    if (options->size > EXAMPLE_MOST_RANKS)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "%d ranks; %d is the most", options->size,
-                            EXAMPLE_MOST_RANKS);
+        return plug_fail(WEFT_ERR_INVALID, "rank %d of %d", options->rank, options->size);
+    if (options->size > EXAMPLE_MAX_RANKS)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%d ranks; %d is the most", options->size,
+                         EXAMPLE_MAX_RANKS);
     for (int32_t i = 1; i < options->size; i++)
         if (options->host_ids[i] != options->host_ids[0])
-            return example_fail(WEFT_ERR_UNSUPPORTED, "rank %d is on another host", i);
-    comm = example_host->allocate(sizeof *comm);
-    if (comm == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for a communicator");
+            return plug_fail(WEFT_ERR_UNSUPPORTED, "rank %d is on another host", i);
+    comm = plug_alloc(sizeof *comm);
+    if (comm == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a communicator");
     *comm = (struct example_comm){.rank = options->rank,
                                   .size = options->size,
                                   .flags = options->flags,
@@ -79,7 +77,7 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
     if (comm->rank == 0)
         status = example_share(sizeof(struct example_segment), comm->name, &memory);
     if (status != WEFT_OK) {
-        example_host->release(comm);
+        plug_free(comm);
         return status;
     }
     comm->segment = memory;
@@ -92,7 +90,7 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
 static weft_status commit(void *self, const weft_blob *addresses, const weft_exchange *exchange)
 {
     struct example_comm *comm = self;
-    weft_status mine = WEFT_OK, all[EXAMPLE_MOST_RANKS];
+    weft_status mine = WEFT_OK, all[EXAMPLE_MAX_RANKS];
     void *memory = NULL;
 
     if (comm->rank != 0) {
@@ -100,12 +98,12 @@ static weft_status commit(void *self, const weft_blob *addresses, const weft_exc
         comm->segment = memory;
     }
     if (exchange->all_gather(exchange->self, &mine, all, sizeof mine) != WEFT_OK)
-        return example_fail(WEFT_ERR_PEER, "the ranks did not meet");
+        return plug_fail(WEFT_ERR_PEER, "the ranks did not meet");
     if (comm->rank == 0) example_unname(comm->name);
     comm->name[0] = '\0';
     for (int32_t i = 0; i < comm->size; i++)
         if (all[i] != WEFT_OK)
-            return example_fail(all[i], "rank %d could not open the shared memory", i);
+            return plug_fail(all[i], "rank %d could not open the shared memory", i);
     return WEFT_OK;
 }
 
@@ -117,7 +115,7 @@ static void destroy(void *self)
     example_drop_queue(comm);
     if (comm->segment != NULL) munmap(comm->segment, sizeof *comm->segment);
     if (comm->rank == 0 && comm->name[0] != '\0') example_unname(comm->name);
-    example_host->release(comm);
+    plug_free(comm);
 }
 
 /* ---- failing ---- */
@@ -151,14 +149,14 @@ static weft_status async_error(void *self)
 weft_status example_pause(struct example_comm *comm, int64_t deadline, uint32_t *tries)
 {
     if (atomic_load(&comm->aborted))
-        return example_fail(WEFT_ERR_ABORTED, "the communicator was aborted");
+        return plug_fail(WEFT_ERR_ABORTED, "the communicator was aborted");
     if (++*tries < 100) return WEFT_OK;
     for (int32_t i = 0; i < comm->size; i++)
         if (atomic_load(&comm->segment->seats[i].gone))
-            return example_stick(comm, example_fail(WEFT_ERR_PEER, "rank %d was aborted", i));
+            return example_stick(comm, plug_fail(WEFT_ERR_PEER, "rank %d was aborted", i));
     if (comm->timeout_ns != WEFT_FOREVER && example_now() > deadline)
-        return example_stick(comm, example_fail(WEFT_ERR_TIMEOUT, "waited %.3f s for other ranks",
-                                                (double)comm->timeout_ns * 1e-9));
+        return example_stick(comm, plug_fail(WEFT_ERR_TIMEOUT, "waited %.3f s for other ranks",
+                                             (double)comm->timeout_ns * 1e-9));
     if (*tries < 2000)
         sched_yield();
     else
@@ -173,7 +171,7 @@ weft_status example_meet(struct example_comm *comm)
     uint32_t meeting = ++comm->meetings, tries = 0;
     weft_status status = async_error(comm);
 
-    if (status != WEFT_OK) return example_fail(status, "the communicator has failed before");
+    if (status != WEFT_OK) return plug_fail(status, "the communicator has failed before");
     atomic_store(&seats[comm->rank].arrived, meeting);
     for (int32_t i = 0; i < comm->size; i++)
         while ((int32_t)(atomic_load(&seats[i].arrived) - meeting) < 0) {

@@ -2,7 +2,6 @@
 #include "example.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,28 +9,6 @@
 #include <unistd.h>
 
 #define ALIGNMENT 64
-
-const weft_host *example_host;
-
-weft_status example_fail(weft_status status, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    example_host->set_error(status, NULL, 0, text);
-    return status;
-}
-
-int64_t example_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 /* ---- the device ---- */
 
@@ -60,9 +37,9 @@ static weft_status open_device(const weft_device_options *options, void **out)
     struct device *device;
 
     if (options->device > 0)
-        return example_fail(WEFT_ERR_INVALID, "there is no device %d, only 0", options->device);
-    device = example_host->allocate(sizeof *device);
-    if (device == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for a device");
+        return plug_fail(WEFT_ERR_INVALID, "there is no device %d, only 0", options->device);
+    device = plug_alloc(sizeof *device);
+    if (device == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a device");
     *device = (struct device){0};
     pthread_mutex_init(&device->lock, NULL);
     *out = device;
@@ -75,7 +52,7 @@ static void close_device(void *self)
 
     if (device == NULL) return;
     pthread_mutex_destroy(&device->lock);
-    example_host->release(device);
+    plug_free(device);
 }
 
 static uint64_t memory_total(void)
@@ -111,12 +88,12 @@ static weft_status allocate(void *self, uint64_t bytes, uint32_t kind, void **ou
     struct block *block;
 
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
     if (bytes > memory_total() ||
         (block = aligned_alloc(ALIGNMENT,
                                ALIGNMENT + (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT)) == NULL)
-        return example_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, %llu there are in all",
-                            (unsigned long long)bytes, (unsigned long long)memory_total());
+        return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, %llu there are in all",
+                         (unsigned long long)bytes, (unsigned long long)memory_total());
     block->bytes = bytes;
     block->kind = kind;
     pthread_mutex_lock(&device->lock);
@@ -141,7 +118,7 @@ static weft_status free_memory(void *self, void *pointer)
             break;
         }
     pthread_mutex_unlock(&device->lock);
-    if (block == NULL) return example_fail(WEFT_ERR_INVALID, "%p was not allocated here", pointer);
+    if (block == NULL) return plug_fail(WEFT_ERR_INVALID, "%p was not allocated here", pointer);
     free(block);
     return WEFT_OK;
 }
@@ -175,8 +152,8 @@ static weft_status copy(void *self, void *target, const void *source, uint64_t b
     (void)stream;
     if (bytes == 0) return WEFT_OK;
     if (target == NULL || source == NULL)
-        return example_fail(WEFT_ERR_INVALID, "copy of %llu bytes from %p to %p",
-                            (unsigned long long)bytes, source, target);
+        return plug_fail(WEFT_ERR_INVALID, "copy of %llu bytes from %p to %p",
+                         (unsigned long long)bytes, source, target);
     memcpy(target, source, bytes);
     return WEFT_OK;
 }
@@ -186,7 +163,7 @@ static weft_status fill(void *self, void *target, uint8_t byte, uint64_t bytes, 
     (void)self;
     (void)stream;
     if (bytes == 0) return WEFT_OK;
-    if (target == NULL) return example_fail(WEFT_ERR_INVALID, "fill at NULL");
+    if (target == NULL) return plug_fail(WEFT_ERR_INVALID, "fill at NULL");
     memset(target, byte, bytes);
     return WEFT_OK;
 }
@@ -196,14 +173,14 @@ static weft_status fill(void *self, void *target, uint8_t byte, uint64_t bytes, 
 static weft_status stream_create(void *self, void **stream)
 {
     (void)self;
-    *stream = example_host->allocate(1);
-    return *stream != NULL ? WEFT_OK : example_fail(WEFT_ERR_NO_MEMORY, "no memory for a stream");
+    *stream = plug_alloc(1);
+    return *stream != NULL ? WEFT_OK : plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a stream");
 }
 
 static void stream_destroy(void *self, void *stream)
 {
     (void)self;
-    example_host->release(stream);
+    plug_free(stream);
 }
 
 static weft_status stream_query(void *self, void *stream)
@@ -223,7 +200,7 @@ static weft_status stream_call(void *self, void *stream, void (*fn)(void *), voi
 {
     (void)self;
     (void)stream;
-    if (fn == NULL) return example_fail(WEFT_ERR_INVALID, "stream_call of NULL");
+    if (fn == NULL) return plug_fail(WEFT_ERR_INVALID, "stream_call of NULL");
     fn(argument);
     return WEFT_OK;
 }
@@ -231,10 +208,10 @@ static weft_status stream_call(void *self, void *stream, void (*fn)(void *), voi
 /* An event is the time of its record. */
 static weft_status event_create(void *self, void **event)
 {
-    int64_t *time = example_host->allocate(sizeof *time);
+    int64_t *time = plug_alloc(sizeof *time);
 
     (void)self;
-    if (time == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for an event");
+    if (time == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for an event");
     *time = 0;
     *event = time;
     return WEFT_OK;
@@ -243,7 +220,7 @@ static weft_status event_create(void *self, void **event)
 static void event_destroy(void *self, void *event)
 {
     (void)self;
-    example_host->release(event);
+    plug_free(event);
 }
 
 static weft_status event_record(void *self, void *event, void *stream)

@@ -6,29 +6,28 @@
 #ifndef WEFT_EXAMPLE_H
 #define WEFT_EXAMPLE_H
 
+#include "plug_host.h"
+#include "plug_names.h"
 #include "weft_plugin.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define EXAMPLE_MOST_RANKS 32
-#define EXAMPLE_CHUNK      16384 /* bytes a rank shows the others at a time */
-#define EXAMPLE_LETTER     4096  /* bytes of a message that are under way at a time */
+#define EXAMPLE_MAX_RANKS 32
+#define EXAMPLE_CHUNK     16384 /* bytes a rank shows the others at a time */
+#define EXAMPLE_LETTER    4096  /* bytes of a message that are under way at a time */
 
 /* ---- device.c ---- */
 
-extern const weft_host *example_host;
 extern const weft_device_table example_device;
 
-/* Describe a failure and return STATUS. */
-weft_status example_fail(weft_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-int64_t example_now(void); /* nanoseconds */
+static inline int64_t example_now(void) /* nanoseconds */
+{
+    return (int64_t)plug_now();
+}
 
 /* ---- numbers.c ---- */
 
-uint32_t example_dtype_bytes(uint32_t dtype); /* 0 if unknown */
-bool example_reduction_defined(uint32_t dtype, uint32_t reduction);
 /* TARGET[i] = the reduction of SOURCES[0 .. size)[i], for premul_sum already scaled; avg divides by
  * DIVISOR, or by SIZE if that is 0. */
 void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64_t count,
@@ -54,7 +53,7 @@ struct example_note {
     int32_t root;
     uint64_t plan; /* with BINDING and STEP: which step of which bound plan it is */
     uint32_t binding, step;
-    uint64_t parts[EXAMPLE_MOST_RANKS]; /* bytes of its data, per peer where it is split */
+    uint64_t parts[EXAMPLE_MAX_RANKS]; /* bytes of its data, per peer where it is split */
     uint64_t total;
     char name[64]; /* of shared memory that rank 0 made */
 };
@@ -73,8 +72,8 @@ struct example_letter {
 };
 
 struct example_segment {
-    struct example_letter letters[EXAMPLE_MOST_RANKS][EXAMPLE_MOST_RANKS]; /* [from][to] */
-    struct example_seat seats[EXAMPLE_MOST_RANKS];
+    struct example_letter letters[EXAMPLE_MAX_RANKS][EXAMPLE_MAX_RANKS]; /* [from][to] */
+    struct example_seat seats[EXAMPLE_MAX_RANKS];
 };
 
 struct example_operation; /* queued until its group ends */

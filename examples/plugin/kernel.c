@@ -16,12 +16,12 @@ static weft_status regions_create(void *device, uint32_t element_bytes, uint64_t
 
     (void)device;
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
-        return example_fail(WEFT_ERR_INVALID, "elements of %u bytes", element_bytes);
+        return plug_fail(WEFT_ERR_INVALID, "elements of %u bytes", element_bytes);
     for (uint64_t i = 0; i < count; i++)
         if (regions[i].dims > WEFT_MAX_DIMS)
-            return example_fail(WEFT_ERR_INVALID, "a region of %u dims", regions[i].dims);
-    list = example_host->allocate(sizeof *list + count * sizeof *regions);
-    if (list == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for regions");
+            return plug_fail(WEFT_ERR_INVALID, "a region of %u dims", regions[i].dims);
+    list = plug_alloc(sizeof *list + count * sizeof *regions);
+    if (list == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for regions");
     list->count = count;
     list->element = element_bytes;
     if (count > 0) memcpy(list->regions, regions, count * sizeof *regions);
@@ -31,7 +31,7 @@ static weft_status regions_create(void *device, uint32_t element_bytes, uint64_t
 
 static void regions_destroy(void *list)
 {
-    example_host->release(list);
+    plug_free(list);
 }
 
 uint64_t example_region_count(const void *list)
@@ -54,7 +54,7 @@ uint64_t example_region_end(const void *self, uint64_t index, uint32_t *source)
     return (uint64_t)(last + 1) * list->element;
 }
 
-/* What is done with each element: copied, or reduced over SIZE sources. */
+/* The operation on each element: a copy, or a reduction over SIZE sources. */
 struct action {
     const struct list *list;
     uint32_t dtype, reduction, size, divisor;
@@ -108,9 +108,9 @@ static weft_status regions_copy(void *list, const void *const *sources, void *co
 static weft_status check(uint32_t dtype, uint32_t reduction, uint32_t size)
 {
     if (dtype >= WEFT_DTYPE_COUNT || reduction == WEFT_REDUCE_PREMUL_SUM ||
-        !example_reduction_defined(dtype, reduction))
-        return example_fail(WEFT_ERR_UNSUPPORTED, "reduction %u of dtype %u", reduction, dtype);
-    if (size == 0 || size > 64) return example_fail(WEFT_ERR_INVALID, "%u sources", size);
+        !plug_reduction_defined(reduction, dtype))
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "reduction %u of dtype %u", reduction, dtype);
+    if (size == 0 || size > 64) return plug_fail(WEFT_ERR_INVALID, "%u sources", size);
     return WEFT_OK;
 }
 
@@ -132,7 +132,7 @@ static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, ui
 
     (void)stream;
     if (status != WEFT_OK) return status;
-    if (divisor == 0) return example_fail(WEFT_ERR_INVALID, "an average divided by 0");
+    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "an average divided by 0");
     do_all(&(struct action){list, dtype, WEFT_REDUCE_AVG, size, divisor, sources, targets});
     return WEFT_OK;
 }
@@ -154,7 +154,7 @@ static weft_status cast(void *device, uint32_t from, uint32_t to, uint64_t count
     (void)device;
     (void)stream;
     if (!example_cast(from, to, count, source, target))
-        return example_fail(WEFT_ERR_UNSUPPORTED, "cast from dtype %u to %u", from, to);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "cast from dtype %u to %u", from, to);
     return WEFT_OK;
 }
 
@@ -163,8 +163,8 @@ static weft_status scale(void *device, uint32_t dtype, uint64_t count, const voi
 {
     (void)device;
     (void)stream;
-    if (dtype >= WEFT_DTYPE_COUNT || !example_reduction_defined(dtype, WEFT_REDUCE_PREMUL_SUM))
-        return example_fail(WEFT_ERR_UNSUPPORTED, "scale of dtype %u", dtype);
+    if (dtype >= WEFT_DTYPE_COUNT || !plug_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "scale of dtype %u", dtype);
     example_scale(dtype, count, factor, data);
     return WEFT_OK;
 }
@@ -172,11 +172,11 @@ static weft_status scale(void *device, uint32_t dtype, uint64_t count, const voi
 static weft_status fill(void *device, uint32_t dtype, uint64_t count, const void *value,
                         void *target, void *stream)
 {
-    uint64_t bytes = example_dtype_bytes(dtype);
+    uint64_t bytes = plug_dtype_bytes(dtype);
 
     (void)device;
     (void)stream;
-    if (bytes == 0) return example_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", dtype);
+    if (bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", dtype);
     for (uint64_t i = 0; i < count; i++)
         memcpy((uint8_t *)target + i * bytes, value, bytes);
     return WEFT_OK;

@@ -12,7 +12,7 @@ struct example_operation {
     weft_message message;
     uint64_t bytes, moved;
     weft_collective_args args;
-    uint64_t arrays[4][EXAMPLE_MOST_RANKS];
+    uint64_t arrays[4][EXAMPLE_MAX_RANKS];
     uint8_t scale[16];
 };
 
@@ -29,7 +29,7 @@ void example_drop_queue(struct example_comm *comm)
 {
     while (comm->queue != NULL) {
         struct example_operation *next = comm->queue->next;
-        example_host->release(comm->queue);
+        plug_free(comm->queue);
         comm->queue = next;
     }
 }
@@ -45,16 +45,16 @@ static const uint64_t *keep(struct example_comm *comm, const uint64_t *array, ui
 
 weft_status example_queue_collective(struct example_comm *comm, const weft_collective_args *args)
 {
-    struct example_operation *operation = example_host->allocate(sizeof *operation);
+    struct example_operation *operation = plug_alloc(sizeof *operation);
 
-    if (operation == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for a group");
+    if (operation == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a group");
     *operation = (struct example_operation){.is_collective = true, .args = *args};
     operation->args.send_counts = keep(comm, args->send_counts, operation->arrays[0]);
     operation->args.send_offsets = keep(comm, args->send_offsets, operation->arrays[1]);
     operation->args.recv_counts = keep(comm, args->recv_counts, operation->arrays[2]);
     operation->args.recv_offsets = keep(comm, args->recv_offsets, operation->arrays[3]);
     if (args->scale != NULL) {
-        memcpy(operation->scale, args->scale, example_dtype_bytes(args->dtype));
+        memcpy(operation->scale, args->scale, plug_dtype_bytes(args->dtype));
         operation->args.scale = operation->scale;
     }
     append(comm, operation);
@@ -87,7 +87,7 @@ static void move_on(struct example_comm *comm, struct example_operation *operati
 /* One turn: between two ranks and in one direction, only the first that is not done may move. */
 static bool move_all(struct example_comm *comm)
 {
-    bool busy[2][EXAMPLE_MOST_RANKS] = {{false}};
+    bool busy[2][EXAMPLE_MAX_RANKS] = {{false}};
     bool all_done = true;
 
     for (struct example_operation *o = comm->queue; o != NULL; o = o->next) {
@@ -107,7 +107,7 @@ static weft_status run_queue(struct example_comm *comm)
     weft_status status = atomic_load(&comm->error);
     uint32_t tries = 0;
 
-    if (status != WEFT_OK) return example_fail(status, "the communicator has failed before");
+    if (status != WEFT_OK) return plug_fail(status, "the communicator has failed before");
     while (!move_all(comm)) {
         status = example_pause(comm, deadline, &tries);
         if (status != WEFT_OK) return status;
@@ -122,17 +122,17 @@ static weft_status run_queue(struct example_comm *comm)
 
 static weft_status post(struct example_comm *comm, const weft_message *message, bool is_send)
 {
-    uint64_t element = example_dtype_bytes(message->dtype);
+    uint64_t element = plug_dtype_bytes(message->dtype);
     struct example_operation *operation;
 
     if (element == 0)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", message->dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", message->dtype);
     if (message->peer < 0 || message->peer >= comm->size)
-        return example_fail(WEFT_ERR_INVALID, "peer %d of %d ranks", message->peer, comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "peer %d of %d ranks", message->peer, comm->size);
     if (message->buffer == NULL && message->count > 0)
-        return example_fail(WEFT_ERR_INVALID, "the buffer is NULL");
-    operation = example_host->allocate(sizeof *operation);
-    if (operation == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for a message");
+        return plug_fail(WEFT_ERR_INVALID, "the buffer is NULL");
+    operation = plug_alloc(sizeof *operation);
+    if (operation == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a message");
     *operation = (struct example_operation){
         .is_send = is_send, .message = *message, .bytes = message->count * element};
     append(comm, operation);
@@ -179,8 +179,7 @@ weft_status example_group_end(void *self)
     struct example_comm *comm = self;
     weft_status status;
 
-    if (comm->group_depth == 0)
-        return example_fail(WEFT_ERR_INVALID, "group_end without group_begin");
+    if (comm->group_depth == 0) return plug_fail(WEFT_ERR_INVALID, "group_end without group_begin");
     if (--comm->group_depth > 0) return WEFT_OK;
     status = comm->group_error;
     if (status == WEFT_OK) status = run_queue(comm);

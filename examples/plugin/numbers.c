@@ -4,12 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#define BYTES(name, value, text, bytes) [value] = bytes,
-static const uint8_t dtype_bytes[] = {WEFT_DTYPE_LIST(BYTES)};
-
-uint32_t example_dtype_bytes(uint32_t dtype)
+static uint32_t bytes_of(uint32_t dtype)
 {
-    return dtype < WEFT_DTYPE_COUNT ? dtype_bytes[dtype] : 0;
+    return (uint32_t)plug_dtype_bytes(dtype);
 }
 
 static bool is_complex(uint32_t dtype)
@@ -25,23 +22,6 @@ static bool is_real(uint32_t dtype)
 static bool is_signed(uint32_t dtype)
 {
     return dtype <= WEFT_DTYPE_I64 && dtype % 2 == 1;
-}
-
-bool example_reduction_defined(uint32_t dtype, uint32_t reduction)
-{
-    switch (reduction) {
-    case WEFT_REDUCE_SUM:
-    case WEFT_REDUCE_PROD:
-        return true;
-    case WEFT_REDUCE_MIN:
-    case WEFT_REDUCE_MAX:
-        return !is_complex(dtype);
-    case WEFT_REDUCE_AVG:
-    case WEFT_REDUCE_PREMUL_SUM:
-        return dtype != WEFT_DTYPE_BOOL;
-    default:
-        return reduction < WEFT_REDUCE_COUNT && dtype < WEFT_DTYPE_F16;
-    }
 }
 
 /* ---- 8 and 16 bit floats, by way of f32 ---- */
@@ -166,7 +146,7 @@ static void store_real(uint32_t dtype, double value, uint8_t *to)
 
 static struct number load(uint32_t dtype, const void *from)
 {
-    uint32_t bytes = dtype_bytes[dtype];
+    uint32_t bytes = bytes_of(dtype);
     struct number out = {0};
 
     if (is_complex(dtype)) {
@@ -184,7 +164,7 @@ static struct number load(uint32_t dtype, const void *from)
 
 static void store(uint32_t dtype, struct number value, void *to)
 {
-    uint32_t bytes = dtype_bytes[dtype];
+    uint32_t bytes = bytes_of(dtype);
 
     if (is_complex(dtype)) {
         store_real(dtype, value.re, to);
@@ -260,7 +240,7 @@ static void store_reduced(uint32_t dtype, uint32_t reduction, struct number valu
 void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64_t count,
                     uint32_t size, const void *const *sources, void *target)
 {
-    uint64_t bytes = dtype_bytes[dtype];
+    uint64_t bytes = bytes_of(dtype);
 
     for (uint64_t at = 0; at < count * bytes; at += bytes) {
         struct number result = {0};
@@ -279,7 +259,7 @@ void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *dat
     struct number by = load(dtype, factor);
 
     for (uint64_t i = 0; i < count; i++) {
-        uint8_t *at = (uint8_t *)data + i * dtype_bytes[dtype];
+        uint8_t *at = (uint8_t *)data + i * bytes_of(dtype);
         store(dtype, multiply(dtype, load(dtype, at), by), at);
     }
 }
@@ -287,7 +267,7 @@ void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *dat
 /* Toward zero, saturating; NaN is 0. */
 static uint64_t to_integer(uint32_t dtype, double value)
 {
-    int bits = dtype_bytes[dtype] * 8;
+    int bits = (int)bytes_of(dtype) * 8;
     double end = ldexp(1, is_signed(dtype) ? bits - 1 : bits);
 
     if (dtype == WEFT_DTYPE_BOOL) return value != 0;
@@ -303,12 +283,12 @@ bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source
     if (from >= WEFT_DTYPE_COUNT || to >= WEFT_DTYPE_COUNT || is_complex(from) != is_complex(to))
         return false;
     for (uint64_t i = 0; i < count; i++) {
-        struct number value = load(from, (const uint8_t *)source + i * dtype_bytes[from]);
+        struct number value = load(from, (const uint8_t *)source + i * bytes_of(from));
         if (from < WEFT_DTYPE_F16)
             value.re = is_signed(from) ? (double)(int64_t)value.i : (double)value.i;
         if (to < WEFT_DTYPE_F16 && (from >= WEFT_DTYPE_F16 || to == WEFT_DTYPE_BOOL))
             value.i = to_integer(to, value.re);
-        store(to, value, (uint8_t *)target + i * dtype_bytes[to]);
+        store(to, value, (uint8_t *)target + i * bytes_of(to));
     }
     return true;
 }

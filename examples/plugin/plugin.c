@@ -18,6 +18,6 @@ static const weft_plugin plugin = {
 
 const weft_plugin *weft_plugin_entry(const weft_host *host)
 {
-    example_host = host;
+    plug_host_set(host);
     return &plugin;
 }

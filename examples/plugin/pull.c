@@ -10,8 +10,8 @@
 struct pull {
     struct example_comm *comm;
     const weft_pull_args *args;
-    uint64_t wanted[EXAMPLE_MOST_RANKS]; /* bytes of each rank's buffer, by whoever wants most */
-    uint8_t *copies[EXAMPLE_MOST_RANKS];
+    uint64_t wanted[EXAMPLE_MAX_RANKS]; /* bytes of each rank's buffer, by whoever wants most */
+    uint8_t *copies[EXAMPLE_MAX_RANKS];
 };
 
 /* Show how much of each rank's buffer this one wants, and find the most that anyone wants. */
@@ -75,7 +75,7 @@ static weft_status show_and_keep(struct pull *pull)
 /* SOURCES are ranks; the regions want buffers. */
 static weft_status take(struct pull *pull)
 {
-    const void *sources[2 * EXAMPLE_MOST_RANKS] = {NULL};
+    const void *sources[2 * EXAMPLE_MAX_RANKS] = {NULL};
     void *targets[] = {pull->args->recv};
     uint32_t used = 0, holders = pull->args->holders > 1 ? pull->args->holders : 1;
 
@@ -84,8 +84,7 @@ static weft_status take(struct pull *pull)
         (void)example_region_end(pull->args->regions, i, &source);
         if (source + holders > used) used = source + holders;
     }
-    if (used > 2 * EXAMPLE_MOST_RANKS)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "%u sources", used);
+    if (used > 2 * EXAMPLE_MAX_RANKS) return plug_fail(WEFT_ERR_UNSUPPORTED, "%u sources", used);
     for (uint32_t i = 0; i < used; i++)
         sources[i] = pull->copies[pull->args->sources[i]];
     if (holders == 1)
@@ -102,16 +101,16 @@ weft_status example_pull(void *comm, const weft_pull_args *args)
     struct pull pull = {.comm = comm, .args = args};
     weft_status status;
 
-    if (args->regions == NULL) return example_fail(WEFT_ERR_INVALID, "regions is NULL");
+    if (args->regions == NULL) return plug_fail(WEFT_ERR_INVALID, "regions is NULL");
     status = compare_wishes(&pull);
     for (int32_t i = 0; i < pull.comm->size && status == WEFT_OK; i++) {
-        pull.copies[i] = example_host->allocate(pull.wanted[i]);
+        pull.copies[i] = plug_alloc(pull.wanted[i]);
         if (pull.copies[i] == NULL)
-            status = example_stick(comm, example_fail(WEFT_ERR_NO_MEMORY, "no memory for a pull"));
+            status = example_stick(comm, plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a pull"));
     }
     if (status == WEFT_OK) status = show_and_keep(&pull);
     if (status == WEFT_OK) status = take(&pull);
     for (int32_t i = 0; i < pull.comm->size; i++)
-        example_host->release(pull.copies[i]);
+        plug_free(pull.copies[i]);
     return status;
 }

@@ -3,6 +3,7 @@
  * One piece of memory holds all ranks' signals, then all ranks' bytes.  A signal is stored after
  * the data it speaks for and read before it; that is all the ordering there is to make. */
 #include "example.h"
+#include "plug_symm.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -15,8 +16,8 @@ struct window {
     uint8_t *memory;
     uint64_t bytes, mapped;
     uint32_t signal_count;
-    void *buffers[EXAMPLE_MOST_RANKS];
-    uint64_t *signals[EXAMPLE_MOST_RANKS];
+    void *buffers[EXAMPLE_MAX_RANKS];
+    uint64_t *signals[EXAMPLE_MAX_RANKS];
 };
 
 static uint64_t whole_pages(uint64_t bytes)
@@ -56,15 +57,15 @@ static weft_status meet_in(struct window *window)
     for (int32_t i = 1; i < comm->size && status == WEFT_OK; i++)
         if (example_note_of(comm, i)->parts[0] != first->parts[0] ||
             example_note_of(comm, i)->parts[1] != first->parts[1])
-            status = example_fail(WEFT_ERR_MISMATCH,
-                                  "rank 0 wants a window of %llu bytes and %llu signals, rank %d "
-                                  "one of %llu and %llu",
-                                  (unsigned long long)first->parts[0],
-                                  (unsigned long long)first->parts[1], i,
-                                  (unsigned long long)example_note_of(comm, i)->parts[0],
-                                  (unsigned long long)example_note_of(comm, i)->parts[1]);
+            status =
+                plug_fail(WEFT_ERR_MISMATCH,
+                          "rank 0 wants a window of %llu bytes and %llu signals, rank %d "
+                          "one of %llu and %llu",
+                          (unsigned long long)first->parts[0], (unsigned long long)first->parts[1],
+                          i, (unsigned long long)example_note_of(comm, i)->parts[0],
+                          (unsigned long long)example_note_of(comm, i)->parts[1]);
     if (status == WEFT_OK && first->name[0] == '\0')
-        status = example_fail(WEFT_ERR_SYSTEM, "rank 0 could not make the shared memory");
+        status = plug_fail(WEFT_ERR_SYSTEM, "rank 0 could not make the shared memory");
     if (status == WEFT_OK && comm->rank != 0)
         status = example_join(first->name, window->mapped, &memory);
     window->memory = memory;
@@ -76,16 +77,16 @@ static weft_status meet_in(struct window *window)
 static void release(struct window *window)
 {
     if (window->memory != NULL) munmap(window->memory, window->mapped);
-    example_host->release(window);
+    plug_free(window);
 }
 
 static weft_status window_create(void *comm, uint64_t bytes, uint32_t signals, void **out,
                                  void **local)
 {
-    struct window *window = example_host->allocate(sizeof *window);
+    struct window *window = plug_alloc(sizeof *window);
     weft_status status;
 
-    if (window == NULL) return example_fail(WEFT_ERR_NO_MEMORY, "no memory for a window");
+    if (window == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a window");
     *window = (struct window){.comm = comm, .bytes = bytes, .signal_count = signals};
     window->mapped = (uint64_t)window->comm->size *
                      (whole_pages(signals * sizeof(uint64_t) + 1) + whole_pages(bytes + 1));
@@ -131,13 +132,13 @@ static weft_status check(const struct window *window, uint64_t offset, uint64_t 
                          const void *other)
 {
     if (peer < 0 || peer >= window->comm->size)
-        return example_fail(WEFT_ERR_INVALID, "peer %d of %d ranks", peer, window->comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "peer %d of %d ranks", peer, window->comm->size);
     if (offset > window->bytes || bytes > window->bytes - offset)
-        return example_fail(WEFT_ERR_INVALID, "%llu bytes at %llu of a window of %llu",
-                            (unsigned long long)bytes, (unsigned long long)offset,
-                            (unsigned long long)window->bytes);
+        return plug_fail(WEFT_ERR_INVALID, "%llu bytes at %llu of a window of %llu",
+                         (unsigned long long)bytes, (unsigned long long)offset,
+                         (unsigned long long)window->bytes);
     if (bytes > 0 && other == NULL)
-        return example_fail(WEFT_ERR_INVALID, "%llu bytes at NULL", (unsigned long long)bytes);
+        return plug_fail(WEFT_ERR_INVALID, "%llu bytes at NULL", (unsigned long long)bytes);
     return WEFT_OK;
 }
 
@@ -175,9 +176,9 @@ static _Atomic uint64_t *signal_at(const struct window *window, int32_t rank, ui
 static weft_status check_signal(const struct window *window, uint32_t signal, uint32_t op)
 {
     if (op > WEFT_SIGNAL_ADD)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "signal operation %u is not known", op);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "signal operation %u is not known", op);
     if (signal >= window->signal_count)
-        return example_fail(WEFT_ERR_INVALID, "signal %u of %u", signal, window->signal_count);
+        return plug_fail(WEFT_ERR_INVALID, "signal %u of %u", signal, window->signal_count);
     return WEFT_OK;
 }
 
@@ -203,24 +204,6 @@ static weft_status signal_peer(void *self, uint32_t signal, uint64_t value, uint
     return put_signal(self, 0, NULL, 0, signal, value, op, peer, stream);
 }
 
-static bool compares(uint64_t have, uint32_t compare, uint64_t want)
-{
-    switch (compare) {
-    case WEFT_COMPARE_EQ:
-        return have == want;
-    case WEFT_COMPARE_NE:
-        return have != want;
-    case WEFT_COMPARE_GE:
-        return have >= want;
-    case WEFT_COMPARE_GT:
-        return have > want;
-    case WEFT_COMPARE_LE:
-        return have <= want;
-    default:
-        return have < want;
-    }
-}
-
 static weft_status wait_signal(void *self, uint32_t signal, uint32_t compare, uint64_t value,
                                int64_t timeout_ns, void *stream)
 {
@@ -231,12 +214,13 @@ static weft_status wait_signal(void *self, uint32_t signal, uint32_t compare, ui
 
     (void)stream;
     if (compare > WEFT_COMPARE_LT)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "comparison %u is not known", compare);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "comparison %u is not known", compare);
     while (status == WEFT_OK &&
-           !compares(atomic_load(signal_at(window, window->comm->rank, signal)), compare, value)) {
+           !plug_signal_matches(atomic_load(signal_at(window, window->comm->rank, signal)), compare,
+                                value)) {
         if (timeout_ns != WEFT_FOREVER && example_now() - start > timeout_ns)
-            return example_fail(WEFT_ERR_TIMEOUT, "signal %u did not come in %.3f s", signal,
-                                (double)timeout_ns * 1e-9);
+            return plug_fail(WEFT_ERR_TIMEOUT, "signal %u did not come in %.3f s", signal,
+                             (double)timeout_ns * 1e-9);
         status = example_pause(window->comm, deadline, &tries);
     }
     return status;

@@ -1,169 +1,97 @@
 /* cpu_collective.c - checking a collective's arguments and putting it on its stream. */
-#include "comm.h"
+#include "cpu_comm.h"
+#include "plug_collective.h"
 
 #include <string.h>
 
 struct task {
-    struct wf_cpu_comm *comm;
-    struct wf_cpu_call call;
+    struct cpu_comm *comm;
+    struct cpu_call call;
 };
 
-weft_status wf_cpu_comm_support(void *device, const weft_support_query *given, uint32_t *level)
+weft_status cpu_comm_support(void *device, const weft_support_query *given, uint32_t *level)
 {
     weft_support_query query;
     bool ok;
 
     (void)device;
-    wf_cpu_take_struct(&query, sizeof query, given);
+    plug_take_struct(&query, given, sizeof query);
     ok = query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT;
-    if (ok && wf_abi_collective_reduces(query.collective))
-        ok = wf_abi_reduction_defined(query.reduction, query.dtype);
+    if (ok && plug_collective_reduces(query.collective))
+        ok = plug_reduction_defined(query.reduction, query.dtype);
     *level = ok ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
     return WEFT_OK;
 }
 
-static bool needs_root(uint32_t collective)
+static weft_status check_memory(const struct cpu_comm *comm, const weft_collective_args *args)
 {
-    return collective == WEFT_COLL_BROADCAST || collective == WEFT_COLL_REDUCE ||
-           collective == WEFT_COLL_GATHER || collective == WEFT_COLL_SCATTER ||
-           collective == WEFT_COLL_GATHER_V || collective == WEFT_COLL_SCATTER_V;
-}
+    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
 
-/* Which count arrays a v-variant reads on this rank. */
-static void needs_arrays(const struct wf_cpu_comm *comm, const weft_collective_args *args,
-                         bool *send, bool *recv)
-{
-    bool root = args->root == comm->rank;
-
-    *send = args->collective == WEFT_COLL_REDUCE_SCATTER_V ||
-            args->collective == WEFT_COLL_ALL_TO_ALL_V ||
-            (args->collective == WEFT_COLL_SCATTER_V && root);
-    *recv = args->collective == WEFT_COLL_ALL_GATHER_V ||
-            args->collective == WEFT_COLL_ALL_TO_ALL_V ||
-            (args->collective == WEFT_COLL_GATHER_V && root);
-}
-
-static uint64_t total(const uint64_t *counts, int32_t size)
-{
-    uint64_t sum = 0;
-
-    for (int32_t p = 0; p < size; p++)
-        sum += counts[p];
-    return sum;
-}
-
-/* Elements this rank sends and receives. */
-static void needs_memory(const struct wf_cpu_comm *comm, const weft_collective_args *args,
-                         uint64_t *send, uint64_t *recv)
-{
-    bool root = args->root == comm->rank;
-
-    *send = *recv = args->count;
-    switch (args->collective) {
-    case WEFT_COLL_ALL_GATHER_V:
-        *send = args->recv_counts[comm->rank];
-        *recv = total(args->recv_counts, comm->size);
-        break;
-    case WEFT_COLL_REDUCE_SCATTER_V:
-        *send = total(args->send_counts, comm->size);
-        *recv = args->send_counts[comm->rank];
-        break;
-    case WEFT_COLL_ALL_TO_ALL_V:
-        *send = total(args->send_counts, comm->size);
-        *recv = total(args->recv_counts, comm->size);
-        break;
-    case WEFT_COLL_GATHER_V:
-        *recv = root ? total(args->recv_counts, comm->size) : 0;
-        break;
-    case WEFT_COLL_SCATTER_V:
-        *send = root ? total(args->send_counts, comm->size) : 0;
-        break;
-    case WEFT_COLL_BROADCAST:
-    case WEFT_COLL_SCATTER:
-        if (!root) *send = 0;
-        break;
-    case WEFT_COLL_REDUCE:
-    case WEFT_COLL_GATHER:
-        if (!root) *recv = 0;
-        break;
-    default:
-        break;
-    }
-}
-
-static weft_status check_memory(const struct wf_cpu_comm *comm, const weft_collective_args *args)
-{
-    uint64_t send, recv;
-
-    needs_memory(comm, args, &send, &recv);
-    if (send > 0 && args->send == NULL)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: send is NULL",
-                           wf_cpu_collective_name(args->collective));
-    if (recv > 0 && args->recv == NULL)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: recv is NULL",
-                           wf_cpu_collective_name(args->collective));
+    if (use.send > 0 && args->send == NULL)
+        return plug_fail(WEFT_ERR_INVALID, "%s: send is NULL", cpu_call_name(args->collective));
+    if (use.recv > 0 && args->recv == NULL)
+        return plug_fail(WEFT_ERR_INVALID, "%s: recv is NULL", cpu_call_name(args->collective));
     return WEFT_OK;
 }
 
-static weft_status check_args(const struct wf_cpu_comm *comm, const weft_collective_args *args)
+static weft_status check_args(const struct cpu_comm *comm, const weft_collective_args *args)
 {
-    const char *name = wf_cpu_collective_name(args->collective);
-    bool send, recv;
+    const char *name = cpu_call_name(args->collective);
+    uint32_t needs = plug_collective_needs(args->collective);
+    struct plug_use use;
 
     if (args->collective >= WEFT_COLL_COUNT)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     if (args->dtype >= WEFT_DTYPE_COUNT)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
-    if (wf_abi_collective_reduces(args->collective)) {
-        if (!wf_abi_reduction_defined(args->reduction, args->dtype))
-            return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
-                               wf_abi_reduction_name(args->reduction),
-                               wf_abi_dtype_name(args->dtype));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
+    if ((needs & PLUG_REDUCES) != 0) {
+        if (!plug_reduction_defined(args->reduction, args->dtype))
+            return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
+                             plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
         if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-            return wf_cpu_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
+            return plug_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
     }
-    if (needs_root(args->collective) && (args->root < 0 || args->root >= comm->size))
-        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: root %d of %d ranks", name, (int)args->root,
-                           (int)comm->size);
-    needs_arrays(comm, args, &send, &recv);
-    if ((send && (args->send_counts == NULL || args->send_offsets == NULL)) ||
-        (recv && (args->recv_counts == NULL || args->recv_offsets == NULL)))
-        return wf_cpu_fail(WEFT_ERR_INVALID, "%s: counts or offsets are missing", name);
+    if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
+        return plug_fail(WEFT_ERR_INVALID, "%s: root %d of %d ranks", name, (int)args->root,
+                         (int)comm->size);
+    use = plug_collective_arrays(args->collective, args->root, comm->rank);
+    if ((use.send_arrays && (args->send_counts == NULL || args->send_offsets == NULL)) ||
+        (use.recv_arrays && (args->recv_counts == NULL || args->recv_offsets == NULL)))
+        return plug_fail(WEFT_ERR_INVALID, "%s: counts or offsets are missing", name);
     return check_memory(comm, args);
 }
 
 /* Stands for a NULL buffer, which has no elements, so that offsets may be taken from it. */
 static unsigned char no_elements[16];
 
-static void fill_op(const struct wf_cpu_comm *comm, const weft_collective_args *args,
-                    struct wf_shm_op *op)
+static void fill_op(const struct cpu_comm *comm, const weft_collective_args *args,
+                    struct cpu_shm_op *op)
 {
     bool scaled =
-        wf_abi_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_PREMUL_SUM;
-    bool send, recv;
+        plug_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_PREMUL_SUM;
+    struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
 
-    needs_arrays(comm, args, &send, &recv);
-    *op = (struct wf_shm_op){.identity = {args->plan, args->binding, args->step},
-                             .collective = args->collective,
-                             .dtype = args->dtype,
-                             .reduction = args->reduction,
-                             .root = args->root,
-                             .element = wf_abi_dtype_bytes(args->dtype),
-                             .send = args->send != NULL ? args->send : no_elements,
-                             .recv = args->recv != NULL ? args->recv : no_elements,
-                             .count = args->count,
-                             .send_counts = send ? args->send_counts : NULL,
-                             .send_offsets = send ? args->send_offsets : NULL,
-                             .recv_counts = recv ? args->recv_counts : NULL,
-                             .recv_offsets = recv ? args->recv_offsets : NULL,
-                             .scale = scaled ? args->scale : NULL,
-                             .parts = args->divisor != 0 ? args->divisor : (uint32_t)comm->size};
+    *op = (struct cpu_shm_op){.identity = {args->plan, args->binding, args->step},
+                              .collective = args->collective,
+                              .dtype = args->dtype,
+                              .reduction = args->reduction,
+                              .root = args->root,
+                              .element = plug_dtype_bytes(args->dtype),
+                              .send = args->send != NULL ? args->send : no_elements,
+                              .recv = args->recv != NULL ? args->recv : no_elements,
+                              .count = args->count,
+                              .send_counts = use.send_arrays ? args->send_counts : NULL,
+                              .send_offsets = use.send_arrays ? args->send_offsets : NULL,
+                              .recv_counts = use.recv_arrays ? args->recv_counts : NULL,
+                              .recv_offsets = use.recv_arrays ? args->recv_offsets : NULL,
+                              .scale = scaled ? args->scale : NULL,
+                              .parts = args->divisor != 0 ? args->divisor : (uint32_t)comm->size};
     if (args->collective == WEFT_COLL_BARRIER) op->count = 0;
 }
 
 struct turn {
-    const struct wf_cpu_comm *comm;
+    const struct cpu_comm *comm;
     uint64_t number;
 };
 
@@ -171,52 +99,53 @@ static bool has_come(const void *argument)
 {
     const struct turn *turn = argument;
 
-    return atomic_load(&turn->comm->finished) == turn->number || wf_shm_broken(&turn->comm->group);
+    return atomic_load(&turn->comm->finished) == turn->number ||
+           cpu_shm_has_failed(&turn->comm->group);
 }
 
 /* Wait for the collectives called earlier.  Fails only with the communicator. */
-static weft_status take_turn(struct wf_cpu_comm *comm, uint64_t number)
+static weft_status take_turn(struct cpu_comm *comm, uint64_t number)
 {
     struct turn turn = {comm, number};
 
-    if (!has_come(&turn)) wf_cpu_bell_wait(&comm->turn_came, has_come, &turn, UINT64_MAX);
-    return wf_shm_fault(&comm->group);
+    if (!has_come(&turn)) cpu_bell_wait(&comm->turn_came, has_come, &turn, UINT64_MAX);
+    return cpu_shm_fault(&comm->group);
 }
 
-void wf_cpu_turns_end(struct wf_cpu_comm *comm)
+void cpu_turns_end(struct cpu_comm *comm)
 {
-    wf_cpu_bell_ring(&comm->turn_came);
+    cpu_bell_ring(&comm->turn_came);
 }
 
-weft_status wf_cpu_run_in_turn(struct wf_cpu_comm *comm, uint64_t turn,
-                               weft_status (*work)(struct wf_cpu_comm *, const void *),
-                               const void *argument)
+weft_status cpu_run_in_turn(struct cpu_comm *comm, uint64_t turn,
+                            weft_status (*work)(struct cpu_comm *, const void *),
+                            const void *argument)
 {
     weft_status status = take_turn(comm, turn);
 
     if (status == WEFT_OK) status = work(comm, argument);
     atomic_fetch_add(&comm->finished, 1);
-    wf_cpu_turns_end(comm);
+    cpu_turns_end(comm);
     return status;
 }
 
-static weft_status run_op(struct wf_cpu_comm *comm, const void *op)
+static weft_status run_op(struct cpu_comm *comm, const void *op)
 {
-    return comm->hosts > 1 ? wf_hosts_run(comm, op) : wf_shm_run(&comm->group, op);
+    return comm->hosts > 1 ? cpu_hosts_run(comm, op) : cpu_shm_run(&comm->group, op);
 }
 
-weft_status wf_cpu_call_run(struct wf_cpu_comm *comm, uint64_t turn, const struct wf_shm_op *op)
+weft_status cpu_call_run(struct cpu_comm *comm, uint64_t turn, const struct cpu_shm_op *op)
 {
-    return wf_cpu_run_in_turn(comm, turn, run_op, op);
+    return cpu_run_in_turn(comm, turn, run_op, op);
 }
 
-static void run_task(void *argument, struct wf_cpu_error *error)
+static void run_task(void *argument, struct cpu_error *error)
 {
     struct task *task = argument;
 
     if (task->call.op.scale != NULL) task->call.op.scale = task->call.scale;
-    error->status = wf_cpu_call_run(task->comm, task->call.turn, &task->call.op);
-    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
+    error->status = cpu_call_run(task->comm, task->call.turn, &task->call.op);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
 static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_t size)
@@ -230,15 +159,15 @@ static const uint64_t *keep_array(uint64_t **room, const uint64_t *array, int32_
 }
 
 /* The caller's arrays are only lent for the call, and a group takes longer. */
-static weft_status keep_arrays(const struct wf_cpu_comm *comm, struct wf_cpu_call *call)
+static weft_status keep_arrays(const struct cpu_comm *comm, struct cpu_call *call)
 {
-    struct wf_shm_op *op = &call->op;
+    struct cpu_shm_op *op = &call->op;
     size_t bytes = 4 * (size_t)comm->size * sizeof *call->counts;
     uint64_t *room;
 
     if (op->send_counts == NULL && op->recv_counts == NULL) return WEFT_OK;
-    call->counts = wf_cpu_alloc(bytes);
-    if (call->counts == NULL) return wf_cpu_fail_memory(bytes);
+    call->counts = plug_alloc(bytes);
+    if (call->counts == NULL) return plug_fail_memory(bytes);
     room = call->counts;
     op->send_counts = keep_array(&room, op->send_counts, comm->size);
     op->send_offsets = keep_array(&room, op->send_offsets, comm->size);
@@ -247,30 +176,29 @@ static weft_status keep_arrays(const struct wf_cpu_comm *comm, struct wf_cpu_cal
     return WEFT_OK;
 }
 
-static weft_status put_on_stream(struct wf_cpu_comm *comm, struct task *task, void *stream)
+static weft_status put_on_stream(struct cpu_comm *comm, struct task *task, void *stream)
 {
-    const struct wf_shm_op *op = &task->call.op;
+    const struct cpu_shm_op *op = &task->call.op;
     size_t bytes = (size_t)comm->size * sizeof(uint64_t);
     size_t send = op->send_counts != NULL ? bytes : 0, recv = op->recv_counts != NULL ? bytes : 0;
-    struct wf_cpu_lent lent[] = {{offsetof(struct task, call.op.send_counts), send},
-                                 {offsetof(struct task, call.op.send_offsets), send},
-                                 {offsetof(struct task, call.op.recv_counts), recv},
-                                 {offsetof(struct task, call.op.recv_offsets), recv}};
+    struct cpu_lent lent[] = {{offsetof(struct task, call.op.send_counts), send},
+                              {offsetof(struct task, call.op.send_offsets), send},
+                              {offsetof(struct task, call.op.recv_counts), recv},
+                              {offsetof(struct task, call.op.recv_offsets), recv}};
 
-    return wf_cpu_stream_run_counted(stream, &comm->under_way, run_task, task, sizeof *task, lent,
-                                     4);
+    return cpu_stream_run_counted(stream, &comm->under_way, run_task, task, sizeof *task, lent, 4);
 }
 
 /* On its stream, or into the open group. */
-static weft_status enqueue(struct wf_cpu_comm *comm, const struct wf_shm_op *op, void *stream)
+static weft_status enqueue(struct cpu_comm *comm, const struct cpu_shm_op *op, void *stream)
 {
     struct task task = {.comm = comm, .call.op = *op};
     weft_status status;
 
     if (op->scale != NULL) memcpy(task.call.scale, op->scale, op->element);
     if (comm->group_depth > 0) {
-        CPU_TRY(keep_arrays(comm, &task.call));
-        return wf_cpu_group_add_call(comm, &task.call, stream);
+        PLUG_TRY(keep_arrays(comm, &task.call));
+        return cpu_group_add_call(comm, &task.call, stream);
     }
     task.call.turn = comm->issued++;
     status = put_on_stream(comm, &task, stream);
@@ -278,25 +206,25 @@ static weft_status enqueue(struct wf_cpu_comm *comm, const struct wf_shm_op *op,
     return status;
 }
 
-weft_status wf_cpu_comm_collective(void *handle, const weft_collective_args *args)
+weft_status cpu_comm_collective(void *handle, const weft_collective_args *args)
 {
-    struct wf_cpu_comm *comm = handle;
+    struct cpu_comm *comm = handle;
     weft_collective_args whole;
-    struct wf_shm_op op;
+    struct cpu_shm_op op;
     weft_status status;
 
     if (args->struct_size < sizeof whole) {
-        wf_cpu_take_struct(&whole, sizeof whole, args);
+        plug_take_struct(&whole, args, sizeof whole);
         args = &whole;
     }
-    CPU_TRY(wf_shm_fault(&comm->group));
+    PLUG_TRY(cpu_shm_fault(&comm->group));
     status = check_args(comm, args);
     if (status == WEFT_OK) {
         fill_op(comm, args, &op);
         if (args->stream == NULL && comm->group_depth == 0)
-            return wf_cpu_call_run(comm, comm->issued++, &op);
+            return cpu_call_run(comm, comm->issued++, &op);
         status = enqueue(comm, &op, args->stream);
     }
-    if (status != WEFT_OK) wf_cpu_group_fail(comm, status);
+    if (status != WEFT_OK) cpu_group_fail(comm, status);
     return status;
 }

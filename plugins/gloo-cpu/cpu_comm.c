@@ -1,8 +1,9 @@
 /* cpu_comm.c - making and ending communicators.
  *
- * prepare puts a board into the own heap and says where it is; commit maps the others' heaps, sees
- * with its own eyes that their boards are there, and agrees with all ranks on the outcome. */
-#include "symm.h"
+ * prepare puts a control block into the own heap and says where it is; commit maps the others'
+ * heaps, sees with its own eyes that their control blocks are there, and agrees with all ranks on
+ * the outcome. */
+#include "memory/cpu_symm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,26 +12,26 @@
 #define PATIENCE_NS INT64_C(2000000000)
 
 /* What a rank tells the others. */
-struct wf_cpu_address {
+struct cpu_address {
     uint32_t bytes; /* of this struct: all ranks run the same build */
     int32_t world_rank;
-    struct wf_cpu_segment_address segment;
-    uint64_t board; /* its offset in the heap */
-    uint64_t token; /* which the board begins with */
+    struct cpu_segment_address segment;
+    uint64_t control; /* its offset in the heap */
+    uint64_t token;   /* which the control block begins with */
 };
 
-static weft_status copy_name(struct wf_cpu_comm *comm, const char *name)
+static weft_status copy_name(struct cpu_comm *comm, const char *name)
 {
     size_t bytes = strlen(name != NULL ? name : "") + 1;
 
-    comm->name = wf_cpu_alloc(bytes);
-    if (comm->name == NULL) return wf_cpu_fail_memory(bytes);
+    comm->name = plug_alloc(bytes);
+    if (comm->name == NULL) return plug_fail_memory(bytes);
     if (name != NULL) memcpy(comm->name, name, bytes);
     comm->group.label = comm->name;
     return WEFT_OK;
 }
 
-static weft_status keep_ranks(struct wf_cpu_comm *comm, const weft_comm_options *options)
+static weft_status keep_ranks(struct cpu_comm *comm, const weft_comm_options *options)
 {
     size_t size = (size_t)options->size;
     size_t bytes = size * (sizeof *comm->host_ids + 4 * sizeof *comm->members);
@@ -38,8 +39,8 @@ static weft_status keep_ranks(struct wf_cpu_comm *comm, const weft_comm_options 
     comm->rank = options->rank;
     comm->size = options->size;
     comm->world_rank = options->world_ranks[options->rank];
-    comm->host_ids = wf_cpu_alloc(bytes);
-    if (comm->host_ids == NULL) return wf_cpu_fail_memory(bytes);
+    comm->host_ids = plug_alloc(bytes);
+    if (comm->host_ids == NULL) return plug_fail_memory(bytes);
     comm->members = (int32_t *)(comm->host_ids + size);
     comm->places = comm->members + size;
     comm->names = comm->places + size;
@@ -50,7 +51,7 @@ static weft_status keep_ranks(struct wf_cpu_comm *comm, const weft_comm_options 
 }
 
 /* Which ranks share this host, by what the options say. */
-static weft_status find_members(struct wf_cpu_comm *comm)
+static weft_status find_members(struct cpu_comm *comm)
 {
     comm->hosts = 1;
     for (int32_t p = 0; p < comm->size; p++) {
@@ -61,80 +62,80 @@ static weft_status find_members(struct wf_cpu_comm *comm)
         if (here) comm->members[comm->group.size++] = p;
     }
     comm->group.rank = comm->places[comm->rank];
-    return comm->hosts > 1 ? wf_hosts_possible() : WEFT_OK;
+    return comm->hosts > 1 ? cpu_hosts_possible() : WEFT_OK;
 }
 
-static weft_status prepare_group(struct wf_cpu_comm *comm, const weft_comm_options *options)
+static weft_status prepare_group(struct cpu_comm *comm, const weft_comm_options *options)
 {
-    struct wf_shm_group *group = &comm->group;
-    struct wf_cpu_address *address;
+    struct cpu_shm_group *group = &comm->group;
+    struct cpu_address *address;
     uint64_t token;
 
     group->heap = &comm->device->heap;
     group->flags = options->flags;
     group->timeout_ns = options->timeout_ns;
     group->doing = "commit";
-    wf_cpu_heap_sweep(group->heap);
-    group->peers = wf_cpu_alloc((size_t)group->size * sizeof *group->peers);
-    if (group->peers == NULL) return wf_cpu_fail_memory((size_t)group->size * sizeof *group->peers);
-    CPU_TRY(wf_cpu_random(&token, sizeof token));
-    CPU_TRY(wf_shm_group_prepare(group, token));
-    comm->address = address = wf_cpu_alloc(sizeof *address);
-    if (address == NULL) return wf_cpu_fail_memory(sizeof *address);
+    cpu_heap_sweep(group->heap);
+    group->peers = plug_alloc((size_t)group->size * sizeof *group->peers);
+    if (group->peers == NULL) return plug_fail_memory((size_t)group->size * sizeof *group->peers);
+    PLUG_TRY(cpu_random(&token, sizeof token));
+    PLUG_TRY(cpu_shm_group_prepare(group, token));
+    comm->address = address = plug_alloc(sizeof *address);
+    if (address == NULL) return plug_fail_memory(sizeof *address);
     address->bytes = sizeof *address;
     address->world_rank = comm->world_rank;
     address->token = token;
-    address->board = (uint64_t)((uint8_t *)group->board - group->heap->segment.base);
-    return wf_cpu_segment_describe(&group->heap->segment, &address->segment);
+    address->control = (uint64_t)((uint8_t *)group->control - group->heap->segment.base);
+    return cpu_segment_describe(&group->heap->segment, &address->segment);
 }
 
-static weft_status prepare(struct wf_cpu_comm *comm, const weft_comm_options *options)
+static weft_status prepare(struct cpu_comm *comm, const weft_comm_options *options)
 {
-    CPU_TRY(copy_name(comm, options->name));
-    CPU_TRY(keep_ranks(comm, options));
-    CPU_TRY(find_members(comm));
+    PLUG_TRY(copy_name(comm, options->name));
+    PLUG_TRY(keep_ranks(comm, options));
+    PLUG_TRY(find_members(comm));
     return prepare_group(comm, options);
 }
 
 static weft_status check_options(const weft_comm_options *options)
 {
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", (int)options->rank,
-                           (int)options->size);
+        return plug_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", (int)options->rank,
+                         (int)options->size);
     if (options->world_ranks == NULL || options->host_ids == NULL)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "world_ranks or host_ids is NULL");
+        return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids is NULL");
     return WEFT_OK;
 }
 
-weft_status wf_cpu_comm_prepare(void *device, const weft_comm_options *given, void **out,
-                                weft_blob *address)
+weft_status cpu_comm_prepare(void *device, const weft_comm_options *given, void **out,
+                             weft_blob *address)
 {
-    struct wf_cpu_comm *comm;
+    struct cpu_comm *comm;
     weft_comm_options options;
     weft_status status;
 
-    wf_cpu_take_struct(&options, sizeof options, given);
-    CPU_TRY(check_options(&options));
-    comm = wf_cpu_alloc(sizeof *comm);
-    if (comm == NULL) return wf_cpu_fail_memory(sizeof *comm);
+    plug_take_struct(&options, given, sizeof options);
+    PLUG_TRY(check_options(&options));
+    comm = plug_alloc(sizeof *comm);
+    if (comm == NULL) return plug_fail_memory(sizeof *comm);
     comm->device = device;
     status = prepare(comm, &options);
     if (status != WEFT_OK) {
-        wf_cpu_comm_destroy(comm);
+        cpu_comm_destroy(comm);
         return status;
     }
     *out = comm;
-    *address = (weft_blob){.data = comm->address, .bytes = sizeof(struct wf_cpu_address)};
+    *address = (weft_blob){.data = comm->address, .bytes = sizeof(struct cpu_address)};
     return WEFT_OK;
 }
 
-static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t place, const weft_blob *blob,
+static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_blob *blob,
                                char *text, size_t bytes)
 {
-    struct wf_shm_peer *peer = &comm->group.peers[place];
-    const struct wf_cpu_address *own = comm->address;
-    struct wf_cpu_address address;
-    struct wf_shm_board *board;
+    struct cpu_shm_peer *peer = &comm->group.peers[place];
+    const struct cpu_address *own = comm->address;
+    struct cpu_address address;
+    struct cpu_shm_control *control;
     weft_status status;
 
     if (blob->bytes != sizeof address) {
@@ -145,28 +146,28 @@ static weft_status attach_peer(struct wf_cpu_comm *comm, int32_t place, const we
     memcpy(&address, blob->data, sizeof address);
     peer->name = address.world_rank;
     peer->address = address.segment;
-    peer->same_process = wf_cpu_process_same(&address.segment.process, &own->segment.process);
-    status = wf_cpu_segment_attach(&address.segment, &peer->heap);
+    peer->same_process = cpu_process_same(&address.segment.process, &own->segment.process);
+    status = cpu_segment_attach(&address.segment, &peer->heap);
     if (status != WEFT_OK) {
-        snprintf(text, bytes, "%s", wf_cpu_last_words());
+        snprintf(text, bytes, "%s", plug_last_text());
         return status;
     }
     peer->attached = true;
-    board = (struct wf_shm_board *)(peer->heap + address.board);
-    if (board->token != address.token) {
+    control = (struct cpu_shm_control *)(peer->heap + address.control);
+    if (control->token != address.token) {
         snprintf(text, bytes, "its shared memory is not what it should be");
         return WEFT_ERR_SYSTEM;
     }
-    peer->board = board;
-    peer->readable = wf_shm_readable(&comm->group, place);
+    peer->control = control;
+    peer->readable = cpu_shm_readable(&comm->group, place);
     return WEFT_OK;
 }
 
 /* Ranks whose memory is out of reach count as ranks of another host.  Where it is only that address
- * space ran out, all ranks are told to take less. */
-static weft_status attach_all(struct wf_cpu_comm *comm, const weft_blob *addresses)
+ * space ran out, all ranks are asked to use less. */
+static weft_status attach_all(struct cpu_comm *comm, const weft_blob *addresses)
 {
-    struct wf_shm_group *group = &comm->group;
+    struct cpu_shm_group *group = &comm->group;
     char text[160];
 
     for (int32_t p = 0; p < group->size; p++) {
@@ -175,38 +176,37 @@ static weft_status attach_all(struct wf_cpu_comm *comm, const weft_blob *address
         if (status == WEFT_OK) continue;
         if (status == WEFT_ERR_VERSION || status == WEFT_ERR_NO_MEMORY ||
             comm->members[p] == comm->rank)
-            return wf_cpu_fail(status, "memory of rank %d: %s", (int)comm->names[comm->members[p]],
-                               text);
+            return plug_fail(status, "memory of rank %d: %s", (int)comm->names[comm->members[p]],
+                             text);
         if (comm->apart[0] == '\0')
             snprintf(comm->apart, sizeof comm->apart,
                      "rank %d cannot share memory with rank %d (%s)", (int)comm->world_rank,
                      (int)comm->names[comm->members[p]], text);
-        wf_cpu_log(2, "rank %d cannot share memory with rank %d (%s), though both are on one host",
-                   (int)comm->world_rank, (int)comm->names[comm->members[p]], text);
+        plug_log(2, "rank %d cannot share memory with rank %d (%s), though both are on one host",
+                 (int)comm->world_rank, (int)comm->names[comm->members[p]], text);
     }
     return WEFT_OK;
 }
 
-void wf_cpu_outcome_set(const struct wf_cpu_comm *comm, struct wf_cpu_outcome *outcome,
-                        weft_status status)
+void cpu_outcome_set(const struct cpu_comm *comm, struct cpu_outcome *outcome, weft_status status)
 {
     outcome->status = status;
     if (status != WEFT_OK)
         snprintf(outcome->text, sizeof outcome->text, "rank %d: %s", (int)comm->world_rank,
-                 wf_cpu_last_words());
+                 plug_last_text());
 }
 
-weft_status wf_cpu_agree(const struct wf_cpu_comm *comm, const void *mine, void *all, size_t bytes,
-                         const weft_exchange *exchange)
+weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, size_t bytes,
+                      const weft_exchange *exchange)
 {
-    CPU_TRY(exchange->all_gather(exchange->self, mine, all, bytes));
+    PLUG_TRY(exchange->all_gather(exchange->self, mine, all, bytes));
     for (int32_t p = 0; p < comm->size; p++) {
-        const struct wf_cpu_outcome *outcome =
+        const struct cpu_outcome *outcome =
             (const void *)((const unsigned char *)all + bytes * (size_t)p);
 
         if (outcome->status != WEFT_OK)
-            return wf_cpu_fail(outcome->status, "communicator \"%s\": %.*s", comm->name,
-                               (int)sizeof outcome->text, outcome->text);
+            return plug_fail(outcome->status, "communicator \"%s\": %.*s", comm->name,
+                             (int)sizeof outcome->text, outcome->text);
     }
     return WEFT_OK;
 }
@@ -214,9 +214,9 @@ weft_status wf_cpu_agree(const struct wf_cpu_comm *comm, const void *mine, void 
 enum { ATTACHED = 1, READABLE = 2 };
 
 /* Whether a peer can read our private memory only the peer can tell. */
-static void note_readability(struct wf_cpu_comm *comm, const unsigned char *seen)
+static void note_readability(struct cpu_comm *comm, const unsigned char *seen)
 {
-    struct wf_shm_group *group = &comm->group;
+    struct cpu_shm_group *group = &comm->group;
     size_t size = (size_t)comm->size;
 
     group->all_readable = group->one_process = true;
@@ -228,109 +228,108 @@ static void note_readability(struct wf_cpu_comm *comm, const unsigned char *seen
         for (int32_t q = 0; q < group->size; q++)
             if ((row[comm->members[q]] & READABLE) == 0) group->all_readable = false;
     }
-    wf_shm_wait_expect(group->size);
+    cpu_shm_wait_expect(group->size);
 }
 
 /* Tell each other whose memory one has mapped. */
-static weft_status compare_views(struct wf_cpu_comm *comm, const weft_exchange *exchange,
+static weft_status compare_views(struct cpu_comm *comm, const weft_exchange *exchange,
                                  unsigned char *mine, unsigned char *seen)
 {
     size_t size = (size_t)comm->size;
 
     for (int32_t p = 0; p < comm->group.size; p++) {
-        const struct wf_shm_peer *peer = &comm->group.peers[p];
+        const struct cpu_shm_peer *peer = &comm->group.peers[p];
 
-        if (peer->board != NULL)
+        if (peer->control != NULL)
             mine[comm->members[p]] = ATTACHED | (peer->readable ? READABLE : 0);
     }
-    CPU_TRY(exchange->all_gather(exchange->self, mine, seen, size));
-    CPU_TRY(wf_hosts_arrange(comm, seen));
+    PLUG_TRY(exchange->all_gather(exchange->self, mine, seen, size));
+    PLUG_TRY(cpu_hosts_arrange(comm, seen));
     note_readability(comm, seen);
     return WEFT_OK;
 }
 
-static weft_status commit(struct wf_cpu_comm *comm, const weft_blob *addresses,
+static weft_status commit(struct cpu_comm *comm, const weft_blob *addresses,
                           const weft_exchange *exchange)
 {
-    struct wf_cpu_outcome mine = {.status = WEFT_OK}, *all;
+    struct cpu_outcome mine = {.status = WEFT_OK}, *all;
     size_t size = (size_t)comm->size, bytes = size * sizeof *all + size + size * size;
     unsigned char *views;
     weft_status status;
 
-    all = wf_cpu_alloc(bytes);
-    if (all == NULL) return wf_cpu_fail_memory(bytes);
+    all = plug_alloc(bytes);
+    if (all == NULL) return plug_fail_memory(bytes);
     views = (unsigned char *)(all + size);
-    wf_cpu_outcome_set(comm, &mine, attach_all(comm, addresses));
-    status = wf_cpu_agree(comm, &mine, all, sizeof mine, exchange);
+    cpu_outcome_set(comm, &mine, attach_all(comm, addresses));
+    status = cpu_agree(comm, &mine, all, sizeof mine, exchange);
     if (status == WEFT_OK) status = compare_views(comm, exchange, views, views + size);
-    wf_cpu_free(all);
+    plug_free(all);
     return status;
 }
 
-weft_status wf_cpu_comm_commit(void *handle, const weft_blob *addresses,
-                               const weft_exchange *exchange)
+weft_status cpu_comm_commit(void *handle, const weft_blob *addresses, const weft_exchange *exchange)
 {
-    struct wf_cpu_comm *comm = handle;
+    struct cpu_comm *comm = handle;
 
     comm->group.met = true;
-    CPU_TRY(commit(comm, addresses, exchange));
-    return comm->hosts > 1 ? wf_hosts_open(comm, exchange) : WEFT_OK;
+    PLUG_TRY(commit(comm, addresses, exchange));
+    return comm->hosts > 1 ? cpu_hosts_open(comm, exchange) : WEFT_OK;
 }
 
-static void end_work(struct wf_cpu_comm *comm, const char *cause)
+static void end_work(struct cpu_comm *comm, const char *cause)
 {
-    wf_shm_fail(&comm->group, WEFT_ERR_ABORTED, "%s by rank %d", cause, (int)comm->world_rank);
-    wf_hosts_abort(comm);
-    wf_cpu_turns_end(comm);
+    cpu_shm_fail(&comm->group, WEFT_ERR_ABORTED, "%s by rank %d", cause, (int)comm->world_rank);
+    cpu_hosts_abort(comm);
+    cpu_turns_end(comm);
 }
 
-static bool is_idle(const struct wf_cpu_comm *comm)
+static bool is_idle(const struct cpu_comm *comm)
 {
-    return atomic_load(&comm->under_way) == 0 && wf_cpu_windows_are_idle(comm);
+    return atomic_load(&comm->under_way) == 0 && cpu_windows_are_idle(comm);
 }
 
 /* What is still on streams looks at the communicator.  It ends soon now, unless it stands behind
  * other work. */
-static bool await_work(struct wf_cpu_comm *comm)
+static bool await_work(struct cpu_comm *comm)
 {
-    uint64_t deadline = wf_cpu_deadline(PATIENCE_NS);
+    uint64_t deadline = cpu_deadline(PATIENCE_NS);
 
     if (is_idle(comm)) return true;
     end_work(comm, "released under its work");
-    while (!is_idle(comm) && wf_cpu_now() < deadline)
+    while (!is_idle(comm) && plug_now() < deadline)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     return is_idle(comm);
 }
 
-void wf_cpu_comm_destroy(void *handle)
+void cpu_comm_destroy(void *handle)
 {
-    struct wf_cpu_comm *comm = handle;
+    struct cpu_comm *comm = handle;
 
     if (comm == NULL) return;
     if (!await_work(comm)) {
         comm->device->is_held = true;
-        wf_cpu_log(1, "communicator \"%s\" is left behind: its work is still to come on a stream",
-                   comm->name);
+        plug_log(1, "communicator \"%s\" is left behind: its work is still to come on a stream",
+                 comm->name);
         return;
     }
-    wf_cpu_group_clear(comm);
-    wf_cpu_windows_drop(comm);
-    wf_hosts_close(comm);
-    wf_shm_group_close(&comm->group);
-    wf_cpu_free(comm->address);
-    wf_cpu_free(comm->host_ids);
-    wf_cpu_free(comm->name);
-    wf_cpu_free(comm);
+    cpu_group_clear(comm);
+    cpu_windows_drop(comm);
+    cpu_hosts_close(comm);
+    cpu_shm_group_close(&comm->group);
+    plug_free(comm->address);
+    plug_free(comm->host_ids);
+    plug_free(comm->name);
+    plug_free(comm);
 }
 
-void wf_cpu_comm_abort(void *handle)
+void cpu_comm_abort(void *handle)
 {
     end_work(handle, "aborted");
 }
 
-weft_status wf_cpu_comm_async_error(void *handle)
+weft_status cpu_comm_async_error(void *handle)
 {
-    struct wf_cpu_comm *comm = handle;
+    struct cpu_comm *comm = handle;
 
-    return wf_shm_fault(&comm->group);
+    return cpu_shm_fault(&comm->group);
 }

@@ -1,36 +1,36 @@
 /* cpu_device.c - the host's memory as a device. */
-#include "comm.h"
-#include "reduce.h"
+#include "cpu_comm.h"
+#include "kernel/cpu_reduce.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-weft_status wf_cpu_probe(weft_probe *out)
+weft_status cpu_probe(weft_probe *out)
 {
     weft_probe probe = {.score = 100, .device_count = 1};
 
-    wf_cpu_give_struct(out, &probe, sizeof probe);
+    plug_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }
 
-weft_status wf_cpu_device_open(const weft_device_options *given, void **out)
+weft_status cpu_device_open(const weft_device_options *given, void **out)
 {
-    struct wf_cpu_device *device;
+    struct cpu_device *device;
     weft_device_options options;
     weft_status status;
 
-    wf_cpu_take_struct(&options, sizeof options, given);
+    plug_take_struct(&options, given, sizeof options);
     if (options.device > 0 || options.device < -1)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "device %d: the host is one device, number 0",
-                           (int)options.device);
-    CPU_TRY(wf_cpu_level_check());
-    device = wf_cpu_alloc(sizeof *device);
-    if (device == NULL) return wf_cpu_fail_memory(sizeof *device);
-    status = wf_cpu_heap_create(&device->heap);
+        return plug_fail(WEFT_ERR_INVALID, "device %d: the host is one device, number 0",
+                         (int)options.device);
+    PLUG_TRY(cpu_level_check());
+    device = plug_alloc(sizeof *device);
+    if (device == NULL) return plug_fail_memory(sizeof *device);
+    status = cpu_heap_create(&device->heap);
     if (status != WEFT_OK) {
-        wf_cpu_free(device);
+        plug_free(device);
         return status;
     }
     device->local_rank = options.local_rank;
@@ -38,13 +38,13 @@ weft_status wf_cpu_device_open(const weft_device_options *given, void **out)
     return WEFT_OK;
 }
 
-void wf_cpu_device_close(void *handle)
+void cpu_device_close(void *handle)
 {
-    struct wf_cpu_device *device = handle;
+    struct cpu_device *device = handle;
 
     if (device == NULL || device->is_held) return;
-    wf_cpu_heap_close(&device->heap);
-    wf_cpu_free(device);
+    cpu_heap_close(&device->heap);
+    plug_free(device);
 }
 
 /* The boot is the same for all processes of a host, and differs between hosts. */
@@ -58,7 +58,7 @@ static void read_boot_id(char *out, size_t bytes)
     out[strcspn(out, "\n")] = '\0';
 }
 
-weft_status wf_cpu_device_describe(void *handle, weft_device_info *out)
+weft_status cpu_device_describe(void *handle, weft_device_info *out)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     weft_device_info info = {.device = 0,
@@ -71,40 +71,40 @@ weft_status wf_cpu_device_describe(void *handle, weft_device_info *out)
 
     (void)handle;
     if (uname(&system) != 0) memcpy(system.machine, "cpu", 4);
-    snprintf(info.name, sizeof info.name, "%s, %d cores", system.machine, wf_cpu_processors());
+    snprintf(info.name, sizeof info.name, "%s, %d cores", system.machine, cpu_processors());
     read_boot_id(info.uuid, sizeof info.uuid);
-    wf_cpu_give_struct(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
-weft_status wf_cpu_device_allocate(void *handle, uint64_t bytes, uint32_t kind, void **pointer)
+weft_status cpu_device_allocate(void *handle, uint64_t bytes, uint32_t kind, void **pointer)
 {
-    struct wf_cpu_device *device = handle;
+    struct cpu_device *device = handle;
 
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
-    return wf_cpu_heap_allocate(&device->heap, bytes, kind, pointer);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "memory of kind %u cannot be allocated", kind);
+    return cpu_heap_allocate(&device->heap, bytes, kind, pointer);
 }
 
-weft_status wf_cpu_device_free(void *handle, void *pointer)
+weft_status cpu_device_free(void *handle, void *pointer)
 {
-    struct wf_cpu_device *device = handle;
+    struct cpu_device *device = handle;
 
-    if (pointer == NULL || wf_cpu_heap_free(&device->heap, pointer)) return WEFT_OK;
-    return wf_cpu_fail(WEFT_ERR_INVALID, "free: %p was not allocated here", pointer);
+    if (pointer == NULL || cpu_heap_free(&device->heap, pointer)) return WEFT_OK;
+    return plug_fail(WEFT_ERR_INVALID, "free: %p was not allocated here", pointer);
 }
 
-weft_status wf_cpu_device_query_pointer(void *handle, const void *pointer, weft_pointer_info *out)
+weft_status cpu_device_query_pointer(void *handle, const void *pointer, weft_pointer_info *out)
 {
-    struct wf_cpu_device *device = handle;
-    struct wf_cpu_allocation found = {.kind = WEFT_MEMORY_HOST};
+    struct cpu_device *device = handle;
+    struct cpu_allocation found = {.kind = WEFT_MEMORY_HOST};
     weft_pointer_info info = {.device = -1};
 
-    if (wf_cpu_heap_find(&device->heap, pointer, &found)) info.device = 0;
+    if (cpu_heap_find(&device->heap, pointer, &found)) info.device = 0;
     info.kind = found.kind;
     info.base = found.base;
     info.bytes = found.bytes;
-    wf_cpu_give_struct(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
@@ -115,7 +115,7 @@ struct movement {
     uint8_t byte;
 };
 
-static void run_copy(void *argument, struct wf_cpu_error *error)
+static void run_copy(void *argument, struct cpu_error *error)
 {
     struct movement *move = argument;
 
@@ -123,7 +123,7 @@ static void run_copy(void *argument, struct wf_cpu_error *error)
     if (move->bytes > 0) memmove(move->target, move->source, move->bytes);
 }
 
-static void run_fill(void *argument, struct wf_cpu_error *error)
+static void run_fill(void *argument, struct cpu_error *error)
 {
     struct movement *move = argument;
 
@@ -131,24 +131,23 @@ static void run_fill(void *argument, struct wf_cpu_error *error)
     if (move->bytes > 0) memset(move->target, move->byte, move->bytes);
 }
 
-weft_status wf_cpu_device_copy(void *device, void *target, const void *source, uint64_t bytes,
-                               void *stream)
+weft_status cpu_device_copy(void *device, void *target, const void *source, uint64_t bytes,
+                            void *stream)
 {
     struct movement move = {.target = target, .source = source, .bytes = bytes};
 
     (void)device;
     if (bytes > 0 && (target == NULL || source == NULL))
-        return wf_cpu_fail(WEFT_ERR_INVALID, "copy: %s is NULL",
-                           target == NULL ? "target" : "source");
-    return wf_cpu_stream_run(stream, run_copy, &move, sizeof move);
+        return plug_fail(WEFT_ERR_INVALID, "copy: %s is NULL",
+                         target == NULL ? "target" : "source");
+    return cpu_stream_run(stream, run_copy, &move, sizeof move);
 }
 
-weft_status wf_cpu_device_fill(void *device, void *target, uint8_t byte, uint64_t bytes,
-                               void *stream)
+weft_status cpu_device_fill(void *device, void *target, uint8_t byte, uint64_t bytes, void *stream)
 {
     struct movement move = {.target = target, .bytes = bytes, .byte = byte};
 
     (void)device;
-    if (bytes > 0 && target == NULL) return wf_cpu_fail(WEFT_ERR_INVALID, "fill: target is NULL");
-    return wf_cpu_stream_run(stream, run_fill, &move, sizeof move);
+    if (bytes > 0 && target == NULL) return plug_fail(WEFT_ERR_INVALID, "fill: target is NULL");
+    return cpu_stream_run(stream, run_fill, &move, sizeof move);
 }

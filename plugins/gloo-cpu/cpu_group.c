@@ -3,7 +3,7 @@
  * At the end of the outermost group all messages are put under way, the collectives run in the
  * order called, and then the messages are waited for.  A group over several streams runs on one of
  * them, before which the others' earlier work, and after which the others' later work, is done. */
-#include "comm.h"
+#include "cpu_comm.h"
 
 #include <string.h>
 
@@ -14,16 +14,16 @@ static weft_status make_room(void **items, size_t count, size_t *room, size_t by
     void *grown;
 
     if (count < *room) return WEFT_OK;
-    grown = wf_cpu_alloc(more * bytes);
-    if (grown == NULL) return wf_cpu_fail_memory(more * bytes);
+    grown = plug_alloc(more * bytes);
+    if (grown == NULL) return plug_fail_memory(more * bytes);
     if (count > 0) memcpy(grown, *items, count * bytes);
-    wf_cpu_free(*items);
+    plug_free(*items);
     *items = grown;
     *room = more;
     return WEFT_OK;
 }
 
-static weft_status add_stream(struct wf_cpu_batch *batch, void *stream)
+static weft_status add_stream(struct cpu_batch *batch, void *stream)
 {
     void *items = batch->streams;
     weft_status status;
@@ -36,10 +36,9 @@ static weft_status add_stream(struct wf_cpu_batch *batch, void *stream)
     return status;
 }
 
-weft_status wf_cpu_group_add_call(struct wf_cpu_comm *comm, const struct wf_cpu_call *call,
-                                  void *stream)
+weft_status cpu_group_add_call(struct cpu_comm *comm, const struct cpu_call *call, void *stream)
 {
-    struct wf_cpu_batch *batch = &comm->batch;
+    struct cpu_batch *batch = &comm->batch;
     void *items = batch->calls;
     weft_status status = make_room(&items, batch->call_count, &batch->call_room, sizeof *call);
 
@@ -48,14 +47,14 @@ weft_status wf_cpu_group_add_call(struct wf_cpu_comm *comm, const struct wf_cpu_
     if (status == WEFT_OK)
         batch->calls[batch->call_count++] = *call;
     else
-        wf_cpu_free(call->counts);
+        plug_free(call->counts);
     return status;
 }
 
-weft_status wf_cpu_group_add_transfer(struct wf_cpu_comm *comm,
-                                      const struct wf_shm_transfer *transfer, void *stream)
+weft_status cpu_group_add_transfer(struct cpu_comm *comm, const struct cpu_shm_transfer *transfer,
+                                   void *stream)
 {
-    struct wf_cpu_batch *batch = &comm->batch;
+    struct cpu_batch *batch = &comm->batch;
     void *items = batch->transfers;
     weft_status status =
         make_room(&items, batch->transfer_count, &batch->transfer_room, sizeof *transfer);
@@ -66,64 +65,64 @@ weft_status wf_cpu_group_add_transfer(struct wf_cpu_comm *comm,
     return status;
 }
 
-void wf_cpu_group_fail(struct wf_cpu_comm *comm, weft_status status)
+void cpu_group_fail(struct cpu_comm *comm, weft_status status)
 {
-    struct wf_cpu_error *error = &comm->batch.error;
+    struct cpu_error *error = &comm->batch.error;
 
     if (comm->group_depth == 0 || error->status != WEFT_OK) return;
     error->status = status;
-    memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
+    memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
-static void free_batch(struct wf_cpu_batch *batch)
+static void free_batch(struct cpu_batch *batch)
 {
     for (size_t i = 0; i < batch->call_count; i++)
-        wf_cpu_free(batch->calls[i].counts);
-    wf_cpu_free(batch->calls);
-    wf_cpu_free(batch->transfers);
-    wf_cpu_free(batch->streams);
+        plug_free(batch->calls[i].counts);
+    plug_free(batch->calls);
+    plug_free(batch->transfers);
+    plug_free(batch->streams);
     memset(batch, 0, sizeof *batch);
 }
 
-void wf_cpu_group_clear(struct wf_cpu_comm *comm)
+void cpu_group_clear(struct cpu_comm *comm)
 {
     free_batch(&comm->batch);
 }
 
-static weft_status run_batch(struct wf_cpu_batch *batch)
+static weft_status run_batch(struct cpu_batch *batch)
 {
-    struct wf_cpu_comm *comm = batch->comm;
-    struct wf_hosts_mail *mail;
+    struct cpu_comm *comm = batch->comm;
+    struct cpu_hosts_mail *mail;
     weft_status status = WEFT_OK, last;
 
-    wf_cpu_transfers_start(comm, batch->transfers, batch->transfer_count, &mail);
+    cpu_transfers_start(comm, batch->transfers, batch->transfer_count, &mail);
     for (size_t i = 0; i < batch->call_count; i++) {
-        struct wf_cpu_call *call = &batch->calls[i];
+        struct cpu_call *call = &batch->calls[i];
 
         if (call->op.scale != NULL) call->op.scale = call->scale;
-        last = wf_cpu_call_run(comm, call->turn, &call->op);
+        last = cpu_call_run(comm, call->turn, &call->op);
         if (status == WEFT_OK) status = last;
     }
-    last = wf_cpu_transfers_wait(comm, batch->transfers, batch->transfer_count, mail);
+    last = cpu_transfers_wait(comm, batch->transfers, batch->transfer_count, mail);
     return status == WEFT_OK ? last : status;
 }
 
-static void run_task(void *argument, struct wf_cpu_error *error)
+static void run_task(void *argument, struct cpu_error *error)
 {
-    struct wf_cpu_batch *batch = argument;
+    struct cpu_batch *batch = argument;
 
     error->status = run_batch(batch);
-    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
     free_batch(batch);
 }
 
-static void issue_turns(struct wf_cpu_batch *batch)
+static void issue_turns(struct cpu_batch *batch)
 {
     for (size_t i = 0; i < batch->call_count; i++)
         batch->calls[i].turn = batch->comm->issued++;
 }
 
-static void *first_stream(const struct wf_cpu_batch *batch)
+static void *first_stream(const struct cpu_batch *batch)
 {
     for (size_t i = 0; i < batch->stream_count; i++)
         if (batch->streams[i] != NULL) return batch->streams[i];
@@ -131,12 +130,12 @@ static void *first_stream(const struct wf_cpu_batch *batch)
 }
 
 /* Let CARRIER wait for what the other streams have now. */
-static weft_status join_streams(const struct wf_cpu_batch *batch, void *carrier, void *event)
+static weft_status join_streams(const struct cpu_batch *batch, void *carrier, void *event)
 {
     for (size_t i = 0; i < batch->stream_count; i++) {
         if (batch->streams[i] == NULL || batch->streams[i] == carrier) continue;
-        CPU_TRY(wf_cpu_event_record(NULL, event, batch->streams[i]));
-        CPU_TRY(wf_cpu_stream_wait_event(NULL, carrier, event));
+        PLUG_TRY(cpu_event_record(NULL, event, batch->streams[i]));
+        PLUG_TRY(cpu_stream_wait_event(NULL, carrier, event));
     }
     return WEFT_OK;
 }
@@ -144,13 +143,13 @@ static weft_status join_streams(const struct wf_cpu_batch *batch, void *carrier,
 /* Let the others, the caller as stream NULL among them, wait for CARRIER. */
 static weft_status part_streams(void *const *streams, size_t count, void *carrier, void *event)
 {
-    CPU_TRY(wf_cpu_event_record(NULL, event, carrier));
+    PLUG_TRY(cpu_event_record(NULL, event, carrier));
     for (size_t i = 0; i < count; i++)
-        if (streams[i] != carrier) CPU_TRY(wf_cpu_stream_wait_event(NULL, streams[i], event));
+        if (streams[i] != carrier) PLUG_TRY(cpu_stream_wait_event(NULL, streams[i], event));
     return WEFT_OK;
 }
 
-static weft_status launch(struct wf_cpu_batch *batch, void *carrier)
+static weft_status launch(struct cpu_batch *batch, void *carrier)
 {
     void **streams = batch->streams, *event = NULL;
     size_t count = batch->stream_count;
@@ -159,48 +158,46 @@ static weft_status launch(struct wf_cpu_batch *batch, void *carrier)
 
     for (size_t i = 0; i < count; i++)
         inline_too = inline_too || streams[i] == NULL;
-    CPU_TRY(wf_cpu_event_create(NULL, &event));
+    PLUG_TRY(cpu_event_create(NULL, &event));
     status = join_streams(batch, carrier, event);
     if (status == WEFT_OK) {
         issue_turns(batch);
         batch->streams = NULL;
-        status = wf_cpu_stream_run_counted(carrier, &batch->comm->under_way, run_task, batch,
-                                           sizeof *batch, NULL, 0);
+        status = cpu_stream_run_counted(carrier, &batch->comm->under_way, run_task, batch,
+                                        sizeof *batch, NULL, 0);
         if (status == WEFT_OK) {
             memset(batch, 0, sizeof *batch);
             status = part_streams(streams, count, carrier, event);
-            if (status == WEFT_OK && inline_too)
-                status = wf_cpu_event_wait(NULL, event, WEFT_FOREVER);
+            if (status == WEFT_OK && inline_too) status = cpu_event_wait(NULL, event, WEFT_FOREVER);
         } else {
             batch->comm->issued -= batch->call_count;
         }
-        wf_cpu_free(streams);
+        plug_free(streams);
     }
-    wf_cpu_event_destroy(NULL, event);
+    cpu_event_destroy(NULL, event);
     return status;
 }
 
-weft_status wf_cpu_comm_group_begin(void *handle)
+weft_status cpu_comm_group_begin(void *handle)
 {
-    struct wf_cpu_comm *comm = handle;
+    struct cpu_comm *comm = handle;
 
     if (comm->group_depth == 0) comm->batch.comm = comm;
     comm->group_depth++;
     return WEFT_OK;
 }
 
-weft_status wf_cpu_comm_group_end(void *handle)
+weft_status cpu_comm_group_end(void *handle)
 {
-    struct wf_cpu_comm *comm = handle;
-    struct wf_cpu_batch *batch = &comm->batch;
+    struct cpu_comm *comm = handle;
+    struct cpu_batch *batch = &comm->batch;
     void *carrier;
     weft_status status;
 
-    if (comm->group_depth == 0)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "group_end without group_begin");
+    if (comm->group_depth == 0) return plug_fail(WEFT_ERR_INVALID, "group_end without group_begin");
     if (--comm->group_depth > 0) return WEFT_OK;
-    status = wf_cpu_error_report(&batch->error);
-    if (status == WEFT_OK) status = wf_shm_fault(&comm->group);
+    status = cpu_error_report(&batch->error);
+    if (status == WEFT_OK) status = cpu_shm_fault(&comm->group);
     carrier = first_stream(batch);
     if (status == WEFT_OK && carrier != NULL) {
         status = launch(batch, carrier);

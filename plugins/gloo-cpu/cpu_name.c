@@ -1,9 +1,9 @@
 /* cpu_name.c - what ranks call beside the collectives has a name too. */
 #include "cpu.h"
 
-const char *wf_cpu_collective_name(uint32_t collective)
+const char *cpu_call_name(uint32_t collective)
 {
     if (collective == WEFT_COLL_COUNT) return "pull";
     if (collective == WEFT_COLL_COUNT + 1) return "check";
-    return wf_abi_collective_name(collective);
+    return plug_collective_name(collective);
 }

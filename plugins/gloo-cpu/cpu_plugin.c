@@ -1,82 +1,82 @@
 /* cpu_plugin.c - the plugin's tables and its one exported symbol. */
-#include "comm.h"
-#include "kernel.h"
-#include "pull.h"
-#include "symm.h"
+#include "cpu_comm.h"
+#include "kernel/cpu_kernel.h"
+#include "cpu_pull.h"
+#include "memory/cpu_symm.h"
 
 static const weft_device_table device_table = {
     .struct_size = sizeof(weft_device_table),
     .signature = WEFT_DEVICE_SIGNATURE,
-    .probe = wf_cpu_probe,
-    .open = wf_cpu_device_open,
-    .close = wf_cpu_device_close,
-    .describe = wf_cpu_device_describe,
-    .allocate = wf_cpu_device_allocate,
-    .free = wf_cpu_device_free,
-    .query_pointer = wf_cpu_device_query_pointer,
-    .copy = wf_cpu_device_copy,
-    .fill = wf_cpu_device_fill,
-    .stream_create = wf_cpu_stream_create,
-    .stream_destroy = wf_cpu_stream_destroy,
-    .stream_query = wf_cpu_stream_query,
-    .stream_wait = wf_cpu_stream_wait,
-    .stream_call = wf_cpu_stream_call,
-    .event_create = wf_cpu_event_create,
-    .event_destroy = wf_cpu_event_destroy,
-    .event_record = wf_cpu_event_record,
-    .event_query = wf_cpu_event_query,
-    .event_wait = wf_cpu_event_wait,
-    .stream_wait_event = wf_cpu_stream_wait_event,
-    .event_elapsed = wf_cpu_event_elapsed,
+    .probe = cpu_probe,
+    .open = cpu_device_open,
+    .close = cpu_device_close,
+    .describe = cpu_device_describe,
+    .allocate = cpu_device_allocate,
+    .free = cpu_device_free,
+    .query_pointer = cpu_device_query_pointer,
+    .copy = cpu_device_copy,
+    .fill = cpu_device_fill,
+    .stream_create = cpu_stream_create,
+    .stream_destroy = cpu_stream_destroy,
+    .stream_query = cpu_stream_query,
+    .stream_wait = cpu_stream_wait,
+    .stream_call = cpu_stream_call,
+    .event_create = cpu_event_create,
+    .event_destroy = cpu_event_destroy,
+    .event_record = cpu_event_record,
+    .event_query = cpu_event_query,
+    .event_wait = cpu_event_wait,
+    .stream_wait_event = cpu_stream_wait_event,
+    .event_elapsed = cpu_event_elapsed,
 };
 
 static const weft_comm_table comm_table = {
     .struct_size = sizeof(weft_comm_table),
     .signature = WEFT_COMM_SIGNATURE,
-    .prepare = wf_cpu_comm_prepare,
-    .commit = wf_cpu_comm_commit,
-    .destroy = wf_cpu_comm_destroy,
-    .abort = wf_cpu_comm_abort,
-    .async_error = wf_cpu_comm_async_error,
-    .support = wf_cpu_comm_support,
-    .collective = wf_cpu_comm_collective,
-    .send = wf_cpu_comm_send,
-    .receive = wf_cpu_comm_receive,
-    .group_begin = wf_cpu_comm_group_begin,
-    .group_end = wf_cpu_comm_group_end,
-    .pull = wf_cpu_comm_pull,
-    .cost = wf_cpu_comm_cost,
+    .prepare = cpu_comm_prepare,
+    .commit = cpu_comm_commit,
+    .destroy = cpu_comm_destroy,
+    .abort = cpu_comm_abort,
+    .async_error = cpu_comm_async_error,
+    .support = cpu_comm_support,
+    .collective = cpu_comm_collective,
+    .send = cpu_comm_send,
+    .receive = cpu_comm_receive,
+    .group_begin = cpu_comm_group_begin,
+    .group_end = cpu_comm_group_end,
+    .pull = cpu_comm_pull,
+    .cost = cpu_comm_cost,
 };
 
 static const weft_kernel_table kernel_table = {
     .struct_size = sizeof(weft_kernel_table),
     .signature = WEFT_KERNEL_SIGNATURE,
-    .regions_create = wf_cpu_regions_create,
-    .regions_destroy = wf_cpu_regions_destroy,
-    .regions_copy = wf_cpu_regions_copy,
-    .regions_reduce = wf_cpu_regions_reduce,
-    .reduce = wf_cpu_kernel_reduce,
-    .cast = wf_cpu_kernel_cast,
-    .scale = wf_cpu_kernel_scale,
-    .fill = wf_cpu_kernel_fill,
-    .regions_average = wf_cpu_regions_average,
+    .regions_create = cpu_regions_create,
+    .regions_destroy = cpu_regions_destroy,
+    .regions_copy = cpu_regions_copy,
+    .regions_reduce = cpu_regions_reduce,
+    .reduce = cpu_kernel_reduce,
+    .cast = cpu_kernel_cast,
+    .scale = cpu_kernel_scale,
+    .fill = cpu_kernel_fill,
+    .regions_average = cpu_regions_average,
 };
 
 static const weft_symm_table symm_table = {
     .struct_size = sizeof(weft_symm_table),
     .signature = WEFT_SYMM_SIGNATURE,
-    .window_create = wf_cpu_window_create,
-    .window_destroy = wf_cpu_window_destroy,
-    .window_register = wf_cpu_window_register,
-    .handle = wf_cpu_window_handle,
-    .put = wf_cpu_symm_put,
-    .get = wf_cpu_symm_get,
-    .put_signal = wf_cpu_symm_put_signal,
-    .signal = wf_cpu_symm_signal,
-    .wait_signal = wf_cpu_symm_wait_signal,
-    .fence = wf_cpu_symm_fence,
-    .quiet = wf_cpu_symm_quiet,
-    .barrier = wf_cpu_symm_barrier,
+    .window_create = cpu_window_create,
+    .window_destroy = cpu_window_destroy,
+    .window_register = cpu_window_register,
+    .handle = cpu_window_handle,
+    .put = cpu_symm_put,
+    .get = cpu_symm_get,
+    .put_signal = cpu_symm_put_signal,
+    .signal = cpu_symm_signal,
+    .wait_signal = cpu_symm_wait_signal,
+    .fence = cpu_symm_fence,
+    .quiet = cpu_symm_quiet,
+    .barrier = cpu_symm_barrier,
 };
 
 static weft_plugin plugin = {
@@ -95,9 +95,9 @@ static weft_plugin plugin = {
 
 const weft_plugin *weft_plugin_entry(const weft_host *host)
 {
-    wf_cpu_host_set(host);
+    plug_host_set(host);
     plugin.description =
-        wf_hosts_expected()
+        cpu_hosts_expected()
             ? "shared memory between the ranks of a host, Gloo between hosts"
             : "shared memory between the ranks of a host; one host only, without Gloo";
     return &plugin;

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct wf_cpu_process self;
+static struct cpu_process self;
 
-weft_status wf_cpu_random(void *out, size_t bytes)
+weft_status cpu_random(void *out, size_t bytes)
 {
     unsigned char *at = out;
 
@@ -22,7 +22,7 @@ weft_status wf_cpu_random(void *out, size_t bytes)
         ssize_t got = getrandom(at, bytes, 0);
 
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return wf_cpu_fail_errno(WEFT_ERR_SYSTEM, errno, "no random bytes to be had");
+        if (got <= 0) return plug_fail_errno(WEFT_ERR_SYSTEM, errno, "getrandom failed");
         at += got;
         bytes -= (size_t)got;
     }
@@ -56,14 +56,14 @@ static bool read_stat(int32_t pid, char *state, uint64_t *start)
     return end != at;
 }
 
-weft_status wf_cpu_process_self(struct wf_cpu_process *out)
+weft_status cpu_process_self(struct cpu_process *out)
 {
     weft_status status = WEFT_OK;
     char state;
 
     pthread_mutex_lock(&self_lock);
     if (self.pid != getpid()) {
-        status = wf_cpu_random(self.token, sizeof self.token);
+        status = cpu_random(self.token, sizeof self.token);
         if (status == WEFT_OK) {
             self.pid = getpid();
             if (!read_stat(self.pid, &state, &self.start)) self.start = 0;
@@ -74,12 +74,12 @@ weft_status wf_cpu_process_self(struct wf_cpu_process *out)
     return status;
 }
 
-bool wf_cpu_process_same(const struct wf_cpu_process *a, const struct wf_cpu_process *b)
+bool cpu_process_same(const struct cpu_process *a, const struct cpu_process *b)
 {
     return a->token[0] == b->token[0] && a->token[1] == b->token[1];
 }
 
-bool wf_cpu_process_alive(const struct wf_cpu_process *process)
+bool cpu_process_alive(const struct cpu_process *process)
 {
     uint64_t start;
     char state;
@@ -105,7 +105,7 @@ static int quota_processors(void)
     return count;
 }
 
-int wf_cpu_processors(void)
+int cpu_processors(void)
 {
     static atomic_int known;
     cpu_set_t set;

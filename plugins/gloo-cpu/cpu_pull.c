@@ -1,29 +1,29 @@
 /* cpu_pull.c - checking a pull's arguments and putting it on its stream. */
-#include "pull.h"
+#include "cpu_pull.h"
 
 #include <string.h>
 
 struct task {
-    struct wf_cpu_comm *comm;
-    struct wf_shm_pull pull;
+    struct cpu_comm *comm;
+    struct cpu_shm_pull pull;
     uint64_t turn;
 };
 
-static weft_status run_pull(struct wf_cpu_comm *comm, const void *argument)
+static weft_status run_pull(struct cpu_comm *comm, const void *argument)
 {
-    return wf_shm_pull(&comm->group, argument);
+    return cpu_shm_pull(&comm->group, argument);
 }
 
-static void run_task(void *argument, struct wf_cpu_error *error)
+static void run_task(void *argument, struct cpu_error *error)
 {
     struct task *task = argument;
 
-    error->status = wf_cpu_run_in_turn(task->comm, task->turn, run_pull, &task->pull);
-    if (error->status != WEFT_OK) memcpy(error->text, wf_cpu_last_words(), sizeof error->text);
+    error->status = cpu_run_in_turn(task->comm, task->turn, run_pull, &task->pull);
+    if (error->status != WEFT_OK) memcpy(error->text, plug_last_text(), sizeof error->text);
 }
 
 /* How many of the sources the regions use. */
-static size_t count_sources(const struct wf_shm_pull *pull)
+static size_t count_sources(const struct cpu_shm_pull *pull)
 {
     size_t count = 0;
 
@@ -35,64 +35,63 @@ static size_t count_sources(const struct wf_shm_pull *pull)
     return count;
 }
 
-static weft_status check(const struct wf_cpu_comm *comm, const weft_pull_args *args,
-                         struct wf_shm_pull *pull, size_t *sources)
+static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args,
+                         struct cpu_shm_pull *pull, size_t *sources)
 {
-    const struct wf_cpu_regions *regions = args->regions;
+    const struct cpu_regions *regions = args->regions;
 
     if (comm->hosts > 1)
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts%s%s",
-                           (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
-    if (regions == NULL) return wf_cpu_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts%s%s",
+                         (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
+    if (regions == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
     if (args->dtype >= WEFT_DTYPE_COUNT ||
         (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
-                               !wf_abi_reduction_defined(args->reduction, args->dtype))))
-        return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: %s on %s",
-                           wf_abi_reduction_name(args->reduction), wf_abi_dtype_name(args->dtype));
-    if (wf_abi_dtype_bytes(args->dtype) != regions->element)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
-                           wf_abi_dtype_name(args->dtype), regions->element);
-    *pull = (struct wf_shm_pull){.identity = {args->plan, args->binding, args->step},
-                                 .dtype = args->dtype,
-                                 .reduction = args->reduction,
-                                 .holders = args->holders > 0 ? args->holders : 1,
-                                 .divisor = args->divisor,
-                                 .regions = regions,
-                                 .sources = args->sources,
-                                 .send = args->send,
-                                 .recv = args->recv};
+                               !plug_reduction_defined(args->reduction, args->dtype))))
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s on %s",
+                         plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
+    if (plug_dtype_bytes(args->dtype) != regions->element)
+        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
+                         plug_dtype_name(args->dtype), regions->element);
+    *pull = (struct cpu_shm_pull){.identity = {args->plan, args->binding, args->step},
+                                  .dtype = args->dtype,
+                                  .reduction = args->reduction,
+                                  .holders = args->holders > 0 ? args->holders : 1,
+                                  .divisor = args->divisor,
+                                  .regions = regions,
+                                  .sources = args->sources,
+                                  .send = args->send,
+                                  .recv = args->recv};
     *sources = count_sources(pull);
     if (*sources > 0 && (args->sources == NULL || args->recv == NULL))
-        return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
-                           args->recv == NULL ? "recv" : "sources");
+        return plug_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
+                         args->recv == NULL ? "recv" : "sources");
     if (pull->holders > (uint32_t)comm->size)
-        return wf_cpu_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
-                           (int)comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
+                         (int)comm->size);
     for (size_t i = 0; i < *sources; i++)
         if (args->sources[i] < 0 || args->sources[i] >= comm->size)
-            return wf_cpu_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks",
-                               (int)args->sources[i], (int)comm->size);
+            return plug_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks", (int)args->sources[i],
+                             (int)comm->size);
     return WEFT_OK;
 }
 
-weft_status wf_cpu_comm_pull(void *handle, const weft_pull_args *given)
+weft_status cpu_comm_pull(void *handle, const weft_pull_args *given)
 {
-    struct wf_cpu_comm *comm = handle;
+    struct cpu_comm *comm = handle;
     struct task task = {.comm = comm};
     weft_pull_args args;
     size_t sources = 0;
     weft_status status;
 
-    wf_cpu_take_struct(&args, sizeof args, given);
-    CPU_TRY(wf_shm_fault(&comm->group));
-    CPU_TRY(check(comm, &args, &task.pull, &sources));
-    if (comm->group_depth > 0) return wf_cpu_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
-    if (args.stream == NULL) return wf_cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
+    plug_take_struct(&args, given, sizeof args);
+    PLUG_TRY(cpu_shm_fault(&comm->group));
+    PLUG_TRY(check(comm, &args, &task.pull, &sources));
+    if (comm->group_depth > 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+    if (args.stream == NULL) return cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
     task.turn = comm->issued++;
-    status = wf_cpu_stream_run_counted(
+    status = cpu_stream_run_counted(
         args.stream, &comm->under_way, run_task, &task, sizeof task,
-        &(struct wf_cpu_lent){offsetof(struct task, pull.sources), sources * sizeof *args.sources},
-        1);
+        &(struct cpu_lent){offsetof(struct task, pull.sources), sources * sizeof *args.sources}, 1);
     if (status != WEFT_OK) comm->issued--;
     return status;
 }

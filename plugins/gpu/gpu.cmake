@@ -1,10 +1,10 @@
-# weft_add_gpu(NAME IMAGES SOURCES...): a plugin from SOURCES and what all GPU plugins share, with
-# the kernels' images inside.  The folder that calls it holds vendor.h and gpu_vendor.def.
+# weft_add_gpu(NAME VENDOR IMAGES SOURCES...): a plugin from SOURCES and what all GPU plugins share,
+# with the kernels' images inside.  VENDOR is cuda or hip.  The folder that calls it holds vendor.h.
 # A plugin with symmetric memory names ${WEFT_GPU_SYMM} among its SOURCES.
 
 set(WEFT_GPU_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
 set(WEFT_PLUGINS_COMMON ${WEFT_GPU_DIRECTORY}/../common)
-set(WEFT_GPU_SYMM ${WEFT_GPU_DIRECTORY}/gpu_symm.c)
+set(WEFT_GPU_SYMM ${WEFT_GPU_DIRECTORY}/comm/gpu_symm.c)
 
 # A C file that carries IMAGES as they are; FUNCTION(i) is number i, and NULL past the last.
 function(weft_embed_images file images function)
@@ -25,15 +25,16 @@ function(weft_embed_images file images function)
   set_source_files_properties(${file} PROPERTIES OBJECT_DEPENDS "${images}")
 endfunction()
 
-function(weft_add_gpu name images)
+function(weft_add_gpu name vendor images)
   set(embedded ${CMAKE_CURRENT_BINARY_DIR}/images.c)
-  weft_embed_images(${embedded} "${images}" wf_vendor_image)
-  file(GLOB device CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/gpu_*.c)
+  weft_embed_images(${embedded} "${images}" gpu_vendor_image)
+  file(GLOB device CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/device/*.c ${WEFT_GPU_DIRECTORY}/kernel/*.c
+       ${WEFT_GPU_DIRECTORY}/comm/*.c ${WEFT_GPU_DIRECTORY}/${vendor}/*.c ${WEFT_PLUGINS_COMMON}/*.c)
   list(FILTER device EXCLUDE REGEX gpu_symm)
-  list(APPEND device ${WEFT_PLUGINS_COMMON}/abi_names.c ${WEFT_PLUGINS_COMMON}/trust.c)
-  file(GLOB hashed CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/*.[ch] ${WEFT_GPU_DIRECTORY}/*.def
-       ${WEFT_GPU_DIRECTORY}/../xccl/*.[ch] ${WEFT_GPU_DIRECTORY}/../xccl/*.def ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch] ${CMAKE_CURRENT_SOURCE_DIR}/*.def
-       ${WEFT_PLUGINS_COMMON}/*.[ch] ${WEFT_GPU_DIRECTORY}/../kernels/*.h ${WEFT_GPU_DIRECTORY}/../kernels/*.cu)
+  file(GLOB_RECURSE hashed CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/*.[ch] ${WEFT_GPU_DIRECTORY}/*.def
+       ${WEFT_GPU_DIRECTORY}/../xccl/*.[ch] ${WEFT_GPU_DIRECTORY}/../xccl/*.def
+       ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch] ${CMAKE_CURRENT_SOURCE_DIR}/*.def ${WEFT_PLUGINS_COMMON}/*.[ch]
+       ${WEFT_GPU_DIRECTORY}/../kernels/*.h ${WEFT_GPU_DIRECTORY}/../kernels/*.cu)
   set(digests)
   foreach(file IN LISTS hashed)
     file(SHA256 ${file} digest)
@@ -45,7 +46,8 @@ function(weft_add_gpu name images)
 
   weft_add_plugin(${name} ${device} ${ARGN} ${embedded})
   target_include_directories(weft_plugin_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
-    ${WEFT_GPU_DIRECTORY} ${WEFT_PLUGINS_COMMON} ${WEFT_GPU_DIRECTORY}/../kernels)
+    ${WEFT_GPU_DIRECTORY} ${WEFT_GPU_DIRECTORY}/${vendor} ${WEFT_PLUGINS_COMMON}
+    ${WEFT_GPU_DIRECTORY}/../kernels)
   target_compile_definitions(weft_plugin_${name} PRIVATE VENDOR_VERSION="${PROJECT_VERSION}"
     VENDOR_BUILD="${PROJECT_VERSION}-${build}")
   add_dependencies(weft_plugin_${name} weft_cuda_images weft_hip_images)
@@ -53,10 +55,11 @@ function(weft_add_gpu name images)
 endfunction()
 
 # Compile a plugin's declarations against the vendor's headers; nothing links the result.
-function(weft_check_declarations name source)
+function(weft_check_declarations name vendor source)
   add_library(weft_${name}_declarations OBJECT ${source})
   weft_compile_options(weft_${name}_declarations)
   target_include_directories(weft_${name}_declarations SYSTEM PRIVATE ${ARGN})
   target_include_directories(weft_${name}_declarations PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
-    ${WEFT_GPU_DIRECTORY} ${WEFT_GPU_DIRECTORY}/../xccl ${WEFT_PLUGINS_COMMON} ${PROJECT_SOURCE_DIR}/core/include/weft)
+    ${WEFT_GPU_DIRECTORY} ${WEFT_GPU_DIRECTORY}/${vendor} ${WEFT_GPU_DIRECTORY}/../xccl
+    ${WEFT_PLUGINS_COMMON} ${PROJECT_SOURCE_DIR}/core/include/weft)
 endfunction()

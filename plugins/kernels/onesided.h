@@ -269,18 +269,18 @@ WK_DEVICE bool wk_await(const struct wk_channel &channel, const uint64_t *flag, 
 /* ---- an operation's beginning ---- */
 
 /* Does PEER use memory of this rank? */
-WK_DEVICE bool wk_is_reader(const struct wk_meeting &m, uint32_t peer)
+WK_DEVICE bool wk_is_reader(const struct wk_sync &m, uint32_t peer)
 {
     return !m.by_few || (m.readers >> peer & 1) != 0;
 }
 
 /* Does this rank use memory of PEER? */
-WK_DEVICE bool wk_is_source(const struct wk_meeting &m, uint32_t peer)
+WK_DEVICE bool wk_is_source(const struct wk_sync &m, uint32_t peer)
 {
     return !m.by_few || (m.sources >> peer & 1) != 0;
 }
 
-WK_DEVICE void wk_offer(const struct wk_meeting &m, uint32_t thread, uint64_t operation)
+WK_DEVICE void wk_offer(const struct wk_sync &m, uint32_t thread, uint64_t operation)
 {
     for (uint32_t i = thread; i < m.count; i += WK_THREADS) {
         uint32_t peer = m.first + i;
@@ -292,7 +292,7 @@ WK_DEVICE void wk_offer(const struct wk_meeting &m, uint32_t thread, uint64_t op
     }
 }
 
-WK_DEVICE bool wk_look_up(const struct wk_meeting &m, uint64_t *table, uint32_t thread,
+WK_DEVICE bool wk_look_up(const struct wk_sync &m, uint64_t *table, uint32_t thread,
                           uint64_t operation)
 {
     for (uint32_t i = thread; i < m.listed; i += WK_THREADS) {
@@ -309,7 +309,7 @@ WK_DEVICE bool wk_look_up(const struct wk_meeting &m, uint64_t *table, uint32_t 
 }
 
 /* The table of addresses, or NULL when this rank has given up.  STATE is shared by the block. */
-WK_DEVICE const uint64_t *wk_begin(const struct wk_meeting &m, uint64_t *near, uint32_t *state)
+WK_DEVICE const uint64_t *wk_begin(const struct wk_sync &m, uint64_t *near, uint32_t *state)
 {
     uint64_t *table = (m.phases & WK_KEEP) != 0 ? (uint64_t *)m.table : near;
     uint64_t operation;
@@ -369,7 +369,7 @@ WK_DEVICE bool wk_gave_up(const struct wk_channel &channel, uint32_t peer)
     return true;
 }
 
-WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
+WK_DEVICE void wk_end(const struct wk_sync &m, uint32_t *state)
 {
     struct wk_control *own = wk_own(m.channel);
     uint64_t operation = own->operation + 1;
@@ -407,17 +407,17 @@ WK_DEVICE void wk_end(const struct wk_meeting &m, uint32_t *state)
 }
 
 /* A kernel that does WORK(args, table) between the two. */
-#define WK_MEETING(name, args_type, work)                                                          \
+#define WK_SYNC_KERNEL(name, args_type, work)                                                      \
     WK_KERNEL(name, struct args_type)                                                              \
     {                                                                                              \
         WK_SHARED uint64_t near[WK_HELD];                                                          \
         WK_SHARED uint32_t state[2];                                                               \
         wk_follow();                                                                               \
-        const uint64_t *table = wk_begin(args.meeting, near, state);                               \
+        const uint64_t *table = wk_begin(args.sync, near, state);                                  \
         if (table == nullptr) return;                                                              \
-        if ((args.meeting.phases & WK_KEEP) != 0) wk_be_followed();                                \
+        if ((args.sync.phases & WK_KEEP) != 0) wk_be_followed();                                   \
         work;                                                                                      \
-        wk_end(args.meeting, state);                                                               \
+        wk_end(args.sync, state);                                                                  \
     }
 
 #endif

@@ -83,7 +83,7 @@ enum wk_phase {
 /* The beginning and the end of an operation.  A table of addresses holds LOCAL, then one for each
  * listed rank, then one for each place to push to.  A kernel that does not look addresses up itself
  * finds them in TABLE. */
-struct wk_meeting {
+struct wk_sync {
     struct wk_channel channel;
     uint64_t table, local;
     uint64_t send, send_step; /* peer p is offered SEND + p * SEND_STEP, or OFFERS[p - FIRST] */
@@ -104,7 +104,7 @@ struct wk_meeting {
  * block begins with tile FIRST, so that not all devices read from the same one first.  PULL numbers
  * the kernels of an operation. */
 struct wk_pull_args {
-    struct wk_meeting meeting;
+    struct wk_sync sync;
     const struct wk_region *regions;
     const struct wk_tile *tiles; /* or wk_transpose_tile */
     uint32_t reduction, size, word;
@@ -114,7 +114,7 @@ struct wk_pull_args {
 /* Copies of whole parts: PARTS of them, number i from address FIRST + 1 + i of the table to LOCAL
  * plus AT, each by PER_PART blocks. */
 struct wk_move_args {
-    struct wk_meeting meeting;
+    struct wk_sync sync;
     uint32_t parts, per_part, first, varied;
     uint64_t bytes, step; /* AT[i] and LENGTH[i] if VARIED, else i * STEP and BYTES */
     uint64_t at[WK_LIST], length[WK_LIST];
@@ -122,7 +122,7 @@ struct wk_move_args {
 
 /* Elements BEGIN to END of SIZE sources, reduced in order, to LOCAL, or to PUSHES places. */
 struct wk_gather_reduce_args {
-    struct wk_meeting meeting;
+    struct wk_sync sync;
     uint64_t begin, end;
     uint32_t reduction, size, pushes, divisor; /* of an average */
 };

@@ -8,10 +8,10 @@
 #include "regions.h"
 
 /* Nothing between beginning and end: an operation opened or closed for others, or a barrier. */
-struct wk_meet_args {
-    struct wk_meeting meeting;
+struct wk_sync_args {
+    struct wk_sync sync;
 };
-WK_MEETING(weft_meet, wk_meet_args, (void)table)
+WK_SYNC_KERNEL(weft_sync, wk_sync_args, (void)table)
 
 /* This rank does not come to its next operation, nor to any other. */
 WK_KERNEL(weft_decline, struct wk_decline_args)
@@ -63,7 +63,7 @@ WK_DEVICE void wk_fetch_tile(const struct wk_pull_args &args, struct wk_work &mi
 WK_DEVICE uint32_t wk_take_tile(const struct wk_pull_args &args)
 {
     if (2 * args.blocks >= args.count) return args.count;
-    return 2 * args.blocks + wk_count_up(&wk_own(args.meeting.channel)->taken[args.pull]);
+    return 2 * args.blocks + wk_count_up(&wk_own(args.sync.channel)->taken[args.pull]);
 }
 
 /* WORK with mine.tile[now], for each tile of this block. */
@@ -106,7 +106,7 @@ WK_DEVICE void wk_pull_copy(const struct wk_pull_args &args, const uint64_t *tab
 }
 
 #define WK_PULL(bytes)                                                                             \
-    WK_MEETING(weft_pull_##bytes, wk_pull_args, (wk_pull_copy<bytes>(args, table)))
+    WK_SYNC_KERNEL(weft_pull_##bytes, wk_pull_args, (wk_pull_copy<bytes>(args, table)))
 WK_PULL(1)
 WK_PULL(2)
 WK_PULL(4)
@@ -125,7 +125,7 @@ WK_DEVICE void wk_pull_turned(const struct wk_pull_args &args, const uint64_t *t
 }
 
 #define WK_PULL_TURNED(bytes)                                                                      \
-    WK_MEETING(weft_pull_turned_##bytes, wk_pull_args, (wk_pull_turned<bytes>(args, table)))
+    WK_SYNC_KERNEL(weft_pull_turned_##bytes, wk_pull_args, (wk_pull_turned<bytes>(args, table)))
 WK_PULL_TURNED(1)
 WK_PULL_TURNED(2)
 WK_PULL_TURNED(4)
@@ -141,7 +141,7 @@ WK_DEVICE void wk_pull_reduce(const struct wk_pull_args &args, const uint64_t *t
 }
 
 #define WK_PULL_REDUCE(name)                                                                       \
-    WK_MEETING(weft_pull_reduce_##name, wk_pull_args, (wk_pull_reduce<wk_##name>(args, table)))
+    WK_SYNC_KERNEL(weft_pull_reduce_##name, wk_pull_args, (wk_pull_reduce<wk_##name>(args, table)))
 
 /* ---- parts copied as they are ---- */
 
@@ -192,7 +192,7 @@ WK_DEVICE void wk_move_parts(const struct wk_move_args &args, const uint64_t *ta
                       uint64_t(within) * WK_THREADS + t, uint64_t(args.per_part) * WK_THREADS);
     }
 }
-WK_MEETING(weft_move, wk_move_args, wk_move_parts(args, table))
+WK_SYNC_KERNEL(weft_move, wk_move_args, wk_move_parts(args, table))
 
 /* ---- reduced on the way ---- */
 
@@ -265,7 +265,7 @@ WK_DEVICE void wk_gather_reduce(const struct wk_gather_reduce_args &args, const 
 {
     constexpr uint32_t wide = 16 / sizeof(typename D::bits);
     uint64_t bits = table[0] | args.begin * sizeof(typename D::bits);
-    uint64_t step = uint64_t(args.meeting.blocks) * WK_THREADS, packs = 0, first, begin;
+    uint64_t step = uint64_t(args.sync.blocks) * WK_THREADS, packs = 0, first, begin;
 
     for (uint32_t k = 0; k < args.size + args.pushes; k++)
         bits |= table[1 + k];
@@ -283,8 +283,8 @@ WK_DEVICE void wk_gather_reduce(const struct wk_gather_reduce_args &args, const 
 }
 
 #define WK_GATHER_REDUCE(name)                                                                     \
-    WK_MEETING(weft_gather_reduce_##name, wk_gather_reduce_args,                                   \
-               (wk_gather_reduce<wk_##name>(args, table)))
+    WK_SYNC_KERNEL(weft_gather_reduce_##name, wk_gather_reduce_args,                               \
+                   (wk_gather_reduce<wk_##name>(args, table)))
 
 /* ---- messages ---- */
 

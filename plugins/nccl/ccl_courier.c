@@ -1,6 +1,6 @@
 /* ccl_courier.c - file descriptors between the processes of a host, over datagrams of the kernel.
  *
- * A queue holds few of them, so sending and receiving go on in turns until all is through. */
+ * A queue holds few of them, so sending and receiving alternate until all are done. */
 #include "ccl_window.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* What goes with a file. */
+/* The message that carries a file descriptor. */
 struct letter {
     uint64_t nonce; /* the receiver's */
     int32_t from, reserved;
@@ -22,7 +22,7 @@ union control {
     char room[CMSG_SPACE(sizeof(int))];
 };
 
-weft_status wf_courier_open(struct wf_courier *courier)
+weft_status ccl_courier_open(struct ccl_courier *courier)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     socklen_t length = sizeof name.sun_family; /* the kernel chooses the rest */
@@ -30,7 +30,7 @@ weft_status wf_courier_open(struct wf_courier *courier)
 
     courier->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (courier->socket < 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "no socket to share memory over: %s", strerror(errno));
+        return plug_fail(WEFT_ERR_SYSTEM, "no socket to share memory over: %s", strerror(errno));
     if (bind(courier->socket, (struct sockaddr *)&name, length) != 0) goto refused;
     length = sizeof name;
     if (getsockname(courier->socket, (struct sockaddr *)&name, &length) != 0) goto refused;
@@ -47,11 +47,11 @@ weft_status wf_courier_open(struct wf_courier *courier)
     return WEFT_OK;
 
 refused:
-    wf_courier_close(courier);
-    return wf_fail(WEFT_ERR_SYSTEM, "no address to share memory at: %s", strerror(errno));
+    ccl_courier_close(courier);
+    return plug_fail(WEFT_ERR_SYSTEM, "no address to share memory at: %s", strerror(errno));
 }
 
-void wf_courier_close(struct wf_courier *courier)
+void ccl_courier_close(struct ccl_courier *courier)
 {
     int kept = errno;
 
@@ -61,7 +61,7 @@ void wf_courier_close(struct wf_courier *courier)
 }
 
 /* True when FILE is on its way; *FAILED has an errno if it never will be. */
-static bool send_file(const struct wf_courier *courier, const struct wf_courier_address *to,
+static bool send_file(const struct ccl_courier *courier, const struct ccl_courier_address *to,
                       int32_t from, int file, int *failed)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -85,7 +85,7 @@ static bool send_file(const struct wf_courier *courier, const struct wf_courier_
 }
 
 /* The rank that sent a file, and *FILE; -1 if there was none, or none that is meant for us. */
-static int32_t receive_file(const struct wf_courier *courier, int32_t size, int *file)
+static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int *file)
 {
     struct letter letter = {0};
     struct iovec bytes = {&letter, sizeof letter};
@@ -109,7 +109,7 @@ static int32_t receive_file(const struct wf_courier *courier, int32_t size, int 
 }
 
 /* Take in all that lies there; how many of MISSING came. */
-static int32_t collect(const struct wf_courier *courier, const struct wf_comm *comm,
+static int32_t collect(const struct ccl_courier *courier, const struct gpu_comm *comm,
                        const bool *wanted, int *files)
 {
     int32_t came = 0, from;
@@ -126,7 +126,7 @@ static int32_t collect(const struct wf_courier *courier, const struct wf_comm *c
     return came;
 }
 
-static int32_t name_missing(const struct wf_comm *comm, const bool *wanted, const int *files)
+static int32_t name_missing(const struct gpu_comm *comm, const bool *wanted, const int *files)
 {
     for (int32_t r = 0; r < comm->size; r++)
         if (wanted[r] && files[r] < 0) return r;
@@ -134,9 +134,9 @@ static int32_t name_missing(const struct wf_comm *comm, const bool *wanted, cons
 }
 
 /* Hand FILE to those who have not got it; returns how many have it now. */
-static weft_status deliver(const struct wf_courier *courier, const struct wf_comm *comm,
-                           const struct wf_courier_address *addresses, const bool *wanted, int file,
-                           int32_t *next)
+static weft_status deliver(const struct ccl_courier *courier, const struct gpu_comm *comm,
+                           const struct ccl_courier_address *addresses, const bool *wanted,
+                           int file, int32_t *next)
 {
     for (; *next < comm->size; (*next)++) {
         int failed = 0;
@@ -144,17 +144,17 @@ static weft_status deliver(const struct wf_courier *courier, const struct wf_com
         if (!wanted[*next]) continue;
         if (send_file(courier, &addresses[*next], comm->rank, file, &failed)) continue;
         if (failed == 0) return WEFT_OK; /* its queue is full */
-        return wf_fail(WEFT_ERR_PEER, "rank %d of %s cannot be given memory: %s", *next, comm->name,
-                       strerror(failed));
+        return plug_fail(WEFT_ERR_PEER, "rank %d of %s cannot be given memory: %s", *next,
+                         comm->name, strerror(failed));
     }
     return WEFT_OK;
 }
 
-weft_status wf_courier_run(struct wf_courier *courier, struct wf_comm *comm,
-                           const struct wf_courier_address *addresses, const bool *wanted, int file,
-                           int *files)
+weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
+                            const struct ccl_courier_address *addresses, const bool *wanted,
+                            int file, int *files)
 {
-    uint64_t began = wf_now_ns();
+    uint64_t began = plug_now();
     int32_t missing = 0, next = 0;
 
     for (int32_t r = 0; r < comm->size; r++) {
@@ -164,14 +164,14 @@ weft_status wf_courier_run(struct wf_courier *courier, struct wf_comm *comm,
     while (missing > 0 || next < comm->size) {
         struct pollfd readable = {courier->socket, POLLIN, 0};
 
-        WF_TRY(deliver(courier, comm, addresses, wanted, file, &next));
+        PLUG_TRY(deliver(courier, comm, addresses, wanted, file, &next));
         missing -= collect(courier, comm, wanted, files);
         if (missing == 0 && next == comm->size) break;
-        WF_TRY(wf_comm_stuck(comm));
-        if (comm->timeout_ns >= 0 && wf_now_ns() - began >= (uint64_t)comm->timeout_ns)
-            return wf_fail(WEFT_ERR_TIMEOUT, "rank %d of %s gave no memory within %.3f s",
-                           name_missing(comm, wanted, files), comm->name,
-                           (double)comm->timeout_ns / 1e9);
+        PLUG_TRY(gpu_comm_cause(comm));
+        if (comm->timeout_ns >= 0 && plug_now() - began >= (uint64_t)comm->timeout_ns)
+            return plug_fail(WEFT_ERR_TIMEOUT, "rank %d of %s gave no memory within %.3f s",
+                             name_missing(comm, wanted, files), comm->name,
+                             (double)comm->timeout_ns / 1e9);
         poll(&readable, 1, next < comm->size ? 1 : 20);
     }
     return WEFT_OK;

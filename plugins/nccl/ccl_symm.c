@@ -1,27 +1,27 @@
 /* ccl_symm.c - windows as their communicator lives and ends: kernels that wait for a signal report
- * in pinned memory that they gave up, and are told there to do so. */
+ * in pinned memory that they stopped, and read there whether to stop. */
 #include "ccl_window.h"
 
-/* The communicator sticks to what a kernel of WINDOW said. */
-static void take_over(const struct wf_window *window)
+/* Fail the communicator with the report of a kernel of WINDOW. */
+static void take_over(const struct gpu_window *window)
 {
-    struct wf_comm *comm = window->comm;
+    struct gpu_comm *comm = window->comm;
     uint64_t reason = __atomic_load_n(&window->report->reason, __ATOMIC_ACQUIRE);
     char text[192];
 
     if (reason == WK_FINE) return;
     if (reason == WK_NO_SIGNAL) {
-        wf_explain_no_signal(comm, window->report, text, sizeof text);
-        wf_comm_stick(comm, WEFT_ERR_TIMEOUT, text);
+        gpu_describe_no_signal(comm, window->report, text, sizeof text);
+        gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
     } else {
-        wf_comm_stick(comm, WEFT_ERR_ABORTED, "it was aborted");
+        gpu_comm_fail(comm, WEFT_ERR_ABORTED, "it was aborted");
     }
 }
 
 /* The window whose kernel gave up, or NULL. */
-static struct wf_window *find_failed(struct wf_comm *comm)
+static struct gpu_window *find_failed(struct gpu_comm *comm)
 {
-    struct wf_window *window;
+    struct gpu_window *window;
 
     pthread_mutex_lock(&comm->lock);
     window = comm->windows;
@@ -31,40 +31,40 @@ static struct wf_window *find_failed(struct wf_comm *comm)
     return window;
 }
 
-static void look(struct wf_comm *comm)
+static void look(struct gpu_comm *comm)
 {
-    struct wf_window *failed = find_failed(comm);
+    struct gpu_window *failed = find_failed(comm);
 
     if (failed != NULL) take_over(failed);
 }
 
-static void stop(struct wf_comm *comm)
+static void stop(struct gpu_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);
-    for (struct wf_window *window = comm->windows; window != NULL; window = window->next)
+    for (struct gpu_window *window = comm->windows; window != NULL; window = window->next)
         __atomic_store_n(&window->report->abort, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&comm->lock);
 }
 
 /* Their memory stays where work may still use it. */
-static void drop(struct wf_comm *comm)
+static void drop(struct gpu_comm *comm)
 {
     while (comm->windows != NULL) {
-        struct wf_window *window = comm->windows;
-        struct wf_scope scope;
+        struct gpu_window *window = comm->windows;
+        struct gpu_scope scope;
 
         comm->windows = window->next;
-        if (window->waits.count > 0 && wf_enter(comm->device, &scope) == WEFT_OK) {
-            wf_waits_drop(&window->waits);
-            wf_leave(&scope);
+        if (window->waits.count > 0 && gpu_enter(comm->device, &scope) == WEFT_OK) {
+            gpu_waits_drop(&window->waits);
+            gpu_leave(&scope);
         }
-        wf_delete(window);
+        plug_free(window);
     }
 }
 
-const struct wf_window_calls wf_window_calls = {look, stop, drop};
+const struct ccl_window_calls ccl_window_calls = {look, stop, drop};
 
-struct wk_channel wf_window_channel(const struct wf_window *window)
+struct wk_channel gpu_window_channel(const struct gpu_window *window)
 {
     return (struct wk_channel){.control = window->control,
                                .report = (uintptr_t)window->report,

@@ -1,29 +1,30 @@
-/* ccl_window.c - making and ending windows: every rank says what it has, all come to the same
- * conclusion, the memory goes round, and how that went does too. */
+/* ccl_window.c - creating and destroying windows: ranks compare their requests, share their memory,
+ * and compare the results. */
 #include "ccl_window.h"
+#include "plug_symm.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What a rank says of itself. */
+/* One rank's request and the result of allocating. */
 struct entry {
     int32_t status; /* of making its memory */
     uint32_t signals;
     uint64_t bytes;
-    struct wf_courier_address courier;
+    struct ccl_courier_address courier;
 };
-_Static_assert(sizeof(struct entry) <= WF_TALK_BYTES, "an entry fits");
+_Static_assert(sizeof(struct entry) <= CCL_TALK_BYTES, "an entry fits");
 
-/* What making a window needs only meanwhile. */
+/* State while a window is created. */
 struct making {
-    struct wf_window *window;
-    struct wf_courier courier;
-    struct wf_courier_address *addresses;
+    struct gpu_window *window;
+    struct ccl_courier courier;
+    struct ccl_courier_address *addresses;
     bool *wanted;
     int *files, file; /* of peers, and the own one; -1: none */
-    gpu_stream side;
+    vendor_stream side;
 };
 
 static size_t round_up(size_t bytes, size_t grain)
@@ -32,19 +33,19 @@ static size_t round_up(size_t bytes, size_t grain)
 }
 
 /* Where in each rank's memory things lie; the same on all. */
-static size_t pad_at(const struct wf_window *window)
+static size_t pad_at(const struct gpu_window *window)
 {
     return round_up(window->bytes, 256);
 }
-static size_t copy_at(const struct wf_window *window)
+static size_t copy_at(const struct gpu_window *window)
 {
     return pad_at(window) + 8 * ((size_t)window->signals + (size_t)window->comm->size);
 }
-static size_t control_at(const struct wf_window *window)
+static size_t control_at(const struct gpu_window *window)
 {
     return round_up(copy_at(window) + 2 * (size_t)window->comm->size * sizeof(void *), 64);
 }
-static size_t all_of(const struct wf_window *window)
+static size_t all_of(const struct gpu_window *window)
 {
     return control_at(window) + sizeof(struct wk_control);
 }
@@ -53,31 +54,29 @@ static size_t all_of(const struct wf_window *window)
 
 static weft_status talk(struct making *m, const void *mine, size_t bytes, const void **all)
 {
-    struct wf_comm *comm = m->window->comm;
+    struct gpu_comm *comm = m->window->comm;
     weft_status status;
 
-    WF_TRY(wf_inside(comm));
-    status = wf_talk(comm, m->side, mine, bytes, all);
-    wf_outside(comm);
+    PLUG_TRY(ccl_inside(comm));
+    status = ccl_talk(comm, m->side, mine, bytes, all);
+    ccl_outside(comm);
     return status;
 }
 
-/* The first rank that could not, or that asked for something else, decides for all. */
-static weft_status judge(const struct wf_comm *comm, const struct entry *all)
+/* The error of the first rank that failed or asked for another window. */
+static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
     for (int32_t r = 0; r < comm->size; r++)
-        if (all[r].bytes != all[0].bytes || all[r].signals != all[0].signals)
-            return wf_fail(WEFT_ERR_MISMATCH,
-                           "window: rank 0 asks for %llu bytes and %u signals, rank %d for %llu "
-                           "bytes and %u signals",
-                           (unsigned long long)all[0].bytes, all[0].signals, r,
-                           (unsigned long long)all[r].bytes, all[r].signals);
+        PLUG_TRY(plug_check_same_window(
+            (struct plug_window_request){comm->world_ranks[0], all[0].signals, all[0].bytes},
+            (struct plug_window_request){comm->world_ranks[r], all[r].signals, all[r].bytes}));
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
-            return r == comm->rank ? all[r].status /* described already */
-                                   : wf_fail(all[r].status,
-                                             "window: rank %d has no %llu bytes that it can share",
-                                             r, (unsigned long long)all[r].bytes);
+            return r == comm->rank
+                       ? all[r].status /* described already */
+                       : plug_fail(all[r].status,
+                                   "window: rank %d has no %llu bytes that it can share", r,
+                                   (unsigned long long)all[r].bytes);
     return WEFT_OK;
 }
 
@@ -85,34 +84,34 @@ static weft_status judge(const struct wf_comm *comm, const struct entry *all)
 
 static weft_status clear(struct making *m)
 {
-    struct wf_window *window = m->window;
-    const struct wf_piece *own = &window->pieces[window->comm->rank];
+    struct gpu_window *window = m->window;
+    const struct ccl_piece *own = &window->pieces[window->comm->rank];
 
-    WF_TRY(wf_gpu_check(wf_gpu.fill_bytes(own->address, 0, own->bytes, m->side),
-                        "clearing symmetric memory"));
-    return wf_gpu_check(wf_gpu.stream_sync(m->side), "clearing symmetric memory");
+    PLUG_TRY(gpu_check(gpu_api.fill_bytes(own->address, 0, own->bytes, m->side),
+                       "clearing symmetric memory"));
+    return gpu_check(gpu_api.stream_sync(m->side), "clearing symmetric memory");
 }
 
 /* This rank's own part. */
 static weft_status take(struct making *m)
 {
-    struct wf_window *window = m->window;
-    struct wf_comm *comm = window->comm;
+    struct gpu_window *window = m->window;
+    struct gpu_comm *comm = window->comm;
     void *report = NULL;
     weft_status status;
 
-    WF_TRY(wf_pieces_work(comm->device));
-    WF_TRY(wf_signals_load(comm->device));
-    WF_TRY(wf_courier_open(&m->courier));
+    PLUG_TRY(ccl_pieces_work(comm->device));
+    PLUG_TRY(gpu_signals_load(comm->device));
+    PLUG_TRY(ccl_courier_open(&m->courier));
     if (window->bytes > (uint64_t)INT64_MAX / 2)
-        return wf_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
-                       (unsigned long long)window->bytes);
-    status = wf_piece_make(comm->device, all_of(window), &window->pieces[comm->rank], &m->file);
+        return plug_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
+                         (unsigned long long)window->bytes);
+    status = ccl_piece_make(comm->device, all_of(window), &window->pieces[comm->rank], &m->file);
     if (status != WEFT_OK)
-        return wf_fail(status, "window: %llu bytes: %s", (unsigned long long)window->bytes,
-                       wf_last_text());
-    WF_TRY(clear(m));
-    WF_TRY(wf_gpu_allocate(comm->device, sizeof *window->report, WEFT_MEMORY_PINNED, &report));
+        return plug_fail(status, "window: %llu bytes: %s", (unsigned long long)window->bytes,
+                         plug_last_text());
+    PLUG_TRY(clear(m));
+    PLUG_TRY(gpu_allocate(comm->device, sizeof *window->report, WEFT_MEMORY_PINNED, &report));
     memset(report, 0, sizeof *window->report);
     window->report = report;
     window->control = window->pieces[comm->rank].address + control_at(window);
@@ -122,19 +121,20 @@ static weft_status take(struct making *m)
 /* Peers of this host, whose files came.  One that cannot be mapped is out of reach. */
 static void map_peers(struct making *m)
 {
-    struct wf_window *window = m->window;
-    struct wf_comm *comm = window->comm;
+    struct gpu_window *window = m->window;
+    struct gpu_comm *comm = window->comm;
 
     for (int32_t r = 0; r < comm->size; r++)
-        if (m->files[r] >= 0 && wf_piece_take(comm->device, window->pieces[comm->rank].bytes,
-                                              m->files[r], &window->pieces[r]) != WEFT_OK)
-            wf_log(3, "%s: rank %d's memory is out of reach: %s", comm->name, r, wf_last_text());
+        if (m->files[r] >= 0 && ccl_piece_take(comm->device, window->pieces[comm->rank].bytes,
+                                               m->files[r], &window->pieces[r]) != WEFT_OK)
+            plug_log(3, "%s: rank %d's memory is out of reach: %s", comm->name, r,
+                     plug_last_text());
 }
 
 static weft_status note_addresses(struct making *m)
 {
-    struct wf_window *window = m->window;
-    struct wf_comm *comm = window->comm;
+    struct gpu_window *window = m->window;
+    struct gpu_comm *comm = window->comm;
     char *own = (char *)(uintptr_t)window->pieces[comm->rank].address;
 
     for (int32_t r = 0; r < comm->size; r++) {
@@ -144,43 +144,43 @@ static weft_status note_addresses(struct making *m)
         window->pads[r] = base != NULL ? (uint64_t *)(void *)(base + pad_at(window)) : NULL;
     }
     window->device_copy = own + copy_at(window);
-    return wf_gpu_upload(comm->device, window->device_copy, window->buffers,
-                         2 * (size_t)comm->size * sizeof(void *));
+    return gpu_upload(comm->device, window->device_copy, window->buffers,
+                      2 * (size_t)comm->size * sizeof(void *));
 }
 
-/* In this rank's word of a peer's pad, from before the first use until wf_window_part. */
+/* In this rank's word of a peer's pad, from before the first use until gpu_window_part. */
 static const uint64_t present = 1;
 
 static weft_status announce(struct making *m)
 {
-    struct wf_window *window = m->window;
-    struct wf_comm *comm = window->comm;
+    struct gpu_window *window = m->window;
+    struct gpu_comm *comm = window->comm;
 
     for (int32_t r = 0; r < comm->size; r++)
         if (r != comm->rank && window->pads[r] != NULL)
-            WF_TRY(wf_gpu_upload(comm->device, window->pads[r] + window->signals + comm->rank,
-                                 &present, sizeof present));
+            PLUG_TRY(gpu_upload(comm->device, window->pads[r] + window->signals + comm->rank,
+                                &present, sizeof present));
     return WEFT_OK;
 }
 
 /* Everybody's memory to everybody. */
 static weft_status share(struct making *m, const struct entry *all)
 {
-    struct wf_comm *comm = m->window->comm;
+    struct gpu_comm *comm = m->window->comm;
 
     for (int32_t r = 0; r < comm->size; r++) {
         m->addresses[r] = all[r].courier;
         m->wanted[r] = r != comm->rank && comm->host_ids[r] == comm->host_ids[comm->rank];
     }
-    WF_TRY(wf_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
+    PLUG_TRY(ccl_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
     map_peers(m);
-    WF_TRY(note_addresses(m));
+    PLUG_TRY(note_addresses(m));
     return announce(m);
 }
 
 static weft_status settle(struct making *m, weft_status status)
 {
-    struct wf_comm *comm = m->window->comm;
+    struct gpu_comm *comm = m->window->comm;
     struct entry mine = {.status = status,
                          .signals = m->window->signals,
                          .bytes = m->window->bytes,
@@ -189,15 +189,16 @@ static weft_status settle(struct making *m, weft_status status)
     const int32_t *outcomes;
     int32_t outcome;
 
-    WF_TRY(talk(m, &mine, sizeof mine, &all));
-    WF_TRY(judge(comm, all));
+    PLUG_TRY(talk(m, &mine, sizeof mine, &all));
+    PLUG_TRY(judge(comm, all));
     outcome = share(m, all);
-    WF_TRY(talk(m, &outcome, sizeof outcome, &all));
+    PLUG_TRY(talk(m, &outcome, sizeof outcome, &all));
     outcomes = all;
     for (int32_t r = 0; r < comm->size; r++)
         if (outcomes[r] != WEFT_OK)
-            return r == comm->rank ? outcome
-                                   : wf_fail(outcomes[r], "window: rank %d could not share it", r);
+            return r == comm->rank
+                       ? outcome
+                       : plug_fail(outcomes[r], "window: rank %d could not share it", r);
     return WEFT_OK;
 }
 
@@ -211,70 +212,70 @@ typedef ccl_result (*deregister_function)(ccl_comm comm, void *window);
 
 static void *library_function(const char *name)
 {
-    const char *wish = wf_host->knob("WEFT_NCCL_WINDOWS");
+    const char *wish = plug_knob("WEFT_NCCL_WINDOWS");
 
     if (wish != NULL && (strcmp(wish, "0") == 0 || strcmp(wish, "no") == 0 ||
                          strcmp(wish, "off") == 0 || strcmp(wish, "false") == 0))
         return NULL;
-    return dlsym(wf_ccl_library.handle, name); /* since 2.27 */
+    return dlsym(ccl_library.handle, name); /* since 2.27 */
 }
 
 /* Collective.  That it cannot be registered, or only for this rank's own use, harms nothing. */
-static void register_memory(struct wf_window *window)
+static void register_memory(struct gpu_window *window)
 {
-    struct wf_comm *comm = window->comm;
+    struct gpu_comm *comm = window->comm;
     register_function enrol = NULL;
     ccl_result result;
 
     *(void **)(void *)&enrol = library_function("ncclCommWindowRegister");
     if (enrol == NULL || comm->work == comm->control || comm->is_wrapped ||
-        wf_inside(comm) != WEFT_OK)
+        ccl_inside(comm) != WEFT_OK)
         return;
     result = enrol(comm->work, window->buffers[comm->rank], window->pieces[comm->rank].bytes,
                    &window->registered, SYMMETRIC);
-    wf_outside(comm);
+    ccl_outside(comm);
     if (result == CCL_SUCCESS) return;
     window->registered = NULL;
-    wf_log(3, "%s: " VENDOR_CCL " does not register symmetric memory: %s", comm->name,
-           wf_ccl.ncclGetErrorString(result));
+    plug_log(3, "%s: " VENDOR_CCL " does not register symmetric memory: %s", comm->name,
+             ccl_api.ncclGetErrorString(result));
 }
 
-static void deregister_memory(struct wf_window *window)
+static void deregister_memory(struct gpu_window *window)
 {
-    struct wf_comm *comm = window->comm;
+    struct gpu_comm *comm = window->comm;
     deregister_function forget = NULL;
 
     if (window->registered == NULL) return;
-    *(void **)(void *)&forget = dlsym(wf_ccl_library.handle, "ncclCommWindowDeregister");
-    if (forget != NULL && wf_inside(comm) == WEFT_OK) {
+    *(void **)(void *)&forget = dlsym(ccl_library.handle, "ncclCommWindowDeregister");
+    if (forget != NULL && ccl_inside(comm) == WEFT_OK) {
         forget(comm->work, window->registered);
-        wf_outside(comm);
+        ccl_outside(comm);
     }
     window->registered = NULL;
 }
 
 /* ---- the object ---- */
 
-static void give_back(struct wf_window *window)
+static void give_back(struct gpu_window *window)
 {
     for (int32_t r = 0; r < window->comm->size; r++)
-        wf_piece_drop(&window->pieces[r]);
-    if (wf_gpu_free(window->comm->device, window->report) != WEFT_OK)
-        wf_log(1, "a window's memory could not be freed: %s", wf_last_text());
-    wf_delete(window);
+        ccl_piece_drop(&window->pieces[r]);
+    if (gpu_free(window->comm->device, window->report) != WEFT_OK)
+        plug_log(1, "a window's memory could not be freed: %s", plug_last_text());
+    plug_free(window);
 }
 
-static struct wf_window *new_window(struct wf_comm *comm, uint64_t bytes, uint32_t signals)
+static struct gpu_window *new_window(struct gpu_comm *comm, uint64_t bytes, uint32_t signals)
 {
     size_t size = (size_t)comm->size;
-    struct wf_window *window =
-        wf_new(sizeof *window + size * (sizeof(struct wf_piece) + 2 * sizeof(void *)));
+    struct gpu_window *window =
+        plug_new(sizeof *window + size * (sizeof(struct ccl_piece) + 2 * sizeof(void *)));
 
     if (window == NULL) return NULL;
     window->comm = comm;
     window->bytes = bytes;
     window->signals = signals;
-    window->pieces = (struct wf_piece *)(window + 1);
+    window->pieces = (struct ccl_piece *)(window + 1);
     window->buffers = (void **)(window->pieces + size);
     window->pads = (uint64_t **)(window->buffers + size);
     return window;
@@ -287,57 +288,56 @@ static void end_making(struct making *m)
     for (int32_t r = 0; m->files != NULL && r < size; r++)
         if (m->files[r] >= 0) close(m->files[r]);
     if (m->file >= 0) close(m->file);
-    wf_courier_close(&m->courier);
-    if (m->side != NULL) wf_gpu.stream_destroy(m->side);
-    wf_delete(m->addresses);
+    ccl_courier_close(&m->courier);
+    if (m->side != NULL) gpu_api.stream_destroy(m->side);
+    plug_free(m->addresses);
 }
 
 static weft_status begin_making(struct making *m)
 {
     size_t size = (size_t)m->window->comm->size;
 
-    m->addresses = wf_new(size * (sizeof *m->addresses + sizeof *m->files + sizeof *m->wanted));
+    m->addresses = plug_new(size * (sizeof *m->addresses + sizeof *m->files + sizeof *m->wanted));
     if (m->addresses == NULL) return WEFT_ERR_NO_MEMORY;
     m->files = (int *)(m->addresses + size);
     m->wanted = (bool *)(m->files + size);
     for (size_t r = 0; r < size; r++)
         m->files[r] = -1;
-    return wf_gpu_check(wf_gpu.stream_create(&m->side, GPU_STREAM_NON_BLOCKING),
-                        "creating a stream");
+    return gpu_check(gpu_api.stream_create(&m->side, GPU_STREAM_NON_BLOCKING), "creating a stream");
 }
 
-static weft_status make(struct wf_window *window)
+static weft_status make(struct gpu_window *window)
 {
     struct making m = {.window = window, .courier = {.socket = -1}, .file = -1};
-    struct wf_scope scope;
+    struct gpu_scope scope;
     weft_status status;
 
-    WF_TRY(wf_enter(window->comm->device, &scope));
+    PLUG_TRY(gpu_enter(window->comm->device, &scope));
     status = begin_making(&m);
     if (status == WEFT_OK) status = settle(&m, take(&m));
     if (status == WEFT_OK) register_memory(window);
     end_making(&m);
-    wf_leave(&scope);
+    gpu_leave(&scope);
     return status;
 }
 
-static void add(struct wf_window *window)
+static void add(struct gpu_window *window)
 {
-    struct wf_comm *comm = window->comm;
+    struct gpu_comm *comm = window->comm;
 
     pthread_mutex_lock(&comm->lock);
     window->next = comm->windows;
     comm->windows = window;
     pthread_mutex_unlock(&comm->lock);
-    comm->window_calls = &wf_window_calls;
+    comm->window_calls = &ccl_window_calls;
 }
 
-static void take_out(struct wf_window *window)
+static void take_out(struct gpu_window *window)
 {
-    struct wf_comm *comm = window->comm;
+    struct gpu_comm *comm = window->comm;
 
     pthread_mutex_lock(&comm->lock);
-    for (struct wf_window **at = &comm->windows; *at != NULL; at = &(*at)->next)
+    for (struct gpu_window **at = &comm->windows; *at != NULL; at = &(*at)->next)
         if (*at == window) {
             *at = window->next;
             break;
@@ -345,25 +345,26 @@ static void take_out(struct wf_window *window)
     pthread_mutex_unlock(&comm->lock);
 }
 
-weft_status wf_window_create(void *made, uint64_t bytes, uint32_t signals, void **out, void **local)
+weft_status gpu_window_create(void *made, uint64_t bytes, uint32_t signals, void **out,
+                              void **local)
 {
-    struct wf_comm *comm = made;
-    struct wf_window *window;
+    struct gpu_comm *comm = made;
+    struct gpu_window *window;
     weft_status status;
 
-    WF_TRY(wf_comm_stuck(comm));
+    PLUG_TRY(gpu_comm_cause(comm));
     if (!comm->means.kernels)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "window: not every rank has kernels, which signals need");
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "window: not every rank has kernels, which signals need");
     window = new_window(comm, bytes, signals);
     if (window == NULL) return WEFT_ERR_NO_MEMORY;
     status = make(window);
     if (status != WEFT_OK) {
-        struct wf_scope scope;
+        struct gpu_scope scope;
 
-        if (wf_enter(comm->device, &scope) != WEFT_OK) return status;
+        if (gpu_enter(comm->device, &scope) != WEFT_OK) return status;
         give_back(window);
-        wf_leave(&scope);
+        gpu_leave(&scope);
         return status;
     }
     add(window);
@@ -375,36 +376,36 @@ weft_status wf_window_create(void *made, uint64_t bytes, uint32_t signals, void 
 /* ---- the end ---- */
 
 /* Not through NCCL, which would pair this with whatever collective a peer calls. */
-static weft_status part(struct wf_window *window)
+static weft_status part(struct gpu_window *window)
 {
-    gpu_stream stream = NULL;
+    vendor_stream stream = NULL;
     weft_status status;
 
-    WF_TRY(
-        wf_gpu_check(wf_gpu.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream"));
-    status = wf_window_part(window, present, stream);
-    wf_gpu.stream_destroy(stream);
+    PLUG_TRY(
+        gpu_check(gpu_api.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream"));
+    status = gpu_window_part(window, present, stream);
+    gpu_api.stream_destroy(stream);
     return status;
 }
 
 /* Work of a communicator that failed may still run on the device, so its memory is left behind, and
  * the window stays with the communicator, which tells kernels that wait to stop. */
-weft_status wf_window_destroy(void *given)
+weft_status gpu_window_destroy(void *given)
 {
-    struct wf_window *window = given;
-    struct wf_scope scope;
+    struct gpu_window *window = given;
+    struct gpu_scope scope;
     weft_status status;
 
     if (window == NULL) return WEFT_OK;
-    WF_TRY(wf_enter(window->comm->device, &scope));
-    status = wf_comm_stuck(window->comm);
-    if (status == WEFT_OK) status = wf_waits_end(window->comm, &window->waits);
+    PLUG_TRY(gpu_enter(window->comm->device, &scope));
+    status = gpu_comm_cause(window->comm);
+    if (status == WEFT_OK) status = gpu_waits_end(window->comm, &window->waits);
     if (status == WEFT_OK) status = part(window);
     if (status == WEFT_OK) {
         take_out(window);
         deregister_memory(window);
         give_back(window);
     }
-    wf_leave(&scope);
+    gpu_leave(&scope);
     return status;
 }

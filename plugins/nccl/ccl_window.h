@@ -12,65 +12,65 @@
 
 /* ---- ccl_piece.c: physical memory and where it is seen ---- */
 
-struct wf_piece {
-    gpu_piece handle; /* 0: none */
-    gpu_address address;
+struct ccl_piece {
+    vendor_piece handle; /* 0: none */
+    vendor_address address;
     size_t bytes;
 };
 
 /* Can DEVICE share memory this way?  WEFT_ERR_UNSUPPORTED says why not. */
-weft_status wf_pieces_work(const struct wf_gpu_device *device);
+weft_status ccl_pieces_work(const struct gpu_device *device);
 /* BYTES, rounded up to what the device deals in; *FILE is the caller's to close.  Within a scope,
  * as all here. */
-weft_status wf_piece_make(const struct wf_gpu_device *device, size_t bytes, struct wf_piece *out,
-                          int *file);
+weft_status ccl_piece_make(const struct gpu_device *device, size_t bytes, struct ccl_piece *out,
+                           int *file);
 /* A peer's piece of BYTES, by its FILE. */
-weft_status wf_piece_take(const struct wf_gpu_device *device, size_t bytes, int file,
-                          struct wf_piece *out);
-void wf_piece_drop(struct wf_piece *piece);
+weft_status ccl_piece_take(const struct gpu_device *device, size_t bytes, int file,
+                           struct ccl_piece *out);
+void ccl_piece_drop(struct ccl_piece *piece);
 
 /* ---- ccl_courier.c: file descriptors between processes ---- */
 
 /* Where a rank can be sent files.  Bytes that travel. */
-struct wf_courier_address {
+struct ccl_courier_address {
     uint32_t length;
     char name[12];  /* within the kernel's own namespace, as it chose */
     uint64_t nonce; /* what is sent there without it is not meant */
 };
 
-struct wf_courier {
+struct ccl_courier {
     int socket; /* -1: closed */
-    struct wf_courier_address address;
+    struct ccl_courier_address address;
 };
 
-weft_status wf_courier_open(struct wf_courier *courier);
-void wf_courier_close(struct wf_courier *courier);
+weft_status ccl_courier_open(struct ccl_courier *courier);
+void ccl_courier_close(struct ccl_courier *courier);
 /* Send FILE to every rank whose WANTED is set and get one from each of them, within the
  * communicator's time limit.  FILES has -1 for the others and is the caller's to close, all of it,
  * also after a failure. */
-weft_status wf_courier_run(struct wf_courier *courier, struct wf_comm *comm,
-                           const struct wf_courier_address *addresses, const bool *wanted, int file,
-                           int *files);
+weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
+                            const struct ccl_courier_address *addresses, const bool *wanted,
+                            int file, int *files);
 
 /* ---- ccl_window.c: making and ending windows ---- */
 
-struct wf_window {
-    struct wf_window *next;
-    struct wf_comm *comm;
+struct gpu_window {
+    struct gpu_window *next;
+    struct gpu_comm *comm;
     uint64_t bytes;
     uint32_t signals;
-    struct wf_piece *pieces; /* of all ranks; those out of reach are empty */
+    struct ccl_piece *pieces; /* of all ranks; those out of reach are empty */
     void **buffers;
     uint64_t **pads;
     void *device_copy;        /* of these two arrays */
     uint64_t control;         /* struct wk_control on the device, for kernels that wait */
     struct wk_report *report; /* pinned */
     void *registered;         /* with NCCL; NULL: not */
-    struct wf_waits waits;
+    struct gpu_waits waits;
 };
 
 /* ---- ccl_symm.c: windows as their communicator lives and ends ---- */
 
-extern const struct wf_window_calls wf_window_calls;
+extern const struct ccl_window_calls ccl_window_calls;
 
 #endif

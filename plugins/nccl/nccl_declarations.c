@@ -3,85 +3,15 @@
 #define VENDOR_CHECK_DECLARATIONS <nccl.h>
 #define VENDOR_STREAM             cudaStream_t
 #include "ccl_api.h"
-#include "gpu.h"
-#include "gpu_declarations.h"
+#include "device/gpu.h"
+#include "cuda_declarations.h"
 
-extern const struct wf_gpu_api *const gpu; /* for its type alone */
-extern const struct wf_ccl_api *const ccl; /* for its type alone */
+extern const struct ccl_api *const ccl; /* for its type alone */
 
-#define GPU(need, field, cuda, hip, arguments)                                                     \
-    _Static_assert(SAME_TYPE(gpu->field, &cuda), "the type of " #cuda);
-#include "gpu_api.def"
-#include "gpu_vendor.def"
-#undef GPU
 #define CCL(need, type, symbol, arguments)                                                         \
     _Static_assert(SAME_TYPE(ccl->symbol, &symbol), "the type of " #symbol);
 #include "ccl_api.def"
 #undef CCL
-
-SAME_SIZE(gpu_pool_options, CUmemPoolProps);
-SAME_PLACE(gpu_pool_options, allocation_type, CUmemPoolProps, allocType);
-SAME_PLACE(gpu_pool_options, location_type, CUmemPoolProps, location.type);
-SAME_PLACE(gpu_pool_options, location_id, CUmemPoolProps, location.id);
-SAME_PLACE(gpu_pool_options, most_bytes, CUmemPoolProps, maxSize);
-SAME_SIZE(gpu_copy_2d, CUDA_MEMCPY2D);
-SAME_PLACE(gpu_copy_2d, source_type, CUDA_MEMCPY2D, srcMemoryType);
-SAME_PLACE(gpu_copy_2d, source_device, CUDA_MEMCPY2D, srcDevice);
-SAME_PLACE(gpu_copy_2d, source_pitch, CUDA_MEMCPY2D, srcPitch);
-SAME_PLACE(gpu_copy_2d, target_type, CUDA_MEMCPY2D, dstMemoryType);
-SAME_PLACE(gpu_copy_2d, target_device, CUDA_MEMCPY2D, dstDevice);
-SAME_PLACE(gpu_copy_2d, target_pitch, CUDA_MEMCPY2D, dstPitch);
-SAME_PLACE(gpu_copy_2d, width, CUDA_MEMCPY2D, WidthInBytes);
-SAME_PLACE(gpu_copy_2d, height, CUDA_MEMCPY2D, Height);
-SAME_SIZE(gpu_launch, CUlaunchConfig);
-SAME_PLACE(gpu_launch, threads, CUlaunchConfig, blockDimX);
-SAME_PLACE(gpu_launch, shared_bytes, CUlaunchConfig, sharedMemBytes);
-SAME_PLACE(gpu_launch, stream, CUlaunchConfig, hStream);
-SAME_PLACE(gpu_launch, attributes, CUlaunchConfig, attrs);
-SAME_PLACE(gpu_launch, attribute_count, CUlaunchConfig, numAttrs);
-SAME_SIZE(gpu_launch_attribute, CUlaunchAttribute);
-SAME_PLACE(gpu_launch_attribute, value, CUlaunchAttribute, value);
-SAME_VALUE(GPU_LAUNCH_EARLY, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-SAME_VALUE(GPU_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-SAME_SIZE(gpu_uuid, CUuuid);
-SAME_SIZE(gpu_piece_options, CUmemAllocationProp);
-SAME_PLACE(gpu_piece_options, type, CUmemAllocationProp, type);
-SAME_PLACE(gpu_piece_options, handle_types, CUmemAllocationProp, requestedHandleTypes);
-SAME_PLACE(gpu_piece_options, location_type, CUmemAllocationProp, location.type);
-SAME_PLACE(gpu_piece_options, location_id, CUmemAllocationProp, location.id);
-SAME_PLACE(gpu_piece_options, for_network, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
-SAME_SIZE(gpu_piece_access, CUmemAccessDesc);
-SAME_PLACE(gpu_piece_access, location_id, CUmemAccessDesc, location.id);
-SAME_PLACE(gpu_piece_access, flags, CUmemAccessDesc, flags);
-SAME_VALUE(GPU_PIECE_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
-SAME_VALUE(GPU_PIECE_AS_FILE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-SAME_VALUE(GPU_PIECE_ON_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
-SAME_VALUE(GPU_READ_AND_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-SAME_VALUE(GPU_LEAST_GRANULARITY, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-SAME_VALUE(GPU_HAS_PIECES, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
-SAME_VALUE(GPU_HAS_PIECES_AS_FILES,
-           CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
-SAME_VALUE(GPU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
-SAME_VALUE(GPU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
-SAME_VALUE(GPU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
-SAME_VALUE(GPU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE);
-SAME_VALUE(GPU_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE);
-SAME_VALUE(GPU_NOT_READY, CUDA_ERROR_NOT_READY);
-SAME_VALUE(GPU_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-SAME_VALUE(GPU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
-SAME_VALUE(GPU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
-SAME_VALUE(GPU_PINNED_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
-SAME_VALUE(GPU_POOL_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
-SAME_VALUE(GPU_POOL_ON_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
-SAME_VALUE(GPU_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
-SAME_VALUE(GPU_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-SAME_VALUE(GPU_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-SAME_VALUE(GPU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
-SAME_VALUE(GPU_POINTER_IS_MANAGED, CU_POINTER_ATTRIBUTE_IS_MANAGED);
-SAME_VALUE(GPU_POINTER_DEVICE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
-SAME_VALUE(GPU_MEMORY_HOST, CU_MEMORYTYPE_HOST);
-SAME_VALUE(GPU_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE);
-SAME_VALUE(GPU_MEMORY_UNIFIED, CU_MEMORYTYPE_UNIFIED);
 
 SAME_SIZE(ccl_id, ncclUniqueId);
 SAME_PLACE(ccl_config, bytes, ncclConfig_t, size);

@@ -1,127 +1,26 @@
-/* vendor.h - NCCL on the CUDA driver: names, types and numbers, declared here so that nothing of
- * NVIDIA is needed to build.  nccl_declarations.c checks them against NVIDIA's headers. */
+/* vendor.h - NCCL on the CUDA driver: names and numbers.  nccl_declarations.c checks the numbers
+ * against NVIDIA's headers. */
 #ifndef WEFT_NCCL_VENDOR_H
 #define WEFT_NCCL_VENDOR_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "cuda_library.h"
 
 #define VENDOR_PLUGIN      "nccl"
 #define VENDOR_DESCRIPTION "NVIDIA GPUs through CUDA and NCCL"
-#define VENDOR_MAKER       "NVIDIA"
-#define VENDOR_GPU         "CUDA"
 #define VENDOR_CCL         "NCCL"
 
-#define VENDOR_GPU_KNOB      "WEFT_CUDA_LIB"
-#define VENDOR_GPU_LIBRARIES "libcuda.so.1"
 #define VENDOR_CCL_KNOB      "WEFT_NCCL_LIB"
 #define VENDOR_CCL_LIBRARIES "libnccl.so.2"
 #define VENDOR_CCL_WHEEL     "nvidia/nccl/lib" /* within a Python site-packages folder */
-#define VENDOR_CCL_LEAST     21800             /* 2.18.0 */
+#define VENDOR_CCL_MIN       21800             /* 2.18.0 */
 #define VENDOR_KERNELS_KNOB  "WEFT_NCCL_KERNELS"
-#define VENDOR_F8_LEAST      22400 /* the oldest library that adds up f8 */
+#define VENDOR_F8_MIN        22400 /* the oldest library that adds up f8 */
 #define VENDOR_F8_CAPABILITY 90    /* and the oldest device on which it does */
 
-/* The header with struct wf_comm, against which the files of gpu_comm.h are compiled. */
+/* The header with struct gpu_comm, against which the files of gpu_comm.h are compiled. */
 #define VENDOR_COMM "ccl_window.h"
 
-#define VENDOR_SYMM            &wf_symm_table
+#define VENDOR_SYMM            &gpu_symm_table
 #define VENDOR_WINDOW_REGISTER NULL /* not of the caller's memory */
-
-#define VENDOR_SYMBOL(cuda, hip) #cuda
-
-#ifdef VENDOR_CHECK_DECLARATIONS
-#include <cuda.h>
-typedef CUresult gpu_result;
-typedef CUdevice gpu_device;
-typedef CUdeviceptr gpu_address;
-typedef CUstream gpu_stream;
-typedef CUevent gpu_event;
-typedef CUmodule gpu_module;
-typedef CUfunction gpu_function;
-typedef CUcontext gpu_context;
-typedef CUuuid gpu_uuid;
-typedef CUmemoryPool gpu_pool;
-typedef CUmemPoolProps gpu_pool_options;
-typedef CUmemPool_attribute gpu_pool_attribute;
-typedef CUdevice_attribute gpu_attribute;
-typedef CUpointer_attribute gpu_pointer_attribute;
-typedef CUDA_MEMCPY2D gpu_copy_2d;
-typedef CUstreamCaptureStatus gpu_capture;
-typedef CUstreamCaptureMode gpu_capture_mode;
-typedef CUhostFn gpu_host_call;
-typedef CUmemGenericAllocationHandle gpu_piece;
-typedef CUmemAllocationProp gpu_piece_options;
-typedef CUmemAccessDesc gpu_piece_access;
-typedef CUmemAllocationGranularity_flags gpu_granularity;
-typedef CUmemAllocationHandleType gpu_piece_kind;
-typedef CUlaunchConfig gpu_launch;
-#else
-#include "gpu_types.h"
-typedef unsigned long long gpu_address;
-typedef void *gpu_context;
-typedef int gpu_attribute;
-typedef int gpu_pointer_attribute;
-typedef struct gpu_copy_2d gpu_copy_2d;
-typedef unsigned long long gpu_piece; /* of physical memory */
-typedef struct gpu_piece_options gpu_piece_options;
-typedef struct gpu_piece_access gpu_piece_access;
-typedef int gpu_granularity;
-typedef int gpu_piece_kind;
-typedef struct gpu_launch gpu_launch;
-#endif
-
-enum { GPU_MULTIPROCESSORS = 16, GPU_CAPABILITY_MAJOR = 75, GPU_CAPABILITY_MINOR = 76 };
-enum { GPU_LAUNCH_EARLY = 6 }; /* before the kernel in front has ended */
-enum { GPU_POINTER_MEMORY_TYPE = 2, GPU_POINTER_IS_MANAGED = 8, GPU_POINTER_DEVICE = 9 };
-enum { GPU_PIECE_PINNED = 1, GPU_PIECE_AS_FILE = 1, GPU_PIECE_ON_DEVICE = 1 };
-enum { GPU_READ_AND_WRITE = 3, GPU_LEAST_GRANULARITY = 0 };
-enum { GPU_HAS_PIECES = 102, GPU_HAS_PIECES_AS_FILES = 103 };
-enum { GPU_MEMORY_HOST = 1, GPU_MEMORY_DEVICE = 2, GPU_MEMORY_UNIFIED = 4 };
-
-struct gpu_piece_options {
-    int type, handle_types;
-    int location_type, location_id;
-    void *security;
-    unsigned char compression, for_network;
-    unsigned short usage;
-    unsigned char reserved[4];
-};
-
-struct gpu_piece_access {
-    int location_type, location_id;
-    int flags;
-};
-
-struct gpu_launch_attribute {
-    int id, reserved;
-    union {
-        int is_set;
-        char reserved[64];
-    } value;
-};
-
-struct gpu_launch {
-    unsigned blocks[3], threads[3], shared_bytes;
-    gpu_stream stream;
-    struct gpu_launch_attribute *attributes;
-    unsigned attribute_count;
-};
-
-struct gpu_copy_2d {
-    size_t source_x, source_y;
-    int source_type;
-    const void *source_host;
-    gpu_address source_device;
-    void *source_array;
-    size_t source_pitch;
-    size_t target_x, target_y;
-    int target_type;
-    void *target_host;
-    gpu_address target_device;
-    void *target_array;
-    size_t target_pitch;
-    size_t width, height;
-};
 
 #endif

@@ -1,18 +1,18 @@
 /* shmem_batch.c - running calls: messages first, then collectives in their order. */
 #include "shmem.h"
 
-weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count)
+weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count)
 {
     bool messages = false;
     weft_status status;
 
     for (size_t i = 0; i < count && (comm->flags & WEFT_COMM_CHECK) != 0; i++)
-        if (ops[i].kind < WF_OP_SEND) WF_TRY(wf_match(comm, &ops[i]));
+        if (ops[i].kind < GPU_OP_SEND) PLUG_TRY(shmem_match(comm, &ops[i]));
     for (size_t i = 0; i < count; i++)
-        messages = messages || ops[i].kind >= WF_OP_SEND;
-    status = messages ? wf_mail_run(comm, ops, count) : WEFT_OK;
-    if (status != WEFT_OK) return wf_decline(comm, status, ops[0].stream);
+        messages = messages || ops[i].kind >= GPU_OP_SEND;
+    status = messages ? shmem_mail_run(comm, ops, count) : WEFT_OK;
+    if (status != WEFT_OK) return shmem_decline(comm, status, ops[0].stream);
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
-        if (ops[i].kind < WF_OP_SEND) status = wf_collective_run(comm, &ops[i]);
+        if (ops[i].kind < GPU_OP_SEND) status = shmem_collective_run(comm, &ops[i]);
     return status;
 }

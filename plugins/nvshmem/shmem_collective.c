@@ -11,11 +11,11 @@
  * reduces a slice and writes the result to all. */
 #define ONE_SHOT_BYTES UINT64_C(8192)
 
-enum { TILE_BYTES = 16384, MOST_BLOCKS = 2048 };
+enum { TILE_BYTES = 16384, BLOCKS_MAX = 2048 };
 
 /* What one rank does in a collective. */
 struct job {
-    struct wf_meet meet;
+    struct shmem_sync sync;
     const uint64_t *at, *length; /* in elements, by part; NULL: all alike */
     uint64_t count;              /* elements of each part, or to reduce */
     uint32_t parts;
@@ -36,7 +36,7 @@ static uint64_t reach(const uint64_t *counts, const uint64_t *offsets, int32_t s
 
 /* ---- what is sent ---- */
 
-static uint64_t send_elements(const struct wf_comm *comm, const struct wf_op *op)
+static uint64_t send_elements(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     bool at_root = op->root == comm->rank;
     uint64_t size = (uint64_t)comm->size;
@@ -61,7 +61,7 @@ static uint64_t send_elements(const struct wf_comm *comm, const struct wf_op *op
     }
 }
 
-static uint64_t recv_elements(const struct wf_comm *comm, const struct wf_op *op)
+static uint64_t recv_elements(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     bool at_root = op->root == comm->rank;
     uint64_t size = (uint64_t)comm->size;
@@ -87,7 +87,7 @@ static uint64_t recv_elements(const struct wf_comm *comm, const struct wf_op *op
 }
 
 /* Where the rank's own share lies in the buffer of all shares, in elements. */
-static uint64_t own_slice(const struct wf_comm *comm, const struct wf_op *op)
+static uint64_t own_slice(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     switch (op->kind) {
     case WEFT_COLL_ALL_GATHER_V:
@@ -105,7 +105,7 @@ static uint64_t own_slice(const struct wf_comm *comm, const struct wf_op *op)
 }
 
 /* Is what this rank writes read by others meanwhile, or by itself in another order? */
-static bool collides(const struct wf_comm *comm, const struct wf_op *op, const struct job *job)
+static bool collides(const struct gpu_comm *comm, const struct gpu_op *op, const struct job *job)
 {
     const char *send = op->send, *recv = op->recv;
     uint64_t slice;
@@ -120,59 +120,59 @@ static bool collides(const struct wf_comm *comm, const struct wf_op *op, const s
 }
 
 /* Where peers find this rank's data; for premul_sum multiplied by its factor. */
-static weft_status stage(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+static weft_status stage(struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
-    uint64_t *offset = &job->meet.meeting.send;
+    uint64_t *offset = &job->sync.wk.send;
 
-    if (!wf_op_scales(op) || job->send_bytes == 0)
-        return wf_stage_send(comm, op->send, job->send_bytes, collides(comm, op, job), op->stream,
-                             offset);
-    WF_TRY(wf_stage_grow(comm, &comm->send_stage, job->send_bytes));
-    wf_arena_holds(comm->send_stage.memory, job->send_bytes, offset);
-    return wf_scale(comm->device, op->dtype, job->send_bytes / op->bytes, op->scale, op->send,
-                    comm->send_stage.memory, op->stream);
+    if (!gpu_op_scales(op) || job->send_bytes == 0)
+        return shmem_stage_send(comm, op->send, job->send_bytes, collides(comm, op, job),
+                                op->stream, offset);
+    PLUG_TRY(shmem_stage_grow(comm, &comm->send_stage, job->send_bytes));
+    shmem_arena_holds(comm->send_stage.memory, job->send_bytes, offset);
+    return gpu_scale_elements(comm->device, op->dtype, job->send_bytes / op->bytes, op->scale,
+                              op->send, comm->send_stage.memory, op->stream);
 }
 
-static weft_status set_offers(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+static weft_status set_offers(struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
-    struct wk_meeting *meeting = &job->meet.meeting;
+    struct wk_sync *wk = &job->sync.wk;
     bool at_root = op->root == comm->rank;
 
     if (op->kind == WEFT_COLL_REDUCE_SCATTER || op->kind == WEFT_COLL_ALL_TO_ALL ||
         op->kind == WEFT_COLL_SCATTER)
-        meeting->send_step = op->count * op->bytes;
+        wk->send_step = op->count * op->bytes;
     if (op->kind != WEFT_COLL_REDUCE_SCATTER_V && op->kind != WEFT_COLL_ALL_TO_ALL_V &&
         (op->kind != WEFT_COLL_SCATTER_V || !at_root))
         return WEFT_OK;
-    job->offers = wf_new((size_t)comm->size * sizeof *job->offers);
+    job->offers = plug_new((size_t)comm->size * sizeof *job->offers);
     if (job->offers == NULL) return WEFT_ERR_NO_MEMORY;
     for (int32_t r = 0; r < comm->size; r++)
-        job->offers[r] = meeting->send + op->send_offsets[r] * op->bytes;
-    job->meet.offers = job->offers;
+        job->offers[r] = wk->send + op->send_offsets[r] * op->bytes;
+    job->sync.offers = job->offers;
     return WEFT_OK;
 }
 
 /* ---- what is read ---- */
 
-static void set_reads(const struct wf_comm *comm, const struct wf_op *op, struct job *job)
+static void set_reads(const struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
-    struct wk_meeting *meeting = &job->meet.meeting;
+    struct wk_sync *wk = &job->sync.wk;
     bool at_root = op->root == comm->rank;
 
-    meeting->listed = (uint32_t)comm->size;
+    wk->listed = (uint32_t)comm->size;
     job->count = op->count;
     switch (op->kind) {
     case WEFT_COLL_BROADCAST:
     case WEFT_COLL_SCATTER:
     case WEFT_COLL_SCATTER_V:
         job->root[0] = op->root;
-        job->meet.list = job->root;
-        meeting->listed = 1;
+        job->sync.list = job->root;
+        wk->listed = 1;
         break;
     case WEFT_COLL_REDUCE:
     case WEFT_COLL_GATHER:
     case WEFT_COLL_GATHER_V:
-        if (!at_root) meeting->listed = 0;
+        if (!at_root) wk->listed = 0;
         break;
     case WEFT_COLL_REDUCE_SCATTER_V:
         job->count = op->send_counts[comm->rank];
@@ -180,7 +180,7 @@ static void set_reads(const struct wf_comm *comm, const struct wf_op *op, struct
     default:
         break;
     }
-    job->parts = meeting->listed;
+    job->parts = wk->listed;
     if ((op->kind == WEFT_COLL_GATHER_V && at_root) || op->kind == WEFT_COLL_ALL_GATHER_V ||
         op->kind == WEFT_COLL_ALL_TO_ALL_V) {
         job->at = op->recv_offsets;
@@ -207,7 +207,7 @@ static uint64_t longest(const struct job *job)
 }
 
 /* Parts FIRST and on, as many as fit into the arguments. */
-static void set_parts(const struct wf_op *op, const struct job *job, uint32_t first,
+static void set_parts(const struct gpu_op *op, const struct job *job, uint32_t first,
                       struct wk_move_args *args)
 {
     uint32_t left = job->parts - first;
@@ -222,150 +222,151 @@ static void set_parts(const struct wf_op *op, const struct job *job, uint32_t fi
     }
 }
 
-static weft_status move(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+static weft_status move(struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
     uint64_t bytes = longest(job) * op->bytes;
-    uint32_t per_part = blocks_for(bytes, MOST_BLOCKS / (job->parts < 64 ? job->parts : 64));
+    uint32_t per_part = blocks_for(bytes, BLOCKS_MAX / (job->parts < 64 ? job->parts : 64));
     struct wk_move_args args = {.per_part = per_part};
-    struct wf_meet *meet = &job->meet;
+    struct shmem_sync *sync = &job->sync;
 
-    if (wf_meet_is_small(comm, meet, (uint64_t)per_part * job->parts) && job->parts <= WK_LIST) {
-        wf_meet_fuse(meet, (uint64_t)per_part * job->parts);
-        args.meeting = meet->meeting;
+    if (shmem_sync_is_small(comm, sync, (uint64_t)per_part * job->parts) && job->parts <= WK_LIST) {
+        shmem_sync_fuse(sync, (uint64_t)per_part * job->parts);
+        args.sync = sync->wk;
         set_parts(op, job, 0, &args);
-        return wf_onesided_launch(comm, WF_MOVE, 1, (uint64_t)per_part * job->parts, &args,
-                                  meet->stream);
+        return shmem_onesided_launch(comm, SHMEM_MOVE, 1, (uint64_t)per_part * job->parts, &args,
+                                     sync->stream);
     }
-    WF_TRY(wf_meet_open(comm, meet));
+    PLUG_TRY(shmem_sync_open(comm, sync));
     for (uint32_t first = 0; first < job->parts; first += args.parts) {
         set_parts(op, job, first, &args);
-        if (first + args.parts == job->parts) wf_meet_close(meet, (uint64_t)per_part * args.parts);
-        args.meeting = meet->meeting;
-        WF_TRY(wf_onesided_launch(comm, WF_MOVE, 1, (uint64_t)per_part * args.parts, &args,
-                                  meet->stream));
+        if (first + args.parts == job->parts)
+            shmem_sync_close(sync, (uint64_t)per_part * args.parts);
+        args.sync = sync->wk;
+        PLUG_TRY(shmem_onesided_launch(comm, SHMEM_MOVE, 1, (uint64_t)per_part * args.parts, &args,
+                                       sync->stream));
     }
     return WEFT_OK;
 }
 
-static weft_status reduce(struct wf_comm *comm, const struct wf_op *op, struct job *job,
+static weft_status reduce(struct gpu_comm *comm, const struct gpu_op *op, struct job *job,
                           uint64_t begin, uint64_t end)
 {
-    struct wf_meet *meet = &job->meet;
+    struct shmem_sync *sync = &job->sync;
     struct wk_gather_reduce_args args = {.begin = begin,
                                          .end = end,
                                          .reduction =
-                                             wf_op_scales(op) ? WEFT_REDUCE_SUM : op->reduction,
+                                             gpu_op_scales(op) ? WEFT_REDUCE_SUM : op->reduction,
                                          .size = (uint32_t)comm->size,
                                          .divisor = op->divisor};
-    uint32_t blocks = blocks_for((end - begin) * op->bytes, MOST_BLOCKS);
+    uint32_t blocks = blocks_for((end - begin) * op->bytes, BLOCKS_MAX);
 
-    if (meet->meeting.pushes) args.pushes = (uint32_t)comm->size;
-    if (wf_meet_is_small(comm, meet, blocks)) {
-        wf_meet_fuse(meet, blocks);
+    if (sync->wk.pushes) args.pushes = (uint32_t)comm->size;
+    if (shmem_sync_is_small(comm, sync, blocks)) {
+        shmem_sync_fuse(sync, blocks);
     } else {
-        WF_TRY(wf_meet_open(comm, meet));
-        wf_meet_close(meet, blocks);
+        PLUG_TRY(shmem_sync_open(comm, sync));
+        shmem_sync_close(sync, blocks);
     }
-    args.meeting = meet->meeting;
-    return wf_onesided_launch(comm, WF_GATHER_REDUCE, op->dtype, blocks, &args, meet->stream);
+    args.sync = sync->wk;
+    return shmem_onesided_launch(comm, SHMEM_GATHER_REDUCE, op->dtype, blocks, &args, sync->stream);
 }
 
 /* Nothing to read, but peers may read from this rank. */
-static weft_status only_offer(struct wf_comm *comm, struct job *job)
+static weft_status only_offer(struct gpu_comm *comm, struct job *job)
 {
-    struct wf_meet *meet = &job->meet;
+    struct shmem_sync *sync = &job->sync;
 
-    if (!wf_meet_is_small(comm, meet, 1)) {
-        WF_TRY(wf_meet_open(comm, meet));
-        return wf_meet_close_alone(comm, meet);
+    if (!shmem_sync_is_small(comm, sync, 1)) {
+        PLUG_TRY(shmem_sync_open(comm, sync));
+        return shmem_sync_close_alone(comm, sync);
     }
-    wf_meet_fuse(meet, 1);
-    return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
+    shmem_sync_fuse(sync, 1);
+    return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync->wk, sync->stream);
 }
 
 /* This rank's slice of the result goes to all; where RECV is out of their reach, through the stage.
  */
-static weft_status all_reduce_two_shot(struct wf_comm *comm, const struct wf_op *op,
+static weft_status all_reduce_two_shot(struct gpu_comm *comm, const struct gpu_op *op,
                                        struct job *job)
 {
-    struct wk_meeting *meeting = &job->meet.meeting;
+    struct wk_sync *wk = &job->sync.wk;
     uint64_t bytes = op->count * op->bytes, wide = 16 / op->bytes;
     uint64_t each = (op->count + (uint64_t)comm->size - 1) / (uint64_t)comm->size;
     uint64_t begin, end;
-    bool staged = (uintptr_t)op->recv % 16 != 0 || !wf_arena_holds(op->recv, bytes, &meeting->recv);
+    bool staged = (uintptr_t)op->recv % 16 != 0 || !shmem_arena_holds(op->recv, bytes, &wk->recv);
 
     each = (each + wide - 1) / wide * wide;
     begin = (uint64_t)comm->rank * each < op->count ? (uint64_t)comm->rank * each : op->count;
     end = begin + each < op->count ? begin + each : op->count;
     if (staged) {
-        WF_TRY(wf_stage_grow(comm, &comm->recv_stage, bytes));
-        wf_arena_holds(comm->recv_stage.memory, bytes, &meeting->recv);
+        PLUG_TRY(shmem_stage_grow(comm, &comm->recv_stage, bytes));
+        shmem_arena_holds(comm->recv_stage.memory, bytes, &wk->recv);
     }
-    meeting->pushes = 1;
-    meeting->local = 0;
-    WF_TRY(reduce(comm, op, job, begin, end));
+    wk->pushes = 1;
+    wk->local = 0;
+    PLUG_TRY(reduce(comm, op, job, begin, end));
     if (!staged) return WEFT_OK;
-    return wf_gpu_check(wf_vendor_copy(op->recv, comm->recv_stage.memory, bytes, job->meet.stream),
-                        "copying out of symmetric memory");
+    return gpu_check(gpu_vendor_copy(op->recv, comm->recv_stage.memory, bytes, job->sync.stream),
+                     "copying out of symmetric memory");
 }
 
-static weft_status run_job(struct wf_comm *comm, const struct wf_op *op, struct job *job)
+static weft_status run_job(struct gpu_comm *comm, const struct gpu_op *op, struct job *job)
 {
     if (op->kind == WEFT_COLL_ALL_REDUCE && op->count * op->bytes > ONE_SHOT_BYTES)
         return all_reduce_two_shot(comm, op, job);
     if (job->parts == 0) return only_offer(comm, job);
-    if (wf_abi_collective_reduces(op->kind)) return reduce(comm, op, job, 0, job->count);
+    if (plug_collective_reduces(op->kind)) return reduce(comm, op, job, 0, job->count);
     return move(comm, op, job);
 }
 
-static weft_status barrier(struct wf_comm *comm, struct wf_meet *meet)
+static weft_status barrier(struct gpu_comm *comm, struct shmem_sync *sync)
 {
-    meet->meeting.listed = (uint32_t)comm->size;
-    meet->meeting.phases = WK_FREELY;
-    if (!wf_meet_is_small(comm, meet, 1)) {
-        WF_TRY(wf_meet_open(comm, meet));
-        return wf_meet_close_alone(comm, meet);
+    sync->wk.listed = (uint32_t)comm->size;
+    sync->wk.phases = WK_FREELY;
+    if (!shmem_sync_is_small(comm, sync, 1)) {
+        PLUG_TRY(shmem_sync_open(comm, sync));
+        return shmem_sync_close_alone(comm, sync);
     }
-    wf_meet_fuse(meet, 1);
-    return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
+    shmem_sync_fuse(sync, 1);
+    return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync->wk, sync->stream);
 }
 
-weft_status wf_meet_all(struct wf_comm *comm, gpu_stream stream)
+weft_status shmem_sync_all(struct gpu_comm *comm, vendor_stream stream)
 {
-    struct wf_meet meet = wf_meet_make(comm, stream);
+    struct shmem_sync sync = shmem_sync_make(comm, stream);
 
-    return barrier(comm, &meet);
+    return barrier(comm, &sync);
 }
 
-weft_status wf_collective_run(struct wf_comm *comm, const struct wf_op *op)
+weft_status shmem_collective_run(struct gpu_comm *comm, const struct gpu_op *op)
 {
     weft_status status;
 
-    if (!wf_library_takes(comm, op)) return wf_collective_run_alone(comm, op);
-    WF_TRY(wf_turn_begin(comm, op->stream));
-    status = wf_library_run(comm, op);
-    wf_turn_end(comm, op->stream);
-    return status == WEFT_OK ? status : wf_decline(comm, status, op->stream);
+    if (!shmem_library_takes(comm, op)) return shmem_collective_run_alone(comm, op);
+    PLUG_TRY(shmem_turn_begin(comm, op->stream));
+    status = shmem_library_run(comm, op);
+    shmem_turn_end(comm, op->stream);
+    return status == WEFT_OK ? status : shmem_decline(comm, status, op->stream);
 }
 
-weft_status wf_collective_run_alone(struct wf_comm *comm, const struct wf_op *op)
+weft_status shmem_collective_run_alone(struct gpu_comm *comm, const struct gpu_op *op)
 {
-    struct job job = {.meet = wf_meet_make(comm, op->stream)};
+    struct job job = {.sync = shmem_sync_make(comm, op->stream)};
     weft_status status;
 
-    WF_TRY(wf_turn_begin(comm, op->stream));
+    PLUG_TRY(shmem_turn_begin(comm, op->stream));
     if (op->kind == WEFT_COLL_BARRIER) {
-        status = barrier(comm, &job.meet);
+        status = barrier(comm, &job.sync);
     } else {
         job.send_bytes = send_elements(comm, op) * op->bytes;
         job.recv_bytes = recv_elements(comm, op) * op->bytes;
-        job.meet.meeting.local = (uintptr_t)op->recv;
+        job.sync.wk.local = (uintptr_t)op->recv;
         set_reads(comm, op, &job);
         status = stage(comm, op, &job);
         if (status == WEFT_OK) status = set_offers(comm, op, &job);
         if (status == WEFT_OK) status = run_job(comm, op, &job);
-        wf_delete(job.offers);
+        plug_free(job.offers);
     }
-    wf_turn_end(comm, op->stream);
-    return status == WEFT_OK ? status : wf_decline(comm, status, op->stream);
+    shmem_turn_end(comm, op->stream);
+    return status == WEFT_OK ? status : shmem_decline(comm, status, op->stream);
 }

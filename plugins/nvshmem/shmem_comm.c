@@ -5,48 +5,48 @@
 #include <string.h>
 #include <unistd.h>
 
-static weft_status fill_in(struct wf_comm *comm)
+static weft_status fill_in(struct gpu_comm *comm)
 {
     weft_device_info info = {.struct_size = sizeof info};
     int multiprocessors = 0;
 
-    WF_TRY(wf_gpu_check(
-        wf_gpu.device_attribute(&multiprocessors, GPU_MULTIPROCESSORS, comm->device->handle),
+    PLUG_TRY(gpu_check(
+        gpu_api.device_attribute(&multiprocessors, GPU_MULTIPROCESSORS, comm->device->handle),
         "counting the device's multiprocessors"));
     comm->multiprocessors = multiprocessors > 0 ? (uint32_t)multiprocessors : 1;
-    comm->peers = wf_new((size_t)comm->size * sizeof *comm->peers);
-    comm->heard = wf_new((size_t)comm->size * WF_GATHER_MOST);
+    comm->peers = plug_new((size_t)comm->size * sizeof *comm->peers);
+    comm->heard = plug_new((size_t)comm->size * SHMEM_GATHER_MAX);
     if (comm->peers == NULL || comm->heard == NULL) return WEFT_ERR_NO_MEMORY;
-    WF_TRY(wf_gpu_describe(comm->device, &info));
-    comm->facts = (struct wf_facts){.bytes = sizeof comm->facts,
-                                    .process = (int32_t)getpid(),
-                                    .memory = info.memory_total,
-                                    .available = info.memory_free,
-                                    .reserve = wf_size_reserve()};
+    PLUG_TRY(gpu_describe(comm->device, &info));
+    comm->facts = (struct shmem_facts){.bytes = sizeof comm->facts,
+                                       .process = (int32_t)getpid(),
+                                       .memory = info.memory_total,
+                                       .available = info.memory_free,
+                                       .reserve = shmem_size_reserve()};
     memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
-    wf_shmem_version(comm->facts.version);
-    WF_TRY(wf_size_wish(&comm->facts.wish));
-    wf_job_set_up(comm);
-    return wf_report_take(comm);
+    shmem_version(comm->facts.version);
+    PLUG_TRY(shmem_size_requested(&comm->facts.wish));
+    shmem_job_set_up(comm);
+    return shmem_report_take(comm);
 }
 
-weft_status wf_comm_prepare(void *device, const weft_comm_options *given, void **out,
-                            weft_blob *address)
+weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void **out,
+                             weft_blob *address)
 {
     weft_comm_options options;
-    struct wf_comm *comm;
+    struct gpu_comm *comm;
     weft_status status;
 
-    wf_read(&options, given, sizeof options);
+    plug_take_struct(&options, given, sizeof options);
     if (options.size > UINT16_MAX)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "a communicator of %d ranks, more than %d",
-                       options.size, UINT16_MAX);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "a communicator of %d ranks, more than %d",
+                         options.size, UINT16_MAX);
     if (options.world_ranks == NULL || options.host_ids == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
-    WF_TRY(wf_comm_allocate(device, &options, &comm));
+        return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
+    PLUG_TRY(gpu_comm_allocate(device, &options, &comm));
     status = fill_in(comm);
     if (status != WEFT_OK) {
-        wf_comm_destroy(comm);
+        gpu_comm_destroy(comm);
         return status;
     }
     *out = comm;
@@ -57,218 +57,219 @@ weft_status wf_comm_prepare(void *device, const weft_comm_options *given, void *
 /* ---- agreeing ---- */
 
 /* Addresses may lie anywhere. */
-struct wf_facts wf_facts_of(const weft_blob *address)
+struct shmem_facts shmem_facts_of(const weft_blob *address)
 {
-    struct wf_facts facts;
+    struct shmem_facts facts;
 
     memcpy(&facts, address->data, sizeof facts);
     return facts;
 }
 
-static weft_status check_processes(const struct wf_comm *comm, const weft_blob *addresses)
+static weft_status check_processes(const struct gpu_comm *comm, const weft_blob *addresses)
 {
     for (int32_t a = 0; a < comm->size; a++) {
         if (addresses[a].bytes != sizeof comm->facts)
-            return wf_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin",
-                           comm->world_ranks[a], VENDOR_PLUGIN);
+            return plug_fail(WEFT_ERR_MISMATCH, "rank %d has another build of the %s plugin",
+                             comm->world_ranks[a], VENDOR_PLUGIN);
         if (a == comm->rank || comm->host_ids[a] != comm->host_ids[comm->rank] ||
-            wf_facts_of(&addresses[a]).process != comm->facts.process)
+            shmem_facts_of(&addresses[a]).process != comm->facts.process)
             continue;
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "ranks %d and %d are threads of one process, which NVSHMEM does not allow",
-                       comm->world_ranks[a], comm->world_ranks[comm->rank]);
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "ranks %d and %d are threads of one process, which NVSHMEM does not allow",
+                         comm->world_ranks[a], comm->world_ranks[comm->rank]);
     }
     return WEFT_OK;
 }
 
-bool wf_same_device(const struct wf_comm *comm, const weft_blob *addresses, int32_t a, int32_t b)
+bool shmem_same_device(const struct gpu_comm *comm, const weft_blob *addresses, int32_t a,
+                       int32_t b)
 {
-    struct wf_facts one = wf_facts_of(&addresses[a]), other = wf_facts_of(&addresses[b]);
+    struct shmem_facts one = shmem_facts_of(&addresses[a]), other = shmem_facts_of(&addresses[b]);
 
     return comm->host_ids[a] == comm->host_ids[b] &&
            memcmp(one.uuid, other.uuid, sizeof one.uuid) == 0;
 }
 
-uint64_t wf_sharers_of(const struct wf_comm *comm, const weft_blob *addresses, int32_t r)
+uint64_t shmem_sharers_of(const struct gpu_comm *comm, const weft_blob *addresses, int32_t r)
 {
     uint64_t count = 0;
 
     for (int32_t other = 0; other < comm->size; other++)
-        if (wf_same_device(comm, addresses, other, r)) count++;
+        if (shmem_same_device(comm, addresses, other, r)) count++;
     return count;
 }
 
 /* The devices in the order of their first ranks. */
-static void look_at_devices(struct wf_comm *comm, const weft_blob *addresses)
+static void look_at_devices(struct gpu_comm *comm, const weft_blob *addresses)
 {
-    comm->sharers = wf_sharers_of(comm, addresses, comm->rank);
+    comm->sharers = shmem_sharers_of(comm, addresses, comm->rank);
     comm->device_count = 0;
     for (int32_t r = 0; r < comm->size; r++) {
         int32_t first = 0;
-        while (!wf_same_device(comm, addresses, first, r))
+        while (!shmem_same_device(comm, addresses, first, r))
             first++;
         if (first < r) continue;
-        if (wf_same_device(comm, addresses, r, comm->rank))
+        if (shmem_same_device(comm, addresses, r, comm->rank))
             comm->device_number = comm->device_count;
         comm->device_count++;
     }
 }
 
-/* All that a rank can know of the others before NVSHMEM is called. */
-static weft_status look_at_peers(struct wf_comm *comm, const weft_blob *addresses)
+/* Checks of the peers that need no call of NVSHMEM. */
+static weft_status look_at_peers(struct gpu_comm *comm, const weft_blob *addresses)
 {
-    WF_TRY(check_processes(comm, addresses));
+    PLUG_TRY(check_processes(comm, addresses));
     look_at_devices(comm, addresses);
-    if (wf_job.is_begun) return WEFT_OK;
-    WF_TRY(wf_guard_begin(comm, addresses));
-    return wf_size_agree(comm, addresses, &comm->arena_bytes);
+    if (shmem_job.is_begun) return WEFT_OK;
+    PLUG_TRY(shmem_guard_begin(comm, addresses));
+    return shmem_size_agree(comm, addresses, &comm->arena_bytes);
 }
 
-/* ALL of what the ranks say; a failure of one becomes everybody's.  Its own is the one that a rank
- * tells, also where the others no longer come, as they may wait for it inside NVSHMEM. */
-static weft_status gather(const struct wf_comm *comm, const weft_exchange *exchange,
-                          weft_status status, struct wf_entry *mine, struct wf_entry *all)
+/* Gather every rank's entry; any rank's failure fails all.  A rank that itself failed returns its
+ * own error even if the exchange also failed, because its peers may be blocked inside NVSHMEM. */
+static weft_status gather(const struct gpu_comm *comm, const weft_exchange *exchange,
+                          weft_status status, struct shmem_entry *mine, struct shmem_entry *all)
 {
     weft_status exchanged;
 
-    if (status != WEFT_OK) snprintf(mine->reason, sizeof mine->reason, "%s", wf_last_text());
+    if (status != WEFT_OK) snprintf(mine->reason, sizeof mine->reason, "%s", plug_last_text());
     mine->status = status;
     exchanged = exchange->all_gather(exchange->self, mine, all, sizeof *mine);
-    if (status != WEFT_OK) return wf_fail(status, "%s", mine->reason);
-    WF_TRY(exchanged);
+    if (status != WEFT_OK) return plug_fail(status, "%s", mine->reason);
+    PLUG_TRY(exchanged);
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
-            return wf_fail(all[r].status, "rank %d could not make the communicator %s: %s",
-                           comm->world_ranks[r], comm->name, all[r].reason);
+            return plug_fail(all[r].status, "rank %d could not make the communicator %s: %s",
+                             comm->world_ranks[r], comm->name, all[r].reason);
     return WEFT_OK;
 }
 
-weft_status wf_arena_take_zeroed(struct wf_gpu_device *device, enum wf_part part, uint64_t bytes,
-                                 void **pointer)
+weft_status shmem_arena_take_zeroed(struct gpu_device *device, enum shmem_part part, uint64_t bytes,
+                                    void **pointer)
 {
-    struct wf_scope scope;
-    gpu_result result;
+    struct gpu_scope scope;
+    vendor_result result;
     void *memory = NULL;
 
-    WF_TRY(wf_arena_take(part, bytes, &memory));
-    if (wf_enter(device, &scope) != WEFT_OK) goto give_back;
+    PLUG_TRY(shmem_arena_take(part, bytes, &memory));
+    if (gpu_enter(device, &scope) != WEFT_OK) goto give_back;
     pthread_mutex_lock(&device->setup_lock);
-    result = wf_gpu.fill_bytes(GPU_ADDRESS(memory), 0, bytes > 0 ? bytes : 1, device->setup);
-    if (result == GPU_SUCCESS) result = wf_gpu.stream_sync(device->setup);
+    result = gpu_api.fill_bytes(GPU_ADDRESS(memory), 0, bytes > 0 ? bytes : 1, device->setup);
+    if (result == GPU_SUCCESS) result = gpu_api.stream_sync(device->setup);
     pthread_mutex_unlock(&device->setup_lock);
-    wf_leave(&scope);
-    if (wf_gpu_check(result, "clearing symmetric memory") != WEFT_OK) goto give_back;
+    gpu_leave(&scope);
+    if (gpu_check(result, "clearing symmetric memory") != WEFT_OK) goto give_back;
     *pointer = memory;
     return WEFT_OK;
 
 give_back:
-    wf_arena_give(memory);
+    shmem_arena_give(memory);
     return WEFT_ERR_DEVICE;
 }
 
-static weft_status make_memory(struct wf_comm *comm)
+static weft_status make_memory(struct gpu_comm *comm)
 {
     uint64_t size = (uint64_t)comm->size, table = 8 * (1 + 2 * size);
     uint64_t bytes = sizeof *comm->control + size * sizeof comm->control->posts[0];
     void *memory = NULL;
 
-    WF_TRY(wf_arena_take_zeroed(comm->device, WF_OWN, bytes, &memory));
+    PLUG_TRY(shmem_arena_take_zeroed(comm->device, SHMEM_OWN, bytes, &memory));
     comm->control = memory;
     /* Freeing the driver's memory would wait for the device. */
-    WF_TRY(wf_arena_take(WF_OWN, size * sizeof *comm->device_peers, &memory));
+    PLUG_TRY(shmem_arena_take(SHMEM_OWN, size * sizeof *comm->device_peers, &memory));
     comm->device_peers = memory;
-    WF_TRY(wf_arena_take(WF_OWN, table, &comm->table.memory));
+    PLUG_TRY(shmem_arena_take(SHMEM_OWN, table, &comm->table.memory));
     comm->table.bytes = table;
     return WEFT_OK;
 }
 
 /* Within a scope. */
-static weft_status make_order(struct wf_comm *comm)
+static weft_status make_order(struct gpu_comm *comm)
 {
-    WF_TRY(wf_gpu_check(wf_gpu.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event"));
-    return wf_gather_prepare(comm);
+    PLUG_TRY(gpu_check(gpu_api.event_create(&comm->last, GPU_EVENT_UNTIMED), "creating an event"));
+    return shmem_gather_prepare(comm);
 }
 
-/* All that this rank alone can fail to get. */
-static weft_status make_control(struct wf_comm *comm, struct wf_entry *mine)
+/* Allocate this rank's part.  Only this rank can fail here. */
+static weft_status make_control(struct gpu_comm *comm, struct shmem_entry *mine)
 {
-    struct wf_scope scope;
+    struct gpu_scope scope;
     weft_status status;
 
-    WF_TRY(make_memory(comm));
-    WF_TRY(wf_enter(comm->device, &scope));
+    PLUG_TRY(make_memory(comm));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
     status = make_order(comm);
-    wf_leave(&scope);
+    gpu_leave(&scope);
     if (status != WEFT_OK) return status;
-    mine->pe = wf_job.pe;
-    mine->job = wf_job.number;
-    mine->control = (uint64_t)((char *)comm->control - wf_job.arena);
-    if (comm->rank == 0 && mine->library != 0 && wf_shmem.nvshmemx_team_get_uniqueid != NULL)
-        wf_shmem.nvshmemx_team_get_uniqueid(&mine->team_id);
+    mine->pe = shmem_job.pe;
+    mine->job = shmem_job.number;
+    mine->control = (uint64_t)((char *)comm->control - shmem_job.arena);
+    if (comm->rank == 0 && mine->library != 0 && shmem_api.nvshmemx_team_get_uniqueid != NULL)
+        shmem_api.nvshmemx_team_get_uniqueid(&mine->team_id);
     return WEFT_OK;
 }
 
-static weft_status meet_peers(struct wf_comm *comm, const struct wf_entry *all)
+static weft_status map_peers(struct gpu_comm *comm, const struct shmem_entry *all)
 {
     size_t bytes = (size_t)comm->size * sizeof *comm->peers;
 
     for (int32_t r = 0; r < comm->size; r++) {
-        const char *arena = wf_job.arenas[all[r].pe];
+        const char *arena = shmem_job.arenas[all[r].pe];
         if (arena == NULL)
-            return wf_fail(WEFT_ERR_UNSUPPORTED,
-                           "rank %d cannot load from and store to the memory of rank %d: their "
-                           "devices are not connected so that NVSHMEM could map it",
-                           comm->world_ranks[comm->rank], comm->world_ranks[r]);
+            return plug_fail(WEFT_ERR_UNSUPPORTED,
+                             "rank %d cannot load from and store to the memory of rank %d: their "
+                             "devices are not connected so that NVSHMEM could map it",
+                             comm->world_ranks[comm->rank], comm->world_ranks[r]);
         comm->peers[r] = (struct wk_peer){(uintptr_t)arena + all[r].control, (uintptr_t)arena};
     }
-    return wf_gpu_upload(comm->device, comm->device_peers, comm->peers, bytes);
+    return gpu_upload(comm->device, comm->device_peers, comm->peers, bytes);
 }
 
 /* Making a team is collective and without a time limit, so all ranks are asked first whether they
  * come; that also ends what a rank did for an earlier team.  Within a scope. */
-static weft_status join_team(struct wf_comm *comm, const weft_exchange *exchange,
-                             weft_status status, struct wf_entry *mine, struct wf_entry *all)
+static weft_status join_team(struct gpu_comm *comm, const weft_exchange *exchange,
+                             weft_status status, struct shmem_entry *mine, struct shmem_entry *all)
 {
-    if (!wf_team_is_wanted(comm, all)) return status;
-    if (status == WEFT_OK && !wf_team_is_safe()) mine->library = 0;
-    WF_TRY(gather(comm, exchange, status, mine, all));
-    if (!wf_team_is_wanted(comm, all)) return WEFT_OK;
-    mine->team = wf_team_make(comm, all);
-    WF_TRY(gather(comm, exchange, WEFT_OK, mine, all));
-    wf_team_settle(comm, mine, all);
+    if (!shmem_team_is_wanted(comm, all)) return status;
+    if (status == WEFT_OK && !shmem_team_is_safe()) mine->library = 0;
+    PLUG_TRY(gather(comm, exchange, status, mine, all));
+    if (!shmem_team_is_wanted(comm, all)) return WEFT_OK;
+    mine->team = shmem_team_make(comm, all);
+    PLUG_TRY(gather(comm, exchange, WEFT_OK, mine, all));
+    shmem_team_settle(comm, mine, all);
     return WEFT_OK;
 }
 
-static weft_status join(struct wf_comm *comm, const weft_blob *addresses,
-                        const weft_exchange *exchange, struct wf_entry *all)
+static weft_status join(struct gpu_comm *comm, const weft_blob *addresses,
+                        const weft_exchange *exchange, struct shmem_entry *all)
 {
-    struct wf_entry mine = {.pe = -1};
-    struct wf_scope scope;
+    struct shmem_entry mine = {.pe = -1};
+    struct gpu_scope scope;
     weft_status status = look_at_peers(comm, addresses);
 
-    if (status == WEFT_OK) status = wf_job_introduce(comm, &mine);
-    WF_TRY(gather(comm, exchange, status, &mine, all));
-    status = wf_job_join(comm, all);
+    if (status == WEFT_OK) status = shmem_job_describe(comm, &mine);
+    PLUG_TRY(gather(comm, exchange, status, &mine, all));
+    status = shmem_job_join(comm, all);
     if (status == WEFT_OK) status = make_control(comm, &mine);
-    WF_TRY(gather(comm, exchange, status, &mine, all));
-    WF_TRY(wf_enter(comm->device, &scope));
-    status = join_team(comm, exchange, meet_peers(comm, all), &mine, all);
-    wf_leave(&scope);
+    PLUG_TRY(gather(comm, exchange, status, &mine, all));
+    PLUG_TRY(gpu_enter(comm->device, &scope));
+    status = join_team(comm, exchange, map_peers(comm, all), &mine, all);
+    gpu_leave(&scope);
     return status;
 }
 
-weft_status wf_comm_commit(void *made, const weft_blob *addresses, const weft_exchange *exchange)
+weft_status gpu_comm_commit(void *made, const weft_blob *addresses, const weft_exchange *exchange)
 {
-    struct wf_comm *comm = made;
-    struct wf_entry *all;
+    struct gpu_comm *comm = made;
+    struct shmem_entry *all;
     weft_status status;
 
-    WF_TRY(wf_comm_stuck(comm));
-    all = wf_new((size_t)comm->size * sizeof *all);
+    PLUG_TRY(gpu_comm_cause(comm));
+    all = plug_new((size_t)comm->size * sizeof *all);
     if (all == NULL) return WEFT_ERR_NO_MEMORY;
     status = join(comm, addresses, exchange, all);
-    wf_delete(all);
+    plug_free(all);
     if (status != WEFT_OK) return status;
     comm->is_ready = true;
-    return wf_comm_stuck(comm);
+    return gpu_comm_cause(comm);
 }

@@ -7,17 +7,18 @@
 
 #include <stdio.h>
 
-#define MOST_BYTES (UINT64_MAX >> 24)
+#define BYTES_MAX (UINT64_MAX >> 24)
 
-static uint64_t pack(const struct wf_comm *comm, weft_status status)
+static uint64_t pack(const struct gpu_comm *comm, weft_status status)
 {
     uint64_t bytes = status == WEFT_ERR_NO_MEMORY ? comm->lacking : 0;
 
-    if (bytes > MOST_BYTES) bytes = MOST_BYTES;
+    if (bytes > BYTES_MAX) bytes = BYTES_MAX;
     return bytes << 24 | (uint64_t)(uint8_t)-status << 16 | (uint64_t)(comm->rank + 1);
 }
 
-weft_status wf_explain_declined(const struct wf_comm *comm, uint64_t word, char *out, size_t size)
+weft_status shmem_describe_declined(const struct gpu_comm *comm, uint64_t word, char *out,
+                                    size_t size)
 {
     weft_status status = -(weft_status)(word >> 16 & 0xff);
     uint64_t bytes = word >> 24, rank = (word & 0xffff) - 1;
@@ -34,18 +35,18 @@ weft_status wf_explain_declined(const struct wf_comm *comm, uint64_t word, char 
     return status;
 }
 
-weft_status wf_decline(struct wf_comm *comm, weft_status status, gpu_stream stream)
+weft_status shmem_decline(struct gpu_comm *comm, weft_status status, vendor_stream stream)
 {
-    struct wk_decline_args args = {.channel = wf_channel(comm), .word = pack(comm, status)};
+    struct wk_decline_args args = {.channel = shmem_channel(comm), .word = pack(comm, status)};
     char text[sizeof comm->error_text];
 
-    snprintf(text, sizeof text, "rank %d: %s", comm->world_ranks[comm->rank], wf_last_text());
-    if (wf_is_capturing(stream)) stream = comm->side; /* for what is recorded may never run */
-    if (wf_turn_begin(comm, stream) == WEFT_OK &&
-        wf_onesided_launch(comm, WF_DECLINE, 1, 1, &args, stream) == WEFT_OK)
-        wf_turn_end(comm, stream);
+    snprintf(text, sizeof text, "rank %d: %s", comm->world_ranks[comm->rank], plug_last_text());
+    if (gpu_is_capturing(stream)) stream = comm->side; /* for what is recorded may never run */
+    if (shmem_turn_begin(comm, stream) == WEFT_OK &&
+        shmem_onesided_launch(comm, SHMEM_DECLINE, 1, 1, &args, stream) == WEFT_OK)
+        shmem_turn_end(comm, stream);
     comm->has_withdrawn = status == WEFT_ERR_NO_MEMORY && comm->lacking > 0;
     comm->lacking = 0;
-    wf_comm_stick(comm, status, text);
-    return wf_fail(status, "%s", text);
+    gpu_comm_fail(comm, status, text);
+    return plug_fail(status, "%s", text);
 }

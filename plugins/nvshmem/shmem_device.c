@@ -6,121 +6,122 @@
 
 #include <stdlib.h>
 
-weft_status wf_pe_open(const weft_device_options *options, void **out)
+weft_status shmem_pe_open(const weft_device_options *options, void **out)
 {
     void *opened = NULL;
-    struct wf_gpu_device *device;
-    struct wf_scope scope;
+    struct gpu_device *device;
+    struct gpu_scope scope;
     weft_status status;
 
-    WF_TRY(wf_shmem_load());
-    WF_TRY(wf_gpu_open(options, &opened));
+    PLUG_TRY(shmem_load());
+    PLUG_TRY(gpu_open(options, &opened));
     device = opened;
-    status = wf_enter(device, &scope);
+    status = gpu_enter(device, &scope);
     if (status == WEFT_OK) {
-        status = wf_onesided_open(device);
-        wf_leave(&scope);
+        status = shmem_onesided_open(device);
+        gpu_leave(&scope);
     }
     if (status != WEFT_OK) {
-        wf_pe_close(device);
+        shmem_pe_close(device);
         return status;
     }
     *out = device;
     return WEFT_OK;
 }
 
-void wf_pe_close(void *opened)
+void shmem_pe_close(void *opened)
 {
-    if (opened == NULL || wf_job.is_lost) return; /* ending it would wait for the device */
-    wf_onesided_close(opened);
-    wf_gpu_close(opened);
+    if (opened == NULL || shmem_job.is_lost) return; /* ending it would wait for the device */
+    shmem_onesided_close(opened);
+    gpu_close(opened);
 }
 
 /* A process is one PE of NVSHMEM, so one rank. */
-weft_status wf_pe_describe(void *opened, weft_device_info *out)
+weft_status shmem_pe_describe(void *opened, weft_device_info *out)
 {
     weft_device_info info = {.struct_size = sizeof info};
 
-    WF_TRY(wf_gpu_describe(opened, &info));
+    PLUG_TRY(gpu_describe(opened, &info));
     info.features &= ~(uint64_t)WEFT_FEATURE_THREADS;
-    wf_answer(out, &info, sizeof info);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
-weft_status wf_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **pointer)
+weft_status shmem_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void **pointer)
 {
     static atomic_bool is_known;
-    const struct wf_gpu_device *device = opened;
+    const struct gpu_device *device = opened;
 
-    if (kind == WEFT_MEMORY_DEVICE && wf_job.arena != NULL && wf_job.ordinal == device->ordinal) {
-        if (wf_arena_take(WF_USERS, bytes, pointer) == WEFT_OK) return WEFT_OK;
-        wf_log(atomic_exchange(&is_known, true) ? 4 : 1,
-               "%s; the driver's memory takes its place, and is copied to be read by peers",
-               wf_last_text());
+    if (kind == WEFT_MEMORY_DEVICE && shmem_job.arena != NULL &&
+        shmem_job.ordinal == device->ordinal) {
+        if (shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK) return WEFT_OK;
+        plug_log(atomic_exchange(&is_known, true) ? 4 : 1,
+                 "%s; the driver's memory takes its place, and is copied to be read by peers",
+                 plug_last_text());
     }
-    return wf_gpu_allocate(opened, bytes, kind, pointer);
+    return gpu_allocate(opened, bytes, kind, pointer);
 }
 
-weft_status wf_pe_free(void *opened, void *pointer)
+weft_status shmem_pe_free(void *opened, void *pointer)
 {
-    if (wf_arena_give(pointer)) return WEFT_OK;
-    return wf_gpu_free(opened, pointer);
+    if (shmem_arena_give(pointer)) return WEFT_OK;
+    return gpu_free(opened, pointer);
 }
 
-weft_status wf_pe_query_pointer(void *opened, const void *pointer, weft_pointer_info *out)
+weft_status shmem_pe_query_pointer(void *opened, const void *pointer, weft_pointer_info *out)
 {
-    const struct wf_gpu_device *device = opened;
+    const struct gpu_device *device = opened;
     weft_pointer_info info = {
         .struct_size = sizeof info, .kind = WEFT_MEMORY_DEVICE, .device = device->ordinal};
 
-    if (!wf_arena_block(pointer, &info.base, &info.bytes))
-        return wf_gpu_query_pointer(opened, pointer, out);
-    wf_answer(out, &info, sizeof info);
+    if (!shmem_arena_block(pointer, &info.base, &info.bytes))
+        return gpu_query_pointer(opened, pointer, out);
+    plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
 }
 
 /* ---- streams on which a collective of NVSHMEM's may wait for ever ---- */
 
-weft_status wf_pe_stream_query(void *opened, void *stream)
+weft_status shmem_pe_stream_query(void *opened, void *stream)
 {
-    weft_status status = wf_gpu_stream_query(opened, stream), hangs;
-    struct wf_scope scope;
+    weft_status status = gpu_stream_query(opened, stream), hangs;
+    struct gpu_scope scope;
 
-    if (status != WEFT_IN_PROGRESS || wf_job.slot_bytes == 0) return status;
-    WF_TRY(wf_enter(opened, &scope));
-    hangs = wf_team_hangs(wf_native(stream));
-    wf_leave(&scope);
+    if (status != WEFT_IN_PROGRESS || shmem_job.slot_bytes == 0) return status;
+    PLUG_TRY(gpu_enter(opened, &scope));
+    hangs = shmem_team_hangs(gpu_native(stream));
+    gpu_leave(&scope);
     return hangs != WEFT_OK ? hangs : status;
 }
 
 /* In short waits, so that what hangs is noticed in between. */
-weft_status wf_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
+weft_status shmem_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
 {
     const int64_t step_ns = INT64_C(50000000);
     int64_t left_ns = timeout_ns;
     weft_status status;
 
-    if (wf_job.slot_bytes == 0) return wf_gpu_stream_wait(opened, stream, timeout_ns);
+    if (shmem_job.slot_bytes == 0) return gpu_stream_wait(opened, stream, timeout_ns);
     do {
         int64_t part_ns = timeout_ns >= 0 && left_ns < step_ns ? left_ns : step_ns;
-        status = wf_gpu_stream_wait(opened, stream, part_ns);
+        status = gpu_stream_wait(opened, stream, part_ns);
         left_ns -= part_ns;
         if (status != WEFT_ERR_TIMEOUT) return status;
-        status = wf_pe_stream_query(opened, stream);
+        status = shmem_pe_stream_query(opened, stream);
     } while (status == WEFT_IN_PROGRESS && (timeout_ns < 0 || left_ns > 0));
     if (status != WEFT_IN_PROGRESS) return status;
-    return wf_fail(WEFT_ERR_TIMEOUT, "work on a stream was not done within %.3f s",
-                   (double)timeout_ns / 1e9);
+    return plug_fail(WEFT_ERR_TIMEOUT, "work on a stream was not done within %.3f s",
+                     (double)timeout_ns / 1e9);
 }
 
 /* One that was wrapped is its owner's, and may be gone already. */
-void wf_pe_stream_destroy(void *opened, void *stream)
+void shmem_pe_stream_destroy(void *opened, void *stream)
 {
-    const struct wf_gpu_stream *given = stream;
+    const struct gpu_stream *given = stream;
     bool is_ours = given != NULL && given->owned;
 
-    if (is_ours && wf_pe_stream_wait(opened, stream, -1) != WEFT_OK)
-        wf_log(2, "a stream is left behind: %s", wf_last_text());
+    if (is_ours && shmem_pe_stream_wait(opened, stream, -1) != WEFT_OK)
+        plug_log(2, "a stream is left behind: %s", plug_last_text());
     else
-        wf_gpu_stream_destroy(opened, stream);
+        gpu_stream_destroy(opened, stream);
 }

@@ -4,50 +4,51 @@
 
 #include <string.h>
 
-weft_status wf_heap_open(struct wf_heap *heap, uint64_t bytes)
+weft_status shmem_heap_open(struct shmem_heap *heap, uint64_t bytes)
 {
-    *heap = (struct wf_heap){.bytes = bytes / WF_HEAP_ALIGNMENT * WF_HEAP_ALIGNMENT, .room = 64};
-    heap->blocks = wf_new(heap->room * sizeof *heap->blocks);
+    *heap = (struct shmem_heap){.bytes = bytes / SHMEM_HEAP_ALIGNMENT * SHMEM_HEAP_ALIGNMENT,
+                                .room = 64};
+    heap->blocks = plug_new(heap->room * sizeof *heap->blocks);
     if (heap->blocks == NULL) return WEFT_ERR_NO_MEMORY;
-    heap->blocks[0] = (struct wf_heap_block){0, heap->bytes, false};
+    heap->blocks[0] = (struct shmem_heap_block){0, heap->bytes, false};
     heap->count = 1;
     return WEFT_OK;
 }
 
-void wf_heap_close(struct wf_heap *heap)
+void shmem_heap_close(struct shmem_heap *heap)
 {
-    wf_delete(heap->blocks);
-    *heap = (struct wf_heap){0};
+    plug_free(heap->blocks);
+    *heap = (struct shmem_heap){0};
 }
 
-static weft_status make_room(struct wf_heap *heap)
+static weft_status make_room(struct shmem_heap *heap)
 {
     size_t room = 2 * heap->room;
-    struct wf_heap_block *larger;
+    struct shmem_heap_block *larger;
 
     if (heap->count < heap->room) return WEFT_OK;
-    larger = wf_new(room * sizeof *larger);
+    larger = plug_new(room * sizeof *larger);
     if (larger == NULL) return WEFT_ERR_NO_MEMORY;
     memcpy(larger, heap->blocks, heap->count * sizeof *larger);
-    wf_delete(heap->blocks);
+    plug_free(heap->blocks);
     heap->blocks = larger;
     heap->room = room;
     return WEFT_OK;
 }
 
 /* Cut what is past BYTES off block I. */
-static void cut(struct wf_heap *heap, size_t i, uint64_t bytes)
+static void cut(struct shmem_heap *heap, size_t i, uint64_t bytes)
 {
-    struct wf_heap_block *block = &heap->blocks[i];
+    struct shmem_heap_block *block = &heap->blocks[i];
 
     if (block->bytes == bytes) return;
     memmove(block + 2, block + 1, (heap->count - i - 1) * sizeof *block);
-    block[1] = (struct wf_heap_block){block->offset + bytes, block->bytes - bytes, false};
+    block[1] = (struct shmem_heap_block){block->offset + bytes, block->bytes - bytes, false};
     block->bytes = bytes;
     heap->count++;
 }
 
-uint64_t wf_heap_largest(const struct wf_heap *heap)
+uint64_t shmem_heap_largest(const struct shmem_heap *heap)
 {
     uint64_t largest = 0;
 
@@ -57,15 +58,15 @@ uint64_t wf_heap_largest(const struct wf_heap *heap)
     return largest;
 }
 
-weft_status wf_heap_take(struct wf_heap *heap, uint64_t wanted, uint64_t *offset)
+weft_status shmem_heap_take(struct shmem_heap *heap, uint64_t wanted, uint64_t *offset)
 {
     uint64_t bytes = wanted > 0 ? wanted : 1;
 
-    WF_TRY(make_room(heap));
+    PLUG_TRY(make_room(heap));
     if (bytes <= heap->bytes)
-        bytes = (bytes + WF_HEAP_ALIGNMENT - 1) / WF_HEAP_ALIGNMENT * WF_HEAP_ALIGNMENT;
+        bytes = (bytes + SHMEM_HEAP_ALIGNMENT - 1) / SHMEM_HEAP_ALIGNMENT * SHMEM_HEAP_ALIGNMENT;
     for (size_t i = 0; i < heap->count; i++) {
-        struct wf_heap_block *block = &heap->blocks[i];
+        struct shmem_heap_block *block = &heap->blocks[i];
         if (block->used || block->bytes < bytes) continue;
         cut(heap, i, bytes);
         block->used = true;
@@ -73,16 +74,16 @@ weft_status wf_heap_take(struct wf_heap *heap, uint64_t wanted, uint64_t *offset
         *offset = block->offset;
         return WEFT_OK;
     }
-    return wf_fail(WEFT_ERR_NO_MEMORY,
-                   "%llu bytes of symmetric memory are wanted, and of %llu bytes %llu are left, "
-                   "%llu of them in one piece; %s makes it larger",
-                   (unsigned long long)wanted, (unsigned long long)heap->bytes,
-                   (unsigned long long)(heap->bytes - heap->used),
-                   (unsigned long long)wf_heap_largest(heap), VENDOR_HEAP_KNOB);
+    return plug_fail(WEFT_ERR_NO_MEMORY,
+                     "%llu bytes of symmetric memory are wanted, and of %llu bytes %llu are left, "
+                     "%llu of them in one piece; %s makes it larger",
+                     (unsigned long long)wanted, (unsigned long long)heap->bytes,
+                     (unsigned long long)(heap->bytes - heap->used),
+                     (unsigned long long)shmem_heap_largest(heap), VENDOR_HEAP_KNOB);
 }
 
 /* The block that OFFSET lies in. */
-static size_t index_of(const struct wf_heap *heap, uint64_t offset)
+static size_t index_of(const struct shmem_heap *heap, uint64_t offset)
 {
     size_t low = 0, high = heap->count;
 
@@ -97,9 +98,9 @@ static size_t index_of(const struct wf_heap *heap, uint64_t offset)
 }
 
 /* Block I and the next become one, if both are free. */
-static void join_next(struct wf_heap *heap, size_t i)
+static void join_next(struct shmem_heap *heap, size_t i)
 {
-    struct wf_heap_block *block = &heap->blocks[i];
+    struct shmem_heap_block *block = &heap->blocks[i];
 
     if (i + 1 >= heap->count || block[0].used || block[1].used) return;
     block->bytes += block[1].bytes;
@@ -107,7 +108,7 @@ static void join_next(struct wf_heap *heap, size_t i)
     heap->count--;
 }
 
-bool wf_heap_give(struct wf_heap *heap, uint64_t offset)
+bool shmem_heap_give(struct shmem_heap *heap, uint64_t offset)
 {
     size_t i = index_of(heap, offset);
 
@@ -119,9 +120,9 @@ bool wf_heap_give(struct wf_heap *heap, uint64_t offset)
     return true;
 }
 
-const struct wf_heap_block *wf_heap_find(const struct wf_heap *heap, uint64_t offset)
+const struct shmem_heap_block *shmem_heap_find(const struct shmem_heap *heap, uint64_t offset)
 {
-    const struct wf_heap_block *block;
+    const struct shmem_heap_block *block;
 
     if (heap->count == 0 || offset >= heap->bytes) return NULL;
     block = &heap->blocks[index_of(heap, offset)];

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What a kernel reported, in words. */
-static weft_status explain(const struct wf_comm *comm, const struct wk_report *report, char *out,
+static weft_status explain(const struct gpu_comm *comm, const struct wk_report *report, char *out,
                            size_t size)
 {
     double seconds = (double)comm->timeout_ns / 1e9;
@@ -42,17 +42,17 @@ static weft_status explain(const struct wf_comm *comm, const struct wk_report *r
                  have, me, want);
         return WEFT_ERR_MISMATCH;
     case WK_NO_SIGNAL:
-        wf_explain_no_signal(comm, report, out, size);
+        gpu_describe_no_signal(comm, report, out, size);
         return WEFT_ERR_TIMEOUT;
     case WK_DECLINED:
-        return wf_explain_declined(comm, report->have, out, size);
+        return shmem_describe_declined(comm, report->have, out, size);
     default:
         snprintf(out, size, "it was aborted");
         return WEFT_ERR_ABORTED;
     }
 }
 
-void wf_comm_look(struct wf_comm *comm)
+void gpu_comm_look(struct gpu_comm *comm)
 {
     struct wk_report copy;
     char text[256];
@@ -63,26 +63,26 @@ void wf_comm_look(struct wf_comm *comm)
     copy.peer = comm->report->peer;
     copy.have = comm->report->have;
     copy.want = comm->report->want;
-    wf_comm_stick(comm, explain(comm, &copy, text, sizeof text), text);
+    gpu_comm_fail(comm, explain(comm, &copy, text, sizeof text), text);
 }
 
-weft_status wf_comm_async_error(void *made)
+weft_status gpu_comm_async_error(void *made)
 {
-    return wf_comm_stuck(made);
+    return gpu_comm_cause(made);
 }
 
-static void set_abort(struct wf_comm *comm)
+static void set_abort(struct gpu_comm *comm)
 {
     if (comm->report != NULL) __atomic_store_n(&comm->report->abort, 1, __ATOMIC_RELEASE);
 }
 
-void wf_comm_abort(void *made)
+void gpu_comm_abort(void *made)
 {
-    struct wf_comm *comm = made;
+    struct gpu_comm *comm = made;
 
     if (comm == NULL) return;
-    wf_comm_look(comm);
-    wf_comm_stick(comm, WEFT_ERR_ABORTED, "it was aborted");
+    gpu_comm_look(comm);
+    gpu_comm_fail(comm, WEFT_ERR_ABORTED, "it was aborted");
     set_abort(comm);
 }
 
@@ -95,7 +95,7 @@ static struct {
     size_t count;
 } reports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-weft_status wf_report_take(struct wf_comm *comm)
+weft_status shmem_report_take(struct gpu_comm *comm)
 {
     void *report = NULL;
 
@@ -103,23 +103,23 @@ weft_status wf_report_take(struct wf_comm *comm)
     if (reports.count > 0) report = reports.spare[--reports.count];
     pthread_mutex_unlock(&reports.lock);
     if (report == NULL)
-        WF_TRY(wf_gpu_allocate(comm->device, sizeof *comm->report, WEFT_MEMORY_PINNED, &report));
+        PLUG_TRY(gpu_allocate(comm->device, sizeof *comm->report, WEFT_MEMORY_PINNED, &report));
     memset(report, 0, sizeof *comm->report);
     comm->report = report;
     return WEFT_OK;
 }
 
-void wf_report_give(struct wf_comm *comm)
+void shmem_report_give(struct gpu_comm *comm)
 {
     bool kept;
 
     if (comm->report == NULL) return;
     pthread_mutex_lock(&reports.lock);
-    kept = reports.count < WF_COUNT(reports.spare);
+    kept = reports.count < PLUG_LENGTH(reports.spare);
     if (kept) reports.spare[reports.count++] = comm->report;
     pthread_mutex_unlock(&reports.lock);
-    if (!kept && wf_gpu_free(comm->device, comm->report) != WEFT_OK)
-        wf_log(1, "a communicator's memory could not be freed: %s", wf_last_text());
+    if (!kept && gpu_free(comm->device, comm->report) != WEFT_OK)
+        plug_log(1, "a communicator's memory could not be freed: %s", plug_last_text());
     comm->report = NULL;
 }
 
@@ -127,72 +127,73 @@ void wf_report_give(struct wf_comm *comm)
 
 /* Kernels see the abort flag, so this does not last; but those of NVSHMEM do not.  False: they wait
  * for ever.  CLEANLY stays true if all went well. */
-static bool await_last(struct wf_comm *comm, bool *cleanly)
+static bool await_last(struct gpu_comm *comm, bool *cleanly)
 {
-    uint64_t began = wf_now_ns();
-    struct wf_scope scope;
-    gpu_result result;
+    uint64_t began = plug_now();
+    struct gpu_scope scope;
+    vendor_result result;
 
-    if (comm->last == NULL || wf_enter(comm->device, &scope) != WEFT_OK) return true;
-    while ((result = wf_gpu.event_query(comm->last)) == GPU_NOT_READY) {
-        if (comm->team != 0 && wf_now_ns() - began > WF_LIBRARY_PATIENCE_NS) break;
-        wf_pause(began);
+    if (comm->last == NULL || gpu_enter(comm->device, &scope) != WEFT_OK) return true;
+    while ((result = gpu_api.event_query(comm->last)) == GPU_NOT_READY) {
+        if (comm->team != 0 && plug_now() - began > SHMEM_LIBRARY_PATIENCE_NS) break;
+        gpu_pause(began);
     }
     if (result != GPU_NOT_READY) {
-        wf_team_forget(comm);
-        wf_gpu.event_destroy(comm->last);
-        if (comm->side != NULL) wf_gpu.stream_destroy(comm->side);
+        shmem_team_forget(comm);
+        gpu_api.event_destroy(comm->last);
+        if (comm->side != NULL) gpu_api.stream_destroy(comm->side);
     }
-    wf_leave(&scope);
+    gpu_leave(&scope);
     if (result != GPU_SUCCESS) *cleanly = false;
     return result != GPU_NOT_READY;
 }
 
 /* Nobody looks at stages any more after operations that all ended, also if the next one was not
  * begun for want of room: that room may be theirs. */
-static void give_stages(struct wf_comm *comm, bool cleanly)
+static void give_stages(struct gpu_comm *comm, bool cleanly)
 {
     bool ended = comm->has_withdrawn && !comm->is_recorded && comm->report->reason == WK_DECLINED &&
                  comm->report->peer == (uint64_t)comm->rank;
 
     if (!cleanly && !ended) return;
-    wf_arena_give(comm->send_stage.memory);
-    wf_arena_give(comm->recv_stage.memory);
+    shmem_arena_give(comm->send_stage.memory);
+    shmem_arena_give(comm->recv_stage.memory);
     for (size_t i = 0; i < comm->retired_count; i++)
-        wf_arena_give(comm->retired[i]);
+        shmem_arena_give(comm->retired[i]);
 }
 
-void wf_comm_destroy(void *made)
+void gpu_comm_destroy(void *made)
 {
-    struct wf_comm *comm = made;
+    struct gpu_comm *comm = made;
     bool cleanly;
 
     if (comm == NULL) return;
-    wf_comm_look(comm);
-    cleanly = atomic_load(&comm->error) == WEFT_OK && wf_windows_are_idle(comm);
+    gpu_comm_look(comm);
+    cleanly = atomic_load(&comm->error) == WEFT_OK && shmem_windows_are_idle(comm);
     set_abort(comm);
     if (!await_last(comm, &cleanly)) {
-        wf_job_lose(comm->device);
-        wf_log(1,
-               "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
-               "does not come, and cannot be ended",
-               comm->name);
+        shmem_job_lose(comm->device);
+        plug_log(
+            1,
+            "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
+            "does not come, and cannot be ended",
+            comm->name);
         return;
     }
-    wf_comm_look(comm); /* work that was under way was ended by the flag */
+    gpu_comm_look(comm); /* work that was under way was ended by the flag */
     if (atomic_load(&comm->error) != WEFT_OK) cleanly = false;
-    wf_windows_drop(comm, cleanly);
+    shmem_windows_drop(comm, cleanly);
     if (cleanly) {
-        wf_team_release(comm);
-        wf_arena_give(comm->control);
-        wf_arena_give(comm->match_memory);
+        shmem_team_release(comm);
+        shmem_arena_give(comm->control);
+        shmem_arena_give(comm->match_memory);
     }
     give_stages(comm, cleanly);
-    wf_arena_give(comm->device_peers);
-    wf_arena_give(comm->table.memory);
-    if (cleanly) wf_report_give(comm); /* else a wait for a signal may still look there */
-    wf_delete(comm->retired);
-    wf_delete(comm->heard);
-    wf_delete(comm->peers);
-    wf_comm_free(comm);
+    shmem_arena_give(comm->device_peers);
+    shmem_arena_give(comm->table.memory);
+    if (cleanly) shmem_report_give(comm); /* else a wait for a signal may still look there */
+    plug_free(comm->retired);
+    plug_free(comm->heard);
+    plug_free(comm->peers);
+    gpu_comm_free(comm);
 }

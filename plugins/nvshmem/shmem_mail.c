@@ -8,26 +8,26 @@
 
 #include <string.h>
 
-enum { TILE_BYTES = 16384, MOST_BLOCKS = 1024, MOST_WAITING_BLOCKS = 32 };
+enum { TILE_BYTES = 16384, BLOCKS_MAX = 1024, WAITING_BLOCKS_MAX = 32 };
 
 /* Messages that go out together, and where in the stage the next one is copied to. */
 struct mail {
-    struct wf_comm *comm;
-    const struct wf_op *ops;
+    struct gpu_comm *comm;
+    const struct gpu_op *ops;
     size_t count;
     uint64_t staged;
 };
 
-static uint64_t bytes_of(const struct wf_op *op)
+static uint64_t bytes_of(const struct gpu_op *op)
 {
     return op->count * op->bytes;
 }
 
-static bool is_staged(const struct wf_op *op)
+static bool is_staged(const struct gpu_op *op)
 {
     uint64_t offset;
 
-    return bytes_of(op) > 0 && !wf_arena_holds(op->send, bytes_of(op), &offset);
+    return bytes_of(op) > 0 && !shmem_arena_holds(op->send, bytes_of(op), &offset);
 }
 
 static uint64_t padded(uint64_t bytes)
@@ -47,40 +47,40 @@ static size_t place_of(const struct mail *mail, size_t index)
     return place;
 }
 
-static weft_status stage(struct mail *mail, const struct wf_op *op, uint64_t *offset)
+static weft_status stage(struct mail *mail, const struct gpu_op *op, uint64_t *offset)
 {
-    struct wf_comm *comm = mail->comm;
+    struct gpu_comm *comm = mail->comm;
     char *target;
 
     *offset = 0;
     if (bytes_of(op) == 0) return WEFT_OK;
-    if (wf_arena_holds(op->send, bytes_of(op), offset)) return WEFT_OK;
+    if (shmem_arena_holds(op->send, bytes_of(op), offset)) return WEFT_OK;
     target = (char *)comm->send_stage.memory + mail->staged; /* there is one, for OP's bytes */
     mail->staged += padded(bytes_of(op));
-    wf_arena_holds(target, bytes_of(op), offset);
-    return wf_gpu_check(wf_vendor_copy(target, op->send, bytes_of(op), op->stream),
-                        "copying into symmetric memory");
+    shmem_arena_holds(target, bytes_of(op), offset);
+    return gpu_check(gpu_vendor_copy(target, op->send, bytes_of(op), op->stream),
+                     "copying into symmetric memory");
 }
 
-static weft_status launch_post(struct mail *mail, const struct wf_op *op, uint32_t settle)
+static weft_status launch_post(struct mail *mail, const struct gpu_op *op, uint32_t settle)
 {
-    struct wk_post_args args = {.channel = wf_channel(mail->comm), .count = 1, .settle = settle};
+    struct wk_post_args args = {.channel = shmem_channel(mail->comm), .count = 1, .settle = settle};
     weft_status status = WEFT_OK;
 
     args.items[0] = (struct wk_post_item){.bytes = bytes_of(op), .peer = (uint32_t)op->root};
-    WF_TRY(wf_turn_begin(mail->comm, op->stream));
+    PLUG_TRY(shmem_turn_begin(mail->comm, op->stream));
     if (settle != 1) status = stage(mail, op, &args.items[0].address);
     if (status == WEFT_OK)
-        status = wf_onesided_launch(mail->comm, WF_POST, 1, 1, &args, op->stream);
-    wf_turn_end(mail->comm, op->stream);
+        status = shmem_onesided_launch(mail->comm, SHMEM_POST, 1, 1, &args, op->stream);
+    shmem_turn_end(mail->comm, op->stream);
     return status;
 }
 
-static weft_status launch_fetch(struct mail *mail, const struct wf_op *op)
+static weft_status launch_fetch(struct mail *mail, const struct gpu_op *op)
 {
     uint64_t bytes = bytes_of(op), blocks = bytes / TILE_BYTES + (bytes % TILE_BYTES != 0);
-    struct wf_comm *comm = mail->comm;
-    struct wk_fetch_args args = {.channel = wf_channel(comm),
+    struct gpu_comm *comm = mail->comm;
+    struct wk_fetch_args args = {.channel = shmem_channel(comm),
                                  .table = (uintptr_t)comm->table.memory,
                                  .target = (uintptr_t)op->recv,
                                  .bytes = bytes,
@@ -89,16 +89,16 @@ static weft_status launch_fetch(struct mail *mail, const struct wf_op *op)
                                  .blocks = 1};
     weft_status status = WEFT_OK;
 
-    WF_TRY(wf_turn_begin(comm, op->stream));
-    if (blocks > MOST_WAITING_BLOCKS) {
+    PLUG_TRY(shmem_turn_begin(comm, op->stream));
+    if (blocks > WAITING_BLOCKS_MAX) {
         args.phases = WK_AWAIT | WK_KEEP;
-        status = wf_onesided_launch(comm, WF_FETCH, 1, 1, &args, op->stream);
+        status = shmem_onesided_launch(comm, SHMEM_FETCH, 1, 1, &args, op->stream);
         args.phases = 0;
     }
-    if (blocks > 1) args.blocks = (uint32_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+    if (blocks > 1) args.blocks = (uint32_t)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
     if (status == WEFT_OK)
-        status = wf_onesided_launch(comm, WF_FETCH, 1, args.blocks, &args, op->stream);
-    wf_turn_end(comm, op->stream);
+        status = shmem_onesided_launch(comm, SHMEM_FETCH, 1, args.blocks, &args, op->stream);
+    shmem_turn_end(comm, op->stream);
     return status;
 }
 
@@ -107,29 +107,29 @@ static weft_status run_round(struct mail *mail, size_t round, bool *more)
 {
     for (int step = 0; step < 3; step++)
         for (size_t i = 0; i < mail->count; i++) {
-            const struct wf_op *op = &mail->ops[i];
-            size_t place = op->kind >= WF_OP_SEND ? place_of(mail, i) / WK_LETTERS : 0;
-            if (op->kind < WF_OP_SEND) continue;
+            const struct gpu_op *op = &mail->ops[i];
+            size_t place = op->kind >= GPU_OP_SEND ? place_of(mail, i) / WK_LETTERS : 0;
+            if (op->kind < GPU_OP_SEND) continue;
             if (place > round) *more = true;
-            if (place != round || (op->kind == WF_OP_RECEIVE) != (step == 1)) continue;
-            WF_TRY(step == 1 ? launch_fetch(mail, op) : launch_post(mail, op, step == 0 ? 0 : 1));
+            if (place != round || (op->kind == GPU_OP_RECEIVE) != (step == 1)) continue;
+            PLUG_TRY(step == 1 ? launch_fetch(mail, op) : launch_post(mail, op, step == 0 ? 0 : 1));
         }
     return WEFT_OK;
 }
 
-weft_status wf_mail_run(struct wf_comm *comm, const struct wf_op *ops, size_t count)
+weft_status shmem_mail_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count)
 {
     struct mail mail = {comm, ops, count, 0};
     uint64_t staged = 0;
     bool more = true;
 
     for (size_t i = 0; i < count; i++)
-        if (ops[i].kind == WF_OP_SEND && is_staged(&ops[i])) staged += padded(bytes_of(&ops[i]));
-    if (staged > 0) WF_TRY(wf_stage_grow(comm, &comm->send_stage, staged));
-    if (count == 1 && ops[0].kind == WF_OP_SEND) return launch_post(&mail, &ops[0], 2);
+        if (ops[i].kind == GPU_OP_SEND && is_staged(&ops[i])) staged += padded(bytes_of(&ops[i]));
+    if (staged > 0) PLUG_TRY(shmem_stage_grow(comm, &comm->send_stage, staged));
+    if (count == 1 && ops[0].kind == GPU_OP_SEND) return launch_post(&mail, &ops[0], 2);
     for (size_t round = 0; more; round++) {
         more = false;
-        WF_TRY(run_round(&mail, round, &more));
+        PLUG_TRY(run_round(&mail, round, &more));
     }
     return WEFT_OK;
 }

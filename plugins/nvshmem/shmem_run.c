@@ -6,24 +6,24 @@
 
 /* Blocks of a kernel that waits for peers.  So many fit on a part of a device beside others of
  * their kind, which is what keeps kernels that wait for each other from waiting for room. */
-enum { MOST_WAITING_BLOCKS = 32 };
+enum { WAITING_BLOCKS_MAX = 32 };
 
 /* ---- one after the other ---- */
 
-weft_status wf_turn_begin(struct wf_comm *comm, gpu_stream stream)
+weft_status shmem_turn_begin(struct gpu_comm *comm, vendor_stream stream)
 {
     bool recorded = false;
 
     /* Before anything is put there: NVSHMEM's collectives end the process over what this finds. */
-    WF_TRY(wf_guard_stream(stream, &recorded));
+    PLUG_TRY(shmem_guard_stream(stream, &recorded));
     if (!comm->has_last || comm->last_stream == stream || recorded) return WEFT_OK;
-    return wf_gpu_check(wf_gpu.stream_wait_event(stream, comm->last, 0),
-                        "letting a stream wait for an earlier operation");
+    return gpu_check(gpu_api.stream_wait_event(stream, comm->last, 0),
+                     "letting a stream wait for an earlier operation");
 }
 
-void wf_turn_end(struct wf_comm *comm, gpu_stream stream)
+void shmem_turn_end(struct gpu_comm *comm, vendor_stream stream)
 {
-    if (wf_is_capturing(stream) || wf_gpu.event_record(comm->last, stream) != GPU_SUCCESS) {
+    if (gpu_is_capturing(stream) || gpu_api.event_record(comm->last, stream) != GPU_SUCCESS) {
         comm->is_recorded = true; /* or not known to end */
         return;
     }
@@ -31,20 +31,20 @@ void wf_turn_end(struct wf_comm *comm, gpu_stream stream)
     comm->has_last = true;
 }
 
-weft_status wf_turn_await(struct wf_comm *comm, gpu_stream stream)
+weft_status shmem_turn_await(struct gpu_comm *comm, vendor_stream stream)
 {
-    uint64_t began = wf_now_ns();
-    gpu_result result;
+    uint64_t began = plug_now();
+    vendor_result result;
 
-    while ((result = wf_gpu.stream_query(stream)) == GPU_NOT_READY) {
-        WF_TRY(wf_comm_stuck(comm));
-        wf_pause(began);
+    while ((result = gpu_api.stream_query(stream)) == GPU_NOT_READY) {
+        PLUG_TRY(gpu_comm_cause(comm));
+        gpu_pause(began);
     }
-    WF_TRY(wf_comm_stuck(comm));
-    return wf_gpu_check(result, "work on a stream");
+    PLUG_TRY(gpu_comm_cause(comm));
+    return gpu_check(result, "work on a stream");
 }
 
-struct wk_channel wf_channel(const struct wf_comm *comm)
+struct wk_channel shmem_channel(const struct gpu_comm *comm)
 {
     return (struct wk_channel){.control = (uintptr_t)comm->control,
                                .report = (uintptr_t)comm->report,
@@ -58,59 +58,59 @@ struct wk_channel wf_channel(const struct wf_comm *comm)
 
 /* An operation ends when no peer needs this rank's memory any more, so when the last one has ended
  * and none can run again, nobody looks at any stage. */
-static bool is_idle(struct wf_comm *comm)
+static bool is_idle(struct gpu_comm *comm)
 {
-    gpu_capture_mode mode = GPU_CAPTURE_RELAXED; /* asking does not disturb other streams' */
-    gpu_result result;
+    vendor_capture_mode mode = GPU_CAPTURE_RELAXED; /* asking does not disturb other streams' */
+    vendor_result result;
 
     if (comm->is_recorded) return false;
     if (!comm->has_last) return true;
-    if (wf_gpu.capture_mode != NULL) wf_gpu.capture_mode(&mode);
-    result = wf_gpu.event_query(comm->last);
-    if (wf_gpu.capture_mode != NULL) wf_gpu.capture_mode(&mode);
-    wf_comm_look(comm);
+    if (gpu_api.capture_mode != NULL) gpu_api.capture_mode(&mode);
+    result = gpu_api.event_query(comm->last);
+    if (gpu_api.capture_mode != NULL) gpu_api.capture_mode(&mode);
+    gpu_comm_look(comm);
     return result == GPU_SUCCESS && atomic_load(&comm->error) == WEFT_OK;
 }
 
-static weft_status retire(struct wf_comm *comm, void *memory)
+static weft_status retire(struct gpu_comm *comm, void *memory)
 {
-    void **longer = wf_new((comm->retired_count + 1) * sizeof *longer);
+    void **longer = plug_new((comm->retired_count + 1) * sizeof *longer);
 
     if (longer == NULL) return WEFT_ERR_NO_MEMORY;
     if (comm->retired_count > 0)
         memcpy(longer, comm->retired, comm->retired_count * sizeof *longer);
     longer[comm->retired_count++] = memory;
-    wf_delete(comm->retired);
+    plug_free(comm->retired);
     comm->retired = longer;
     return WEFT_OK;
 }
 
-static weft_status empty(struct wf_comm *comm, struct wf_stage *stage)
+static weft_status empty(struct gpu_comm *comm, struct shmem_stage *stage)
 {
     if (stage->memory == NULL) return WEFT_OK;
     if (is_idle(comm)) {
-        wf_arena_give(stage->memory);
+        shmem_arena_give(stage->memory);
         while (comm->retired_count > 0)
-            wf_arena_give(comm->retired[--comm->retired_count]);
+            shmem_arena_give(comm->retired[--comm->retired_count]);
     } else {
-        WF_TRY(retire(comm, stage->memory));
+        PLUG_TRY(retire(comm, stage->memory));
     }
-    *stage = (struct wf_stage){0};
+    *stage = (struct shmem_stage){0};
     return WEFT_OK;
 }
 
-static weft_status grow(struct wf_comm *comm, struct wf_stage *stage, enum wf_part part,
+static weft_status grow(struct gpu_comm *comm, struct shmem_stage *stage, enum shmem_part part,
                         uint64_t bytes)
 {
     uint64_t wanted = bytes > 2 * stage->bytes ? bytes : 2 * stage->bytes;
     weft_status status;
 
     if (bytes <= stage->bytes && stage->memory != NULL) return WEFT_OK;
-    WF_TRY(empty(comm, stage));
-    status = wf_arena_take(part, wanted, &stage->memory);
+    PLUG_TRY(empty(comm, stage));
+    status = shmem_arena_take(part, wanted, &stage->memory);
     if (status != WEFT_OK && wanted > bytes) {
         wanted = bytes;
-        status = wf_arena_take(part, wanted, &stage->memory);
+        status = shmem_arena_take(part, wanted, &stage->memory);
     }
     if (status == WEFT_OK)
         stage->bytes = wanted;
@@ -119,122 +119,123 @@ static weft_status grow(struct wf_comm *comm, struct wf_stage *stage, enum wf_pa
     return status;
 }
 
-weft_status wf_stage_grow(struct wf_comm *comm, struct wf_stage *stage, uint64_t bytes)
+weft_status shmem_stage_grow(struct gpu_comm *comm, struct shmem_stage *stage, uint64_t bytes)
 {
-    return grow(comm, stage, WF_USERS, bytes);
+    return grow(comm, stage, SHMEM_USERS, bytes);
 }
 
-weft_status wf_stage_send(struct wf_comm *comm, const void *pointer, uint64_t bytes, bool copied,
-                          gpu_stream stream, uint64_t *offset)
+weft_status shmem_stage_send(struct gpu_comm *comm, const void *pointer, uint64_t bytes,
+                             bool copied, vendor_stream stream, uint64_t *offset)
 {
     if (bytes == 0) {
         *offset = 0;
         return WEFT_OK;
     }
-    if (!copied && (uintptr_t)pointer % 16 == 0 && wf_arena_holds(pointer, bytes, offset))
+    if (!copied && (uintptr_t)pointer % 16 == 0 && shmem_arena_holds(pointer, bytes, offset))
         return WEFT_OK;
-    WF_TRY(wf_stage_grow(comm, &comm->send_stage, bytes));
-    wf_arena_holds(comm->send_stage.memory, bytes, offset);
-    return wf_gpu_check(wf_vendor_copy(comm->send_stage.memory, pointer, bytes, stream),
-                        "copying into symmetric memory");
+    PLUG_TRY(shmem_stage_grow(comm, &comm->send_stage, bytes));
+    shmem_arena_holds(comm->send_stage.memory, bytes, offset);
+    return gpu_check(gpu_vendor_copy(comm->send_stage.memory, pointer, bytes, stream),
+                     "copying into symmetric memory");
 }
 
 /* ---- beginning and end ---- */
 
-struct wf_meet wf_meet_make(const struct wf_comm *comm, gpu_stream stream)
+struct shmem_sync shmem_sync_make(const struct gpu_comm *comm, vendor_stream stream)
 {
-    return (struct wf_meet){
-        .meeting = {.channel = wf_channel(comm), .blocks = 1, .count = (uint32_t)comm->size},
+    return (struct shmem_sync){
+        .wk = {.channel = shmem_channel(comm), .blocks = 1, .count = (uint32_t)comm->size},
         .stream = stream};
 }
 
-static uint64_t table_entries(const struct wf_meet *meet)
+static uint64_t table_entries(const struct shmem_sync *sync)
 {
-    return 1 + (uint64_t)meet->meeting.listed * (1 + meet->meeting.pushes);
+    return 1 + (uint64_t)sync->wk.listed * (1 + sync->wk.pushes);
 }
 
-bool wf_meet_is_small(const struct wf_comm *comm, const struct wf_meet *meet, uint64_t blocks)
+bool shmem_sync_is_small(const struct gpu_comm *comm, const struct shmem_sync *sync,
+                         uint64_t blocks)
 {
-    return blocks <= MOST_WAITING_BLOCKS && table_entries(meet) <= WK_HELD &&
-           (meet->offers == NULL || comm->size <= (int32_t)WK_LIST) &&
-           (meet->list == NULL || meet->meeting.listed <= WK_LIST);
+    return blocks <= WAITING_BLOCKS_MAX && table_entries(sync) <= WK_HELD &&
+           (sync->offers == NULL || comm->size <= (int32_t)WK_LIST) &&
+           (sync->list == NULL || sync->wk.listed <= WK_LIST);
 }
 
-static void set_list(struct wk_meeting *meeting, const struct wf_meet *meet, uint32_t first)
+static void set_list(struct wk_sync *wk, const struct shmem_sync *sync, uint32_t first)
 {
-    meeting->in_order = meet->list == NULL;
-    for (uint32_t i = 0; meet->list != NULL && i < meeting->listed; i++)
-        meeting->list[i] = (uint16_t)meet->list[first + i];
+    wk->in_order = sync->list == NULL;
+    for (uint32_t i = 0; sync->list != NULL && i < wk->listed; i++)
+        wk->list[i] = (uint16_t)sync->list[first + i];
 }
 
-static void set_offers(struct wk_meeting *meeting, const struct wf_meet *meet)
+static void set_offers(struct wk_sync *wk, const struct shmem_sync *sync)
 {
-    meeting->varied = meet->offers != NULL;
-    for (uint32_t i = 0; meet->offers != NULL && i < meeting->count; i++)
-        meeting->offers[i] = meet->offers[meeting->first + i];
+    wk->varied = sync->offers != NULL;
+    for (uint32_t i = 0; sync->offers != NULL && i < wk->count; i++)
+        wk->offers[i] = sync->offers[wk->first + i];
 }
 
-void wf_meet_fuse(struct wf_meet *meet, uint64_t blocks)
+void shmem_sync_fuse(struct shmem_sync *sync, uint64_t blocks)
 {
-    meet->meeting.phases |= WK_OFFER | WK_AWAIT | WK_CLOSE;
-    meet->meeting.blocks = (uint32_t)blocks;
-    set_list(&meet->meeting, meet, 0);
-    set_offers(&meet->meeting, meet);
+    sync->wk.phases |= WK_OFFER | WK_AWAIT | WK_CLOSE;
+    sync->wk.blocks = (uint32_t)blocks;
+    set_list(&sync->wk, sync, 0);
+    set_offers(&sync->wk, sync);
 }
 
 /* Tell all peers, as many at a time as fit into a kernel's arguments. */
-static weft_status offer(struct wf_comm *comm, const struct wf_meet *meet)
+static weft_status offer(struct gpu_comm *comm, const struct shmem_sync *sync)
 {
-    struct wk_meeting part = meet->meeting;
-    uint32_t most = meet->offers != NULL ? WK_LIST : (uint32_t)comm->size;
+    struct wk_sync part = sync->wk;
+    uint32_t most = sync->offers != NULL ? WK_LIST : (uint32_t)comm->size;
 
     part.phases = WK_OFFER;
     for (part.first = 0; part.first < (uint32_t)comm->size; part.first += part.count) {
         uint32_t left = (uint32_t)comm->size - part.first;
         part.count = left < most ? left : most;
-        set_offers(&part, meet);
-        WF_TRY(wf_onesided_launch(comm, WF_MEET, 1, 1, &part, meet->stream));
+        set_offers(&part, sync);
+        PLUG_TRY(shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &part, sync->stream));
     }
     return WEFT_OK;
 }
 
-static weft_status look_up(struct wf_comm *comm, const struct wf_meet *meet, uint32_t phases)
+static weft_status look_up(struct gpu_comm *comm, const struct shmem_sync *sync, uint32_t phases)
 {
-    struct wk_meeting part = meet->meeting;
-    uint32_t total = part.listed, most = meet->list != NULL ? WK_LIST : total;
+    struct wk_sync part = sync->wk;
+    uint32_t total = part.listed, most = sync->list != NULL ? WK_LIST : total;
 
     part.phases = phases | WK_AWAIT | WK_KEEP;
-    set_offers(&part, meet);
+    set_offers(&part, sync);
     do {
         part.listed = total - part.place < most ? total - part.place : most;
-        set_list(&part, meet, part.place);
-        WF_TRY(wf_onesided_launch(comm, WF_MEET, 1, 1, &part, meet->stream));
+        set_list(&part, sync, part.place);
+        PLUG_TRY(shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &part, sync->stream));
         part.phases &= ~(uint32_t)WK_OFFER;
         part.place += part.listed;
     } while (part.place < total);
     return WEFT_OK;
 }
 
-weft_status wf_meet_open(struct wf_comm *comm, struct wf_meet *meet)
+weft_status shmem_sync_open(struct gpu_comm *comm, struct shmem_sync *sync)
 {
-    bool at_once = meet->offers == NULL || comm->size <= (int32_t)WK_LIST;
+    bool at_once = sync->offers == NULL || comm->size <= (int32_t)WK_LIST;
 
-    WF_TRY(grow(comm, &comm->table, WF_OWN, 8 * table_entries(meet)));
-    meet->meeting.table = (uintptr_t)comm->table.memory;
-    if (!at_once) WF_TRY(offer(comm, meet));
-    WF_TRY(look_up(comm, meet, at_once ? WK_OFFER : 0));
-    meet->meeting.phases = 0;
+    PLUG_TRY(grow(comm, &comm->table, SHMEM_OWN, 8 * table_entries(sync)));
+    sync->wk.table = (uintptr_t)comm->table.memory;
+    if (!at_once) PLUG_TRY(offer(comm, sync));
+    PLUG_TRY(look_up(comm, sync, at_once ? WK_OFFER : 0));
+    sync->wk.phases = 0;
     return WEFT_OK;
 }
 
-void wf_meet_close(struct wf_meet *meet, uint64_t blocks)
+void shmem_sync_close(struct shmem_sync *sync, uint64_t blocks)
 {
-    meet->meeting.phases = WK_CLOSE;
-    meet->meeting.blocks = (uint32_t)blocks;
+    sync->wk.phases = WK_CLOSE;
+    sync->wk.blocks = (uint32_t)blocks;
 }
 
-weft_status wf_meet_close_alone(struct wf_comm *comm, struct wf_meet *meet)
+weft_status shmem_sync_close_alone(struct gpu_comm *comm, struct shmem_sync *sync)
 {
-    wf_meet_close(meet, 1);
-    return wf_onesided_launch(comm, WF_MEET, 1, 1, &meet->meeting, meet->stream);
+    shmem_sync_close(sync, 1);
+    return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync->wk, sync->stream);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define UNIT        (UINT64_C(2) << 20)   /* a default is a multiple of */
-#define LEAST       (4 * UNIT)            /* of a default */
+#define DEFAULT_MIN (4 * UNIT)            /* of a default */
 #define PIECE       (UINT64_C(512) << 20) /* in which NVSHMEM takes memory unless told otherwise */
 #define LARGEST     (UINT64_C(2) << 30)   /* of a piece */
 #define OWN_RESERVE (UINT64_C(256) << 20) /* NVSHMEM's kernels, streams and teams */
@@ -35,19 +35,19 @@ static uint64_t read_size(const char *text)
     }
 }
 
-weft_status wf_size_wish(uint64_t *bytes)
+weft_status shmem_size_requested(uint64_t *bytes)
 {
-    const char *asked = wf_host->knob(VENDOR_HEAP_KNOB);
+    const char *asked = plug_knob(VENDOR_HEAP_KNOB);
 
     *bytes = asked != NULL ? read_size(asked) : 0;
     if (asked != NULL && *bytes < UINT64_C(1) << 20)
-        return wf_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
-                       VENDOR_HEAP_KNOB, asked);
+        return plug_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
+                         VENDOR_HEAP_KNOB, asked);
     return WEFT_OK;
 }
 
 /* One piece is NVSHMEM's, and the arena is rounded up to pieces. */
-uint64_t wf_size_reserve(void)
+uint64_t shmem_size_reserve(void)
 {
     const char *asked = getenv("NVSHMEM_CUMEM_GRANULARITY");
     uint64_t piece = asked != NULL ? read_size(asked) : 0;
@@ -63,45 +63,46 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 
 /* Unless the user has said it, an eighth of the device, or what is free of it, shared by the ranks
  * on it. */
-static uint64_t wished(const struct wf_facts *facts, uint64_t sharers)
+static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
 {
     uint64_t available = facts->available / sharers, bytes;
 
     if (facts->wish > 0) return facts->wish;
     available -= smaller(available, facts->reserve);
     bytes = smaller(facts->memory / 8 / sharers, available) / UNIT * UNIT;
-    return bytes > LEAST ? bytes : LEAST;
+    return bytes > DEFAULT_MIN ? bytes : DEFAULT_MIN;
 }
 
-void wf_size_choose(struct wf_facts *facts, uint64_t sharers)
+void shmem_size_choose(struct shmem_facts *facts, uint64_t sharers)
 {
     facts->wish = wished(facts, sharers);
 }
 
-uint64_t wf_size_most(const struct wf_facts *facts)
+uint64_t shmem_size_most(const struct shmem_facts *facts)
 {
     return wished(facts, 1) + facts->reserve;
 }
 
-weft_status wf_size_agree(const struct wf_comm *comm, const weft_blob *addresses, uint64_t *arena)
+weft_status shmem_size_agree(const struct gpu_comm *comm, const weft_blob *addresses,
+                             uint64_t *arena)
 {
     uint64_t bytes = UINT64_MAX;
 
     for (int32_t r = 0; r < comm->size; r++) {
-        struct wf_facts facts = wf_facts_of(&addresses[r]);
-        bytes = smaller(bytes, wished(&facts, wf_sharers_of(comm, addresses, r)));
+        struct shmem_facts facts = shmem_facts_of(&addresses[r]);
+        bytes = smaller(bytes, wished(&facts, shmem_sharers_of(comm, addresses, r)));
     }
     for (int32_t r = 0; r < comm->size; r++) {
-        struct wf_facts facts = wf_facts_of(&addresses[r]);
-        uint64_t available = facts.available / wf_sharers_of(comm, addresses, r);
+        struct shmem_facts facts = shmem_facts_of(&addresses[r]);
+        uint64_t available = facts.available / shmem_sharers_of(comm, addresses, r);
         unsigned long long needed = bytes + facts.reserve;
         if (available >= bytes && available - bytes >= facts.reserve) continue;
-        return wf_fail(WEFT_ERR_NO_MEMORY,
-                       "rank %d has %llu bytes of device memory to itself, and NVSHMEM needs %llu "
-                       "there: %llu for the arena, which %s makes smaller, and %llu of its own",
-                       comm->world_ranks[r], (unsigned long long)available, needed,
-                       (unsigned long long)bytes, VENDOR_HEAP_KNOB,
-                       (unsigned long long)facts.reserve);
+        return plug_fail(
+            WEFT_ERR_NO_MEMORY,
+            "rank %d has %llu bytes of device memory to itself, and NVSHMEM needs %llu "
+            "there: %llu for the arena, which %s makes smaller, and %llu of its own",
+            comm->world_ranks[r], (unsigned long long)available, needed, (unsigned long long)bytes,
+            VENDOR_HEAP_KNOB, (unsigned long long)facts.reserve);
     }
     *arena = bytes;
     return WEFT_OK;

@@ -2,17 +2,17 @@
 #include "shmem.h"
 
 /* Every collective is one of the plugin's own kernels, or of NVSHMEM's if the user wants these. */
-weft_status wf_comm_support(void *device, const weft_support_query *given, uint32_t *level)
+weft_status gpu_comm_support(void *device, const weft_support_query *given, uint32_t *level)
 {
     weft_support_query query;
     bool known;
 
     (void)device;
-    wf_read(&query, given, sizeof query);
+    plug_take_struct(&query, given, sizeof query);
     known = query.collective == WEFT_COLL_BARRIER ||
             (query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT &&
-             (!wf_abi_collective_reduces(query.collective) ||
-              wf_abi_reduction_defined(query.reduction, query.dtype)));
+             (!plug_collective_reduces(query.collective) ||
+              plug_reduction_defined(query.reduction, query.dtype)));
     *level = known ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
     return WEFT_OK;
 }
@@ -22,27 +22,27 @@ weft_status wf_comm_support(void *device, const weft_support_query *given, uint3
 #define PEER_NS     UINT64_C(1000)
 #define FS_PER_BYTE UINT64_C(2500)
 
-weft_status wf_comm_cost(void *device, const weft_support_query *given, uint64_t bytes,
-                         weft_cost *out)
+weft_status shmem_comm_cost(void *device, const weft_support_query *given, uint64_t bytes,
+                            weft_cost *out)
 {
     weft_cost cost = {.struct_size = sizeof cost, .femtoseconds_per_byte = FS_PER_BYTE};
     weft_support_query query;
 
     (void)device;
     (void)bytes;
-    wf_read(&query, given, sizeof query);
+    plug_take_struct(&query, given, sizeof query);
     if (query.collective >= WEFT_COLL_COUNT)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query.collective);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query.collective);
     cost.latency_ns = CALL_NS + PEER_NS * (query.size > 1 ? (uint64_t)query.size - 1 : 0);
-    wf_answer(out, &cost, sizeof cost);
+    plug_give_struct(out, &cost, sizeof cost);
     return WEFT_OK;
 }
 
-weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
+weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     (void)comm;
-    if (!wf_abi_collective_reduces(op->kind) || wf_abi_reduction_defined(op->reduction, op->dtype))
+    if (!plug_collective_reduces(op->kind) || plug_reduction_defined(op->reduction, op->dtype))
         return WEFT_OK;
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", wf_op_name(op->kind),
-                   wf_abi_reduction_name(op->reduction), wf_abi_dtype_name(op->dtype));
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", gpu_op_name(op->kind),
+                     plug_reduction_name(op->reduction), plug_dtype_name(op->dtype));
 }

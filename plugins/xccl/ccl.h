@@ -8,57 +8,57 @@
 #define WEFT_XCCL_CCL_H
 
 #include "ccl_api.h"
-#include "gpu_comm.h"
+#include "comm/gpu_comm.h"
 
-extern struct wf_ccl_api wf_ccl; /* filled by wf_ccl_load */
-extern struct wf_library wf_ccl_library;
-extern int wf_ccl_version; /* 22809 for 2.28.9 */
+extern struct ccl_api ccl_api; /* filled by ccl_load */
+extern struct gpu_library ccl_library;
+extern int ccl_version; /* 22809 for 2.28.9 */
 
 /* ---- ccl_load.c ---- */
 
 /* The communication library, opened once.  WEFT_ERR_NO_LIBRARY, _OLD_LIBRARY. */
-weft_status wf_ccl_load(void);
-weft_status wf_ccl_probe(weft_probe *out);
-/* What RESULT means; described unless it is success.  WHAT names the call. */
-weft_status wf_ccl_check(ccl_result result, const char *what);
+weft_status ccl_load(void);
+weft_status ccl_probe(weft_probe *out);
+/* Status for RESULT.  A failure is described; WHAT names the call. */
+weft_status ccl_check(ccl_result result, const char *what);
 
-/* ---- ccl_ways.c: how each collective is done ---- */
+/* ---- ccl_method.c: the method that runs a collective ---- */
 
-/* What all ranks of a communicator have; the same on all of them. */
-struct wf_means {
+/* Capabilities that all ranks of a communicator have.  Equal on all ranks. */
+struct ccl_means {
     int32_t version;    /* of the library */
     int32_t capability; /* the least of the devices' */
     int32_t size;       /* ranks; 0 where it is not known */
     bool kernels;       /* for every device */
 };
 
-enum wf_way_kind {
-    WF_WAY_NONE,
-    WF_WAY_NATIVE,   /* one call of the library */
-    WF_WAY_PIECES,   /* one call for each rank's share, in a group */
-    WF_WAY_MESSAGES, /* sends and receives in a group */
-    WF_WAY_KEYS,     /* floats as integers of the same order, reduced as such */
-    WF_WAY_EXCHANGE  /* parts go to one rank each, which reduces them with a kernel */
+enum ccl_method_kind {
+    CCL_METHOD_NONE,
+    CCL_METHOD_NATIVE,   /* one call of the library */
+    CCL_METHOD_PIECES,   /* one call for each rank's share, in a group */
+    CCL_METHOD_MESSAGES, /* sends and receives in a group */
+    CCL_METHOD_KEYS,     /* floats as integers of the same order, reduced as such */
+    CCL_METHOD_EXCHANGE  /* parts go to one rank each, which reduces them with a kernel */
 };
 
-struct wf_way {
-    enum wf_way_kind kind;
+struct ccl_method {
+    enum ccl_method_kind kind;
     ccl_dtype dtype; /* as the library sees the data */
     ccl_op op;
     uint32_t factor;    /* its elements to each of ours */
     bool premultiplied; /* OP is made for the call */
 };
 
-struct wf_way wf_way_find(const struct wf_means *means, uint32_t collective, uint32_t dtype,
-                          uint32_t reduction) WF_HOT;
-struct wf_way wf_way_of(const struct wf_comm *comm, const struct wf_op *op) WF_HOT;
+struct ccl_method ccl_method_find(const struct ccl_means *means, uint32_t collective,
+                                  uint32_t dtype, uint32_t reduction) PLUG_HOT;
+struct ccl_method ccl_method_of(const struct gpu_comm *comm, const struct gpu_op *op) PLUG_HOT;
 /* An average that WAY premultiplies: by 1 / its divisor. */
-void wf_set_reciprocal(const struct wf_way *way, struct wf_op *op);
+void ccl_set_reciprocal(const struct ccl_method *way, struct gpu_op *op);
 
 /* ---- ccl_comm.c: making and ending communicators ---- */
 
-/* What each rank tells the others before a communicator is made. */
-struct wf_facts {
+/* Properties of a rank that its peers need before a communicator is created. */
+struct ccl_facts {
     uint32_t bytes;
     int32_t version, capability;
     uint32_t kernels;
@@ -67,32 +67,33 @@ struct wf_facts {
     char uuid[64];
 };
 
-/* What symmetric memory, where the plugin has some, does as its communicator lives and ends. */
-struct wf_window_calls {
-    void (*look)(struct wf_comm *comm); /* has any of its work failed?  Then the communicator has */
-    void (*stop)(struct wf_comm *comm); /* end what waits */
-    void (*drop)(struct wf_comm *comm); /* the communicator ends before it */
+/* Hooks of symmetric memory, in plugins that have it. */
+struct ccl_window_calls {
+    void (*look)(
+        struct gpu_comm *comm); /* has any of its work failed?  Then the communicator has */
+    void (*stop)(struct gpu_comm *comm); /* end what waits */
+    void (*drop)(struct gpu_comm *comm); /* the communicator ends before it */
 };
 
-struct wf_comm {
-    /* What every call touches. */
-    struct wf_gpu_device *device;
+struct gpu_comm {
+    /* Fields that every call uses. */
+    struct gpu_device *device;
     ccl_comm control, work;
     int32_t rank, size;
     uint32_t flags;
     atomic_bool is_ready;
-    bool is_wrapped;                                    /* WORK is the caller's */
-    _Atomic weft_status error;                          /* what it is stuck with */
-    const struct wf_window_calls *_Atomic window_calls; /* NULL: there have been none */
-    struct wf_means means;
-    struct wf_group group;
+    bool is_wrapped;                                     /* WORK is the caller's */
+    _Atomic weft_status error;                           /* what it is stuck with */
+    const struct ccl_window_calls *_Atomic window_calls; /* NULL: there have been none */
+    struct ccl_means means;
+    struct gpu_group group;
     int64_t timeout_ns;
 
     /* So is this, of the watch.  MARKS stand for work on streams: the fixed one until it is done,
      * the other for all that came after. */
     _Atomic uint64_t ticket; /* odd while a thread is inside the library */
     pthread_mutex_t lock;    /* of what follows */
-    gpu_event marks[2];
+    vendor_event marks[2];
     int fixed;
     bool fixed_waits, other_waits;
     bool is_captured;     /* in a graph, whose replays leave no marks */
@@ -101,18 +102,18 @@ struct wf_comm {
     bool is_quiet; /* aborted with nothing under way, so that it can end as if it were not */
     atomic_bool is_reaped;
     pthread_t reaper;
-    struct wf_window *windows;
+    struct gpu_window *windows;
     char error_text[768];
 
     pthread_mutex_t gate;             /* held while inside the library, where `work` is `control` */
     uint64_t seen_ticket, seen_since; /* by the watch alone */
-    struct wf_comm *next;
+    struct gpu_comm *next;
     bool is_lost;              /* a call on WORK never came back: it cannot be freed */
     atomic_bool is_handed_out; /* others may call WORK too, unseen */
     int32_t *world_ranks;
     uint64_t *host_ids;
     char name[96];
-    struct wf_facts facts;
+    struct ccl_facts facts;
     void *token;                   /* a little device memory, for barriers */
     void *talk_device, *talk_host; /* of ccl_talk.c */
 };
@@ -120,80 +121,83 @@ struct wf_comm {
 /* The parts of making that splitting shares.  _NEW has its memory but no communicator; _JOIN makes
  * that with the ranks that have ID, _MAKE_WORK only what comes after `control`, which has settled;
  * _READY lets it be used and watched.  All but _NEW within a scope. */
-weft_status wf_comm_new(struct wf_gpu_device *device, const weft_comm_options *options,
-                        struct wf_comm **comm);
-ccl_config wf_comm_config(bool blocking, bool split_share);
-int64_t wf_making_limit(const struct wf_comm *comm);
-weft_status wf_comm_join(struct wf_comm *comm, ccl_id id);
-weft_status wf_comm_make_work(struct wf_comm *comm);
-weft_status wf_comm_ready(struct wf_comm *comm);
-weft_status wf_comm_wrap(void *device, void *native, const weft_comm_options *options, void **comm);
-void *wf_comm_native(void *comm);
+weft_status ccl_comm_new(struct gpu_device *device, const weft_comm_options *options,
+                         struct gpu_comm **comm);
+ccl_config ccl_comm_config(bool blocking, bool split_share);
+int64_t ccl_making_limit(const struct gpu_comm *comm);
+weft_status ccl_comm_join(struct gpu_comm *comm, ccl_id id);
+weft_status ccl_comm_make_work(struct gpu_comm *comm);
+weft_status ccl_comm_ready(struct gpu_comm *comm);
+weft_status ccl_comm_wrap(void *device, void *native, const weft_comm_options *options,
+                          void **comm);
+void *ccl_comm_native(void *comm);
 
 /* ---- ccl_split.c ---- */
 
-weft_status wf_comm_split(void *parent, const weft_comm_options *options, void **comm);
+weft_status ccl_comm_split(void *parent, const weft_comm_options *options, void **comm);
 
 /* ---- ccl_life.c: errors of the library, aborting, the end ---- */
 
-/* Wait until NATIVE, after a call that gave RESULT, has done what it was asked, at most LIMIT; a
- * failure stays.  WHAT names the call. */
-weft_status wf_settle(struct wf_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,
-                      const char *what) WF_HOT;
-/* End what runs on a communicator that is stuck already. */
-void wf_comm_kill(struct wf_comm *comm);
+/* Wait until NATIVE has completed the call that returned RESULT, at most LIMIT.  A failure fails
+ * the communicator.  WHAT names the call. */
+weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result, int64_t limit_ns,
+                       const char *what) PLUG_HOT;
+/* Abort the work of a failed communicator. */
+void ccl_comm_kill(struct gpu_comm *comm);
 
 /* ---- ccl_watch.c: work that lasts too long ---- */
 
-/* Making a communicator, and a first call that connects it, take a while of their own: their time
- * limit is at least this. */
-#define WF_LEAST_MAKING_NS  INT64_C(20000000000)
-#define WF_LEAST_CALLING_NS INT64_C(2000000000)
+/* Minimum time limits.  Creating a communicator, and the first call that connects it, take long. */
+#define CCL_MIN_MAKING_NS  INT64_C(20000000000)
+#define CCL_MIN_CALLING_NS INT64_C(2000000000)
 
-weft_status wf_watch(struct wf_comm *comm);
-void wf_unwatch(struct wf_comm *comm);
-/* Around calls into the library that may wait for other ranks.  Refused when stuck. */
-weft_status wf_inside(struct wf_comm *comm) WF_HOT;
-void wf_outside(struct wf_comm *comm) WF_HOT;
-/* Work was put on STREAM that other ranks may keep from ending.  Within a scope. */
-void wf_mark(struct wf_comm *comm, gpu_stream stream) WF_HOT;
-/* Is nothing under way, neither in a call nor on a stream? */
-bool wf_is_idle(struct wf_comm *comm);
+weft_status ccl_watch(struct gpu_comm *comm);
+void ccl_unwatch(struct gpu_comm *comm);
+/* Around calls into the library that may wait for other ranks.  Refused on a failed communicator.
+ */
+weft_status ccl_inside(struct gpu_comm *comm) PLUG_HOT;
+void ccl_outside(struct gpu_comm *comm) PLUG_HOT;
+/* Watch work posted to STREAM, which other ranks may delay.  Within a scope. */
+void ccl_mark(struct gpu_comm *comm, vendor_stream stream) PLUG_HOT;
+/* True if no call and no work on a stream is pending. */
+bool ccl_is_idle(struct gpu_comm *comm);
 
 /* ---- ccl_match.c: WEFT_COMM_CHECK ---- */
 
-/* Do all ranks call the same collective?  WEFT_ERR_MISMATCH names two that differ.  Waits. */
-weft_status wf_match(struct wf_comm *comm, const struct wf_op *op);
+/* Compare this call with those of all ranks.  WEFT_ERR_MISMATCH names two ranks that differ. Waits.
+ */
+weft_status ccl_match(struct gpu_comm *comm, const struct gpu_op *op);
 
-/* ---- ccl_talk.c: a few bytes among all ranks, waited for ---- */
+/* ---- ccl_talk.c: blocking all-gather of a few bytes ---- */
 
-#define WF_TALK_BYTES 160 /* at most from each rank */
+#define CCL_TALK_BYTES 160 /* at most from each rank */
 
-/* *ALL, size x BYTES, holds until the next talk.  Inside and within a scope, on STREAM. */
-weft_status wf_talk(struct wf_comm *comm, gpu_stream stream, const void *mine, size_t bytes,
-                    const void **all);
-void wf_talk_end(struct wf_comm *comm);
+/* *ALL has size x BYTES and is valid until the next call.  Between ccl_inside and ccl_outside,
+ * within a scope, on STREAM. */
+weft_status ccl_talk(struct gpu_comm *comm, vendor_stream stream, const void *mine, size_t bytes,
+                     const void **all);
+void ccl_talk_end(struct gpu_comm *comm);
 
 /* ---- ccl_batch.c, ccl_native.c, ccl_reduce.c: calls as they run ---- */
 
-struct wf_task {
-    struct wf_op op;
-    struct wf_way way;
+struct ccl_task {
+    struct gpu_op op;
+    struct ccl_method way;
     bool is_first; /* in the first batch of a group */
     void *scratch; /* borrowed until all of the group is on its way */
 };
 
 /* Put the library calls (and kernels) of stage 0 or 1 on the stream, inside a group of the
  * library where there is more than one call. */
-ccl_result wf_issue_native(struct wf_comm *comm, struct wf_task *task) WF_HOT;
-ccl_result wf_issue_pieces(struct wf_comm *comm, const struct wf_task *task);
-weft_status wf_issue_messages(struct wf_comm *comm, struct wf_task *task, ccl_result *result);
-weft_status wf_issue_keys(struct wf_comm *comm, struct wf_task *task, int stage,
-                          ccl_result *result);
-weft_status wf_issue_exchange(struct wf_comm *comm, struct wf_task *task, int stage,
-                              ccl_result *result);
+ccl_result ccl_issue_native(struct gpu_comm *comm, struct ccl_task *task) PLUG_HOT;
+ccl_result ccl_issue_pieces(struct gpu_comm *comm, const struct ccl_task *task);
+weft_status ccl_issue_messages(struct gpu_comm *comm, struct ccl_task *task, ccl_result *result);
+weft_status ccl_issue_keys(struct gpu_comm *comm, struct ccl_task *task, int stage,
+                           ccl_result *result);
+weft_status ccl_issue_exchange(struct gpu_comm *comm, struct ccl_task *task, int stage,
+                               ccl_result *result);
 /* The first of two results that is not success. */
-static inline ccl_result wf_first(ccl_result a, ccl_result b)
+static inline ccl_result ccl_first(ccl_result a, ccl_result b)
 {
     return a != CCL_SUCCESS && a != CCL_IN_PROGRESS ? a : b;
 }

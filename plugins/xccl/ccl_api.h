@@ -22,7 +22,7 @@ typedef struct ccl_config ccl_config;
 typedef int ccl_dtype;
 typedef int ccl_op;
 typedef int ccl_residence;
-typedef gpu_stream ccl_stream;
+typedef vendor_stream ccl_stream;
 #endif
 
 struct ccl_id {
@@ -73,7 +73,7 @@ enum {
 
 enum { CCL_SCALAR_HOST = 1 };
 
-struct wf_ccl_api {
+struct ccl_api {
 #define CCL(need, type, symbol, arguments) type(*symbol) arguments;
 #include "ccl_api.def"
 #undef CCL

@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-struct wf_ccl_api wf_ccl;
-struct wf_library wf_ccl_library;
-int wf_ccl_version;
+struct ccl_api ccl_api;
+struct gpu_library ccl_library;
+int ccl_version;
 
 static const char *const ccl_names[] = {VENDOR_CCL_LIBRARIES};
 
 #define REQUIRED true
 #define OPTIONAL false
-static const struct wf_symbol ccl_symbols[] = {
-#define CCL(need, type, symbol, arguments) {#symbol, (void **)(void *)&wf_ccl.symbol, need},
+static const struct gpu_symbol ccl_symbols[] = {
+#define CCL(need, type, symbol, arguments) {#symbol, (void **)(void *)&ccl_api.symbol, need},
 #include "ccl_api.def"
 #undef CCL
 };
@@ -32,24 +32,24 @@ static weft_status open_and_check(void)
     char have[32], want[32];
     const char *missing;
 
-    WF_TRY(wf_library_open(&wf_ccl_library, VENDOR_CCL_KNOB, ccl_names, WF_COUNT(ccl_names),
-                           VENDOR_CCL_WHEEL));
-    missing = wf_library_resolve(&wf_ccl_library, ccl_symbols, WF_COUNT(ccl_symbols));
-    if (wf_ccl.ncclAlltoAll == NULL) /* RCCL's older spelling */
-        *(void **)(void *)&wf_ccl.ncclAlltoAll = dlsym(wf_ccl_library.handle, "ncclAllToAll");
-    if (wf_ccl.ncclGetVersion != NULL && wf_ccl.ncclGetVersion(&wf_ccl_version) == CCL_SUCCESS &&
-        wf_ccl_version < VENDOR_CCL_LEAST) {
-        version_text(wf_ccl_version, have, sizeof have);
-        version_text(VENDOR_CCL_LEAST, want, sizeof want);
-        return wf_fail(WEFT_ERR_OLD_LIBRARY, "%s is %s %s; %s or newer is needed",
-                       wf_ccl_library.path, VENDOR_CCL, have, want);
+    PLUG_TRY(gpu_library_open(&ccl_library, VENDOR_CCL_KNOB, ccl_names, PLUG_LENGTH(ccl_names),
+                              VENDOR_CCL_WHEEL));
+    missing = gpu_library_resolve(&ccl_library, ccl_symbols, PLUG_LENGTH(ccl_symbols));
+    if (ccl_api.ncclAlltoAll == NULL) /* RCCL's older spelling */
+        *(void **)(void *)&ccl_api.ncclAlltoAll = dlsym(ccl_library.handle, "ncclAllToAll");
+    if (ccl_api.ncclGetVersion != NULL && ccl_api.ncclGetVersion(&ccl_version) == CCL_SUCCESS &&
+        ccl_version < VENDOR_CCL_MIN) {
+        version_text(ccl_version, have, sizeof have);
+        version_text(VENDOR_CCL_MIN, want, sizeof want);
+        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s is %s %s; %s or newer is needed",
+                         ccl_library.path, VENDOR_CCL, have, want);
     }
     if (missing != NULL)
-        return wf_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s", wf_ccl_library.path, missing);
+        return plug_fail(WEFT_ERR_OLD_LIBRARY, "%s has no function %s", ccl_library.path, missing);
     return WEFT_OK;
 }
 
-weft_status wf_ccl_load(void)
+weft_status ccl_load(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool loaded;
@@ -62,20 +62,20 @@ weft_status wf_ccl_load(void)
     return status;
 }
 
-weft_status wf_ccl_probe(weft_probe *out)
+weft_status ccl_probe(weft_probe *out)
 {
     weft_probe probe = {.struct_size = sizeof probe, .score = 300};
     char ccl[32], gpu[64];
     int count = 0;
 
-    WF_TRY(wf_gpu_load(&count));
-    WF_TRY(wf_ccl_load());
+    PLUG_TRY(gpu_load(&count));
+    PLUG_TRY(ccl_load());
     probe.device_count = (uint32_t)count;
-    version_text(wf_ccl_version, ccl, sizeof ccl);
-    wf_vendor_version_text(gpu, sizeof gpu);
-    snprintf(probe.library, sizeof probe.library, "%.160s (%s %s, %s)", wf_ccl_library.path,
+    version_text(ccl_version, ccl, sizeof ccl);
+    gpu_vendor_version_text(gpu, sizeof gpu);
+    snprintf(probe.library, sizeof probe.library, "%.160s (%s %s, %s)", ccl_library.path,
              VENDOR_CCL, ccl, gpu);
-    wf_answer(out, &probe, sizeof probe);
+    plug_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }
 
@@ -100,14 +100,14 @@ static weft_status status_of(ccl_result result)
     }
 }
 
-weft_status wf_ccl_check(ccl_result result, const char *what)
+weft_status ccl_check(ccl_result result, const char *what)
 {
     weft_status status = status_of(result);
     const char *last;
 
     if (status == WEFT_OK || status == WEFT_IN_PROGRESS) return status;
-    last = wf_ccl.ncclGetLastError(NULL);
-    return wf_fail_vendor(status, VENDOR_CCL, result, "%s: %s (%s %d)%s%s", what,
-                          wf_ccl.ncclGetErrorString(result), VENDOR_CCL, (int)result,
-                          last != NULL && last[0] != '\0' ? ": " : "", last != NULL ? last : "");
+    last = ccl_api.ncclGetLastError(NULL);
+    return plug_fail_vendor(status, VENDOR_CCL, result, "%s: %s (%s %d)%s%s", what,
+                            ccl_api.ncclGetErrorString(result), VENDOR_CCL, (int)result,
+                            last != NULL && last[0] != '\0' ? ": " : "", last != NULL ? last : "");
 }

@@ -1,14 +1,14 @@
-/* ccl_match.c - WEFT_COMM_CHECK: before each collective the ranks tell each other what they call.
+/* ccl_match.c - WEFT_COMM_CHECK: before each collective the ranks gather and compare their calls.
  *
- * It costs a small all-gather and a wait each time, which is why it is asked for. */
+ * It costs a small all-gather and a wait each time, so it is optional. */
 #include "ccl.h"
 
-weft_status wf_match(struct wf_comm *comm, const struct wf_op *op)
+weft_status ccl_match(struct gpu_comm *comm, const struct gpu_op *op)
 {
-    struct wf_call mine = wf_call_of(comm, op);
+    struct gpu_call mine = gpu_call_of(comm, op);
     const void *all = NULL;
 
-    if (wf_is_capturing(op->stream)) return WEFT_OK;
-    WF_TRY(wf_talk(comm, op->stream, &mine, sizeof mine, &all));
-    return wf_calls_match(comm, all);
+    if (gpu_is_capturing(op->stream)) return WEFT_OK;
+    PLUG_TRY(ccl_talk(comm, op->stream, &mine, sizeof mine, &all));
+    return gpu_calls_match(comm, all);
 }

@@ -20,7 +20,7 @@ static int colour_of(const weft_comm_options *options)
 enum stage { RUNNING, RETURNED, ABANDONED };
 
 struct errand {
-    const struct wf_gpu_device *device;
+    const struct gpu_device *device;
     ccl_comm parent, made;
     ccl_config config;
     int colour, key;
@@ -31,17 +31,17 @@ struct errand {
 static void *run_errand(void *given)
 {
     struct errand *errand = given;
-    struct wf_scope scope;
+    struct gpu_scope scope;
 
     errand->result = CCL_UNHANDLED_GPU_ERROR;
-    if (wf_enter(errand->device, &scope) == WEFT_OK) {
-        errand->result = wf_ccl.ncclCommSplit(errand->parent, errand->colour, errand->key,
-                                              &errand->made, &errand->config);
-        wf_leave(&scope);
+    if (gpu_enter(errand->device, &scope) == WEFT_OK) {
+        errand->result = ccl_api.ncclCommSplit(errand->parent, errand->colour, errand->key,
+                                               &errand->made, &errand->config);
+        gpu_leave(&scope);
     }
     if (atomic_exchange(&errand->stage, RETURNED) != ABANDONED) return NULL;
-    if (errand->made != NULL) wf_ccl.ncclCommAbort(errand->made);
-    wf_delete(errand);
+    if (errand->made != NULL) ccl_api.ncclCommAbort(errand->made);
+    plug_free(errand);
     return NULL;
 }
 
@@ -51,74 +51,75 @@ static weft_status start(struct errand *errand)
     pthread_t thread;
     bool started;
 
-    if (pthread_attr_init(&detached) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+    if (pthread_attr_init(&detached) != 0)
+        return plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     started = pthread_create(&thread, &detached, run_errand, errand) == 0;
     pthread_attr_destroy(&detached);
-    return started ? WEFT_OK : wf_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+    return started ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
 }
 
 /* True if the call has come back; if not, within the time limit, the errand is the thread's. */
-static bool await(struct wf_comm *parent, struct errand *errand)
+static bool await(struct gpu_comm *parent, struct errand *errand)
 {
-    uint64_t began = wf_now_ns();
-    int64_t limit = wf_making_limit(parent);
+    uint64_t began = plug_now();
+    int64_t limit = ccl_making_limit(parent);
 
     while (atomic_load(&errand->stage) == RUNNING) {
-        bool late = limit >= 0 && wf_now_ns() - began >= (uint64_t)limit;
+        bool late = limit >= 0 && plug_now() - began >= (uint64_t)limit;
         if (late || atomic_load(&parent->error) != WEFT_OK)
             return atomic_exchange(&errand->stage, ABANDONED) == RETURNED;
-        wf_pause(began);
+        gpu_pause(began);
     }
     return true;
 }
 
-static weft_status give_up(struct wf_comm *parent)
+static weft_status give_up(struct gpu_comm *parent)
 {
     parent->is_lost = true;
-    wf_comm_stick(parent, WEFT_ERR_TIMEOUT, "splitting it was not done within the time limit");
-    wf_comm_kill(parent);
-    return wf_comm_stuck(parent);
+    gpu_comm_fail(parent, WEFT_ERR_TIMEOUT, "splitting it was not done within the time limit");
+    ccl_comm_kill(parent);
+    return gpu_comm_cause(parent);
 }
 
 /* CHILD is NULL on a rank of no part. */
-static weft_status split_off(struct wf_comm *parent, struct wf_comm *child, int colour)
+static weft_status split_off(struct gpu_comm *parent, struct gpu_comm *child, int colour)
 {
     bool alone = child != NULL && child->size == 1;
-    struct errand *errand = wf_new(sizeof *errand);
+    struct errand *errand = plug_new(sizeof *errand);
     ccl_comm made;
     ccl_result result;
 
     if (errand == NULL) return WEFT_ERR_NO_MEMORY;
     *errand = (struct errand){.device = parent->device,
                               .parent = parent->work,
-                              .config = wf_comm_config(alone, !alone),
+                              .config = ccl_comm_config(alone, !alone),
                               .colour = colour,
                               .key = child != NULL ? child->rank : 0};
     if (start(errand) != WEFT_OK) {
-        wf_delete(errand);
+        plug_free(errand);
         return WEFT_ERR_SYSTEM;
     }
     if (!await(parent, errand)) return give_up(parent);
     made = errand->made;
     result = errand->result;
-    wf_delete(errand);
-    WF_TRY(wf_settle(parent, parent->work, result, wf_making_limit(parent), "a split"));
+    plug_free(errand);
+    PLUG_TRY(ccl_settle(parent, parent->work, result, ccl_making_limit(parent), "a split"));
     if (child == NULL) return WEFT_OK;
     *(alone ? &child->work : &child->control) = made;
     if (alone) return WEFT_OK;
-    WF_TRY(wf_settle(child, made, CCL_SUCCESS, wf_making_limit(child), "a split"));
-    return wf_comm_make_work(child);
+    PLUG_TRY(ccl_settle(child, made, CCL_SUCCESS, ccl_making_limit(child), "a split"));
+    return ccl_comm_make_work(child);
 }
 
 /* A rank that had no memory for its part is missing from it. */
-static weft_status check_size(const struct wf_comm *child)
+static weft_status check_size(const struct gpu_comm *child)
 {
     int size = 0;
 
-    WF_TRY(wf_ccl_check(wf_ccl.ncclCommCount(child->work, &size), "asking for the size of a part"));
+    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size), "asking for the size of a part"));
     if (size == child->size) return WEFT_OK;
-    return wf_fail(WEFT_ERR_PEER, "%d ranks of %s came, not %d", size, child->name, child->size);
+    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s came, not %d", size, child->name, child->size);
 }
 
 /* ---- by an id ---- */
@@ -127,84 +128,84 @@ struct letter {
     ccl_id id;
     int32_t colour, result; /* the colour of a part's first rank, else NO_COLOUR */
 };
-_Static_assert(sizeof(struct letter) <= WF_TALK_BYTES, "a letter fits");
+_Static_assert(sizeof(struct letter) <= CCL_TALK_BYTES, "a letter fits");
 
-static weft_status exchange_letters(struct wf_comm *parent, const struct letter *mine,
+static weft_status exchange_letters(struct gpu_comm *parent, const struct letter *mine,
                                     const struct letter **all)
 {
-    gpu_stream stream = NULL;
+    vendor_stream stream = NULL;
     const void *letters = NULL;
     weft_status status;
 
-    WF_TRY(wf_inside(parent));
+    PLUG_TRY(ccl_inside(parent));
     status =
-        wf_gpu_check(wf_gpu.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream");
+        gpu_check(gpu_api.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream");
     if (status == WEFT_OK) {
-        status = wf_talk(parent, stream, mine, sizeof *mine, &letters);
-        wf_gpu.stream_destroy(stream);
+        status = ccl_talk(parent, stream, mine, sizeof *mine, &letters);
+        gpu_api.stream_destroy(stream);
     }
-    wf_outside(parent);
+    ccl_outside(parent);
     *all = letters;
     return status;
 }
 
-static weft_status join_by_id(struct wf_comm *parent, struct wf_comm *child, int colour)
+static weft_status join_by_id(struct gpu_comm *parent, struct gpu_comm *child, int colour)
 {
     struct letter mine = {.colour = NO_COLOUR};
     const struct letter *all;
 
     if (child != NULL && child->rank == 0) {
         mine.colour = colour;
-        mine.result = wf_ccl.ncclGetUniqueId(&mine.id);
+        mine.result = ccl_api.ncclGetUniqueId(&mine.id);
     }
-    WF_TRY(exchange_letters(parent, &mine, &all));
+    PLUG_TRY(exchange_letters(parent, &mine, &all));
     if (child == NULL) return WEFT_OK;
     for (int32_t r = 0; r < parent->size; r++) {
         if (all[r].colour != colour) continue;
-        WF_TRY(wf_ccl_check(all[r].result, "making an id for a part, on its first rank"));
-        return wf_comm_join(child, all[r].id);
+        PLUG_TRY(ccl_check(all[r].result, "making an id for a part, on its first rank"));
+        return ccl_comm_join(child, all[r].id);
     }
-    return wf_fail(WEFT_ERR_PEER, "the first rank of %s did not come", child->name);
+    return plug_fail(WEFT_ERR_PEER, "the first rank of %s did not come", child->name);
 }
 
 /* ---- both ---- */
 
-static weft_status make_child(const struct wf_comm *parent, const weft_comm_options *given,
-                              struct wf_comm **out)
+static weft_status make_child(const struct gpu_comm *parent, const weft_comm_options *given,
+                              struct gpu_comm **out)
 {
     weft_comm_options options;
 
-    wf_read(&options, given, sizeof options);
-    WF_TRY(wf_comm_new(parent->device, &options, out));
+    plug_take_struct(&options, given, sizeof options);
+    PLUG_TRY(ccl_comm_new(parent->device, &options, out));
     (*out)->means = parent->means;
     (*out)->means.size = options.size;
     return WEFT_OK;
 }
 
-weft_status wf_comm_split(void *made, const weft_comm_options *options, void **out)
+weft_status ccl_comm_split(void *made, const weft_comm_options *options, void **out)
 {
-    struct wf_comm *parent = made, *child = NULL;
+    struct gpu_comm *parent = made, *child = NULL;
     weft_status status, prepared = WEFT_OK;
-    struct wf_scope scope;
+    struct gpu_scope scope;
     int colour;
 
     if (!parent->is_ready)
-        return wf_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", parent->name);
-    WF_TRY(wf_comm_stuck(parent));
+        return plug_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", parent->name);
+    PLUG_TRY(gpu_comm_cause(parent));
     if (options != NULL) prepared = make_child(parent, options, &child);
     colour = child != NULL ? colour_of(options) : NO_COLOUR;
-    status = wf_enter(parent->device, &scope);
+    status = gpu_enter(parent->device, &scope);
     if (status == WEFT_OK) {
-        status = wf_ccl.ncclCommSplit != NULL ? split_off(parent, child, colour)
-                                              : join_by_id(parent, child, colour);
+        status = ccl_api.ncclCommSplit != NULL ? split_off(parent, child, colour)
+                                               : join_by_id(parent, child, colour);
         if (status == WEFT_OK && child != NULL) status = check_size(child);
-        if (status == WEFT_OK && child != NULL) status = wf_comm_ready(child);
-        wf_leave(&scope);
+        if (status == WEFT_OK && child != NULL) status = ccl_comm_ready(child);
+        gpu_leave(&scope);
     }
     if (status == WEFT_OK) status = prepared;
     if (status == WEFT_OK)
         *out = child;
     else
-        wf_comm_destroy(child);
+        gpu_comm_destroy(child);
     return status;
 }

@@ -4,55 +4,55 @@
 
 #include <string.h>
 
-static weft_status prepare(struct wf_comm *comm)
+static weft_status prepare(struct gpu_comm *comm)
 {
-    uint64_t bytes = (uint64_t)(comm->size + 1) * WF_TALK_BYTES;
+    uint64_t bytes = (uint64_t)(comm->size + 1) * CCL_TALK_BYTES;
 
     if (comm->talk_host != NULL) return WEFT_OK;
     if (comm->talk_device == NULL)
-        WF_TRY(wf_gpu_allocate(comm->device, bytes, WEFT_MEMORY_DEVICE, &comm->talk_device));
-    return wf_gpu_allocate(comm->device, bytes, WEFT_MEMORY_PINNED, &comm->talk_host);
+        PLUG_TRY(gpu_allocate(comm->device, bytes, WEFT_MEMORY_DEVICE, &comm->talk_device));
+    return gpu_allocate(comm->device, bytes, WEFT_MEMORY_PINNED, &comm->talk_host);
 }
 
-void wf_talk_end(struct wf_comm *comm)
+void ccl_talk_end(struct gpu_comm *comm)
 {
-    if (wf_gpu_free(comm->device, comm->talk_device) != WEFT_OK ||
-        wf_gpu_free(comm->device, comm->talk_host) != WEFT_OK)
-        wf_log(1, "a communicator's memory could not be freed");
+    if (gpu_free(comm->device, comm->talk_device) != WEFT_OK ||
+        gpu_free(comm->device, comm->talk_host) != WEFT_OK)
+        plug_log(1, "a communicator's memory could not be freed");
 }
 
-static weft_status await(struct wf_comm *comm, gpu_stream stream)
+static weft_status await(struct gpu_comm *comm, vendor_stream stream)
 {
-    uint64_t began = wf_now_ns();
-    gpu_result result;
+    uint64_t began = plug_now();
+    vendor_result result;
 
-    wf_mark(comm, stream);
-    while ((result = wf_gpu.stream_query(stream)) == GPU_NOT_READY) {
-        WF_TRY(wf_comm_stuck(comm));
-        wf_pause(began);
+    ccl_mark(comm, stream);
+    while ((result = gpu_api.stream_query(stream)) == GPU_NOT_READY) {
+        PLUG_TRY(gpu_comm_cause(comm));
+        gpu_pause(began);
     }
-    WF_TRY(wf_comm_stuck(comm));
-    return wf_gpu_check(result, "talking to the other ranks");
+    PLUG_TRY(gpu_comm_cause(comm));
+    return gpu_check(result, "talking to the other ranks");
 }
 
-weft_status wf_talk(struct wf_comm *comm, gpu_stream stream, const void *mine, size_t bytes,
-                    const void **all)
+weft_status ccl_talk(struct gpu_comm *comm, vendor_stream stream, const void *mine, size_t bytes,
+                     const void **all)
 {
     static const char what[] = "talking to the other ranks";
     size_t everything = bytes * (size_t)comm->size;
     char *host, *device;
     ccl_result result;
 
-    if (bytes > WF_TALK_BYTES) return wf_fail(WEFT_ERR_INTERNAL, "%zu bytes to say", bytes);
-    WF_TRY(prepare(comm));
+    if (bytes > CCL_TALK_BYTES) return plug_fail(WEFT_ERR_INTERNAL, "%zu bytes to say", bytes);
+    PLUG_TRY(prepare(comm));
     host = comm->talk_host;
     device = comm->talk_device;
     memcpy(host, mine, bytes);
-    WF_TRY(wf_gpu_check(wf_vendor_copy(device, host, bytes, stream), what));
-    result = wf_ccl.ncclAllGather(device, device + bytes, bytes, CCL_U8, comm->work, stream);
-    WF_TRY(wf_settle(comm, comm->work, result, comm->timeout_ns, what));
-    WF_TRY(wf_gpu_check(wf_vendor_copy(host + bytes, device + bytes, everything, stream), what));
-    WF_TRY(await(comm, stream));
+    PLUG_TRY(gpu_check(gpu_vendor_copy(device, host, bytes, stream), what));
+    result = ccl_api.ncclAllGather(device, device + bytes, bytes, CCL_U8, comm->work, stream);
+    PLUG_TRY(ccl_settle(comm, comm->work, result, comm->timeout_ns, what));
+    PLUG_TRY(gpu_check(gpu_vendor_copy(host + bytes, device + bytes, everything, stream), what));
+    PLUG_TRY(await(comm, stream));
     *all = host + bytes;
     return WEFT_OK;
 }

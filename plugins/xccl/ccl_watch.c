@@ -10,7 +10,7 @@
 
 static struct {
     pthread_mutex_t lock;
-    struct wf_comm *first;
+    struct gpu_comm *first;
     bool is_running;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -19,20 +19,20 @@ static int64_t at_least(int64_t limit_ns, int64_t least_ns)
     return limit_ns < 0 || limit_ns >= least_ns ? limit_ns : least_ns;
 }
 
-static void give_up(struct wf_comm *comm, const char *what, int64_t limit_ns)
+static void give_up(struct gpu_comm *comm, const char *what, int64_t limit_ns)
 {
     char text[192];
 
     snprintf(text, sizeof text, "%s within %.3f s; a rank may be missing or stuck", what,
              (double)limit_ns / 1e9);
-    wf_comm_stick(comm, WEFT_ERR_TIMEOUT, text);
-    wf_comm_kill(comm);
+    gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
+    ccl_comm_kill(comm);
 }
 
-static void look_at_calls(struct wf_comm *comm)
+static void look_at_calls(struct gpu_comm *comm)
 {
-    uint64_t ticket = atomic_load(&comm->ticket), now = wf_now_ns();
-    int64_t limit = at_least(comm->timeout_ns, WF_LEAST_CALLING_NS);
+    uint64_t ticket = atomic_load(&comm->ticket), now = plug_now();
+    int64_t limit = at_least(comm->timeout_ns, CCL_MIN_CALLING_NS);
 
     if (ticket != comm->seen_ticket || ticket % 2 == 0) {
         comm->seen_ticket = ticket;
@@ -43,14 +43,14 @@ static void look_at_calls(struct wf_comm *comm)
 }
 
 /* The other mark takes the place of a fixed one that is done. */
-static gpu_result look_at_marks(struct wf_comm *comm, bool *late)
+static vendor_result look_at_marks(struct gpu_comm *comm, bool *late)
 {
-    gpu_result result = GPU_SUCCESS;
-    uint64_t now = wf_now_ns();
+    vendor_result result = GPU_SUCCESS;
+    uint64_t now = plug_now();
 
     pthread_mutex_lock(&comm->lock);
     if (comm->fixed_since == 0) comm->fixed_since = now;
-    if (comm->fixed_waits) result = wf_gpu.event_query(comm->marks[comm->fixed]);
+    if (comm->fixed_waits) result = gpu_api.event_query(comm->marks[comm->fixed]);
     if (comm->fixed_waits && result != GPU_NOT_READY) {
         comm->fixed_waits = comm->other_waits;
         if (comm->other_waits) comm->fixed = 1 - comm->fixed;
@@ -63,40 +63,40 @@ static gpu_result look_at_marks(struct wf_comm *comm, bool *late)
     return result;
 }
 
-static void look_at_streams(struct wf_comm *comm)
+static void look_at_streams(struct gpu_comm *comm)
 {
-    struct wf_scope scope;
-    gpu_result result;
+    struct gpu_scope scope;
+    vendor_result result;
     bool late;
 
-    if (wf_enter(comm->device, &scope) != WEFT_OK) return;
+    if (gpu_enter(comm->device, &scope) != WEFT_OK) return;
     result = look_at_marks(comm, &late);
-    wf_leave(&scope);
+    gpu_leave(&scope);
     if (late) give_up(comm, "work on a stream was not done", comm->timeout_ns);
     if (result == GPU_SUCCESS || result == GPU_NOT_READY) return;
-    wf_comm_stick(comm, wf_gpu_check(result, "work on a stream"), NULL);
-    wf_comm_kill(comm);
+    gpu_comm_fail(comm, gpu_check(result, "work on a stream"), NULL);
+    ccl_comm_kill(comm);
 }
 
-static void look_at(struct wf_comm *comm)
+static void look_at(struct gpu_comm *comm)
 {
     if (atomic_load(&comm->error) != WEFT_OK) return;
     look_at_calls(comm);
     look_at_streams(comm);
-    if (wf_comm_async_error(comm) != WEFT_OK) wf_comm_kill(comm);
+    if (gpu_comm_async_error(comm) != WEFT_OK) ccl_comm_kill(comm);
 }
 
 /* What this thread asks must not end the capture of a graph by another thread. */
 static void *keep_watch(void *unused)
 {
-    gpu_capture_mode mode = GPU_CAPTURE_RELAXED;
+    vendor_capture_mode mode = GPU_CAPTURE_RELAXED;
 
     (void)unused;
-    if (wf_gpu.capture_mode != NULL) wf_gpu.capture_mode(&mode);
+    if (gpu_api.capture_mode != NULL) gpu_api.capture_mode(&mode);
     for (;;) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         pthread_mutex_lock(&watch.lock);
-        for (struct wf_comm *c = watch.first; c != NULL; c = c->next)
+        for (struct gpu_comm *c = watch.first; c != NULL; c = c->next)
             look_at(c);
         pthread_mutex_unlock(&watch.lock);
     }
@@ -116,16 +116,16 @@ static bool start(void)
     return started;
 }
 
-weft_status wf_watch(struct wf_comm *comm)
+weft_status ccl_watch(struct gpu_comm *comm)
 {
     bool watched;
 
     if (comm->size == 1) return WEFT_OK;
     for (int i = 0; i < 2; i++)
-        WF_TRY(wf_gpu_check(wf_gpu.event_create(&comm->marks[i], GPU_EVENT_UNTIMED),
-                            "creating an event"));
+        PLUG_TRY(gpu_check(gpu_api.event_create(&comm->marks[i], GPU_EVENT_UNTIMED),
+                           "creating an event"));
     pthread_mutex_lock(&watch.lock);
-    comm->seen_since = wf_now_ns();
+    comm->seen_since = plug_now();
     if (!watch.is_running) watch.is_running = start();
     watched = watch.is_running;
     if (watched) {
@@ -133,46 +133,46 @@ weft_status wf_watch(struct wf_comm *comm)
         watch.first = comm;
     }
     pthread_mutex_unlock(&watch.lock);
-    return watched ? WEFT_OK : wf_fail(WEFT_ERR_SYSTEM, "no thread for the watch");
+    return watched ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "no thread for the watch");
 }
 
-void wf_unwatch(struct wf_comm *comm)
+void ccl_unwatch(struct gpu_comm *comm)
 {
-    struct wf_scope scope;
+    struct gpu_scope scope;
 
     pthread_mutex_lock(&watch.lock);
-    for (struct wf_comm **at = &watch.first; *at != NULL; at = &(*at)->next)
+    for (struct gpu_comm **at = &watch.first; *at != NULL; at = &(*at)->next)
         if (*at == comm) {
             *at = comm->next;
             break;
         }
     pthread_mutex_unlock(&watch.lock);
-    if (wf_enter(comm->device, &scope) != WEFT_OK) return;
+    if (gpu_enter(comm->device, &scope) != WEFT_OK) return;
     for (int i = 0; i < 2; i++)
-        if (comm->marks[i] != NULL) wf_gpu.event_destroy(comm->marks[i]);
-    wf_leave(&scope);
+        if (comm->marks[i] != NULL) gpu_api.event_destroy(comm->marks[i]);
+    gpu_leave(&scope);
 }
 
-weft_status wf_inside(struct wf_comm *comm)
+weft_status ccl_inside(struct gpu_comm *comm)
 {
     weft_status status;
 
     if (comm->work == comm->control) pthread_mutex_lock(&comm->gate);
     atomic_fetch_add(&comm->ticket, 1);
-    status = wf_comm_stuck(comm);
-    if (status != WEFT_OK) wf_outside(comm);
+    status = gpu_comm_cause(comm);
+    if (status != WEFT_OK) ccl_outside(comm);
     return status;
 }
 
-void wf_outside(struct wf_comm *comm)
+void ccl_outside(struct gpu_comm *comm)
 {
     atomic_fetch_add(&comm->ticket, 1);
     if (comm->work == comm->control) pthread_mutex_unlock(&comm->gate);
 }
 
-void wf_mark(struct wf_comm *comm, gpu_stream stream)
+void ccl_mark(struct gpu_comm *comm, vendor_stream stream)
 {
-    bool captured = wf_is_capturing(stream);
+    bool captured = gpu_is_capturing(stream);
     int which;
 
     if (comm->marks[1] == NULL) return;
@@ -183,7 +183,7 @@ void wf_mark(struct wf_comm *comm, gpu_stream stream)
         return;
     }
     which = comm->fixed_waits ? 1 - comm->fixed : comm->fixed;
-    if (wf_gpu.event_record(comm->marks[which], stream) == GPU_SUCCESS) {
+    if (gpu_api.event_record(comm->marks[which], stream) == GPU_SUCCESS) {
         if (comm->fixed_waits) {
             comm->other_waits = true;
         } else {
@@ -194,20 +194,20 @@ void wf_mark(struct wf_comm *comm, gpu_stream stream)
     pthread_mutex_unlock(&comm->lock);
 }
 
-bool wf_is_idle(struct wf_comm *comm)
+bool ccl_is_idle(struct gpu_comm *comm)
 {
-    struct wf_scope scope;
+    struct gpu_scope scope;
     bool idle;
 
     if (comm->size == 1) return true; /* its work waits for nobody */
-    if (wf_enter(comm->device, &scope) != WEFT_OK) return false;
+    if (gpu_enter(comm->device, &scope) != WEFT_OK) return false;
     pthread_mutex_lock(&comm->lock);
     idle = atomic_load(&comm->ticket) % 2 == 0 && !comm->is_captured;
     if (idle && comm->fixed_waits)
-        idle = wf_gpu.event_query(comm->marks[comm->fixed]) == GPU_SUCCESS;
+        idle = gpu_api.event_query(comm->marks[comm->fixed]) == GPU_SUCCESS;
     if (idle && comm->other_waits)
-        idle = wf_gpu.event_query(comm->marks[1 - comm->fixed]) == GPU_SUCCESS;
+        idle = gpu_api.event_query(comm->marks[1 - comm->fixed]) == GPU_SUCCESS;
     pthread_mutex_unlock(&comm->lock);
-    wf_leave(&scope);
+    gpu_leave(&scope);
     return idle;
 }

@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXCHANGE_MOST 32768
+#define EXCHANGE_MAX 32768
 
 struct ranks_shared {
     pthread_barrier_t barrier;
-    unsigned char data[2][RANKS_MOST][EXCHANGE_MOST];
+    unsigned char data[2][RANKS_MAX][EXCHANGE_MAX];
     struct ranks_options options;
 };
 
@@ -88,9 +88,9 @@ _Noreturn void ranks_fail_status(struct rank *rank, const char *file, int line, 
 static weft_status all_gather(void *self, const void *mine, void *all, uint64_t bytes)
 {
     struct rank *rank = self;
-    unsigned char(*data)[EXCHANGE_MOST] = rank->shared->data[rank->round++ % 2];
+    unsigned char(*data)[EXCHANGE_MAX] = rank->shared->data[rank->round++ % 2];
 
-    if (bytes > EXCHANGE_MOST) abort();
+    if (bytes > EXCHANGE_MAX) abort();
     memcpy(data[rank->number], mine, bytes);
     pthread_barrier_wait(&rank->shared->barrier);
     for (int p = 0; p < rank->size; p++)
@@ -105,13 +105,13 @@ void ranks_meet(struct rank *rank)
 
 weft_status ranks_comm(struct rank *rank, const char *name, void **out)
 {
-    int32_t world[RANKS_MOST];
-    uint64_t hosts[RANKS_MOST];
+    int32_t world[RANKS_MAX];
+    uint64_t hosts[RANKS_MAX];
     struct packed {
         uint64_t bytes;
         unsigned char data[512];
-    } mine, all[RANKS_MOST];
-    weft_blob blobs[RANKS_MOST], blob;
+    } mine, all[RANKS_MAX];
+    weft_blob blobs[RANKS_MAX], blob;
     weft_exchange exchange = {.self = rank, .all_gather = all_gather};
     weft_comm_options options = {.struct_size = sizeof options,
                                  .flags = rank->shared->options.flags,
@@ -164,7 +164,7 @@ static void *run_rank(void *argument)
 
 static int run_threads(struct rank *ranks, int size)
 {
-    pthread_t threads[RANKS_MOST];
+    pthread_t threads[RANKS_MAX];
 
     for (int p = 0; p < size; p++)
         if (pthread_create(&threads[p], NULL, run_rank, &ranks[p]) != 0) abort();
@@ -175,7 +175,7 @@ static int run_threads(struct rank *ranks, int size)
 
 static int run_processes(struct rank *ranks, int size)
 {
-    pid_t children[RANKS_MOST];
+    pid_t children[RANKS_MAX];
     int failed = 0, status;
 
     fflush(NULL);
@@ -196,7 +196,7 @@ static int run_processes(struct rank *ranks, int size)
 
 int ranks_run(const struct ranks_options *options)
 {
-    struct rank ranks[RANKS_MOST];
+    struct rank ranks[RANKS_MAX];
     pthread_barrierattr_t attributes;
     struct ranks_shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

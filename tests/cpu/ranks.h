@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#define RANKS_MOST 64
+#define RANKS_MAX 64
 
 /* Sanitizers take address space, and keep what was freed for a while. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,8 +36,8 @@ struct ranks_options {
     bool threads;
     uint32_t flags; /* WEFT_COMM_ bits */
     int64_t timeout_ns;
-    int host_of[RANKS_MOST]; /* pretended hosts, by rank; all 0: one */
-    uint64_t hidden;         /* a bit for each rank whose memory the others cannot map */
+    int host_of[RANKS_MAX]; /* pretended hosts, by rank; all 0: one */
+    uint64_t hidden;        /* a bit for each rank whose memory the others cannot map */
     void (*body)(struct rank *rank);
 };
 

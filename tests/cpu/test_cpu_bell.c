@@ -1,12 +1,12 @@
 /* Threads that wait for one another. */
-#include "bell.h"
+#include "stream/cpu_bell.h"
 
 #include "support/suite.h"
 
 #include <pthread.h>
 
 struct door {
-    struct wf_cpu_bell bell;
+    struct cpu_bell bell;
     _Atomic(uint64_t) opened, passed;
 };
 
@@ -27,8 +27,8 @@ START_TEST(what_is_ready_is_not_waited_for)
     struct door door = {.opened = 1};
     struct visit visit = {&door, 1};
 
-    ck_assert(wf_cpu_bell_wait(&door.bell, is_open, &visit, 0));
-    ck_assert(wf_cpu_bell_wait(&door.bell, is_open, &visit, UINT64_MAX));
+    ck_assert(cpu_bell_wait(&door.bell, is_open, &visit, 0));
+    ck_assert(cpu_bell_wait(&door.bell, is_open, &visit, UINT64_MAX));
 }
 END_TEST
 
@@ -36,20 +36,20 @@ START_TEST(a_deadline_ends_a_wait)
 {
     struct door door = {.opened = 0};
     struct visit visit = {&door, 1};
-    uint64_t begin = wf_cpu_now();
+    uint64_t begin = plug_now();
 
-    ck_assert(!wf_cpu_bell_wait(&door.bell, is_open, &visit, wf_cpu_deadline(20000000)));
-    ck_assert_uint_ge(wf_cpu_now() - begin, 20000000);
-    ck_assert(!wf_cpu_bell_wait(&door.bell, is_open, &visit, wf_cpu_deadline(0)));
+    ck_assert(!cpu_bell_wait(&door.bell, is_open, &visit, cpu_deadline(20000000)));
+    ck_assert_uint_ge(plug_now() - begin, 20000000);
+    ck_assert(!cpu_bell_wait(&door.bell, is_open, &visit, cpu_deadline(0)));
     ck_assert_uint_eq(atomic_load(&door.bell.sleepers), 0);
 }
 END_TEST
 
 START_TEST(deadlines_beyond_the_clock_are_for_ever)
 {
-    ck_assert_uint_eq(wf_cpu_deadline(-1), UINT64_MAX);
-    ck_assert_uint_lt(wf_cpu_deadline(INT64_MAX), UINT64_MAX);
-    ck_assert_uint_ge(wf_cpu_deadline(INT64_MAX), (uint64_t)INT64_MAX);
+    ck_assert_uint_eq(cpu_deadline(-1), UINT64_MAX);
+    ck_assert_uint_lt(cpu_deadline(INT64_MAX), UINT64_MAX);
+    ck_assert_uint_ge(cpu_deadline(INT64_MAX), (uint64_t)INT64_MAX);
 }
 END_TEST
 
@@ -60,9 +60,9 @@ static void *go_through_all(void *argument)
     for (uint64_t i = 1; i <= 20000; i++) {
         struct visit visit = {door, i};
 
-        if (!wf_cpu_bell_wait(&door->bell, is_open, &visit, wf_cpu_deadline(60000000000)))
+        if (!cpu_bell_wait(&door->bell, is_open, &visit, cpu_deadline(60000000000)))
             return (void *)"a stroke was lost";
-        if (atomic_fetch_add(&door->passed, 1) % 3 == 2) wf_cpu_bell_ring(&door->bell);
+        if (atomic_fetch_add(&door->passed, 1) % 3 == 2) cpu_bell_ring(&door->bell);
     }
     return NULL;
 }
@@ -85,8 +85,8 @@ START_TEST(no_stroke_is_lost)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, go_through_all, &door), 0);
     for (int i = 0; i < 20000; i++) {
         atomic_fetch_add(&door.opened, 1);
-        wf_cpu_bell_ring(&door.bell);
-        ck_assert(wf_cpu_bell_wait(&door.bell, is_empty, &door, wf_cpu_deadline(60000000000)));
+        cpu_bell_ring(&door.bell);
+        ck_assert(cpu_bell_wait(&door.bell, is_empty, &door, cpu_deadline(60000000000)));
     }
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(pthread_join(threads[i], &fault), 0);

@@ -1,5 +1,5 @@
 /* Strided boxes against copying one element at a time. */
-#include "regions.h"
+#include "kernel/cpu_regions.h"
 
 #include "support/suite.h"
 
@@ -112,7 +112,7 @@ START_TEST(copying_a_box_copies_its_elements_and_no_others)
     for (uint64_t box_number = 0; done < cases; box_number++) {
         size_t element = (size_t)1 << box_number % 5;
         struct copying c = {element, source, wanted, ROOM, -1};
-        struct wf_cpu_box box;
+        struct cpu_box box;
         weft_region region;
         int64_t first, last;
         bool some;
@@ -124,13 +124,13 @@ START_TEST(copying_a_box_copies_its_elements_and_no_others)
         memset(target, 0, sizeof target);
         memset(wanted, 0, sizeof wanted);
         walk(&region, copy_one, &c);
-        some = wf_cpu_box_make(&region, &box);
+        some = cpu_box_make(&region, &box);
         ck_assert(some == (c.last >= 0));
         if (!some) continue;
-        wf_cpu_box_copy(&box, element, source, target);
+        cpu_box_copy(&box, element, source, target);
         ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "box %llu",
                       (unsigned long long)box_number);
-        wf_cpu_box_range(&box, element, &first, &last);
+        cpu_box_range(&box, element, &first, &last);
         ck_assert_int_eq(first, c.first * (int64_t)element);
         ck_assert_int_eq(last, (c.last + 1) * (int64_t)element);
     }
@@ -150,7 +150,7 @@ START_TEST(reducing_a_box_reduces_its_elements_and_no_others)
     static int32_t a[ROOM], b[ROOM], c[ROOM], target[ROOM], wanted[ROOM];
     const void *sources[3] = {a, b, c};
     const int32_t *all[4] = {a, b, c, wanted};
-    struct wf_cpu_reducer sum = {.dtype = WEFT_DTYPE_I32, .reduction = WEFT_REDUCE_SUM, .size = 3};
+    struct cpu_reducer sum = {.dtype = WEFT_DTYPE_I32, .reduction = WEFT_REDUCE_SUM, .size = 3};
     int done = 0, cases = test_cases(1000);
 
     test_seed_begin("reducing_a_box_reduces_its_elements_and_no_others");
@@ -160,7 +160,7 @@ START_TEST(reducing_a_box_reduces_its_elements_and_no_others)
         c[i] = 1000000 - i;
     }
     for (uint64_t box_number = 0; done < cases; box_number++) {
-        struct wf_cpu_box box;
+        struct cpu_box box;
         weft_region region;
 
         state = test_state(box_number);
@@ -170,8 +170,8 @@ START_TEST(reducing_a_box_reduces_its_elements_and_no_others)
         memset(target, 0, sizeof target);
         memset(wanted, 0, sizeof wanted);
         walk(&region, add_one, all);
-        if (!wf_cpu_box_make(&region, &box)) continue;
-        ck_assert_int_eq(wf_cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
+        if (!cpu_box_make(&region, &box)) continue;
+        ck_assert_int_eq(cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
         ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "box %llu",
                       (unsigned long long)box_number);
     }
@@ -182,9 +182,9 @@ START_TEST(contiguous_dimensions_become_one)
 {
     weft_region region = {
         .dims = 3, .extent = {4, 5, 6}, .source_stride = {30, 6, 1}, .target_stride = {30, 6, 1}};
-    struct wf_cpu_box box;
+    struct cpu_box box;
 
-    ck_assert(wf_cpu_box_make(&region, &box));
+    ck_assert(cpu_box_make(&region, &box));
     ck_assert_int_eq(box.dims, 1);
     ck_assert_int_eq(box.extent[0], 120);
 }
@@ -195,14 +195,14 @@ START_TEST(bad_lists_are_refused)
     weft_region region = {.dims = WEFT_MAX_DIMS + 1};
     void *list;
 
-    ck_assert_int_eq(wf_cpu_regions_create(NULL, 4, 1, &region, &list), WEFT_ERR_INVALID);
+    ck_assert_int_eq(cpu_regions_create(NULL, 4, 1, &region, &list), WEFT_ERR_INVALID);
     region.dims = 1;
     region.extent[0] = -1;
-    ck_assert_int_eq(wf_cpu_regions_create(NULL, 4, 1, &region, &list), WEFT_ERR_INVALID);
+    ck_assert_int_eq(cpu_regions_create(NULL, 4, 1, &region, &list), WEFT_ERR_INVALID);
     region.extent[0] = 1;
-    ck_assert_int_eq(wf_cpu_regions_create(NULL, 3, 1, &region, &list), WEFT_ERR_INVALID);
-    ck_assert_int_eq(wf_cpu_regions_create(NULL, 4, 1, &region, &list), WEFT_OK);
-    wf_cpu_regions_destroy(list);
+    ck_assert_int_eq(cpu_regions_create(NULL, 3, 1, &region, &list), WEFT_ERR_INVALID);
+    ck_assert_int_eq(cpu_regions_create(NULL, 4, 1, &region, &list), WEFT_OK);
+    cpu_regions_destroy(list);
 }
 END_TEST
 
@@ -221,20 +221,20 @@ START_TEST(a_thousand_sources_are_reduced_without_memory)
     enum { SOURCES = 1000, COUNT = 100 };
     static double data[2 * COUNT], target[3 * COUNT];
     static const void *sources[SOURCES];
-    struct wf_cpu_reducer sum = {
+    struct cpu_reducer sum = {
         .dtype = WEFT_DTYPE_C128, .reduction = WEFT_REDUCE_SUM, .size = SOURCES};
     weft_region region = {.dims = 1, .extent = {33}, .source_stride = {3}, .target_stride = {4}};
     static const weft_host host = {
         .struct_size = sizeof host, .allocate = refuse_memory, .release = free};
-    struct wf_cpu_box box;
+    struct cpu_box box;
 
     for (int i = 0; i < 2 * COUNT; i++)
         data[i] = i;
     for (int i = 0; i < SOURCES; i++)
         sources[i] = data;
-    ck_assert(wf_cpu_box_make(&region, &box));
-    wf_cpu_host_set(&host); /* for good: this test is the last */
-    ck_assert_int_eq(wf_cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
+    ck_assert(cpu_box_make(&region, &box));
+    plug_host_set(&host); /* for good: this test is the last */
+    ck_assert_int_eq(cpu_box_reduce(&box, &sum, sources, target), WEFT_OK);
     ck_assert_int_eq(asked_for_memory, 0);
     for (int i = 0; i < 33; i++) {
         ck_assert_double_eq(target[8 * i], SOURCES * data[6 * i]);

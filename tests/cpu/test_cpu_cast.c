@@ -1,7 +1,7 @@
 /* Casts against exact arithmetic in long double, which holds every i64, u64 and f64 on x86 and
  * aarch64. */
-#include "kernel.h"
-#include "number.h"
+#include "kernel/cpu_kernel.h"
+#include "kernel/cpu_number.h"
 
 #include "support/suite.h"
 
@@ -31,7 +31,7 @@ static bool has_sign(uint32_t dtype)
 
 static long double load(uint32_t dtype, const void *from)
 {
-    size_t bytes = wf_abi_dtype_bytes(dtype);
+    size_t bytes = plug_dtype_bytes(dtype);
     uint64_t bits = 0;
     float single;
     double wide;
@@ -46,13 +46,13 @@ static long double load(uint32_t dtype, const void *from)
     memcpy(&wide, from, bytes < 8 ? 4 : 8);
     switch (dtype) {
     case WEFT_DTYPE_F16:
-        return (long double)wf_f32_of_f16((uint16_t)bits);
+        return (long double)cpu_f32_of_f16((uint16_t)bits);
     case WEFT_DTYPE_BF16:
-        return (long double)wf_f32_of_bf16((uint16_t)bits);
+        return (long double)cpu_f32_of_bf16((uint16_t)bits);
     case WEFT_DTYPE_F8E4M3:
-        return (long double)wf_f32_of_f8e4m3((uint8_t)bits);
+        return (long double)cpu_f32_of_f8e4m3((uint8_t)bits);
     case WEFT_DTYPE_F8E5M2:
-        return (long double)wf_f32_of_f8e5m2((uint8_t)bits);
+        return (long double)cpu_f32_of_f8e5m2((uint8_t)bits);
     case WEFT_DTYPE_F32:
         return (long double)single;
     default:
@@ -64,7 +64,7 @@ static long double load(uint32_t dtype, const void *from)
 
 static void expect_whole(uint32_t to, long double value, void *out)
 {
-    int width = 8 * (int)wf_abi_dtype_bytes(to);
+    int width = 8 * (int)plug_dtype_bytes(to);
     long double most = ldexpl(1, has_sign(to) ? width - 1 : width) - 1;
     long double least = has_sign(to) ? -most - 1 : 0;
     uint64_t bits;
@@ -74,7 +74,7 @@ static void expect_whole(uint32_t to, long double value, void *out)
     if (value > most) value = most;
     if (value < least) value = least;
     bits = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
-    memcpy(out, &bits, wf_abi_dtype_bytes(to));
+    memcpy(out, &bits, plug_dtype_bytes(to));
 }
 
 /* The nearest value of a small float, by looking at all its codes near an estimate. */
@@ -110,7 +110,7 @@ static void expect_small(uint32_t to, long double value, void *out)
     if (magnitude >= last + (last - before) / 2) code = limits[to].overflow;
     code |= sign;
     if (isnan(value)) code = limits[to].nan;
-    memcpy(out, &code, wf_abi_dtype_bytes(to));
+    memcpy(out, &code, plug_dtype_bytes(to));
 }
 
 static void expect(uint32_t to, long double value, void *out)
@@ -145,7 +145,7 @@ static void expect(uint32_t to, long double value, void *out)
 /* All codes of small types; of large ones random numbers of all magnitudes and edges. */
 static size_t make_sources(uint32_t from, unsigned char *out)
 {
-    size_t bytes = wf_abi_dtype_bytes(from), count = bytes == 1 ? 256 : bytes == 2 ? 65536 : 6000;
+    size_t bytes = plug_dtype_bytes(from), count = bytes == 1 ? 256 : bytes == 2 ? 65536 : 6000;
 
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = i;
@@ -177,7 +177,7 @@ static size_t make_sources(uint32_t from, unsigned char *out)
 
 static bool same(uint32_t to, const void *a, const void *b)
 {
-    size_t bytes = wf_abi_dtype_bytes(to);
+    size_t bytes = plug_dtype_bytes(to);
 
     if (memcmp(a, b, bytes) == 0) return true;
     return !is_whole(to) && isnan(load(to, a)) && isnan(load(to, b));
@@ -194,13 +194,13 @@ START_TEST(every_real_pair_rounds_and_saturates_as_it_should)
     test_seed_begin("every_real_pair_rounds_and_saturates_as_it_should");
     state = test_state(0);
     for (uint32_t from = 0; from < WEFT_DTYPE_C64; from++) {
-        size_t count = make_sources(from, source), bytes = wf_abi_dtype_bytes(from);
+        size_t count = make_sources(from, source), bytes = plug_dtype_bytes(from);
 
         for (uint32_t to = 0; to < WEFT_DTYPE_C64; to++) {
-            size_t out = wf_abi_dtype_bytes(to);
+            size_t out = plug_dtype_bytes(to);
             unsigned char wanted[8];
 
-            wf_cpu_cast(from, to, count, source, target);
+            cpu_cast(from, to, count, source, target);
             for (size_t i = 0; i < count; i++) {
                 long double value = load(from, source + i * bytes);
 
@@ -209,7 +209,7 @@ START_TEST(every_real_pair_rounds_and_saturates_as_it_should)
                 else
                     expect(to, value, wanted);
                 ck_assert_msg(same(to, target + i * out, wanted), "%s to %s: %.20Lg became %.20Lg",
-                              wf_abi_dtype_name(from), wf_abi_dtype_name(to), value,
+                              plug_dtype_name(from), plug_dtype_name(to), value,
                               load(to, target + i * out));
             }
         }
@@ -222,16 +222,14 @@ START_TEST(complex_goes_to_complex_only)
     float single[4] = {1, 2, -3, 4};
     double wide[4];
 
-    ck_assert_int_eq(
-        wf_cpu_kernel_cast(NULL, WEFT_DTYPE_C64, WEFT_DTYPE_C128, 2, single, wide, NULL), WEFT_OK);
+    ck_assert_int_eq(cpu_kernel_cast(NULL, WEFT_DTYPE_C64, WEFT_DTYPE_C128, 2, single, wide, NULL),
+                     WEFT_OK);
     ck_assert(wide[0] == 1 && wide[1] == 2 && wide[2] == -3 && wide[3] == 4);
-    ck_assert_int_eq(
-        wf_cpu_kernel_cast(NULL, WEFT_DTYPE_C64, WEFT_DTYPE_F32, 2, single, wide, NULL),
-        WEFT_ERR_UNSUPPORTED);
-    ck_assert_int_eq(
-        wf_cpu_kernel_cast(NULL, WEFT_DTYPE_F32, WEFT_DTYPE_C64, 2, single, wide, NULL),
-        WEFT_ERR_UNSUPPORTED);
-    ck_assert_int_eq(wf_cpu_kernel_cast(NULL, 99, WEFT_DTYPE_F32, 2, single, wide, NULL),
+    ck_assert_int_eq(cpu_kernel_cast(NULL, WEFT_DTYPE_C64, WEFT_DTYPE_F32, 2, single, wide, NULL),
+                     WEFT_ERR_UNSUPPORTED);
+    ck_assert_int_eq(cpu_kernel_cast(NULL, WEFT_DTYPE_F32, WEFT_DTYPE_C64, 2, single, wide, NULL),
+                     WEFT_ERR_UNSUPPORTED);
+    ck_assert_int_eq(cpu_kernel_cast(NULL, 99, WEFT_DTYPE_F32, 2, single, wide, NULL),
                      WEFT_ERR_UNSUPPORTED);
 }
 END_TEST

@@ -2,7 +2,7 @@
  * them whatever leaves one.  What collectives compute is in test_cpu_collectives.c. */
 #include "ranks.h"
 
-#include "hosts.h"
+#include "hosts/hosts.h"
 #include "support/open_files.h"
 #include "support/suite.h"
 
@@ -290,7 +290,7 @@ static void sum_of_all(struct rank *rank)
                                  .recv = &sum,
                                  .count = 1};
     weft_pull_args pull = {.struct_size = sizeof pull};
-    struct wf_cpu_comm *comm = rank->comm;
+    struct cpu_comm *comm = rank->comm;
 
     RANK_OK(rank->plugin->comm->collective(rank->comm, &args));
     RANK_CHECK(sum == (float)(rank->size * (rank->size - 1) / 2));
@@ -335,9 +335,9 @@ END_TEST
 
 /* ---- addresses ---- */
 
-static struct wf_hosts_addresses addresses(uint64_t network, const char *a, const char *b)
+static struct cpu_hosts_addresses addresses(uint64_t network, const char *a, const char *b)
 {
-    struct wf_hosts_addresses all = {.network = network, .count = b != NULL ? 2 : 1};
+    struct cpu_hosts_addresses all = {.network = network, .count = b != NULL ? 2 : 1};
     const char *texts[2] = {a, b};
 
     for (uint32_t i = 0; i < all.count; i++) {
@@ -348,16 +348,16 @@ static struct wf_hosts_addresses addresses(uint64_t network, const char *a, cons
     return all;
 }
 
-static uint32_t choose(const struct wf_hosts_addresses *all, int32_t count, int32_t own)
+static uint32_t choose(const struct cpu_hosts_addresses *all, int32_t count, int32_t own)
 {
-    return wf_hosts_address_choose(all, sizeof *all, count, own);
+    return cpu_hosts_address_choose(all, sizeof *all, count, own);
 }
 
 START_TEST(the_network_that_all_hosts_have_is_chosen)
 {
-    struct wf_hosts_addresses all[3] = {addresses(1, "172.17.0.1", "10.0.0.1"),
-                                        addresses(2, "10.0.0.2", "192.168.5.1"),
-                                        addresses(3, "172.17.0.1", "10.0.0.3")};
+    struct cpu_hosts_addresses all[3] = {addresses(1, "172.17.0.1", "10.0.0.1"),
+                                         addresses(2, "10.0.0.2", "192.168.5.1"),
+                                         addresses(3, "172.17.0.1", "10.0.0.3")};
 
     ck_assert_uint_eq(choose(all, 3, 0), 1);
     ck_assert_uint_eq(choose(all, 3, 1), 0);
@@ -367,8 +367,8 @@ END_TEST
 
 START_TEST(an_address_that_several_hosts_have_is_of_no_use)
 {
-    struct wf_hosts_addresses all[2] = {addresses(1, "172.17.0.1", "10.0.0.1"),
-                                        addresses(2, "172.17.0.1", "10.0.0.2")};
+    struct cpu_hosts_addresses all[2] = {addresses(1, "172.17.0.1", "10.0.0.1"),
+                                         addresses(2, "172.17.0.1", "10.0.0.2")};
 
     ck_assert_uint_eq(choose(all, 2, 0), 1);
     all[1] = addresses(2, "172.17.0.1", "10.0.9.2"); /* no way left but routers */
@@ -378,8 +378,8 @@ END_TEST
 
 START_TEST(ranks_with_the_same_interfaces_stay_on_the_machine)
 {
-    struct wf_hosts_addresses all[2] = {addresses(1, "10.0.0.1", "127.0.0.1"),
-                                        addresses(1, "10.0.0.1", "127.0.0.1")};
+    struct cpu_hosts_addresses all[2] = {addresses(1, "10.0.0.1", "127.0.0.1"),
+                                         addresses(1, "10.0.0.1", "127.0.0.1")};
 
     all[0].list[1].loopback = all[1].list[1].loopback = 1;
     ck_assert_uint_eq(choose(all, 2, 1), 1);
@@ -393,18 +393,18 @@ static void nothing(struct rank *rank)
 
 START_TEST(an_interface_that_is_not_there_is_named)
 {
-    struct wf_hosts_addresses found;
+    struct cpu_hosts_addresses found;
 
     ck_assert_int_eq(run((struct ranks_options){.size = 1}, true, nothing), 0); /* sets the host */
 
     ranks_knob("WEFT_GLOO_INTERFACE", "nosuch0");
-    ck_assert_int_eq(wf_hosts_addresses_find(&found), WEFT_ERR_SYSTEM);
-    ck_assert_ptr_nonnull(strstr(wf_cpu_last_words(), "nosuch0"));
+    ck_assert_int_eq(cpu_hosts_addresses_find(&found), WEFT_ERR_SYSTEM);
+    ck_assert_ptr_nonnull(strstr(plug_last_text(), "nosuch0"));
     ranks_knob("WEFT_GLOO_INTERFACE", "127.0.0.1");
-    ck_assert_int_eq(wf_hosts_addresses_find(&found), WEFT_OK);
+    ck_assert_int_eq(cpu_hosts_addresses_find(&found), WEFT_OK);
     ck_assert_uint_eq(found.count, 1);
     ranks_knob("WEFT_GLOO_INTERFACE", NULL);
-    ck_assert_int_eq(wf_hosts_addresses_find(&found), WEFT_OK);
+    ck_assert_int_eq(cpu_hosts_addresses_find(&found), WEFT_OK);
     ck_assert_uint_ge(found.count, 1);
 }
 END_TEST

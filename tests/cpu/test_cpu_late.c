@@ -1,6 +1,6 @@
 /* Ranks that come after another gave up and took its buffers back: what they are told is good is
  * good. */
-#include "comm.h"
+#include "cpu_comm.h"
 #include "ranks.h"
 
 #include "support/suite.h"
@@ -121,22 +121,22 @@ END_TEST
 /* Rank 1 gives up between our meeting it and our having read its memory. */
 static void one_gives_up_while_it_is_read(struct rank *rank)
 {
-    struct wf_shm_group *group = &((struct wf_cpu_comm *)rank->comm)->group;
+    struct cpu_shm_group *group = &((struct cpu_comm *)rank->comm)->group;
     float *send = take(rank, 1);
-    struct wf_shm_call mine = {.collective = (uint8_t)call.collective, .root = -1, .count = COUNT};
-    struct wf_shm_share share = {.send = send, .send_bytes = COUNT * 4, .reader = -1};
+    struct cpu_shm_call mine = {.collective = (uint8_t)call.collective, .root = -1, .count = COUNT};
+    struct cpu_shm_share share = {.send = send, .send_bytes = COUNT * 4, .reader = -1};
 
     ranks_meet(rank);
-    RANK_OK(wf_shm_begin(group, &mine, &share));
-    RANK_OK(wf_shm_meet_all(group));
+    RANK_OK(cpu_shm_begin(group, &mine, &share));
+    RANK_OK(cpu_shm_wait_peers(group));
     ranks_meet(rank);
-    if (rank->number == 0) RANK_OK(wf_shm_confirm(group, -1));
+    if (rank->number == 0) RANK_OK(cpu_shm_confirm(group, -1));
     if (rank->number == 1) {
-        wf_shm_done(group);
-        RANK_CHECK(wf_shm_settle(group, -1) == WEFT_ERR_TIMEOUT);
+        cpu_shm_done(group);
+        RANK_CHECK(cpu_shm_settle(group, -1) == WEFT_ERR_TIMEOUT);
     }
     ranks_meet(rank);
-    if (rank->number == 0) RANK_CHECK(wf_shm_confirm(group, -1) == WEFT_ERR_PEER);
+    if (rank->number == 0) RANK_CHECK(cpu_shm_confirm(group, -1) == WEFT_ERR_PEER);
     ranks_meet(rank);
 }
 

@@ -1,5 +1,5 @@
 /* The small floats, against their definition: sign, exponent, mantissa, in exact arithmetic. */
-#include "number.h"
+#include "kernel/cpu_number.h"
 
 #include "support/suite.h"
 
@@ -19,11 +19,11 @@ struct format {
 #define CODEC(name, type)                                                                          \
     static float widen_##name(uint32_t code)                                                       \
     {                                                                                              \
-        return wf_f32_of_##name((type)code);                                                       \
+        return cpu_f32_of_##name((type)code);                                                      \
     }                                                                                              \
     static uint32_t narrow_##name(float value)                                                     \
     {                                                                                              \
-        return wf_##name##_of_f32(value);                                                          \
+        return cpu_##name##_of_f32(value);                                                         \
     }
 
 CODEC(f16, uint16_t)

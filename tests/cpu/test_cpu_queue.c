@@ -1,5 +1,5 @@
 /* Tasks from any thread to one. */
-#include "queue.h"
+#include "stream/cpu_queue.h"
 
 #include "support/suite.h"
 
@@ -13,107 +13,106 @@ struct note {
     uint32_t giver, number;
 };
 
-static void give(struct wf_cpu_queue *queue, struct note note)
+static void give(struct cpu_queue *queue, struct note note)
 {
-    struct wf_cpu_task *task = wf_cpu_queue_task(queue, sizeof note);
+    struct cpu_task *task = cpu_queue_task(queue, sizeof note);
 
     if (task == NULL) abort();
     memcpy(task->argument, &note, sizeof note);
-    wf_cpu_queue_give(queue, task);
+    cpu_queue_give(queue, task);
 }
 
 START_TEST(tasks_come_in_the_order_given)
 {
-    struct wf_cpu_queue queue;
+    struct cpu_queue queue;
 
-    ck_assert_int_eq(wf_cpu_queue_begin(&queue), WEFT_OK);
-    ck_assert_ptr_null(wf_cpu_queue_take(&queue));
+    ck_assert_int_eq(cpu_queue_begin(&queue), WEFT_OK);
+    ck_assert_ptr_null(cpu_queue_take(&queue));
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < 100; i++)
             give(&queue, (struct note){0, i});
         for (uint32_t i = 0; i < 100; i++) {
-            struct wf_cpu_task *task = wf_cpu_queue_take(&queue);
+            struct cpu_task *task = cpu_queue_take(&queue);
 
             ck_assert_uint_eq(((struct note *)(void *)task->argument)->number, i);
-            wf_cpu_queue_done(&queue, task);
+            cpu_queue_done(&queue, task);
         }
-        ck_assert(wf_cpu_queue_is_empty(&queue));
+        ck_assert(cpu_queue_is_empty(&queue));
     }
-    wf_cpu_queue_free(&queue);
+    cpu_queue_free(&queue);
 }
 END_TEST
 
 START_TEST(a_task_has_the_room_asked_for)
 {
-    struct wf_cpu_queue queue;
+    struct cpu_queue queue;
 
-    ck_assert_int_eq(wf_cpu_queue_begin(&queue), WEFT_OK);
+    ck_assert_int_eq(cpu_queue_begin(&queue), WEFT_OK);
     for (size_t bytes = 1; bytes <= 1 << 20; bytes *= 4) {
-        struct wf_cpu_task *task = wf_cpu_queue_task(&queue, bytes);
+        struct cpu_task *task = cpu_queue_task(&queue, bytes);
 
         ck_assert_uint_ge(task->room, bytes);
         memset(task->argument, 1, bytes);
-        wf_cpu_queue_done(&queue, task);
+        cpu_queue_done(&queue, task);
     }
-    wf_cpu_queue_free(&queue);
+    cpu_queue_free(&queue);
 }
 END_TEST
 
 START_TEST(what_was_done_serves_again)
 {
-    struct wf_cpu_task *seen[100];
-    struct wf_cpu_queue queue;
+    struct cpu_task *seen[100];
+    struct cpu_queue queue;
 
-    ck_assert_int_eq(wf_cpu_queue_begin(&queue), WEFT_OK);
+    ck_assert_int_eq(cpu_queue_begin(&queue), WEFT_OK);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 100; i++) {
-            struct wf_cpu_task *task = wf_cpu_queue_task(&queue, 8);
+            struct cpu_task *task = cpu_queue_task(&queue, 8);
             bool known = round == 0;
 
             for (int k = 0; k < 100 && !known; k++)
                 known = seen[k] == task;
             ck_assert_msg(known, "task %d of round %d is new", i, round);
             if (round == 0) seen[i] = task;
-            wf_cpu_queue_give(&queue, task);
+            cpu_queue_give(&queue, task);
         }
         for (int i = 0; i < 100; i++)
-            wf_cpu_queue_done(&queue, wf_cpu_queue_take(&queue));
+            cpu_queue_done(&queue, cpu_queue_take(&queue));
     }
-    wf_cpu_queue_free(&queue);
+    cpu_queue_free(&queue);
 }
 END_TEST
 
-static int count_kept(const struct wf_cpu_queue *queue)
+static int count_kept(const struct cpu_queue *queue)
 {
     int count = 0;
 
-    for (const struct wf_cpu_task *task = atomic_load(&queue->done); task != NULL;
-         task = task->next)
+    for (const struct cpu_task *task = atomic_load(&queue->done); task != NULL; task = task->next)
         count++;
-    for (const struct wf_cpu_task *task = queue->picked; task != NULL; task = task->next)
+    for (const struct cpu_task *task = queue->picked; task != NULL; task = task->next)
         count++;
     return count;
 }
 
 START_TEST(givers_that_meet_leave_nothing_behind)
 {
-    struct wf_cpu_queue queue;
+    struct cpu_queue queue;
     int kept;
 
-    ck_assert_int_eq(wf_cpu_queue_begin(&queue), WEFT_OK);
+    ck_assert_int_eq(cpu_queue_begin(&queue), WEFT_OK);
     kept = count_kept(&queue);
     for (int i = 0; i < 1000; i++) {
         atomic_store(&queue.picking, i % 2 == 0); /* as if another thread were */
         give(&queue, (struct note){0, 0});
-        wf_cpu_queue_done(&queue, wf_cpu_queue_take(&queue));
+        cpu_queue_done(&queue, cpu_queue_take(&queue));
     }
     ck_assert_int_eq(count_kept(&queue), kept);
-    wf_cpu_queue_free(&queue);
+    cpu_queue_free(&queue);
 }
 END_TEST
 
 struct giver {
-    struct wf_cpu_queue *queue;
+    struct cpu_queue *queue;
     uint32_t number;
 };
 
@@ -128,18 +127,18 @@ static void *give_all(void *argument)
 
 START_TEST(several_threads_give_and_each_keeps_its_order)
 {
-    struct wf_cpu_queue queue;
+    struct cpu_queue queue;
     struct giver givers[GIVERS];
     pthread_t threads[GIVERS];
     uint32_t next[GIVERS] = {0};
 
-    ck_assert_int_eq(wf_cpu_queue_begin(&queue), WEFT_OK);
+    ck_assert_int_eq(cpu_queue_begin(&queue), WEFT_OK);
     for (uint32_t i = 0; i < GIVERS; i++) {
         givers[i] = (struct giver){&queue, i};
         ck_assert_int_eq(pthread_create(&threads[i], NULL, give_all, &givers[i]), 0);
     }
     for (uint32_t taken = 0; taken < GIVERS * EACH;) {
-        struct wf_cpu_task *task = wf_cpu_queue_take(&queue);
+        struct cpu_task *task = cpu_queue_take(&queue);
         struct note note;
 
         if (task == NULL) {
@@ -149,13 +148,13 @@ START_TEST(several_threads_give_and_each_keeps_its_order)
         memcpy(&note, task->argument, sizeof note);
         ck_assert_uint_lt(note.giver, GIVERS);
         ck_assert_uint_eq(note.number, next[note.giver]++);
-        wf_cpu_queue_done(&queue, task);
+        cpu_queue_done(&queue, task);
         taken++;
     }
     for (uint32_t i = 0; i < GIVERS; i++)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-    ck_assert(wf_cpu_queue_is_empty(&queue));
-    wf_cpu_queue_free(&queue);
+    ck_assert(cpu_queue_is_empty(&queue));
+    cpu_queue_free(&queue);
 }
 END_TEST
 

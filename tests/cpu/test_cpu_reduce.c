@@ -1,6 +1,6 @@
 /* Reductions of every dtype at every level of vector hardware, against one element at a time. */
-#include "number.h"
-#include "reduce.h"
+#include "kernel/cpu_number.h"
+#include "kernel/cpu_reduce.h"
 
 #include "support/suite.h"
 
@@ -29,8 +29,8 @@ static void put_small(uint32_t dtype, void *out)
     double wide = (double)real;
     float complex_single[2] = {real, (float)(next_random() % 5)};
     double complex_double[2] = {wide, (double)(next_random() % 5)};
-    uint16_t half = dtype == WEFT_DTYPE_F16 ? wf_f16_of_f32(real) : wf_bf16_of_f32(real);
-    uint8_t byte = dtype == WEFT_DTYPE_F8E4M3 ? wf_f8e4m3_of_f32(real) : wf_f8e5m2_of_f32(real);
+    uint16_t half = dtype == WEFT_DTYPE_F16 ? cpu_f16_of_f32(real) : cpu_bf16_of_f32(real);
+    uint8_t byte = dtype == WEFT_DTYPE_F8E4M3 ? cpu_f8e4m3_of_f32(real) : cpu_f8e5m2_of_f32(real);
     uint64_t bits = next_random() << 32 ^ next_random();
 
     switch (dtype) {
@@ -58,13 +58,13 @@ static void put_small(uint32_t dtype, void *out)
         memcpy(out, complex_double, 16);
         break;
     default:
-        memcpy(out, &bits, wf_abi_dtype_bytes(dtype));
+        memcpy(out, &bits, plug_dtype_bytes(dtype));
     }
 }
 
 static void make_data(uint32_t dtype, size_t offset)
 {
-    size_t bytes = wf_abi_dtype_bytes(dtype);
+    size_t bytes = plug_dtype_bytes(dtype);
 
     for (int k = 0; k < MOST_SIZE; k++) {
         for (size_t i = 0; i < MOST_COUNT; i++)
@@ -84,13 +84,13 @@ static double load_real(uint32_t dtype, const void *from)
     memcpy(&half, from, 2);
     switch (dtype) {
     case WEFT_DTYPE_F16:
-        return (double)wf_f32_of_f16(half);
+        return (double)cpu_f32_of_f16(half);
     case WEFT_DTYPE_BF16:
-        return (double)wf_f32_of_bf16(half);
+        return (double)cpu_f32_of_bf16(half);
     case WEFT_DTYPE_F8E4M3:
-        return (double)wf_f32_of_f8e4m3(*(const uint8_t *)from);
+        return (double)cpu_f32_of_f8e4m3(*(const uint8_t *)from);
     case WEFT_DTYPE_F8E5M2:
-        return (double)wf_f32_of_f8e5m2(*(const uint8_t *)from);
+        return (double)cpu_f32_of_f8e5m2(*(const uint8_t *)from);
     case WEFT_DTYPE_F32:
         memcpy(&single, from, 4);
         return (double)single;
@@ -103,10 +103,11 @@ static double load_real(uint32_t dtype, const void *from)
 static void store_real(uint32_t dtype, double value, void *to)
 {
     float single = (float)value;
-    uint16_t half = dtype == WEFT_DTYPE_F16 ? wf_f16_of_f32(single) : wf_bf16_of_f32(single);
-    uint8_t byte = dtype == WEFT_DTYPE_F8E4M3 ? wf_f8e4m3_of_f32(single) : wf_f8e5m2_of_f32(single);
+    uint16_t half = dtype == WEFT_DTYPE_F16 ? cpu_f16_of_f32(single) : cpu_bf16_of_f32(single);
+    uint8_t byte =
+        dtype == WEFT_DTYPE_F8E4M3 ? cpu_f8e4m3_of_f32(single) : cpu_f8e5m2_of_f32(single);
 
-    switch (wf_abi_dtype_bytes(dtype)) {
+    switch (plug_dtype_bytes(dtype)) {
     case 1:
         memcpy(to, &byte, 1);
         break;
@@ -127,12 +128,12 @@ static double step(uint32_t dtype, double value)
     return dtype == WEFT_DTYPE_F64 ? value : (double)(float)value;
 }
 
-static uint32_t parts_of(const struct wf_cpu_reducer *r)
+static uint32_t parts_of(const struct cpu_reducer *r)
 {
     return r->parts != 0 ? r->parts : r->size;
 }
 
-static void reduce_real(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+static void reduce_real(const struct cpu_reducer *r, const void *const *from, void *to)
 {
     double all = load_real(r->dtype, from[0]);
     bool scaled = r->reduction == WEFT_REDUCE_PREMUL_SUM;
@@ -163,7 +164,7 @@ static int64_t load_whole(uint32_t dtype, const void *from)
                                      [WEFT_DTYPE_I16] = true,
                                      [WEFT_DTYPE_I32] = true,
                                      [WEFT_DTYPE_U64] = false};
-    size_t bytes = wf_abi_dtype_bytes(dtype);
+    size_t bytes = plug_dtype_bytes(dtype);
     uint64_t bits = 0;
 
     memcpy(&bits, from, bytes);
@@ -198,20 +199,20 @@ static uint64_t combine_whole(uint32_t dtype, uint32_t reduction, uint64_t a, ui
     }
 }
 
-static void average_whole(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+static void average_whole(const struct cpu_reducer *r, const void *const *from, void *to)
 {
-    wf_cpu_wide sum = 0, parts = parts_of(r);
+    cpu_wide sum = 0, parts = parts_of(r);
     uint64_t all;
 
     for (uint32_t k = 0; k < r->size; k++) {
         int64_t x = load_whole(r->dtype, from[k]);
-        sum += r->dtype == WEFT_DTYPE_U64 ? (wf_cpu_wide)(uint64_t)x : (wf_cpu_wide)x;
+        sum += r->dtype == WEFT_DTYPE_U64 ? (cpu_wide)(uint64_t)x : (cpu_wide)x;
     }
     all = (uint64_t)(sum / parts);
-    memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
+    memcpy(to, &all, plug_dtype_bytes(r->dtype));
 }
 
-static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+static void reduce_whole(const struct cpu_reducer *r, const void *const *from, void *to)
 {
     uint64_t all = 0;
 
@@ -226,17 +227,17 @@ static void reduce_whole(const struct wf_cpu_reducer *r, const void *const *from
         if (r->reduction == WEFT_REDUCE_PREMUL_SUM)
             x *= (uint64_t)load_whole(r->dtype, r->scales[k]);
         all = k == 0 ? x : combine_whole(r->dtype, r->reduction, all, x);
-        memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
+        memcpy(to, &all, plug_dtype_bytes(r->dtype));
         all = (uint64_t)load_whole(r->dtype, to);
     }
-    memcpy(to, &all, wf_abi_dtype_bytes(r->dtype));
+    memcpy(to, &all, plug_dtype_bytes(r->dtype));
 }
 
 /* The complex numbers here are small halves, so every order of operations gives the same bits. */
-static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+static void reduce_complex(const struct cpu_reducer *r, const void *const *from, void *to)
 {
     uint32_t part = r->dtype == WEFT_DTYPE_C64 ? WEFT_DTYPE_F32 : WEFT_DTYPE_F64;
-    size_t half = wf_abi_dtype_bytes(part);
+    size_t half = plug_dtype_bytes(part);
     double re = 0, im = 0;
 
     for (uint32_t k = 0; k < r->size; k++) {
@@ -270,7 +271,7 @@ static void reduce_complex(const struct wf_cpu_reducer *r, const void *const *fr
     store_real(part, im, (char *)to + half);
 }
 
-static void reduce_one(const struct wf_cpu_reducer *r, const void *const *from, void *to)
+static void reduce_one(const struct cpu_reducer *r, const void *const *from, void *to)
 {
     if (r->dtype >= WEFT_DTYPE_C64)
         reduce_complex(r, from, to);
@@ -280,12 +281,12 @@ static void reduce_one(const struct wf_cpu_reducer *r, const void *const *from, 
         reduce_whole(r, from, to);
 }
 
-static void check(const struct wf_cpu_kernels *kernels, struct wf_cpu_reducer *r, size_t count,
+static void check(const struct cpu_kernels *kernels, struct cpu_reducer *r, size_t count,
                   size_t offset)
 {
     static unsigned char out[(MOST_COUNT + 1) * 16];
     const void *sources[MOST_SIZE], *at[MOST_SIZE], *scale[MOST_SIZE];
-    size_t bytes = wf_abi_dtype_bytes(r->dtype);
+    size_t bytes = plug_dtype_bytes(r->dtype);
     unsigned char expected[16];
 
     for (uint32_t k = 0; k < r->size; k++) {
@@ -294,14 +295,14 @@ static void check(const struct wf_cpu_kernels *kernels, struct wf_cpu_reducer *r
     }
     r->scales = scale;
     memset(out, 0xee, sizeof out);
-    wf_cpu_reduce(kernels, r, sources, out + offset, count);
+    cpu_reduce(kernels, r, sources, out + offset, count);
     for (size_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < r->size; k++)
             at[k] = data[k] + offset + i * bytes;
         reduce_one(r, at, expected);
         ck_assert_msg(memcmp(out + offset + i * bytes, expected, bytes) == 0,
                       "%s: %s of %u %s, element %zu of %zu", kernels->level,
-                      wf_abi_reduction_name(r->reduction), r->size, wf_abi_dtype_name(r->dtype), i,
+                      plug_reduction_name(r->reduction), r->size, plug_dtype_name(r->dtype), i,
                       count);
     }
     ck_assert_uint_eq(out[offset + count * bytes], 0xee);
@@ -310,21 +311,20 @@ static void check(const struct wf_cpu_kernels *kernels, struct wf_cpu_reducer *r
 START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
 {
     static const size_t counts[] = {0, 1, 3, 17, 1023, MOST_COUNT};
-    const struct wf_cpu_kernels *const *levels = wf_cpu_kernel_levels();
+    const struct cpu_kernels *const *levels = cpu_kernel_levels();
 
     test_seed_begin("every_reduction_of_every_dtype_is_right_at_every_level");
     for (size_t level = 0; levels[level] != NULL; level++)
         for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
-            size_t offset = dtype >= WEFT_DTYPE_C64 ? 0 : wf_abi_dtype_bytes(dtype);
+            size_t offset = dtype >= WEFT_DTYPE_C64 ? 0 : plug_dtype_bytes(dtype);
 
             state = test_state(dtype);
             make_data(dtype, offset);
             for (uint32_t reduction = 0; reduction < WEFT_REDUCE_COUNT; reduction++)
                 for (uint32_t size = 1; size <= MOST_SIZE; size++) {
-                    struct wf_cpu_reducer r = {
-                        .dtype = dtype, .reduction = reduction, .size = size};
+                    struct cpu_reducer r = {.dtype = dtype, .reduction = reduction, .size = size};
 
-                    if (!wf_abi_reduction_defined(reduction, dtype)) continue;
+                    if (!plug_reduction_defined(reduction, dtype)) continue;
                     check(levels[level], &r, counts[(size + reduction) % 6], offset);
                     for (r.parts = 2; r.parts < 4 && reduction == WEFT_REDUCE_AVG; r.parts++)
                         check(levels[level], &r, counts[(size + r.parts) % 6], offset);
@@ -338,15 +338,14 @@ START_TEST(the_target_may_be_any_of_the_sources)
     for (int which = 0; which < 3; which++) {
         float a[300], b[300], c[300], *all[3] = {a, b, c};
         const void *sources[3] = {a, b, c};
-        struct wf_cpu_reducer r = {
-            .dtype = WEFT_DTYPE_F32, .reduction = WEFT_REDUCE_SUM, .size = 3};
+        struct cpu_reducer r = {.dtype = WEFT_DTYPE_F32, .reduction = WEFT_REDUCE_SUM, .size = 3};
 
         for (int i = 0; i < 300; i++) {
             a[i] = (float)i;
             b[i] = (float)(2 * i);
             c[i] = 5;
         }
-        wf_cpu_reduce(wf_cpu_kernels(), &r, sources, all[which], 300);
+        cpu_reduce(cpu_kernels(), &r, sources, all[which], 300);
         for (int i = 0; i < 300; i++)
             ck_assert(all[which][i] == (float)(3 * i + 5));
     }
@@ -359,13 +358,13 @@ START_TEST(min_and_max_hand_nan_on)
     const void *sources[2] = {a, b};
 
     for (uint32_t reduction = WEFT_REDUCE_MIN; reduction <= WEFT_REDUCE_MAX; reduction++) {
-        struct wf_cpu_reducer r = {.dtype = WEFT_DTYPE_F32, .reduction = reduction, .size = 2};
+        struct cpu_reducer r = {.dtype = WEFT_DTYPE_F32, .reduction = reduction, .size = 2};
 
         for (int i = 0; i < 70; i++) {
             a[i] = i % 3 == 0 ? NAN : 1;
             b[i] = i % 5 == 0 ? NAN : 2;
         }
-        wf_cpu_reduce(wf_cpu_kernels(), &r, sources, out, 70);
+        cpu_reduce(cpu_kernels(), &r, sources, out, 70);
         for (int i = 0; i < 70; i++)
             ck_assert((isnan(out[i]) != 0) == (i % 3 == 0 || i % 5 == 0));
     }
@@ -375,12 +374,12 @@ END_TEST
 /* 2048 + 1 + 1 in f16, added up in f16, would stay 2048. */
 START_TEST(small_floats_add_up_in_f32_and_round_once)
 {
-    uint16_t a = wf_f16_of_f32(2048), b = wf_f16_of_f32(1), out;
+    uint16_t a = cpu_f16_of_f32(2048), b = cpu_f16_of_f32(1), out;
     const void *sources[3] = {&a, &b, &b};
-    struct wf_cpu_reducer r = {.dtype = WEFT_DTYPE_F16, .reduction = WEFT_REDUCE_SUM, .size = 3};
+    struct cpu_reducer r = {.dtype = WEFT_DTYPE_F16, .reduction = WEFT_REDUCE_SUM, .size = 3};
 
-    wf_cpu_reduce(wf_cpu_kernels(), &r, sources, &out, 1);
-    ck_assert_uint_eq(out, wf_f16_of_f32(2050));
+    cpu_reduce(cpu_kernels(), &r, sources, &out, 1);
+    ck_assert_uint_eq(out, cpu_f16_of_f32(2050));
 }
 END_TEST
 
@@ -390,13 +389,13 @@ static uint32_t widen_one(uint32_t dtype, uint32_t code)
 {
     switch (dtype) {
     case WEFT_DTYPE_F16:
-        return wf_bits_of_f32(wf_f32_of_f16((uint16_t)code));
+        return cpu_bits_of_f32(cpu_f32_of_f16((uint16_t)code));
     case WEFT_DTYPE_BF16:
-        return wf_bits_of_f32(wf_f32_of_bf16((uint16_t)code));
+        return cpu_bits_of_f32(cpu_f32_of_bf16((uint16_t)code));
     case WEFT_DTYPE_F8E4M3:
-        return wf_bits_of_f32(wf_f32_of_f8e4m3((uint8_t)code));
+        return cpu_bits_of_f32(cpu_f32_of_f8e4m3((uint8_t)code));
     default:
-        return wf_bits_of_f32(wf_f32_of_f8e5m2((uint8_t)code));
+        return cpu_bits_of_f32(cpu_f32_of_f8e5m2((uint8_t)code));
     }
 }
 
@@ -404,24 +403,24 @@ static uint32_t narrow_one(uint32_t dtype, float value)
 {
     switch (dtype) {
     case WEFT_DTYPE_F16:
-        return wf_f16_of_f32(value);
+        return cpu_f16_of_f32(value);
     case WEFT_DTYPE_BF16:
-        return wf_bf16_of_f32(value);
+        return cpu_bf16_of_f32(value);
     case WEFT_DTYPE_F8E4M3:
-        return wf_f8e4m3_of_f32(value);
+        return cpu_f8e4m3_of_f32(value);
     default:
-        return wf_f8e5m2_of_f32(value);
+        return cpu_f8e5m2_of_f32(value);
     }
 }
 
 static const uint32_t small_dtypes[] = {WEFT_DTYPE_F16, WEFT_DTYPE_BF16, WEFT_DTYPE_F8E4M3,
                                         WEFT_DTYPE_F8E5M2};
 
-static void check_widen(const struct wf_cpu_kernels *kernels, uint32_t dtype)
+static void check_widen(const struct cpu_kernels *kernels, uint32_t dtype)
 {
     static unsigned char codes[65536 * 2];
     static float wide[65536];
-    size_t bytes = wf_abi_dtype_bytes(dtype), count = (size_t)1 << (8 * bytes);
+    size_t bytes = plug_dtype_bytes(dtype), count = (size_t)1 << (8 * bytes);
 
     for (uint32_t code = 0; code < count; code++)
         memcpy(codes + code * bytes, &code, bytes); /* little-endian, as all of this is */
@@ -431,19 +430,19 @@ static void check_widen(const struct wf_cpu_kernels *kernels, uint32_t dtype)
         kernels->of[dtype].widen(wide + at, codes + at * bytes, length);
     }
     for (uint32_t code = 0; code < count; code++)
-        ck_assert_msg(wf_bits_of_f32(wide[code]) == widen_one(dtype, code),
-                      "%s: %s %#x became %#x, not %#x", kernels->level, wf_abi_dtype_name(dtype),
-                      code, wf_bits_of_f32(wide[code]), widen_one(dtype, code));
+        ck_assert_msg(cpu_bits_of_f32(wide[code]) == widen_one(dtype, code),
+                      "%s: %s %#x became %#x, not %#x", kernels->level, plug_dtype_name(dtype),
+                      code, cpu_bits_of_f32(wide[code]), widen_one(dtype, code));
 }
 
-static void check_narrow(const struct wf_cpu_kernels *kernels, uint32_t dtype, uint32_t low)
+static void check_narrow(const struct cpu_kernels *kernels, uint32_t dtype, uint32_t low)
 {
     static float values[65536];
     static unsigned char codes[65536 * 2];
-    size_t bytes = wf_abi_dtype_bytes(dtype);
+    size_t bytes = plug_dtype_bytes(dtype);
 
     for (uint32_t high = 0; high < 65536; high++)
-        values[high] = wf_f32_of_bits(high << 16 | low);
+        values[high] = cpu_f32_of_bits(high << 16 | low);
     for (size_t at = 0, length = 1; at < 65536; at += length, length = 1 + (length + 6) % 61) {
         if (length > 65536 - at) length = 65536 - at;
         kernels->of[dtype].narrow(codes + at * bytes, values + at, length);
@@ -453,7 +452,7 @@ static void check_narrow(const struct wf_cpu_kernels *kernels, uint32_t dtype, u
 
         memcpy(&code, codes + high * bytes, bytes);
         ck_assert_msg(code == wanted, "%s: f32 %#x became %s %#x, not %#x", kernels->level,
-                      high << 16 | low, wf_abi_dtype_name(dtype), code, wanted);
+                      high << 16 | low, plug_dtype_name(dtype), code, wanted);
     }
 }
 
@@ -461,7 +460,7 @@ START_TEST(conversions_give_the_same_bits_at_every_level)
 {
     static const uint32_t lows[] = {0,      1,      0x0fff, 0x1000, 0x1001,
                                     0x2000, 0x7fff, 0x8000, 0x8001, 0xffff};
-    const struct wf_cpu_kernels *const *levels = wf_cpu_kernel_levels();
+    const struct cpu_kernels *const *levels = cpu_kernel_levels();
 
     for (size_t level = 0; levels[level] != NULL; level++)
         for (size_t i = 0; i < 4; i++) {

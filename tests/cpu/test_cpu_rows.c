@@ -1,5 +1,5 @@
 /* Rows copied out of order against rows copied in order. */
-#include "regions.h"
+#include "kernel/cpu_regions.h"
 
 #include "support/suite.h"
 
@@ -11,7 +11,7 @@ static unsigned char source[ROWS * (MOST + GAP)], target[ROWS * (MOST + GAP)],
     wanted[sizeof target];
 
 /* Rows of BYTES, GAP apart in the source and OTHER_GAP in the target. */
-static struct wf_cpu_rows rows_of(size_t bytes, size_t other_gap)
+static struct cpu_rows rows_of(size_t bytes, size_t other_gap)
 {
     for (size_t i = 0; i < sizeof source; i++)
         source[i] = (unsigned char)(i * 7 + i / 251);
@@ -19,20 +19,20 @@ static struct wf_cpu_rows rows_of(size_t bytes, size_t other_gap)
     memset(wanted, 0xee, sizeof wanted);
     for (size_t row = 0; row < ROWS; row++)
         memcpy(wanted + row * (bytes + other_gap), source + row * (bytes + GAP), bytes);
-    return (struct wf_cpu_rows){.target = target,
-                                .source = source,
-                                .target_step = (int64_t)(bytes + other_gap),
-                                .source_step = (int64_t)(bytes + GAP),
-                                .bytes = bytes,
-                                .count = ROWS};
+    return (struct cpu_rows){.target = target,
+                             .source = source,
+                             .target_step = (int64_t)(bytes + other_gap),
+                             .source_step = (int64_t)(bytes + GAP),
+                             .bytes = bytes,
+                             .count = ROWS};
 }
 
 START_TEST(rows_of_any_length_arrive_whole_and_alone)
 {
     for (size_t bytes = 128; bytes <= MOST; bytes += 61) {
-        struct wf_cpu_rows rows = rows_of(bytes, bytes % 2 == 0 ? 0 : 8);
+        struct cpu_rows rows = rows_of(bytes, bytes % 2 == 0 ? 0 : 8);
 
-        wf_cpu_rows_hop(&rows);
+        cpu_rows_hop(&rows);
         ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "rows of %zu bytes", bytes);
     }
 }
@@ -40,22 +40,22 @@ END_TEST
 
 START_TEST(rows_may_come_from_the_end)
 {
-    struct wf_cpu_rows rows = rows_of(1024, 0);
+    struct cpu_rows rows = rows_of(1024, 0);
 
     rows.source += (ROWS - 1) * rows.source_step;
     rows.target += (ROWS - 1) * rows.target_step;
     rows.source_step = -rows.source_step;
     rows.target_step = -rows.target_step;
-    wf_cpu_rows_hop(&rows);
+    cpu_rows_hop(&rows);
     ck_assert_mem_eq(target, wanted, sizeof target);
 }
 END_TEST
 
 START_TEST(few_short_and_long_rows_are_copied_as_they_are)
 {
-    ck_assert(!wf_cpu_rows_worth_hopping(512, 1 << 20));
-    ck_assert(!wf_cpu_rows_worth_hopping(1 << 20, 1 << 10));
-    ck_assert(!wf_cpu_rows_worth_hopping(4096, 4));
+    ck_assert(!cpu_rows_worth_hopping(512, 1 << 20));
+    ck_assert(!cpu_rows_worth_hopping(1 << 20, 1 << 10));
+    ck_assert(!cpu_rows_worth_hopping(4096, 4));
 }
 END_TEST
 
@@ -69,13 +69,13 @@ START_TEST(a_large_box_is_copied_the_same_either_way)
                           .target_stride = {LINES * WIDTH, WIDTH, 1}};
     uint32_t *from = malloc(sizeof *from * PLANES * (LINES + 2) * PITCH);
     uint32_t *to = malloc(sizeof *to * PLANES * LINES * WIDTH);
-    struct wf_cpu_box box;
+    struct cpu_box box;
 
     ck_assert(from != NULL && to != NULL);
     for (uint32_t i = 0; i < PLANES * (LINES + 2) * PITCH; i++)
         from[i] = i;
-    ck_assert(wf_cpu_box_make(&region, &box));
-    wf_cpu_box_copy(&box, sizeof *from, from, to);
+    ck_assert(cpu_box_make(&region, &box));
+    cpu_box_copy(&box, sizeof *from, from, to);
     for (uint32_t p = 0, at = 0; p < PLANES; p++)
         for (uint32_t l = 0; l < LINES; l++)
             for (uint32_t i = 0; i < WIDTH; i++, at++)

@@ -1,5 +1,5 @@
 /* Streams and events. */
-#include "stream.h"
+#include "stream/cpu_stream.h"
 
 #include "support/suite.h"
 
@@ -32,7 +32,7 @@ static void mark(void *argument)
     atomic_store((_Atomic(int) *)argument, 1);
 }
 
-static void fail_work(void *argument, struct wf_cpu_error *error)
+static void fail_work(void *argument, struct cpu_error *error)
 {
     error->status = WEFT_ERR_PEER;
     snprintf(error->text, sizeof error->text, "number %d", *(int *)argument);
@@ -42,7 +42,7 @@ static void *open_stream(void)
 {
     void *stream = NULL;
 
-    ck_assert_int_eq(wf_cpu_stream_create(NULL, &stream), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_create(NULL, &stream), WEFT_OK);
     return stream;
 }
 
@@ -50,15 +50,15 @@ START_TEST(work_on_no_stream_is_done_at_once)
 {
     char text[4] = "", *at = text;
 
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, NULL, append, &at), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, NULL, append, &at), WEFT_OK);
     ck_assert_str_eq(text, ".");
-    ck_assert_int_eq(wf_cpu_stream_query(NULL, NULL), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_wait(NULL, NULL, 0), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, NULL, NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(cpu_stream_query(NULL, NULL), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_wait(NULL, NULL, 0), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, NULL, NULL, NULL), WEFT_ERR_INVALID);
 }
 END_TEST
 
-static void check_order(void *argument, struct wf_cpu_error *error)
+static void check_order(void *argument, struct cpu_error *error)
 {
     static int expected;
     int number = *(int *)argument;
@@ -72,9 +72,9 @@ START_TEST(work_on_a_stream_is_done_in_order)
     void *stream = open_stream();
 
     for (int i = 0; i < 10000; i++)
-        ck_assert_int_eq(wf_cpu_stream_run(stream, check_order, &i, sizeof i), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
-    wf_cpu_stream_destroy(NULL, stream);
+        ck_assert_int_eq(cpu_stream_run(stream, check_order, &i, sizeof i), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
+    cpu_stream_destroy(NULL, stream);
 }
 END_TEST
 
@@ -83,13 +83,13 @@ START_TEST(a_stream_says_when_it_is_not_done)
     void *stream = open_stream();
     atomic_bool open = false;
 
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, hold, &open), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_query(NULL, stream), WEFT_IN_PROGRESS);
-    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, 1000000), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, hold, &open), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_query(NULL, stream), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(cpu_stream_wait(NULL, stream, 1000000), WEFT_ERR_TIMEOUT);
     open = true;
-    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_query(NULL, stream), WEFT_OK);
-    wf_cpu_stream_destroy(NULL, stream);
+    ck_assert_int_eq(cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_query(NULL, stream), WEFT_OK);
+    cpu_stream_destroy(NULL, stream);
 }
 END_TEST
 
@@ -99,9 +99,9 @@ START_TEST(destroying_a_stream_finishes_its_work)
     long time_ns = 20000000;
     _Atomic(int) done = 0;
 
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, mark, (void *)&done), WEFT_OK);
-    wf_cpu_stream_destroy(NULL, stream);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, mark, (void *)&done), WEFT_OK);
+    cpu_stream_destroy(NULL, stream);
     ck_assert_int_eq(atomic_load(&done), 1);
 }
 END_TEST
@@ -112,18 +112,18 @@ START_TEST(the_first_failure_stays_and_later_work_still_runs)
     _Atomic(int) done = 0;
     int number = 7;
 
-    ck_assert_int_eq(wf_cpu_stream_run(stream, fail_work, &number, sizeof number), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_run(stream, fail_work, &number, sizeof number), WEFT_OK);
     number = 8;
-    ck_assert_int_eq(wf_cpu_stream_run(stream, fail_work, &number, sizeof number), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, mark, (void *)&done), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_create(NULL, &event), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, event, stream), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_ERR_PEER);
-    ck_assert_str_eq(wf_cpu_last_words(), "number 7");
+    ck_assert_int_eq(cpu_stream_run(stream, fail_work, &number, sizeof number), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, mark, (void *)&done), WEFT_OK);
+    ck_assert_int_eq(cpu_event_create(NULL, &event), WEFT_OK);
+    ck_assert_int_eq(cpu_event_record(NULL, event, stream), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_str_eq(plug_last_text(), "number 7");
     ck_assert_int_eq(atomic_load(&done), 1);
-    ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
-    wf_cpu_event_destroy(NULL, event);
-    wf_cpu_stream_destroy(NULL, stream);
+    ck_assert_int_eq(cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
+    cpu_event_destroy(NULL, event);
+    cpu_stream_destroy(NULL, stream);
 }
 END_TEST
 
@@ -134,23 +134,23 @@ START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
     atomic_bool open = false;
     int64_t elapsed = 0;
 
-    ck_assert_int_eq(wf_cpu_event_create(NULL, &first), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_create(NULL, &second), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_query(NULL, first), WEFT_OK); /* never recorded */
-    ck_assert_int_eq(wf_cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_ERR_INVALID);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, first, stream), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, hold, &open), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, second, stream), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_query(NULL, second), WEFT_IN_PROGRESS);
-    ck_assert_int_eq(wf_cpu_event_wait(NULL, second, 1000), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(cpu_event_create(NULL, &first), WEFT_OK);
+    ck_assert_int_eq(cpu_event_create(NULL, &second), WEFT_OK);
+    ck_assert_int_eq(cpu_event_query(NULL, first), WEFT_OK); /* never recorded */
+    ck_assert_int_eq(cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_ERR_INVALID);
+    ck_assert_int_eq(cpu_event_record(NULL, first, stream), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, hold, &open), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(cpu_event_record(NULL, second, stream), WEFT_OK);
+    ck_assert_int_eq(cpu_event_query(NULL, second), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(cpu_event_wait(NULL, second, 1000), WEFT_ERR_TIMEOUT);
     open = true;
-    ck_assert_int_eq(wf_cpu_event_wait(NULL, second, WEFT_FOREVER), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_OK);
+    ck_assert_int_eq(cpu_event_wait(NULL, second, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(cpu_event_elapsed(NULL, first, second, &elapsed), WEFT_OK);
     ck_assert_int_ge(elapsed, time_ns);
-    wf_cpu_event_destroy(NULL, first);
-    wf_cpu_event_destroy(NULL, second);
-    wf_cpu_stream_destroy(NULL, stream);
+    cpu_event_destroy(NULL, first);
+    cpu_event_destroy(NULL, second);
+    cpu_stream_destroy(NULL, stream);
 }
 END_TEST
 
@@ -160,19 +160,19 @@ START_TEST(one_stream_waits_for_another)
     long time_ns = 30000000;
     _Atomic(int) done = 0, seen = 0;
 
-    ck_assert_int_eq(wf_cpu_event_create(NULL, &event), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, nap, &time_ns), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, mark, (void *)&done), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_wait_event(NULL, fast, event), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_wait_event(NULL, NULL, event), WEFT_OK);
+    ck_assert_int_eq(cpu_event_create(NULL, &event), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, slow, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, slow, mark, (void *)&done), WEFT_OK);
+    ck_assert_int_eq(cpu_event_record(NULL, event, slow), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_wait_event(NULL, fast, event), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_wait_event(NULL, NULL, event), WEFT_OK);
     ck_assert_int_eq(atomic_load(&done), 1); /* stream NULL waited */
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, fast, mark, (void *)&seen), WEFT_OK);
-    wf_cpu_event_destroy(NULL, event); /* while it may still be waited for */
-    ck_assert_int_eq(wf_cpu_stream_wait(NULL, fast, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, fast, mark, (void *)&seen), WEFT_OK);
+    cpu_event_destroy(NULL, event); /* while it may still be waited for */
+    ck_assert_int_eq(cpu_stream_wait(NULL, fast, WEFT_FOREVER), WEFT_OK);
     ck_assert_int_eq(atomic_load(&seen), 1);
-    wf_cpu_stream_destroy(NULL, slow);
-    wf_cpu_stream_destroy(NULL, fast);
+    cpu_stream_destroy(NULL, slow);
+    cpu_stream_destroy(NULL, fast);
 }
 END_TEST
 
@@ -182,7 +182,7 @@ struct sum {
     int count, expected;
 };
 
-static void check_sum(void *argument, struct wf_cpu_error *error)
+static void check_sum(void *argument, struct cpu_error *error)
 {
     const struct sum *sum = argument;
     long total = sum->more != NULL ? sum->more[0] : 0;
@@ -200,24 +200,22 @@ START_TEST(arrays_are_copied_along)
     long time_ns = 20000000, more;
     int numbers[300];
 
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, nap, &time_ns), WEFT_OK);
     for (int count = 0; count <= 300; count += 50) {
         struct sum sum = {numbers, &more, count, 2 * count + 7};
-        struct wf_cpu_lent lent[] = {
-            {offsetof(struct sum, numbers), (size_t)count * sizeof *numbers},
-            {offsetof(struct sum, more), sizeof more}};
+        struct cpu_lent lent[] = {{offsetof(struct sum, numbers), (size_t)count * sizeof *numbers},
+                                  {offsetof(struct sum, more), sizeof more}};
 
         for (int i = 0; i < count; i++)
             numbers[i] = 2;
         more = 7;
-        ck_assert_int_eq(wf_cpu_stream_run_lent(stream, check_sum, &sum, sizeof sum, lent, 2),
+        ck_assert_int_eq(cpu_stream_run_lent(stream, check_sum, &sum, sizeof sum, lent, 2),
                          WEFT_OK);
         memset(numbers, 1, sizeof numbers);
         more = 0;
     }
-    ck_assert_msg(wf_cpu_stream_wait(NULL, stream, WEFT_FOREVER) == WEFT_OK, "%s",
-                  wf_cpu_last_words());
-    wf_cpu_stream_destroy(NULL, stream);
+    ck_assert_msg(cpu_stream_wait(NULL, stream, WEFT_FOREVER) == WEFT_OK, "%s", plug_last_text());
+    cpu_stream_destroy(NULL, stream);
 }
 END_TEST
 
@@ -227,23 +225,23 @@ START_TEST(an_event_recorded_again_is_its_newest_mark)
     atomic_bool open = false;
     int number = 1;
 
-    ck_assert_int_eq(wf_cpu_event_create(NULL, &event), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_run(failed, fail_work, &number, sizeof number), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_stream_wait(NULL, failed, WEFT_FOREVER), WEFT_ERR_PEER);
-    ck_assert_int_eq(wf_cpu_stream_call(NULL, slow, hold, &open), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, event, failed), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
-    ck_assert_int_eq(wf_cpu_stream_query(NULL, slow), WEFT_IN_PROGRESS);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, event, slow), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_query(NULL, event), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(cpu_event_create(NULL, &event), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_run(failed, fail_work, &number, sizeof number), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_wait(NULL, failed, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_int_eq(cpu_stream_call(NULL, slow, hold, &open), WEFT_OK);
+    ck_assert_int_eq(cpu_event_record(NULL, event, slow), WEFT_OK);
+    ck_assert_int_eq(cpu_event_record(NULL, event, failed), WEFT_OK);
+    ck_assert_int_eq(cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_int_eq(cpu_stream_query(NULL, slow), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(cpu_event_record(NULL, event, slow), WEFT_OK);
+    ck_assert_int_eq(cpu_event_query(NULL, event), WEFT_IN_PROGRESS);
     open = true;
-    ck_assert_int_eq(wf_cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_record(NULL, event, NULL), WEFT_OK);
-    ck_assert_int_eq(wf_cpu_event_query(NULL, event), WEFT_OK);
-    wf_cpu_event_destroy(NULL, event);
-    wf_cpu_stream_destroy(NULL, slow);
-    wf_cpu_stream_destroy(NULL, failed);
+    ck_assert_int_eq(cpu_event_wait(NULL, event, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(cpu_event_record(NULL, event, NULL), WEFT_OK);
+    ck_assert_int_eq(cpu_event_query(NULL, event), WEFT_OK);
+    cpu_event_destroy(NULL, event);
+    cpu_stream_destroy(NULL, slow);
+    cpu_stream_destroy(NULL, failed);
 }
 END_TEST
 

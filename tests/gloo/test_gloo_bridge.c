@@ -2,7 +2,7 @@
  * Ranks are threads, on loopback. */
 #include "support/suite.h"
 
-#include "gloo_bridge.h"
+#include "hosts/gloo_bridge.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

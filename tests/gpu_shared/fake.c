@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct fake fake;
-struct wf_gpu_api wf_gpu;
+struct gpu_api gpu_api;
 
 static char memory[4096];
 
@@ -41,40 +41,40 @@ static const weft_host host = {.struct_size = sizeof host,
                                .allocate = allocate,
                                .release = free};
 
-struct wf_comm *fake_begin(void)
+struct gpu_comm *fake_begin(void)
 {
     static const int32_t world_ranks[FAKE_RANKS] = {10, 11, 12, 13};
-    static struct wf_gpu_device device;
+    static struct gpu_device device;
     weft_comm_options options = {.struct_size = sizeof options,
                                  .rank = 1,
                                  .size = FAKE_RANKS,
                                  .world_ranks = world_ranks,
                                  .name = "four"};
-    struct wf_comm *comm = NULL;
+    struct gpu_comm *comm = NULL;
 
-    wf_host = &host;
+    plug_host_set(&host);
     fake = (struct fake){.allocations_left = -1};
-    if (wf_comm_allocate(&device, &options, &comm) != WEFT_OK) abort();
+    if (gpu_comm_allocate(&device, &options, &comm) != WEFT_OK) abort();
     comm->is_ready = true;
     return comm;
 }
 
 /* ---- the device ---- */
 
-weft_status wf_enter(const struct wf_gpu_device *device, struct wf_scope *scope)
+weft_status gpu_enter(const struct gpu_device *device, struct gpu_scope *scope)
 {
     (void)device, (void)scope;
     fake.scopes++;
     return WEFT_OK;
 }
 
-void wf_leave(const struct wf_scope *scope)
+void gpu_leave(const struct gpu_scope *scope)
 {
     (void)scope;
     fake.scopes--;
 }
 
-gpu_result wf_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *device)
+vendor_result gpu_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *device)
 {
     const char *at = pointer;
 
@@ -83,7 +83,8 @@ gpu_result wf_vendor_pointer_kind(const void *pointer, uint32_t *kind, int32_t *
     return GPU_SUCCESS;
 }
 
-gpu_result wf_vendor_copy(void *target, const void *source, uint64_t bytes, gpu_stream stream)
+vendor_result gpu_vendor_copy(void *target, const void *source, uint64_t bytes,
+                              vendor_stream stream)
 {
     (void)stream;
     fake.copied_to = target;
@@ -92,20 +93,20 @@ gpu_result wf_vendor_copy(void *target, const void *source, uint64_t bytes, gpu_
     return GPU_SUCCESS;
 }
 
-const char *wf_vendor_error_name(gpu_result result)
+const char *gpu_vendor_error_name(vendor_result result)
 {
     (void)result;
     return "";
 }
 
-const char *wf_vendor_error_text(gpu_result result)
+const char *gpu_vendor_error_text(vendor_result result)
 {
     (void)result;
     return "";
 }
 
-weft_status wf_launch(struct wf_gpu_device *device, enum wf_kernel family, uint32_t variant,
-                      uint64_t blocks, const void *args, gpu_stream stream)
+weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family, uint32_t variant,
+                              uint64_t blocks, const void *args, vendor_stream stream)
 {
     (void)device, (void)variant, (void)blocks, (void)stream;
     fake.kernel = family;
@@ -115,23 +116,23 @@ weft_status wf_launch(struct wf_gpu_device *device, enum wf_kernel family, uint3
 
 /* ---- the plugin's own ---- */
 
-void wf_comm_look(struct wf_comm *comm)
+void gpu_comm_look(struct gpu_comm *comm)
 {
     (void)comm;
     fake.looks++;
 }
 
-weft_status wf_op_supported(const struct wf_comm *comm, const struct wf_op *op)
+weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     (void)comm, (void)op;
-    return fake.supports_nothing ? wf_fail(WEFT_ERR_UNSUPPORTED, "nothing works") : WEFT_OK;
+    return fake.supports_nothing ? plug_fail(WEFT_ERR_UNSUPPORTED, "nothing works") : WEFT_OK;
 }
 
-weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t count)
+weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count)
 {
     fake.runs++;
     if (fake.scopes != 1) abort(); /* it is called within a scope */
-    for (size_t i = 0; i < count && fake.ran_count < FAKE_MOST; i++, fake.ran_count++) {
+    for (size_t i = 0; i < count && fake.ran_count < FAKE_MAX; i++, fake.ran_count++) {
         const uint64_t *counts =
             ops[i].send_counts != NULL ? ops[i].send_counts : ops[i].recv_counts;
 
@@ -142,26 +143,26 @@ weft_status wf_ops_run(struct wf_comm *comm, const struct wf_op *ops, size_t cou
     return fake.run_gives;
 }
 
-weft_status wf_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
-                             void **local)
+weft_status gpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
+                              void **local)
 {
     (void)comm, (void)bytes, (void)signals, (void)window, (void)local;
     return WEFT_ERR_UNSUPPORTED;
 }
 
-weft_status wf_window_destroy(void *window)
+weft_status gpu_window_destroy(void *window)
 {
     (void)window;
     return WEFT_ERR_UNSUPPORTED;
 }
 
-struct wk_channel wf_window_channel(const struct wf_window *window)
+struct wk_channel gpu_window_channel(const struct gpu_window *window)
 {
     return (struct wk_channel){.rank = (uint32_t)window->comm->rank,
                                .size = (uint32_t)window->comm->size};
 }
 
-weft_status wf_waits_note(struct wf_waits *waits, gpu_stream stream)
+weft_status gpu_waits_note(struct gpu_waits *waits, vendor_stream stream)
 {
     (void)waits, (void)stream;
     if (fake.scopes != 1) abort();

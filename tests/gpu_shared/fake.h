@@ -2,10 +2,10 @@
 #ifndef WEFT_TESTS_XCCL_FAKE_H
 #define WEFT_TESTS_XCCL_FAKE_H
 
-#include "gpu_comm.h"
+#include "comm/gpu_comm.h"
 
-struct wf_comm {
-    struct wf_gpu_device *device;
+struct gpu_comm {
+    struct gpu_device *device;
     int32_t rank, size;
     uint32_t flags;
     int64_t timeout_ns;
@@ -16,33 +16,33 @@ struct wf_comm {
     pthread_mutex_t lock;
     char error_text[128];
     _Atomic weft_status error;
-    struct wf_group group;
+    struct gpu_group group;
 };
 
-struct wf_window {
-    struct wf_comm *comm;
+struct gpu_window {
+    struct gpu_comm *comm;
     uint64_t bytes;
     uint32_t signals;
     void **buffers;
     uint64_t **pads;
     void *device_copy;
-    struct wf_waits waits;
+    struct gpu_waits waits;
 };
 
-enum { FAKE_MOST = 64, FAKE_RANKS = 4 };
+enum { FAKE_MAX = 64, FAKE_RANKS = 4 };
 
 extern struct fake {
     int scopes;            /* entered and not left */
     int looks;             /* times that the plugin was asked for failures on the device */
-    bool supports_nothing; /* then wf_op_supported refuses */
-    weft_status run_gives; /* what wf_ops_run returns */
-    struct wf_op ran[FAKE_MOST];
-    uint64_t ran_counts[FAKE_MOST][FAKE_RANKS]; /* send_counts, or recv_counts, as they were then */
-    size_t runs, ran_count; /* calls of wf_ops_run, and of all their operations */
+    bool supports_nothing; /* then gpu_op_supported refuses */
+    weft_status run_gives; /* what gpu_ops_run returns */
+    struct gpu_op ran[FAKE_MAX];
+    uint64_t ran_counts[FAKE_MAX][FAKE_RANKS]; /* send_counts, or recv_counts, as they were then */
+    size_t runs, ran_count; /* calls of gpu_ops_run, and of all their operations */
     const void *copied_from;
     void *copied_to;
     uint64_t copied_bytes;
-    enum wf_kernel kernel; /* that was launched last, with SIGNAL */
+    enum gpu_kernel kernel; /* that was launched last, with SIGNAL */
     struct wk_signal_args signal;
     int waits;             /* that were noted */
     long allocations_left; /* until memory runs out; negative: it does not */
@@ -50,7 +50,7 @@ extern struct fake {
 } fake;
 
 /* Forget everything, and be rank 1 of 4, which are ranks 10 to 13 of the world. */
-struct wf_comm *fake_begin(void); /* to be ended by wf_comm_free */
+struct gpu_comm *fake_begin(void); /* to be ended by gpu_comm_free */
 /* Not plain host memory, as far as the plugin is told. */
 void *fake_memory(size_t offset);
 

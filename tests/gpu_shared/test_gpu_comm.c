@@ -15,10 +15,10 @@ START_TEST(a_communicator_keeps_what_it_was_made_with)
                                  .name = "a name that is longer than fits",
                                  .world_ranks = world_ranks,
                                  .host_ids = host_ids};
-    struct wf_comm *comm;
+    struct gpu_comm *comm;
 
-    wf_comm_free(fake_begin());
-    ck_assert_int_eq(wf_comm_allocate(NULL, &options, &comm), WEFT_OK);
+    gpu_comm_free(fake_begin());
+    ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_OK);
     ck_assert_int_eq(comm->rank, 1);
     ck_assert_int_eq(comm->timeout_ns, 9);
     ck_assert_uint_eq(comm->flags, WEFT_COMM_CHECK);
@@ -26,47 +26,47 @@ START_TEST(a_communicator_keeps_what_it_was_made_with)
     ck_assert_int_eq(comm->world_ranks[1], 5);
     ck_assert_uint_eq(comm->host_ids[0], 7);
     ck_assert(!comm->is_ready);
-    wf_comm_free(comm);
+    gpu_comm_free(comm);
 }
 END_TEST
 
 START_TEST(ranks_that_are_not_named_are_named_by_their_place)
 {
     weft_comm_options options = {.struct_size = sizeof options, .size = 3};
-    struct wf_comm *comm;
+    struct gpu_comm *comm;
 
-    wf_comm_free(fake_begin());
-    ck_assert_int_eq(wf_comm_allocate(NULL, &options, &comm), WEFT_OK);
+    gpu_comm_free(fake_begin());
+    ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_OK);
     ck_assert_int_eq(comm->world_ranks[2], 2);
     ck_assert_str_eq(comm->name, "");
-    wf_comm_free(comm);
+    gpu_comm_free(comm);
 }
 END_TEST
 
 START_TEST(ranks_that_cannot_be_are_refused)
 {
     weft_comm_options options = {.struct_size = sizeof options, .rank = 3, .size = 3};
-    struct wf_comm *comm;
+    struct gpu_comm *comm;
 
-    wf_comm_free(fake_begin());
-    ck_assert_int_eq(wf_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
+    gpu_comm_free(fake_begin());
+    ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "rank 3 of 3 ranks");
     options.size = 0;
-    ck_assert_int_eq(wf_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
     options = (weft_comm_options){.struct_size = sizeof options, .rank = -1, .size = 2};
-    ck_assert_int_eq(wf_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
 }
 END_TEST
 
 START_TEST(without_memory_there_is_none)
 {
     weft_comm_options options = {.struct_size = sizeof options, .size = 3};
-    struct wf_comm *comm = NULL;
+    struct gpu_comm *comm = NULL;
 
-    wf_comm_free(fake_begin());
+    gpu_comm_free(fake_begin());
     for (long left = 0; left < 3; left++) {
         fake.allocations_left = left;
-        ck_assert_int_eq(wf_comm_allocate(NULL, &options, &comm), WEFT_ERR_NO_MEMORY);
+        ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_ERR_NO_MEMORY);
         ck_assert_ptr_null(comm);
     }
 }

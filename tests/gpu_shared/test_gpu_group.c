@@ -28,20 +28,20 @@ static weft_message message_to(int32_t peer)
 START_TEST(a_call_outside_a_group_runs_at_once)
 {
     static const uint64_t counts[FAKE_RANKS] = {1, 2, 3, 4};
-    struct wf_comm *comm = fake_begin();
+    struct gpu_comm *comm = fake_begin();
     weft_collective_args args = all_gather_v(counts, counts);
     weft_message message = message_to(2);
 
-    ck_assert_int_eq(wf_comm_collective(comm, &args), WEFT_OK);
-    ck_assert_int_eq(wf_comm_send(comm, &message), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_collective(comm, &args), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_OK);
     ck_assert_uint_eq(fake.runs, 2);
-    ck_assert_uint_eq(fake.ran[1].kind, WF_OP_SEND);
+    ck_assert_uint_eq(fake.ran[1].kind, GPU_OP_SEND);
     ck_assert_int_eq(fake.scopes, 0);
     args.recv = NULL;
-    ck_assert_int_eq(wf_comm_collective(comm, &args), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_comm_collective(comm, &args), WEFT_ERR_INVALID);
     ck_assert_uint_eq(fake.runs, 2);
     ck_assert_int_eq(fake.scopes, 0);
-    wf_comm_free(comm);
+    gpu_comm_free(comm);
 }
 END_TEST
 
@@ -49,52 +49,52 @@ END_TEST
 START_TEST(calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_made_with)
 {
     uint64_t counts[FAKE_RANKS] = {0}, offsets[FAKE_RANKS] = {0};
-    struct wf_comm *comm = fake_begin();
+    struct gpu_comm *comm = fake_begin();
     weft_message message = message_to(3);
 
-    ck_assert_int_eq(wf_comm_group_begin(comm), WEFT_OK);
-    ck_assert_int_eq(wf_comm_group_begin(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
     for (uint64_t i = 0; i < 40; i++) {
         weft_collective_args args = all_gather_v(counts, offsets);
 
         counts[2] = i;
-        ck_assert_int_eq(wf_comm_collective(comm, &args), WEFT_OK);
+        ck_assert_int_eq(gpu_comm_collective(comm, &args), WEFT_OK);
     }
-    ck_assert_int_eq(wf_comm_receive(comm, &message), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_receive(comm, &message), WEFT_OK);
     counts[2] = 999;
-    ck_assert_int_eq(wf_comm_group_end(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_OK);
     ck_assert_uint_eq(fake.runs, 0);
-    ck_assert_int_eq(wf_comm_group_end(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_OK);
     ck_assert_uint_eq(fake.runs, 1);
     ck_assert_uint_eq(fake.ran_count, 41);
     for (uint64_t i = 0; i < 40; i++)
         ck_assert_uint_eq(fake.ran_counts[i][2], i);
-    ck_assert_uint_eq(fake.ran[40].kind, WF_OP_RECEIVE);
-    ck_assert_int_eq(wf_comm_group_begin(comm), WEFT_OK);
-    ck_assert_int_eq(wf_comm_group_end(comm), WEFT_OK); /* nothing is left of the last */
+    ck_assert_uint_eq(fake.ran[40].kind, GPU_OP_RECEIVE);
+    ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_OK); /* nothing is left of the last */
     ck_assert_uint_eq(fake.runs, 1);
-    ck_assert_int_eq(wf_comm_group_end(comm), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "there is no group to end");
-    wf_comm_free(comm);
+    gpu_comm_free(comm);
 }
 END_TEST
 
 START_TEST(a_group_with_a_call_that_failed_starts_nothing)
 {
-    struct wf_comm *comm = fake_begin();
+    struct gpu_comm *comm = fake_begin();
     weft_message good = message_to(2), bad = message_to(7);
 
-    ck_assert_int_eq(wf_comm_group_begin(comm), WEFT_OK);
-    ck_assert_int_eq(wf_comm_send(comm, &good), WEFT_OK);
-    ck_assert_int_eq(wf_comm_send(comm, &bad), WEFT_ERR_INVALID);
-    ck_assert_int_eq(wf_comm_group_end(comm), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_send(comm, &good), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_send(comm, &bad), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "a call of the group on four failed, so nothing of it was started");
     ck_assert_uint_eq(fake.runs, 0);
-    ck_assert_int_eq(wf_comm_group_begin(comm), WEFT_OK);
-    ck_assert_int_eq(wf_comm_send(comm, &good), WEFT_OK);
-    ck_assert_int_eq(wf_comm_group_end(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_send(comm, &good), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_OK);
     ck_assert_uint_eq(fake.ran_count, 1);
-    wf_comm_free(comm);
+    gpu_comm_free(comm);
 }
 END_TEST
 
@@ -104,35 +104,35 @@ START_TEST(memory_that_runs_out_in_a_group_is_its_failure)
     weft_collective_args args = all_gather_v(counts, counts);
 
     for (long left = 0; left < 2; left++) {
-        struct wf_comm *comm = fake_begin();
+        struct gpu_comm *comm = fake_begin();
 
         fake.allocations_left = left;
-        ck_assert_int_eq(wf_comm_group_begin(comm), WEFT_OK);
-        ck_assert_int_eq(wf_comm_collective(comm, &args), WEFT_ERR_NO_MEMORY);
-        ck_assert_int_eq(wf_comm_group_end(comm), WEFT_ERR_NO_MEMORY);
+        ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
+        ck_assert_int_eq(gpu_comm_collective(comm, &args), WEFT_ERR_NO_MEMORY);
+        ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_NO_MEMORY);
         ck_assert_uint_eq(fake.runs, 0);
-        wf_comm_free(comm);
+        gpu_comm_free(comm);
     }
 }
 END_TEST
 
 START_TEST(a_communicator_that_is_stuck_or_not_committed_takes_no_calls)
 {
-    struct wf_comm *comm = fake_begin();
+    struct gpu_comm *comm = fake_begin();
     weft_message message = message_to(2);
 
     comm->is_ready = false;
-    ck_assert_int_eq(wf_comm_send(comm, &message), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "the communicator four is not committed");
     comm->is_ready = true;
-    ck_assert_int_eq(wf_comm_group_begin(comm), WEFT_OK);
-    ck_assert_int_eq(wf_comm_send(comm, &message), WEFT_OK);
-    wf_comm_stick(comm, WEFT_ERR_TIMEOUT, "it took too long");
-    ck_assert_int_eq(wf_comm_send(comm, &message), WEFT_ERR_TIMEOUT);
-    ck_assert_int_eq(wf_comm_group_end(comm), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
+    ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_OK);
+    gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, "it took too long");
+    ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(fake.said, "the communicator four can do no more: it took too long");
     ck_assert_uint_eq(fake.runs, 0);
-    wf_comm_free(comm);
+    gpu_comm_free(comm);
 }
 END_TEST
 

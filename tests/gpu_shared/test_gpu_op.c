@@ -24,12 +24,12 @@ static weft_collective_args call(uint32_t collective)
 
 static void refused(const weft_collective_args *args, weft_status status, const char *words)
 {
-    struct wf_comm *comm = fake_begin();
-    struct wf_op op;
+    struct gpu_comm *comm = fake_begin();
+    struct gpu_op op;
 
-    ck_assert_int_eq(wf_op_read(comm, args, &op), status);
+    ck_assert_int_eq(gpu_op_read(comm, args, &op), status);
     ck_assert_msg(strstr(fake.said, words) != NULL, "\"%s\" in \"%s\"", words, fake.said);
-    wf_comm_free(comm);
+    gpu_comm_free(comm);
 }
 
 START_TEST(what_does_not_exist_is_refused_by_its_number)
@@ -51,16 +51,16 @@ END_TEST
 START_TEST(what_the_plugin_cannot_do_is_refused_before_other_arguments_are_looked_at)
 {
     weft_collective_args args = call(WEFT_COLL_REDUCE);
-    struct wf_comm *comm = fake_begin();
-    struct wf_op op;
+    struct gpu_comm *comm = fake_begin();
+    struct gpu_op op;
 
     fake.supports_nothing = true;
     args.root = 9;
-    ck_assert_int_eq(wf_op_read(comm, &args, &op), WEFT_ERR_UNSUPPORTED);
+    ck_assert_int_eq(gpu_op_read(comm, &args, &op), WEFT_ERR_UNSUPPORTED);
     ck_assert_str_eq(fake.said, "nothing works");
     args = call(WEFT_COLL_BARRIER);
-    ck_assert_int_eq(wf_op_read(comm, &args, &op), WEFT_OK);
-    wf_comm_free(comm);
+    ck_assert_int_eq(gpu_op_read(comm, &args, &op), WEFT_OK);
+    gpu_comm_free(comm);
 }
 END_TEST
 
@@ -98,22 +98,22 @@ static const struct use {
     {WEFT_COLL_SCATTER_V, false, true, true, true, true, false, true},
 };
 
-static weft_status read_at(bool at_root, weft_collective_args args, struct wf_op *op)
+static weft_status read_at(bool at_root, weft_collective_args args, struct gpu_op *op)
 {
-    struct wf_comm *comm = fake_begin();
+    struct gpu_comm *comm = fake_begin();
     weft_status status;
 
     args.root = at_root ? comm->rank : 0;
-    status = wf_op_read(comm, &args, op);
-    wf_comm_free(comm);
+    status = gpu_op_read(comm, &args, op);
+    gpu_comm_free(comm);
     return status;
 }
 
 START_TEST(a_buffer_is_asked_only_of_ranks_that_use_it)
 {
-    struct wf_op op;
+    struct gpu_op op;
 
-    for (size_t i = 0; i < WF_COUNT(uses); i++)
+    for (size_t i = 0; i < PLUG_LENGTH(uses); i++)
         for (int at_root = 0; at_root < 2; at_root++) {
             const struct use *use = &uses[i];
             bool sends = at_root ? use->root_sends : use->sends;
@@ -136,9 +136,9 @@ END_TEST
 
 START_TEST(arrays_are_asked_only_of_ranks_that_use_them_and_else_forgotten)
 {
-    struct wf_op op;
+    struct gpu_op op;
 
-    for (size_t i = 0; i < WF_COUNT(uses); i++)
+    for (size_t i = 0; i < PLUG_LENGTH(uses); i++)
         for (int at_root = 0; at_root < 2; at_root++) {
             const struct use *use = &uses[i];
             bool here = at_root || !use->rooted;
@@ -173,32 +173,32 @@ END_TEST
 
 START_TEST(messages_are_checked_like_collectives)
 {
-    struct wf_comm *comm = fake_begin();
+    struct gpu_comm *comm = fake_begin();
     weft_message message = {.struct_size = sizeof message,
                             .peer = 4,
                             .dtype = WEFT_DTYPE_F64,
                             .count = 2,
                             .buffer = fake_memory(0)};
-    struct wf_op op;
+    struct gpu_op op;
 
-    ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_SEND, &op), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_SEND, &op), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "peer 4 is not one of 4 ranks");
     message.peer = comm->rank;
-    ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_SEND, &op), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_SEND, &op), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "a message to oneself needs a group with both sides of it");
     comm->group.depth = 1;
-    ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_SEND, &op), WEFT_OK);
+    ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_SEND, &op), WEFT_OK);
     ck_assert_uint_eq(op.bytes, 8);
     comm->group.depth = 0;
     message.peer = 2;
     message.buffer = NULL;
-    ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_RECEIVE, &op), WEFT_ERR_INVALID);
+    ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_RECEIVE, &op), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "the buffer of a receive is NULL");
     message.count = 0;
-    ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_RECEIVE, &op), WEFT_OK);
+    ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_RECEIVE, &op), WEFT_OK);
     message.count = UINT64_MAX / 2;
-    ck_assert_int_eq(wf_op_read_message(comm, &message, WF_OP_RECEIVE, &op), WEFT_ERR_INVALID);
-    wf_comm_free(comm);
+    ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_RECEIVE, &op), WEFT_ERR_INVALID);
+    gpu_comm_free(comm);
 }
 END_TEST
 

@@ -1,10 +1,13 @@
 /* vendor.h - the CUDA driver's types, for a plugin that does nothing with them. */
-#ifndef WEFT_TESTS_XCCL_VENDOR_H
-#define WEFT_TESTS_XCCL_VENDOR_H
+#ifndef WEFT_TESTS_GPU_VENDOR_H
+#define WEFT_TESTS_GPU_VENDOR_H
 
-#include "../../plugins/nccl/vendor.h"
+#include "cuda_library.h"
 
-#undef VENDOR_COMM
-#define VENDOR_COMM "fake.h"
+#define VENDOR_PLUGIN          "fake"
+#define VENDOR_KERNELS_KNOB    "WEFT_FAKE_KERNELS"
+#define VENDOR_COMM            "fake.h"
+#define VENDOR_SYMM            &gpu_symm_table
+#define VENDOR_WINDOW_REGISTER NULL
 
 #endif

@@ -13,7 +13,7 @@ mv "$folder/first" "$folder/tree"
 tree=$folder/tree
 
 for file in bin/weft include/weft/weft.h include/weft/weft_plugin.h share/man/man1/weft.1 \
-    share/bash-completion/completions/weft share/zsh/site-functions/_weft; do
+    share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h; do
     if [[ ! -s $tree/$file ]]; then
         echo "not installed: $file"
         exit 1
@@ -22,6 +22,11 @@ done
 pc=$(find "$tree" -name weft.pc)
 libdir=$(dirname "$(dirname "$pc")")
 "$tree/bin/weft" version
+
+echo "-- the plugin kit compiles by itself"
+for file in "$tree"/share/weft/plugin-kit/plug_*.c; do
+    "$CC" -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only -I "$tree/include/weft" "$file"
+done
 
 echo "-- by find_package"
 cmake -S "$source/tests/install/cmake_package" -B "$folder/package" -DCMAKE_PREFIX_PATH="$tree" >"$folder/log" ||

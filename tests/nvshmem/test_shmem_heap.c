@@ -32,25 +32,12 @@ static const weft_host host = {.struct_size = sizeof host,
                                .allocate = malloc,
                                .release = free};
 
-/* gpu_fail.c asks the vendor's file for these. */
-const char *wf_vendor_error_name(gpu_result result)
-{
-    (void)result;
-    return "";
-}
-
-const char *wf_vendor_error_text(gpu_result result)
-{
-    (void)result;
-    return "";
-}
-
-static struct wf_heap heap;
+static struct shmem_heap heap;
 
 static void begin(void)
 {
-    wf_host = &host;
-    ck_assert_int_eq(wf_heap_open(&heap, ROOM + 100), WEFT_OK);
+    plug_host_set(&host);
+    ck_assert_int_eq(shmem_heap_open(&heap, ROOM + 100), WEFT_OK);
     ck_assert_uint_eq(heap.bytes, ROOM);
 }
 
@@ -59,20 +46,20 @@ START_TEST(parts_are_aligned_and_apart)
     uint64_t a, b, c;
 
     begin();
-    ck_assert_int_eq(wf_heap_take(&heap, 1, &a), WEFT_OK);
-    ck_assert_int_eq(wf_heap_take(&heap, 0, &b), WEFT_OK);
-    ck_assert_int_eq(wf_heap_take(&heap, 257, &c), WEFT_OK);
+    ck_assert_int_eq(shmem_heap_take(&heap, 1, &a), WEFT_OK);
+    ck_assert_int_eq(shmem_heap_take(&heap, 0, &b), WEFT_OK);
+    ck_assert_int_eq(shmem_heap_take(&heap, 257, &c), WEFT_OK);
     ck_assert_uint_eq(a, 0);
     ck_assert_uint_eq(b, 256);
     ck_assert_uint_eq(c, 512);
     ck_assert_uint_eq(heap.used, 1024);
-    ck_assert(wf_heap_give(&heap, b));
-    ck_assert(!wf_heap_give(&heap, b));
-    ck_assert(!wf_heap_give(&heap, c + 256));
-    ck_assert_ptr_null(wf_heap_find(&heap, b));
-    ck_assert_uint_eq(wf_heap_find(&heap, c + 300)->offset, c);
-    ck_assert_ptr_null(wf_heap_find(&heap, ROOM));
-    wf_heap_close(&heap);
+    ck_assert(shmem_heap_give(&heap, b));
+    ck_assert(!shmem_heap_give(&heap, b));
+    ck_assert(!shmem_heap_give(&heap, c + 256));
+    ck_assert_ptr_null(shmem_heap_find(&heap, b));
+    ck_assert_uint_eq(shmem_heap_find(&heap, c + 300)->offset, c);
+    ck_assert_ptr_null(shmem_heap_find(&heap, ROOM));
+    shmem_heap_close(&heap);
 }
 END_TEST
 
@@ -81,18 +68,18 @@ START_TEST(what_is_missing_is_said_in_numbers)
     uint64_t a, b, offset = 77;
 
     begin();
-    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 2, &a), WEFT_OK);
-    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 4, &b), WEFT_OK);
-    ck_assert(wf_heap_give(&heap, a));
-    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 2 + 1, &offset), WEFT_ERR_NO_MEMORY);
+    ck_assert_int_eq(shmem_heap_take(&heap, ROOM / 2, &a), WEFT_OK);
+    ck_assert_int_eq(shmem_heap_take(&heap, ROOM / 4, &b), WEFT_OK);
+    ck_assert(shmem_heap_give(&heap, a));
+    ck_assert_int_eq(shmem_heap_take(&heap, ROOM / 2 + 1, &offset), WEFT_ERR_NO_MEMORY);
     ck_assert_uint_eq(offset, 77);
-    ck_assert_uint_eq(wf_heap_largest(&heap), ROOM / 2);
+    ck_assert_uint_eq(shmem_heap_largest(&heap), ROOM / 2);
     ck_assert_msg(strstr(said, "524289 bytes of symmetric memory are wanted, and of 1048576 bytes "
                                "786432 are left, 524288 of them in one piece") != NULL,
                   "%s", said);
-    ck_assert_int_eq(wf_heap_take(&heap, UINT64_MAX, &offset), WEFT_ERR_NO_MEMORY);
-    ck_assert_int_eq(wf_heap_take(&heap, ROOM / 2, &offset), WEFT_OK);
-    wf_heap_close(&heap);
+    ck_assert_int_eq(shmem_heap_take(&heap, UINT64_MAX, &offset), WEFT_ERR_NO_MEMORY);
+    ck_assert_int_eq(shmem_heap_take(&heap, ROOM / 2, &offset), WEFT_OK);
+    shmem_heap_close(&heap);
 }
 END_TEST
 
@@ -115,8 +102,8 @@ START_TEST(parts_come_and_go_and_never_overlap)
         int i = (int)(drawn % PARTS);
         uint64_t bytes = drawn / PARTS % 20000;
         if (parts[i].pieces > 0) {
-            ck_assert(wf_heap_give(&heap, parts[i].offset));
-        } else if (wf_heap_take(&heap, bytes, &parts[i].offset) == WEFT_OK) {
+            ck_assert(shmem_heap_give(&heap, parts[i].offset));
+        } else if (shmem_heap_take(&heap, bytes, &parts[i].offset) == WEFT_OK) {
             parts[i].pieces = (bytes > 0 ? bytes + 255 : 256) / 256;
             for (uint64_t p = 0; p < parts[i].pieces; p++) {
                 ck_assert_int_eq(owner[parts[i].offset / 256 + p], 0);
@@ -129,10 +116,10 @@ START_TEST(parts_come_and_go_and_never_overlap)
         parts[i].pieces = 0;
     }
     for (int i = 0; i < PARTS; i++)
-        if (parts[i].pieces > 0) ck_assert(wf_heap_give(&heap, parts[i].offset));
+        if (parts[i].pieces > 0) ck_assert(shmem_heap_give(&heap, parts[i].offset));
     ck_assert_uint_eq(heap.count, 1);
     ck_assert_uint_eq(heap.used, 0);
-    wf_heap_close(&heap);
+    shmem_heap_close(&heap);
 }
 END_TEST
 

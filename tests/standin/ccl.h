@@ -43,7 +43,7 @@ enum {
     SC_DTYPES
 };
 
-enum { SC_MOST_RANKS = 16, SC_RING_BYTES = 16384, SC_MADE_OPS = 64 };
+enum { SC_MAX_RANKS = 16, SC_RING_BYTES = 16384, SC_MADE_OPS = 64 };
 
 struct sc_id {
     char bytes[128];
@@ -67,7 +67,7 @@ enum { SC_MESSAGES, SC_COLLECTIVES, SC_LANES };
 
 struct sc_shared {
     atomic_int joined;
-    _Atomic int32_t process[SC_MOST_RANKS];
+    _Atomic int32_t process[SC_MAX_RANKS];
     struct sc_ring rings[]; /* [lane][from][to] */
 };
 

@@ -68,7 +68,7 @@ static void meet_launch(void *given)
 
 static int connect(struct sc_comm *comm, const struct sc_task *first)
 {
-    char mine = 0, all[SC_MOST_RANKS];
+    char mine = 0, all[SC_MAX_RANKS];
 
     for (const struct sc_task *t = first; t != NULL && !comm->is_connected; t = t->next) {
         if (t->kind == SC_SEND || t->kind == SC_RECV) continue;

@@ -214,7 +214,7 @@ static int check_devices(struct sc_comm *comm, int ordinal)
     struct place {
         char host[120];
         int device;
-    } mine = {"", ordinal}, all[SC_MOST_RANKS];
+    } mine = {"", ordinal}, all[SC_MAX_RANKS];
     const char *host = getenv("NCCL_HOSTID");
     int result;
 
@@ -292,7 +292,7 @@ API(int, ncclCommInitRankConfig, struct sc_comm **out, int size, struct sc_id id
 
     if (config->magic != 0xcafebeef || config->bytes < 44)
         return sc_fail(SC_ARGUMENT, "the configuration was not initialised");
-    if (size < 1 || size > SC_MOST_RANKS || rank < 0 || rank >= size)
+    if (size < 1 || size > SC_MAX_RANKS || rank < 0 || rank >= size)
         return sc_fail(SC_ARGUMENT, "rank %d of %d", rank, size);
     comm = new_comm(config, NULL);
     memcpy(&comm->key, id.bytes, sizeof comm->key);
@@ -337,7 +337,7 @@ struct split {
 static int split_off(struct sc_comm *parent, void *given)
 {
     struct split split = *(struct split *)given;
-    int mine[2] = {split.color, split.key}, all[SC_MOST_RANKS][2];
+    int mine[2] = {split.color, split.key}, all[SC_MAX_RANKS][2];
     struct sc_comm *child = split.child;
     int result = sc_gather_now(parent, mine, all, sizeof mine);
 
@@ -417,7 +417,7 @@ API(int, ncclCommDestroy, struct sc_comm *comm)
 API(int, ncclCommWindowRegister, struct sc_comm *comm, void *memory, size_t bytes,
     struct sc_window **out, int flags)
 {
-    size_t all[SC_MOST_RANKS];
+    size_t all[SC_MAX_RANKS];
     struct sc_window *window;
 
     if (sc_setting("STANDIN_CCL_VERSION", 22809) < 22703 || flags > 1)

@@ -30,7 +30,7 @@ struct lane {
 
 struct run {
     struct sc_comm *comm;
-    struct lane lanes[SC_LANES][2][SC_MOST_RANKS]; /* [lane][sends][peer] */
+    struct lane lanes[SC_LANES][2][SC_MAX_RANKS]; /* [lane][sends][peer] */
     bool failed;
 };
 

@@ -12,7 +12,7 @@ typedef unsigned long long address;
 struct context {
     int device;
 };
-static struct context contexts[SG_MOST_DEVICES];
+static struct context contexts[SG_MAX_DEVICES];
 
 static void *pointer(address a)
 {

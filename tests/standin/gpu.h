@@ -39,7 +39,7 @@ enum {
     SG_CAPTURE_IMPLICIT = 906
 };
 
-enum { SG_MOST_DEVICES = 16 };
+enum { SG_MAX_DEVICES = 16 };
 
 /* A number from the environment. */
 long sg_setting(const char *name, long otherwise);

@@ -12,7 +12,7 @@ struct block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *blocks;
-static size_t used[SG_MOST_DEVICES];
+static size_t used[SG_MAX_DEVICES];
 
 static size_t capacity(void)
 {

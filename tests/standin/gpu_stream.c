@@ -38,7 +38,7 @@ struct sg_event {
 static pthread_mutex_t defaults_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sg_stream *all;
-static struct sg_stream *defaults[SG_MOST_DEVICES];
+static struct sg_stream *defaults[SG_MAX_DEVICES];
 static _Thread_local int current;
 static atomic_int broken;
 

@@ -60,7 +60,7 @@ const struct sg_kernel kernels[] = {
         FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args) KERNEL(weft_fill_2, wk_map_args)
             KERNEL(weft_fill_4, wk_map_args) KERNEL(weft_fill_8, wk_map_args)
                 KERNEL(weft_key_f32, wk_map_args) KERNEL(weft_key_f64, wk_map_args)
-                    KERNEL(weft_table, wk_table_args) KERNEL(weft_meet, wk_meet_args)
+                    KERNEL(weft_table, wk_table_args) KERNEL(weft_sync, wk_sync_args)
                         KERNEL(weft_move, wk_move_args) KERNEL(weft_post, wk_post_args)
                             KERNEL(weft_fetch, wk_fetch_args) KERNEL(weft_decline, wk_decline_args)
                                 KERNEL(weft_signal, wk_signal_args)

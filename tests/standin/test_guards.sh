@@ -58,9 +58,9 @@ says 4 "ranks 0, 2 and 3 share the device .*: NVSHMEM can only have ranks at equ
     -- "$folder/devices" "0 1 0 0" "$program" split
 says 4 "as expected: OK" WEFT_SHARE_GPU=1 -- "$folder/devices" "0 1 0 1" "$program" split
 
-# Libraries that are not alike, and what is no bootstrap module.
+# Libraries that are not alike, and a file that is not a bootstrap module.
 says 2 "rank 0 has NVSHMEM 3.4.5 and rank 1 has 3.4.6: all ranks must have the same" -- "$folder/on" 1 STANDIN_NVSHMEM=30406 "$program" split
-says 2 "libcuda.so.1 has no function nvshmemi_bootstrap_plugin_init: it is no bootstrap module" \
+says 2 "libcuda.so.1 has no function nvshmemi_bootstrap_plugin_init: it is not a bootstrap module" \
     "NVSHMEM_BOOTSTRAP_UID_PLUGIN=$standins/nvidia/libcuda.so.1" -- "$program" split
 says 2 "a program that NVSHMEM must find on PATH as well" STANDIN_LIMITED=1 -- "$program" split
 

@@ -6,7 +6,7 @@
 static weft_status collective(void *comm, const weft_collective_args *args)
 {
     if (args->collective == WEFT_COLL_ALL_TO_ALL && args->dtype == WEFT_DTYPE_C128)
-        return example_fail(WEFT_ERR_UNSUPPORTED, "not done yet");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "not done yet");
     return run_right(comm, args);
 }
 

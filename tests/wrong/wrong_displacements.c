@@ -8,7 +8,7 @@
 static weft_status collective(void *self, const weft_collective_args *args)
 {
     struct example_comm *comm = self;
-    uint64_t offsets[EXAMPLE_MOST_RANKS], sum = 0;
+    uint64_t offsets[EXAMPLE_MAX_RANKS], sum = 0;
     weft_collective_args other = *args;
 
     if (args->collective != WEFT_COLL_ALL_GATHER_V) return run_right(comm, args);

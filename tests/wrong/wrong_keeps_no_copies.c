@@ -10,7 +10,7 @@ static weft_status collective(void *self, const weft_collective_args *args)
 {
     struct example_comm *comm = self;
     weft_collective_args other = *args;
-    uint64_t zero[EXAMPLE_MOST_RANKS] = {0};
+    uint64_t zero[EXAMPLE_MAX_RANKS] = {0};
 
     if (comm->group_depth > 0) other.recv_offsets = zero;
     return run_right(comm, &other);

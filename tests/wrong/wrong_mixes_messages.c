@@ -3,7 +3,7 @@
  * Fails: p2p/pair/f32/count=5/from=0/to=1/ranks=3,1 */
 #include "wrong.h"
 
-static int32_t world_ranks[64][EXAMPLE_MOST_RANKS];
+static int32_t world_ranks[64][EXAMPLE_MAX_RANKS];
 static void *owners[64];
 
 static weft_status prepare(void *device, const weft_comm_options *options, void **comm,

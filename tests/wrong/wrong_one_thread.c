@@ -13,7 +13,7 @@ static weft_status open_device(const weft_device_options *options, void **device
 
 static weft_status collective(void *comm, const weft_collective_args *args)
 {
-    if (!has_opened) return example_fail(WEFT_ERR_INVALID, "this thread opened no device");
+    if (!has_opened) return plug_fail(WEFT_ERR_INVALID, "this thread opened no device");
     return run_right(comm, args);
 }
 

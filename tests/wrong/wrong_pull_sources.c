@@ -5,10 +5,10 @@
 
 static weft_status pull(void *comm, const weft_pull_args *args)
 {
-    int32_t ranks[2 * EXAMPLE_MOST_RANKS];
+    int32_t ranks[2 * EXAMPLE_MAX_RANKS];
     weft_pull_args other = *args;
 
-    for (int32_t i = 0; i < 2 * EXAMPLE_MOST_RANKS; i++)
+    for (int32_t i = 0; i < 2 * EXAMPLE_MAX_RANKS; i++)
         ranks[i] = i % ((struct example_comm *)comm)->size;
     other.sources = ranks;
     return right.comm.pull(comm, &other);

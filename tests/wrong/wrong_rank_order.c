@@ -18,7 +18,7 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
 static weft_status commit(void *self, const weft_blob *addresses, const weft_exchange *exchange)
 {
     struct example_comm *comm = self;
-    weft_blob sorted[EXAMPLE_MOST_RANKS];
+    weft_blob sorted[EXAMPLE_MAX_RANKS];
 
     for (int32_t i = 0; i < comm->size; i++) {
         sorted[i] = addresses[i];

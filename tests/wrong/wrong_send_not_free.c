@@ -15,7 +15,7 @@ static weft_status collective(void *self, const weft_collective_args *args)
     if (args->collective != WEFT_COLL_BROADCAST || args->root != comm->rank || args->count == 0)
         return run_right(comm, args);
     if (args->recv != args->send)
-        memcpy(args->recv, args->send, args->count * example_dtype_bytes(args->dtype));
+        memcpy(args->recv, args->send, args->count * plug_dtype_bytes(args->dtype));
     rest.recv = (void *)args->send;
     return run_later(comm, &rest);
 }

@@ -21,7 +21,7 @@ static void *run_call(void *argument)
     /* Every other one is a little slower. */
     if (call->number % 2 == 0) nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
     call->fn(call->argument);
-    example_host->release(call);
+    plug_free(call);
     atomic_fetch_sub(&running, 1);
     return NULL;
 }
@@ -32,7 +32,7 @@ static weft_status stream_call(void *device, void *stream, void (*fn)(void *), v
     pthread_t thread;
 
     if (stream == NULL) return right.device.stream_call(device, stream, fn, argument);
-    call = example_host->allocate(sizeof *call);
+    call = plug_alloc(sizeof *call);
     if (call == NULL) return WEFT_ERR_NO_MEMORY;
     *call = (struct call){fn, argument, atomic_fetch_add(&started, 1)};
     atomic_fetch_add(&running, 1);

@@ -1,0 +1,35 @@
+/* plug_collective.h - which arguments each collective needs, of every rank or of its root. */
+#ifndef WEFT_PLUG_COLLECTIVE_H
+#define WEFT_PLUG_COLLECTIVE_H
+
+#include "plug_host.h"
+
+enum plug_needs {
+    PLUG_REDUCES = 1,
+    PLUG_ROOTED = 2,
+    PLUG_SEND = 4,       /* every rank sends */
+    PLUG_RECV = 8,       /* every rank receives */
+    PLUG_ROOT_SEND = 16, /* the root alone sends */
+    PLUG_ROOT_RECV = 32,
+    PLUG_SPLIT_SEND = 64, /* the send buffer has one part per rank */
+    PLUG_SPLIT_RECV = 128,
+    PLUG_SEND_ARRAYS = 256, /* send_counts and send_offsets; at the root alone if PLUG_ROOTED */
+    PLUG_RECV_ARRAYS = 512
+};
+
+/* Bits of enum plug_needs; 0 for a barrier and for an unknown collective. */
+uint32_t plug_collective_needs(uint32_t collective) PLUG_HOT;
+
+/* Arrays and elements that one rank gives to a collective. */
+struct plug_use {
+    bool send_arrays, recv_arrays; /* this rank must give them */
+    uint64_t send, recv; /* elements; in plain collectives with parts, those of one part */
+};
+
+/* Whether RANK must give arrays.  Only `send_arrays` and `recv_arrays` are set. */
+struct plug_use plug_collective_arrays(uint32_t collective, int32_t root, int32_t rank) PLUG_HOT;
+/* All of it.  ARGS has the arrays that this rank must give. */
+struct plug_use plug_collective_use(const weft_collective_args *args, int32_t rank,
+                                    int32_t size) PLUG_HOT;
+
+#endif

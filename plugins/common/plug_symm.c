@@ -1,0 +1,67 @@
+/* plug_symm.c - see plug_symm.h. */
+#include "plug_symm.h"
+
+weft_status plug_check_peer(const char *call, int32_t peer, int32_t size)
+{
+    if (peer >= 0 && peer < size) return WEFT_OK;
+    return plug_fail(WEFT_ERR_INVALID, "%s: peer %d is not one of %d ranks", call, (int)peer,
+                     (int)size);
+}
+
+weft_status plug_check_span(const char *call, uint64_t offset, uint64_t bytes,
+                            uint64_t window_bytes)
+{
+    if (offset <= window_bytes && bytes <= window_bytes - offset) return WEFT_OK;
+    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", call,
+                     (unsigned long long)bytes, (unsigned long long)offset,
+                     (unsigned long long)window_bytes);
+}
+
+weft_status plug_check_signal(const char *call, uint32_t signal, uint32_t op, uint32_t count)
+{
+    if (op > WEFT_SIGNAL_ADD)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", call, op);
+    if (signal < count) return WEFT_OK;
+    return plug_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", call, signal, count);
+}
+
+weft_status plug_check_compare(const char *call, uint32_t compare)
+{
+    if (compare <= WEFT_COMPARE_LT) return WEFT_OK;
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: comparison %u is unknown", call, compare);
+}
+
+weft_status plug_check_memory(const char *call, const void *memory, uint64_t bytes)
+{
+    if (bytes == 0 || memory != NULL) return WEFT_OK;
+    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", call,
+                     (unsigned long long)bytes);
+}
+
+weft_status plug_check_same_window(struct plug_window_request a, struct plug_window_request b)
+{
+    if (a.bytes == b.bytes && a.signals == b.signals) return WEFT_OK;
+    return plug_fail(WEFT_ERR_MISMATCH,
+                     "window: rank %d asks for %llu bytes and %u signals, rank %d for %llu bytes "
+                     "and %u signals",
+                     (int)a.rank, (unsigned long long)a.bytes, a.signals, (int)b.rank,
+                     (unsigned long long)b.bytes, b.signals);
+}
+
+bool plug_signal_matches(uint64_t value, uint32_t compare, uint64_t wanted)
+{
+    switch (compare) {
+    case WEFT_COMPARE_EQ:
+        return value == wanted;
+    case WEFT_COMPARE_NE:
+        return value != wanted;
+    case WEFT_COMPARE_GE:
+        return value >= wanted;
+    case WEFT_COMPARE_GT:
+        return value > wanted;
+    case WEFT_COMPARE_LE:
+        return value <= wanted;
+    default:
+        return value < wanted;
+    }
+}

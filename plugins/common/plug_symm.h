@@ -1,0 +1,33 @@
+/* plug_symm.h - arguments of one-sided operations on windows, checked; signals, compared.
+ *
+ * CALL names the operation in messages.  Each check returns WEFT_OK, or describes what is wrong. */
+#ifndef WEFT_PLUG_SYMM_H
+#define WEFT_PLUG_SYMM_H
+
+#include "plug_host.h"
+
+/* WEFT_ERR_INVALID unless PEER is one of SIZE ranks. */
+weft_status plug_check_peer(const char *call, int32_t peer, int32_t size);
+/* WEFT_ERR_INVALID unless BYTES at OFFSET lie in a window of WINDOW_BYTES. */
+weft_status plug_check_span(const char *call, uint64_t offset, uint64_t bytes,
+                            uint64_t window_bytes);
+/* WEFT_ERR_INVALID unless SIGNAL is below COUNT; WEFT_ERR_UNSUPPORTED if OP is unknown. */
+weft_status plug_check_signal(const char *call, uint32_t signal, uint32_t op, uint32_t count);
+/* WEFT_ERR_UNSUPPORTED if COMPARE is unknown. */
+weft_status plug_check_compare(const char *call, uint32_t compare);
+/* WEFT_ERR_INVALID if BYTES are wanted at NULL. */
+weft_status plug_check_memory(const char *call, const void *memory, uint64_t bytes);
+
+/* What one rank asks for when a window is created. */
+struct plug_window_request {
+    int32_t rank; /* as messages name it */
+    uint32_t signals;
+    uint64_t bytes;
+};
+/* WEFT_ERR_MISMATCH, naming both ranks, unless A and B ask for the same window. */
+weft_status plug_check_same_window(struct plug_window_request a, struct plug_window_request b);
+
+/* VALUE compared with WANTED; COMPARE is known. */
+bool plug_signal_matches(uint64_t value, uint32_t compare, uint64_t wanted);
+
+#endif

@@ -1,4 +1,0 @@
-/* cpu_kernels_avx2.c - arithmetic for x86 with AVX2, FMA and F16C. */
-#define LEVEL      wf_cpu_kernels_avx2
-#define LEVEL_NAME "avx2"
-#include "cpu_kernels.h"

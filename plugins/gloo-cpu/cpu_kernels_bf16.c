@@ -1,4 +1,0 @@
-/* cpu_kernels_bf16.c - arithmetic for ARM with bf16 conversions. */
-#define LEVEL      wf_cpu_kernels_bf16
-#define LEVEL_NAME "neon-bf16"
-#include "cpu_kernels.h"

@@ -1,0 +1,138 @@
+/* hosts.h - communicators whose ranks are on several hosts.
+ *
+ * Within a host ranks share memory (shm.h).  The first rank of each host is its leader.  Leaders
+ * communicate over Gloo (gloo_bridge.h).  A collective passes through the leader's stage, a piece
+ * of shared memory: the ranks of a host put in what leaves it, the leaders exchange, the ranks take
+ * out what came.  What is larger than the stage goes in several rounds.  Reductions combine the
+ * ranks of each host first, in their order, and then the hosts, in theirs, so results do not depend
+ * on timing.
+ *
+ * Messages between ranks of different hosts go straight, over connections of their own.
+ *
+ * A failure anywhere ends the communicator everywhere: within the host through cpu_shm_fail, and
+ * beyond by disconnecting with the cause. */
+#ifndef WEFT_CPU_HOSTS_H
+#define WEFT_CPU_HOSTS_H
+
+#include "cpu_comm.h"
+
+#include "gloo_bridge.h"
+
+/* Shared memory of the first rank, through which the others of its host pass data. */
+struct cpu_hosts_stage {
+    void *memory;
+    uint64_t bytes;
+};
+
+struct cpu_hosts {
+    const struct gloo_bridge *bridge;
+    struct gloo_device *device;
+    struct gloo_group *leaders; /* hosts as ranks; NULL unless this rank leads */
+    struct gloo_group *mesh;    /* all ranks; connected where the hosts differ */
+
+    int32_t count, own;     /* hosts, in the order of their first ranks, and this one */
+    int32_t *ranks, *first; /* host h has the ranks RANKS[FIRST[h]] to RANKS[FIRST[h + 1]] */
+    int32_t most;           /* ranks on the fullest host */
+
+    uint64_t stage_bytes; /* the most that is staged at once; the same on all ranks */
+    struct cpu_hosts_stage stage;
+    _Atomic(bool) disconnected;
+
+    /* Room for what one collective works out. */
+    uint64_t *rank_room, *matrix; /* a number for each rank, and for each pair */
+    size_t *host_room;            /* one for each host */
+    struct gloo_part *parts;      /* two for each host */
+    const void **sources;         /* one for each host */
+};
+
+static inline bool cpu_hosts_leads(const struct cpu_comm *comm)
+{
+    return comm->group.rank == 0;
+}
+static inline int32_t cpu_hosts_size(const struct cpu_hosts *hosts, int32_t host)
+{
+    return hosts->first[host + 1] - hosts->first[host];
+}
+
+/* ---- hosts_library.c ---- */
+
+/* Open libweft_gloo.so beside this plugin.  WEFT_ERR_NO_LIBRARY says what is missing. [any] */
+weft_status cpu_hosts_library(const struct gloo_bridge **out);
+
+/* ---- hosts_address.c: which of a host's addresses the others can reach ---- */
+
+#define HOSTS_ADDRESSES 12
+
+struct cpu_hosts_address {
+    uint8_t family, prefix; /* AF_INET or AF_INET6, and bits of the network */
+    uint8_t loopback, unused;
+    uint8_t bytes[16];
+};
+
+/* All addresses of one rank's host, or those WEFT_GLOO_INTERFACE allows. */
+struct cpu_hosts_addresses {
+    uint64_t network; /* equal iff the ranks see the same network interfaces */
+    uint32_t count, unused;
+    struct cpu_hosts_address list[HOSTS_ADDRESSES];
+};
+
+weft_status cpu_hosts_addresses_find(struct cpu_hosts_addresses *out);
+/* The index in ALL[own] that suits all of ALL, which every rank knows. */
+uint32_t cpu_hosts_address_choose(const struct cpu_hosts_addresses *all, size_t stride,
+                                  int32_t count, int32_t own);
+/* "10.0.0.1" */
+void cpu_hosts_address_print(const struct cpu_hosts_address *address, char *text, size_t bytes);
+
+/* ---- hosts_fail.c ---- */
+
+/* Fail the communicator while DOING something.  The cause is that of a peer that disconnected, if
+ * it sent one.  MESH: on that network, not the leaders'. */
+weft_status cpu_hosts_fail(struct cpu_comm *comm, bool mesh, const char *doing,
+                           const struct gloo_failure *failure);
+/* If the communicator has failed, send the cause to the other hosts, once, and disconnect. */
+void cpu_hosts_disconnect(struct cpu_comm *comm);
+
+/* ---- hosts_stage.c ---- */
+
+/* The leader's stage, at least BYTES of it; NULL elsewhere. */
+weft_status cpu_hosts_stage(struct cpu_comm *comm, uint64_t bytes, unsigned char **stage);
+/* All ranks of the host: the leader's stage, at least BYTES of it. */
+weft_status cpu_hosts_share(struct cpu_comm *comm, const struct cpu_shm_call *call, uint64_t bytes,
+                            unsigned char **stage);
+/* Done with the stage; the leader waits for the others. */
+weft_status cpu_hosts_finish(struct cpu_comm *comm);
+/* Leaders: what follows concerns leaders only, and does nothing elsewhere. */
+weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes);
+weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count,
+                               const struct gloo_part *sends, uint32_t receive_count,
+                               const struct gloo_part *receives);
+
+/* Rounds of at most STEP elements over blocks of at most MOST. */
+static inline uint64_t cpu_hosts_rounds(uint64_t most, uint64_t step)
+{
+    return most == 0 ? 0 : (most - 1) / step + 1;
+}
+/* How much of COUNT falls into ROUND. */
+static inline uint64_t cpu_hosts_part(uint64_t count, uint64_t step, uint64_t round)
+{
+    uint64_t begin = step * round;
+
+    if (begin >= count) return 0;
+    return count - begin < step ? count - begin : step;
+}
+
+/* ---- collectives; arguments checked, ranks as in the communicator ---- */
+
+/* hosts_move.c */
+weft_status cpu_hosts_barrier(struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm_op *op);
+/* hosts_swap.c: blocks for one rank each */
+weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op);
+/* hosts_reduce.c: all_reduce and reduce; reduce_scatter */
+weft_status cpu_hosts_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
+/* hosts_check.c: compare the calls of all ranks */
+weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op);
+
+#endif

@@ -1,0 +1,96 @@
+/* hosts_library.c - finding libweft_gloo.so, which lies beside this plugin. */
+#include "hosts.h"
+#include "trust.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const struct gloo_bridge *bridge;
+static char why_not[2048];
+
+/* The plugin's own file says where to look: never the working directory, never a search path. */
+static bool library_path(char *out, size_t bytes)
+{
+    static const char name[] = "libweft_gloo.so";
+    Dl_info self;
+    const char *slash;
+    int used;
+
+    if (dladdr(&once, &self) == 0 || self.dli_fname == NULL) return false;
+    slash = strrchr(self.dli_fname, '/');
+    if (slash == NULL) return false;
+    used = snprintf(out, bytes, "%.*s/%s", (int)(slash - self.dli_fname), self.dli_fname, name);
+    return used > 0 && (size_t)used < bytes;
+}
+
+/* NULL after saying in why_not why FILE cannot be opened.  The dynamic linker looks for a name
+ * without a slash on its search path. */
+static void *open_trusted(const char *file)
+{
+    struct wf_trusted trusted;
+    struct wf_trust trust;
+    Dl_info self = {0};
+    bool named = strchr(file, '/') == NULL;
+    void *library;
+
+    (void)dladdr(&once, &self);
+    trust = wf_trust_of(self.dli_fname, getauxval(AT_SECURE) != 0);
+    if (!named && wf_trust_open(file, &trust, &trusted) != WF_TRUSTED) {
+        snprintf(why_not, sizeof why_not, "%s", trusted.why);
+        return NULL;
+    }
+    library = dlopen(named ? file : trusted.path, RTLD_NOW | RTLD_LOCAL);
+    if (!named) close(trusted.fd);
+    if (library == NULL) snprintf(why_not, sizeof why_not, "%s", dlerror());
+    return library;
+}
+
+static void open_library(void)
+{
+    const char *given = plug_knob("WEFT_GLOO_LIB");
+    char path[4096];
+    void *library;
+    union {
+        void *symbol;
+        gloo_bridge_entry *function;
+    } entry;
+
+    if (given == NULL && !library_path(path, sizeof path)) {
+        snprintf(why_not, sizeof why_not, "where this plugin lies is unknown");
+        return;
+    }
+    if (given != NULL) snprintf(path, sizeof path, "%s", given);
+    library = open_trusted(path);
+    if (library == NULL) return;
+    entry.symbol = dlsym(library, GLOO_BRIDGE_ENTRY);
+    bridge = entry.symbol != NULL ? entry.function() : NULL;
+    if (bridge == NULL || bridge->version != GLOO_BRIDGE_VERSION) {
+        snprintf(why_not, sizeof why_not, "%.400s has version %u, not %u", path,
+                 bridge != NULL ? bridge->version : 0, GLOO_BRIDGE_VERSION);
+        bridge = NULL;
+    }
+}
+
+bool cpu_hosts_expected(void)
+{
+    const char *given = plug_knob("WEFT_GLOO_LIB");
+    char path[4096];
+
+    if (given == NULL && library_path(path, sizeof path)) given = path;
+    return given != NULL && access(given, R_OK) == 0;
+}
+
+weft_status cpu_hosts_library(const struct gloo_bridge **out)
+{
+    pthread_once(&once, open_library);
+    if (bridge == NULL)
+        return plug_fail(WEFT_ERR_NO_LIBRARY, "without Gloo gloo-cpu serves one host only: %s",
+                         why_not);
+    *out = bridge;
+    return WEFT_OK;
+}

@@ -1,0 +1,142 @@
+/* hosts_move.c - collectives whose data goes to every host alike. */
+#include "hosts.h"
+
+#include <string.h>
+
+weft_status cpu_hosts_barrier(struct cpu_comm *comm, const struct cpu_shm_op *op)
+{
+    struct cpu_shm_call call = cpu_shm_call_of(op, comm->size);
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct gloo_failure failure;
+    unsigned char *stage;
+
+    PLUG_TRY(cpu_hosts_share(comm, &call, 1, &stage));
+    PLUG_TRY(cpu_hosts_finish(comm));
+    if (cpu_hosts_leads(comm) && hosts->bridge->barrier(hosts->leaders, &failure) != WEFT_OK)
+        return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
+    PLUG_TRY(cpu_hosts_share(comm, &call, 1, &stage));
+    return cpu_hosts_finish(comm);
+}
+
+static weft_status broadcast_round(struct cpu_comm *comm, const struct cpu_shm_op *op,
+                                   uint64_t begin, uint64_t bytes)
+{
+    struct cpu_shm_call call = cpu_shm_call_of(op, comm->size);
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct gloo_failure failure;
+    unsigned char *stage;
+
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    if (comm->rank == op->root) memcpy(stage, (const unsigned char *)op->send + begin, bytes);
+    PLUG_TRY(cpu_hosts_finish(comm));
+    if (cpu_hosts_leads(comm) &&
+        hosts->bridge->broadcast(hosts->leaders, stage, bytes, comm->host_of[op->root], &failure) !=
+            WEFT_OK)
+        return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    if (comm->rank != op->root) memcpy((unsigned char *)op->recv + begin, stage, bytes);
+    return cpu_hosts_finish(comm);
+}
+
+weft_status cpu_hosts_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *op)
+{
+    uint64_t bytes = op->count * op->element, step = comm->other_hosts->stage_bytes;
+
+    if (bytes > 0 && comm->rank == op->root && op->send != op->recv)
+        memmove(op->recv, op->send, bytes);
+    for (uint64_t round = 0; round < cpu_hosts_rounds(bytes, step); round++)
+        PLUG_TRY(broadcast_round(comm, op, round * step, cpu_hosts_part(bytes, step, round)));
+    return WEFT_OK;
+}
+
+/* ---- all_gather ---- */
+
+struct gathering {
+    struct cpu_comm *comm;
+    const struct cpu_shm_op *op;
+    const unsigned char *send;
+    uint64_t step, round; /* elements of each rank's share per round */
+};
+
+static uint64_t share_of(const struct cpu_shm_op *op, int32_t rank)
+{
+    return op->recv_counts != NULL ? op->recv_counts[rank] : op->count;
+}
+
+static unsigned char *target_of(const struct cpu_shm_op *op, int32_t rank)
+{
+    uint64_t offset = op->recv_counts != NULL ? op->recv_offsets[rank] : (uint64_t)rank * op->count;
+
+    return (unsigned char *)op->recv + offset * op->element;
+}
+
+/* Where in the stage each rank's part lies: hosts one after the other, and within them the ranks.
+ * Returns the bytes in all. */
+static uint64_t lay_out(const struct gathering *it, uint64_t *at, size_t *host_bytes)
+{
+    const struct cpu_hosts *hosts = it->comm->other_hosts;
+    uint64_t end = 0;
+
+    for (int32_t h = 0; h < hosts->count; h++) {
+        uint64_t begin = end;
+
+        for (int32_t i = hosts->first[h]; i < hosts->first[h + 1]; i++) {
+            int32_t rank = hosts->ranks[i];
+
+            at[rank] = end;
+            end += cpu_hosts_part(share_of(it->op, rank), it->step, it->round) * it->op->element;
+        }
+        host_bytes[h] = end - begin;
+    }
+    return end;
+}
+
+static uint64_t part_bytes(const struct gathering *it, int32_t rank)
+{
+    return cpu_hosts_part(share_of(it->op, rank), it->step, it->round) * it->op->element;
+}
+
+static weft_status gather_round(const struct gathering *it)
+{
+    struct cpu_comm *comm = it->comm;
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct cpu_shm_call call = cpu_shm_call_of(it->op, comm->size);
+    uint64_t *at = hosts->rank_room, begin = it->step * it->round * it->op->element;
+    uint64_t bytes = lay_out(it, at, hosts->host_room);
+    unsigned char *stage;
+
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    if (part_bytes(it, comm->rank) > 0)
+        memcpy(stage + at[comm->rank], it->send + begin, part_bytes(it, comm->rank));
+    PLUG_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
+    for (int32_t r = 0; r < comm->size; r++)
+        if (part_bytes(it, r) > 0)
+            memcpy(target_of(it->op, r) + begin, stage + at[r], part_bytes(it, r));
+    return cpu_hosts_finish(comm);
+}
+
+weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm_op *op)
+{
+    struct gathering it = {.comm = comm, .op = op, .send = op->send};
+    uint64_t most = 0, own = share_of(op, comm->rank) * op->element;
+    unsigned char *copy = NULL;
+    weft_status status = WEFT_OK;
+
+    for (int32_t r = 0; r < comm->size; r++)
+        if (share_of(op, r) > most) most = share_of(op, r);
+    /* What one round writes must not be what a later one sends. */
+    if (own > 0 && op->send == op->recv && op->send != target_of(op, comm->rank)) {
+        copy = plug_alloc(own);
+        if (copy == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
+        memcpy(copy, op->send, own);
+        it.send = copy;
+    }
+    it.step = comm->other_hosts->stage_bytes / ((uint64_t)comm->size * op->element);
+    if (it.step == 0) it.step = 1;
+    for (; status == WEFT_OK && it.round < cpu_hosts_rounds(most, it.step); it.round++)
+        status = gather_round(&it);
+    plug_free(copy);
+    return status;
+}

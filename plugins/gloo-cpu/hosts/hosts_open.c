@@ -1,0 +1,298 @@
+/* hosts_open.c - sorting ranks into hosts, and connecting these. */
+#include "hosts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- who shares memory with whom ---- */
+
+static bool together(const struct cpu_comm *comm, const unsigned char *attached, int32_t a,
+                     int32_t b)
+{
+    size_t size = (size_t)comm->size;
+
+    return comm->host_ids[a] == comm->host_ids[b] && attached[(size_t)a * size + (size_t)b] != 0 &&
+           attached[(size_t)b * size + (size_t)a] != 0;
+}
+
+static bool fits(const struct cpu_comm *comm, const unsigned char *attached, int32_t host,
+                 int32_t rank)
+{
+    for (int32_t p = 0; p < rank; p++)
+        if (comm->host_of[p] == host && !together(comm, attached, p, rank)) return false;
+    return true;
+}
+
+/* The host whose every rank so far is together with RANK, or a new one. */
+static int32_t find_host(const struct cpu_comm *comm, const unsigned char *attached, int32_t rank)
+{
+    int32_t tried = -1;
+
+    for (int32_t p = 0; p < rank; p++) {
+        if (comm->host_ids[p] != comm->host_ids[rank] || comm->host_of[p] <= tried) continue;
+        tried = comm->host_of[p];
+        if (fits(comm, attached, tried, rank)) return tried;
+    }
+    return comm->hosts;
+}
+
+/* Keep in the group the ranks of this host only. */
+static void shrink_group(struct cpu_comm *comm)
+{
+    struct cpu_shm_group *group = &comm->group;
+    int32_t kept = 0;
+
+    for (int32_t p = 0; p < group->size; p++) {
+        int32_t rank = comm->members[p];
+
+        if (comm->host_of[rank] != comm->host_of[comm->rank]) {
+            if (group->peers[p].attached) cpu_segment_detach(&group->peers[p].address);
+            comm->places[rank] = -1;
+            continue;
+        }
+        group->peers[kept] = group->peers[p];
+        comm->places[rank] = kept;
+        comm->members[kept++] = rank;
+    }
+    group->size = kept;
+    group->rank = comm->places[comm->rank];
+}
+
+weft_status cpu_hosts_arrange(struct cpu_comm *comm, const unsigned char *attached)
+{
+    comm->hosts = 0;
+    for (int32_t rank = 0; rank < comm->size; rank++) {
+        comm->host_of[rank] = find_host(comm, attached, rank);
+        if (comm->host_of[rank] == comm->hosts) comm->hosts++;
+    }
+    shrink_group(comm);
+    return WEFT_OK;
+}
+
+weft_status cpu_hosts_possible(void)
+{
+    const struct gloo_bridge *bridge;
+
+    return cpu_hosts_library(&bridge);
+}
+
+/* ---- making ---- */
+
+#define STAGE_BYTES (UINT64_C(16) << 20)
+#define STAGE_MIN   UINT64_C(4096)
+
+/* What every rank shows the others before anybody listens. */
+struct card {
+    struct cpu_outcome outcome;
+    struct cpu_hosts_addresses addresses;
+    uint64_t key, stage_bytes; /* rank 0's count */
+};
+
+static void *take(unsigned char **room, size_t bytes)
+{
+    void *taken = *room;
+
+    *room += (bytes + 15) / 16 * 16;
+    return taken;
+}
+
+static weft_status allocate(struct cpu_comm *comm)
+{
+    size_t size = (size_t)comm->size, hosts = (size_t)comm->hosts;
+    size_t bytes = sizeof(struct cpu_hosts) + size * (size + 3) * sizeof(uint64_t) +
+                   hosts * (2 * sizeof(struct gloo_part) + 4 * sizeof(uint64_t)) + 256;
+    unsigned char *room = plug_alloc(bytes);
+    struct cpu_hosts *it;
+
+    if (room == NULL) return plug_fail_memory(bytes);
+    comm->other_hosts = it = take(&room, sizeof *it);
+    it->ranks = take(&room, size * sizeof *it->ranks);
+    it->first = take(&room, (hosts + 1) * sizeof *it->first);
+    it->rank_room = take(&room, size * sizeof *it->rank_room);
+    it->matrix = take(&room, size * size * sizeof *it->matrix);
+    it->host_room = take(&room, hosts * sizeof *it->host_room);
+    it->parts = take(&room, 2 * hosts * sizeof *it->parts);
+    it->sources = take(&room, hosts * sizeof *it->sources);
+    it->count = comm->hosts;
+    it->own = comm->host_of[comm->rank];
+    return WEFT_OK;
+}
+
+static void list_ranks(const struct cpu_comm *comm)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    int32_t at = 0;
+
+    for (int32_t h = 0; h < hosts->count; h++) {
+        hosts->first[h] = at;
+        for (int32_t rank = 0; rank < comm->size; rank++)
+            if (comm->host_of[rank] == h) hosts->ranks[at++] = rank;
+        if (at - hosts->first[h] > hosts->most) hosts->most = at - hosts->first[h];
+    }
+    hosts->first[hosts->count] = at;
+}
+
+static weft_status describe(struct cpu_comm *comm, struct card *card)
+{
+    weft_status status;
+
+    PLUG_TRY(allocate(comm));
+    list_ranks(comm);
+    status = cpu_hosts_library(&comm->other_hosts->bridge);
+    if (status != WEFT_OK && comm->apart[0] != '\0')
+        return plug_fail(status, "%s, and there is no Gloo to pass data by", comm->apart);
+    if (status != WEFT_OK) return status;
+    PLUG_TRY(cpu_random(&card->key, sizeof card->key));
+    PLUG_TRY(plug_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
+    if (card->stage_bytes < STAGE_MIN) card->stage_bytes = STAGE_MIN;
+    return cpu_hosts_addresses_find(&card->addresses);
+}
+
+static weft_status translate(const char *what, const struct gloo_failure *failure)
+{
+    return plug_fail(failure->status, "Gloo: %s: %s", what, failure->text);
+}
+
+/* Waits over the network end before those within the host, so that the reason is the right one. */
+static int64_t network_timeout(const struct cpu_comm *comm)
+{
+    int64_t timeout = comm->group.timeout_ns;
+
+    return timeout < 0 ? timeout : timeout - timeout / 4;
+}
+
+/* Listen, and put the addresses into ROOM: for all ranks, and behind them for all leaders. */
+static weft_status listen(struct cpu_comm *comm, const struct card *cards, unsigned char *room)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    const struct gloo_bridge *bridge = hosts->bridge;
+    uint32_t chosen =
+        cpu_hosts_address_choose(&cards->addresses, sizeof *cards, comm->size, comm->rank);
+    unsigned char *wanted = (unsigned char *)hosts->matrix;
+    struct gloo_failure failure;
+    char address[64];
+
+    cpu_hosts_address_print(&cards[comm->rank].addresses.list[chosen], address, sizeof address);
+    plug_log(3, "communicator \"%s\": %d hosts; this one is reached at %s", comm->name,
+             (int)hosts->count, address);
+    if (bridge->device_open(address, &hosts->device, &failure) != WEFT_OK)
+        return translate(address, &failure);
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        wanted[rank] = comm->host_of[rank] != hosts->own;
+    if (bridge->group_listen(hosts->device, comm->rank, comm->size, wanted, network_timeout(comm),
+                             room, &hosts->mesh, &failure) != WEFT_OK)
+        return translate(address, &failure);
+    if (!cpu_hosts_leads(comm)) return WEFT_OK;
+    for (int32_t h = 0; h < hosts->count; h++)
+        wanted[h] = h != hosts->own;
+    room += (size_t)comm->size * bridge->address_bytes;
+    if (bridge->group_listen(hosts->device, hosts->own, hosts->count, wanted, network_timeout(comm),
+                             room, &hosts->leaders, &failure) != WEFT_OK)
+        return translate(address, &failure);
+    return WEFT_OK;
+}
+
+static weft_status connect_group(struct cpu_comm *comm, struct gloo_group *group,
+                                 const unsigned char *addresses, uint64_t key)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct gloo_failure failure;
+    int32_t rank;
+
+    if (hosts->bridge->group_connect(group, addresses, key, &failure) == WEFT_OK) return WEFT_OK;
+    rank = failure.peer;
+    if (rank >= 0 && group == hosts->leaders) rank = hosts->ranks[hosts->first[rank]];
+    if (rank < 0) return translate("connecting", &failure);
+    return plug_fail(failure.status, "Gloo: no connection to rank %d: %s", (int)comm->names[rank],
+                     failure.text);
+}
+
+/* ALL has what every rank wrote: STRIDE bytes, of which the first are its outcome. */
+static weft_status connect(struct cpu_comm *comm, const unsigned char *all, size_t stride,
+                           uint64_t key)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    size_t each = hosts->bridge->address_bytes, size = (size_t)comm->size;
+    unsigned char *mine = plug_alloc(size * each);
+    weft_status status;
+
+    if (mine == NULL) return plug_fail_memory(size * each);
+    all += sizeof(struct cpu_outcome);
+    for (size_t r = 0; r < size; r++)
+        memcpy(mine + r * each, all + r * stride + (size_t)comm->rank * each, each);
+    status = connect_group(comm, hosts->mesh, mine, key);
+    for (int32_t h = 0; h < hosts->count; h++)
+        memcpy(mine + (size_t)h * each,
+               all + (size_t)hosts->ranks[hosts->first[h]] * stride +
+                   (size + (size_t)hosts->own) * each,
+               each);
+    if (status == WEFT_OK && cpu_hosts_leads(comm))
+        status = connect_group(comm, hosts->leaders, mine, key + 1);
+    plug_free(mine);
+    return status;
+}
+
+/* The second step: everybody listens, then everybody connects. */
+static weft_status join(struct cpu_comm *comm, const struct card *cards,
+                        const weft_exchange *exchange)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    size_t size = (size_t)comm->size;
+    size_t stride =
+        sizeof(struct cpu_outcome) + (size + (size_t)hosts->count) * hosts->bridge->address_bytes;
+    unsigned char *mine = plug_alloc(stride + size * stride), *all;
+    struct cpu_outcome *outcome = (struct cpu_outcome *)mine;
+    weft_status status;
+
+    if (mine == NULL) return plug_fail_memory(stride + size * stride);
+    all = mine + stride;
+    hosts->stage_bytes = cards[0].stage_bytes;
+    cpu_outcome_set(comm, outcome, listen(comm, cards, mine + sizeof *outcome));
+    status = cpu_agree(comm, mine, all, stride, exchange);
+    if (status == WEFT_OK) {
+        cpu_outcome_set(comm, outcome, connect(comm, all, stride, cards[0].key));
+        status = cpu_agree(comm, outcome, all, sizeof *outcome, exchange);
+    }
+    plug_free(mine);
+    return status;
+}
+
+weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange)
+{
+    size_t size = (size_t)comm->size;
+    struct card mine = {0}, *cards = plug_alloc(size * sizeof *cards);
+    weft_status status;
+
+    if (cards == NULL) return plug_fail_memory(size * sizeof *cards);
+    cpu_outcome_set(comm, &mine.outcome, describe(comm, &mine));
+    status = cpu_agree(comm, &mine, cards, sizeof mine, exchange);
+    if (status == WEFT_OK) status = join(comm, cards, exchange);
+    plug_free(cards);
+    return status;
+}
+
+/* ---- ending ---- */
+
+void cpu_hosts_close(struct cpu_comm *comm)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+
+    if (hosts == NULL) return;
+    if (hosts->bridge != NULL) {
+        hosts->bridge->group_close(hosts->leaders);
+        hosts->bridge->group_close(hosts->mesh);
+        hosts->bridge->device_close(hosts->device);
+    }
+    if (hosts->stage.memory != NULL) cpu_heap_free(comm->group.heap, hosts->stage.memory);
+    plug_free(hosts);
+    comm->other_hosts = NULL;
+}
+
+void cpu_hosts_abort(struct cpu_comm *comm)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+
+    if (hosts == NULL || hosts->mesh == NULL) return;
+    if (hosts->leaders != NULL) hosts->bridge->group_abort(hosts->leaders);
+    hosts->bridge->group_abort(hosts->mesh);
+}

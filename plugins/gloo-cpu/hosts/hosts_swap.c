@@ -1,0 +1,271 @@
+/* hosts_swap.c - collectives with a block for each pair of ranks: all_to_all, gather, scatter, and
+ * those with counts of their own.
+ *
+ * All is in bytes here.  First everybody learns how long all blocks are, from the arguments where
+ * these are the same everywhere, else from each other; then the blocks travel in rounds of STEP
+ * bytes of each. */
+#include "hosts.h"
+
+#include <string.h>
+
+struct swap {
+    struct cpu_comm *comm;
+    const struct cpu_shm_op *op;
+    uint64_t *lengths; /* SIZE x SIZE: what the row's rank sends to the column's */
+    uint64_t step, round;
+    unsigned char *stage;
+};
+
+/* ---- what this rank brings and wants ---- */
+
+struct block {
+    uint64_t offset, bytes;
+};
+
+static bool has_counts(const struct cpu_shm_op *op)
+{
+    return op->collective == WEFT_COLL_ALL_TO_ALL_V || op->collective == WEFT_COLL_GATHER_V ||
+           op->collective == WEFT_COLL_SCATTER_V;
+}
+
+static bool gathers(const struct cpu_shm_op *op)
+{
+    return op->collective == WEFT_COLL_GATHER || op->collective == WEFT_COLL_GATHER_V;
+}
+
+static bool scatters(const struct cpu_shm_op *op)
+{
+    return op->collective == WEFT_COLL_SCATTER || op->collective == WEFT_COLL_SCATTER_V;
+}
+
+static struct block block_in(const struct cpu_shm_op *op, const uint64_t *counts,
+                             const uint64_t *offsets, int32_t rank)
+{
+    if (counts == NULL)
+        return (struct block){(uint64_t)rank * op->count * op->element, op->count * op->element};
+    return (struct block){offsets[rank] * op->element, counts[rank] * op->element};
+}
+
+/* What this rank sends to RANK, and where in SEND it lies. */
+static struct block outgoing(const struct swap *swap, int32_t rank)
+{
+    const struct cpu_shm_op *op = swap->op;
+
+    if (gathers(op)) return (struct block){0, rank == op->root ? op->count * op->element : 0};
+    if (scatters(op) && swap->comm->rank != op->root) return (struct block){0, 0};
+    return block_in(op, op->send_counts, op->send_offsets, rank);
+}
+
+/* What this rank expects from RANK, and where in RECV it goes. */
+static struct block incoming(const struct swap *swap, int32_t rank)
+{
+    const struct cpu_shm_op *op = swap->op;
+
+    if (scatters(op)) return (struct block){0, rank == op->root ? op->count * op->element : 0};
+    if (gathers(op) && swap->comm->rank != op->root) return (struct block){0, 0};
+    return block_in(op, op->recv_counts, op->recv_offsets, rank);
+}
+
+/* ---- how long all blocks are ---- */
+
+static uint64_t *length(const struct swap *swap, int32_t from, int32_t to)
+{
+    return &swap->lengths[(size_t)from * (size_t)swap->comm->size + (size_t)to];
+}
+
+static void lengths_from_arguments(const struct swap *swap)
+{
+    const struct cpu_shm_op *op = swap->op;
+
+    for (int32_t from = 0; from < swap->comm->size; from++)
+        for (int32_t to = 0; to < swap->comm->size; to++) {
+            bool none = (gathers(op) && to != op->root) || (scatters(op) && from != op->root);
+
+            *length(swap, from, to) = none ? 0 : op->count * op->element;
+        }
+}
+
+/* Rows travel in the order of hosts, and are put into that of ranks when they are taken out. */
+static weft_status lengths_from_others(const struct swap *swap)
+{
+    struct cpu_comm *comm = swap->comm;
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct cpu_shm_call call = cpu_shm_call_of(swap->op, comm->size);
+    size_t row = (size_t)comm->size * sizeof(uint64_t);
+    int32_t own = hosts->first[hosts->own] + comm->places[comm->rank];
+    unsigned char *stage;
+
+    for (int32_t to = 0; to < comm->size; to++)
+        hosts->rank_room[to] = outgoing(swap, to).bytes;
+    for (int32_t h = 0; h < hosts->count; h++)
+        hosts->host_room[h] = (size_t)cpu_hosts_size(hosts, h) * row;
+    PLUG_TRY(cpu_hosts_share(comm, &call, row * (size_t)comm->size, &stage));
+    memcpy(stage + row * (size_t)own, hosts->rank_room, row);
+    PLUG_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(cpu_hosts_all_gather(comm, stage, hosts->host_room));
+    PLUG_TRY(cpu_hosts_share(comm, &call, row * (size_t)comm->size, &stage));
+    for (int32_t i = 0; i < comm->size; i++)
+        memcpy(length(swap, hosts->ranks[i], 0), stage + row * (size_t)i, row);
+    return cpu_hosts_finish(comm);
+}
+
+static weft_status check_lengths(const struct swap *swap)
+{
+    struct cpu_comm *comm = swap->comm;
+
+    for (int32_t from = 0; from < comm->size; from++) {
+        uint64_t sent = *length(swap, from, comm->rank), wanted = incoming(swap, from).bytes;
+
+        if (sent != wanted)
+            return cpu_shm_fail(&comm->group, WEFT_ERR_MISMATCH,
+                                "%s: rank %d sends %llu bytes to rank %d, which expects %llu",
+                                comm->group.doing, (int)comm->names[from], (unsigned long long)sent,
+                                (int)comm->world_rank, (unsigned long long)wanted);
+    }
+    return WEFT_OK;
+}
+
+/* ---- the rounds ---- */
+
+static uint64_t part(const struct swap *swap, int32_t from, int32_t to)
+{
+    return cpu_hosts_part(*length(swap, from, to), swap->step, swap->round);
+}
+
+/* The stage of a round: for every host what this one sends it, then for every other host what it
+ * sends here; each the blocks by sender, then by receiver.  Calls VISIT for every block with the
+ * place it has there. */
+typedef void visitor(const struct swap *swap, int32_t from, int32_t to, uint64_t at);
+
+static uint64_t visit_pair(const struct swap *swap, int32_t from_host, int32_t to_host, uint64_t at,
+                           visitor *visit)
+{
+    const struct cpu_hosts *hosts = swap->comm->other_hosts;
+
+    for (int32_t i = hosts->first[from_host]; i < hosts->first[from_host + 1]; i++)
+        for (int32_t k = hosts->first[to_host]; k < hosts->first[to_host + 1]; k++) {
+            if (visit != NULL) visit(swap, hosts->ranks[i], hosts->ranks[k], at);
+            at += part(swap, hosts->ranks[i], hosts->ranks[k]);
+        }
+    return at;
+}
+
+static void put_in(const struct swap *swap, int32_t from, int32_t to, uint64_t at)
+{
+    uint64_t bytes = part(swap, from, to);
+
+    if (from != swap->comm->rank || bytes == 0) return;
+    memcpy(swap->stage + at,
+           (const unsigned char *)swap->op->send + outgoing(swap, to).offset +
+               swap->step * swap->round,
+           bytes);
+}
+
+static void take_out(const struct swap *swap, int32_t from, int32_t to, uint64_t at)
+{
+    uint64_t bytes = part(swap, from, to);
+
+    if (to != swap->comm->rank || bytes == 0) return;
+    memcpy((unsigned char *)swap->op->recv + incoming(swap, from).offset + swap->step * swap->round,
+           swap->stage + at, bytes);
+}
+
+static uint64_t visit_all(const struct swap *swap, visitor *visit)
+{
+    const struct cpu_hosts *hosts = swap->comm->other_hosts;
+    uint64_t at = 0;
+
+    for (int32_t h = 0; h < hosts->count; h++)
+        at = visit_pair(swap, hosts->own, h, at, visit);
+    for (int32_t h = 0; h < hosts->count; h++)
+        if (h != hosts->own) at = visit_pair(swap, h, hosts->own, at, visit);
+    return at;
+}
+
+/* Leaders: one message to, and one from, every host that there is something for. */
+static weft_status exchange(const struct swap *swap)
+{
+    struct cpu_hosts *hosts = swap->comm->other_hosts;
+    struct gloo_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
+    uint32_t send_count = 0, receive_count = 0;
+    uint64_t at = 0, end;
+
+    for (int32_t h = 0; h < hosts->count; h++, at = end) {
+        end = visit_pair(swap, hosts->own, h, at, NULL);
+        if (h != hosts->own && end > at)
+            sends[send_count++] =
+                (struct gloo_part){.peer = h, .data = swap->stage + at, .bytes = end - at};
+    }
+    for (int32_t h = 0; h < hosts->count; h++, at = end) {
+        end = at;
+        if (h == hosts->own) continue;
+        end = visit_pair(swap, h, hosts->own, at, NULL);
+        if (end > at)
+            receives[receive_count++] =
+                (struct gloo_part){.peer = h, .data = swap->stage + at, .bytes = end - at};
+    }
+    return cpu_hosts_exchange(swap->comm, send_count, sends, receive_count, receives);
+}
+
+static weft_status swap_round(struct swap *swap)
+{
+    struct cpu_comm *comm = swap->comm;
+    struct cpu_shm_call call = cpu_shm_call_of(swap->op, comm->size);
+    uint64_t bytes = visit_all(swap, NULL);
+
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &swap->stage));
+    visit_all(swap, put_in);
+    PLUG_TRY(cpu_hosts_finish(comm));
+    PLUG_TRY(exchange(swap));
+    PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &swap->stage));
+    visit_all(swap, take_out);
+    return cpu_hosts_finish(comm);
+}
+
+/* The longest block that leaves or reaches this host. */
+static uint64_t longest(const struct swap *swap)
+{
+    const struct cpu_hosts *hosts = swap->comm->other_hosts;
+    uint64_t most = 0;
+
+    for (int32_t i = hosts->first[hosts->own]; i < hosts->first[hosts->own + 1]; i++)
+        for (int32_t r = 0; r < swap->comm->size; r++) {
+            uint64_t out = *length(swap, hosts->ranks[i], r);
+            uint64_t in = *length(swap, r, hosts->ranks[i]);
+
+            if (out > most) most = out;
+            if (in > most) most = in;
+        }
+    return most;
+}
+
+weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct swap swap = {.comm = comm, .op = op, .lengths = hosts->matrix};
+    uint64_t own = op->count * op->element, rounds;
+    struct cpu_shm_op moved = *op;
+    unsigned char *copy = NULL;
+    weft_status status = WEFT_OK;
+
+    if (has_counts(op)) {
+        PLUG_TRY(lengths_from_others(&swap));
+        PLUG_TRY(check_lengths(&swap));
+    } else {
+        lengths_from_arguments(&swap);
+    }
+    /* A root that gathers in place may write in one round what it is to send in a later one. */
+    if (gathers(op) && comm->rank == op->root && own > 0 && op->send == op->recv) {
+        copy = plug_alloc(own);
+        if (copy == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
+        moved.send = memcpy(copy, op->send, own);
+        swap.op = &moved;
+    }
+    swap.step = hosts->stage_bytes / (2 * (uint64_t)hosts->most * (uint64_t)comm->size);
+    if (swap.step == 0) swap.step = 1;
+    rounds = cpu_hosts_rounds(longest(&swap), swap.step);
+    for (; status == WEFT_OK && swap.round < rounds; swap.round++)
+        status = swap_round(&swap);
+    plug_free(copy);
+    return status;
+}

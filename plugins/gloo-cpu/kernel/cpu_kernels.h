@@ -1,0 +1,207 @@
+/* cpu_kernels.h - the arithmetic, to be compiled once for each level of vector hardware.
+ *
+ * The including file defines LEVEL (a table's name) and LEVEL_NAME.  Loops are written for the
+ * vectoriser.  A target may equal a source, and elements do not depend on each other, which
+ * INDEPENDENT tells the compiler. */
+#include "cpu_number.h"
+#include "cpu_reduce.h"
+
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define BINARY(name, type, expression)                                                             \
+    static void name(void *target, const void *left, const void *right, size_t count)              \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *l = left, *r = right;                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = l[i], b = r[i];                                                               \
+            t[i] = (type)(expression);                                                             \
+        }                                                                                          \
+    }
+
+#define SCALE(name, type, wide)                                                                    \
+    static void name(void *target, const void *value, const void *scale, size_t count)             \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *v = value;                                                                     \
+        wide k = (wide) * (const type *)scale;                                                     \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)v[i] * k);              \
+    }
+
+#define SCALE_ADD(name, type, wide)                                                                \
+    static void name(void *target, const void *sum, const void *value, const void *scale,          \
+                     size_t count)                                                                 \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *s = sum, *v = value;                                                           \
+        wide k = (wide) * (const type *)scale;                                                     \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = (type)((wide)s[i] + (wide)v[i] * k); \
+    }
+
+/* NAME's own TYPE; WRAP is an unsigned type in which products cannot overflow. */
+#define INTEGER(name, type, wrap)                                                                  \
+    BINARY(add_##name, type, (wrap)a + (wrap)b)                                                    \
+    BINARY(multiply_##name, type, (wrap)a *(wrap)b)                                                \
+    BINARY(least_##name, type, a < b ? a : b)                                                      \
+    BINARY(most_##name, type, a > b ? a : b)                                                       \
+    BINARY(and_##name, type, a &b)                                                                 \
+    BINARY(or_##name, type, a | b)                                                                 \
+    BINARY(xor_##name, type, a ^ b)                                                                \
+    SCALE(scale_##name, type, wrap)                                                                \
+    SCALE_ADD(scale_add_##name, type, wrap)
+
+INTEGER(i8, int8_t, uint32_t)
+INTEGER(u8, uint8_t, uint32_t)
+INTEGER(i16, int16_t, uint32_t)
+INTEGER(u16, uint16_t, uint32_t)
+INTEGER(i32, int32_t, uint32_t)
+INTEGER(u32, uint32_t, uint32_t)
+INTEGER(i64, int64_t, uint64_t)
+INTEGER(u64, uint64_t, uint64_t)
+
+/* NaN wins over every number: `a` if it is NaN, and `b`, by a false comparison, if that is. */
+#define REAL(name, type)                                                                           \
+    BINARY(add_##name, type, a + b)                                                                \
+    BINARY(multiply_##name, type, a *b)                                                            \
+    BINARY(least_##name, type, ((a < b) | (a != a)) ? a : b)                                       \
+    BINARY(most_##name, type, ((a > b) | (a != a)) ? a : b)                                        \
+    SCALE(scale_##name, type, type)                                                                \
+    SCALE_ADD(scale_add_##name, type, type)
+
+REAL(f32, float)
+REAL(f64, double)
+
+/* Averages.  Multiplying by the reciprocal of a power of two gives the same bits and is faster. */
+#define DIVIDE(name, type)                                                                         \
+    static void divide_##name(void *target, const void *value, uint32_t parts, size_t count)       \
+    {                                                                                              \
+        type *t = target, n = (type)parts, reciprocal = (type)1 / n;                               \
+        const type *v = value;                                                                     \
+        if ((parts & (parts - 1)) == 0) {                                                          \
+            scale_##name(target, value, &reciprocal, count);                                       \
+            return;                                                                                \
+        }                                                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = v[i] / n;                            \
+    }                                                                                              \
+    static void divide_add_##name(void *target, const void *sum, const void *value,                \
+                                  uint32_t parts, size_t count)                                    \
+    {                                                                                              \
+        type *t = target, n = (type)parts, reciprocal = (type)1 / n;                               \
+        const type *s = sum, *v = value;                                                           \
+        if ((parts & (parts - 1)) == 0) {                                                          \
+            scale_add_##name(target, sum, value, &reciprocal, count);                              \
+            return;                                                                                \
+        }                                                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = s[i] + v[i] / n;                     \
+    }
+
+DIVIDE(f32, float)
+DIVIDE(f64, double)
+
+#define COMPLEX(name, type, part)                                                                  \
+    static void add_##name(void *target, const void *a, const void *b, size_t count)               \
+    {                                                                                              \
+        add_##part(target, a, b, 2 * count);                                                       \
+    }                                                                                              \
+    static void divide_##name(void *target, const void *value, uint32_t parts, size_t count)       \
+    {                                                                                              \
+        divide_##part(target, value, parts, 2 * count);                                            \
+    }                                                                                              \
+    static void divide_add_##name(void *target, const void *sum, const void *value,                \
+                                  uint32_t parts, size_t count)                                    \
+    {                                                                                              \
+        divide_add_##part(target, sum, value, parts, 2 * count);                                   \
+    }                                                                                              \
+    static void multiply_##name(void *target, const void *left, const void *right, size_t count)   \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *l = left, *r = right;                                                          \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = l[2 * i], b = l[2 * i + 1], c = r[2 * i], d = r[2 * i + 1];                   \
+            t[2 * i] = a * c - b * d;                                                              \
+            t[2 * i + 1] = a * d + b * c;                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    static void scale_##name(void *target, const void *value, const void *scale, size_t count)     \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *v = value, *k = scale;                                                         \
+        type c = k[0], d = k[1];                                                                   \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = v[2 * i], b = v[2 * i + 1];                                                   \
+            t[2 * i] = a * c - b * d;                                                              \
+            t[2 * i + 1] = a * d + b * c;                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    static void scale_add_##name(void *target, const void *sum, const void *value,                 \
+                                 const void *scale, size_t count)                                  \
+    {                                                                                              \
+        type *t = target;                                                                          \
+        const type *s = sum, *v = value, *k = scale;                                               \
+        type c = k[0], d = k[1];                                                                   \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = v[2 * i], b = v[2 * i + 1];                                                   \
+            t[2 * i] = s[2 * i] + (a * c - b * d);                                                 \
+            t[2 * i + 1] = s[2 * i + 1] + (a * d + b * c);                                         \
+        }                                                                                          \
+    }
+
+COMPLEX(c64, float, f32)
+COMPLEX(c128, double, f64)
+
+#include "cpu_average.h"
+#include "cpu_convert.h"
+
+#define ROW_INTEGER(name)                                                                          \
+    {                                                                                              \
+        .binary = {add_##name, multiply_##name, least_##name, most_##name,                         \
+                   and_##name, or_##name,       xor_##name},                                       \
+        .scale = scale_##name, .scale_add = scale_add_##name, .average = AVERAGE_OF_##name         \
+    }
+#define ROW_REAL(name)                                                                             \
+    {                                                                                              \
+        .binary = {add_##name, multiply_##name, least_##name, most_##name},                        \
+        .divide = divide_##name, .divide_add = divide_add_##name, .scale = scale_##name,           \
+        .scale_add = scale_add_##name                                                              \
+    }
+#define ROW_COMPLEX(name)                                                                          \
+    {                                                                                              \
+        .binary = {add_##name, multiply_##name}, .divide = divide_##name,                          \
+        .divide_add = divide_add_##name, .scale = scale_##name, .scale_add = scale_add_##name      \
+    }
+#define ROW_SMALL(name)                                                                            \
+    {                                                                                              \
+        .widen = widen_##name, .narrow = narrow_##name                                             \
+    }
+
+const struct cpu_kernels LEVEL = {
+    .level = LEVEL_NAME,
+    .of = {
+        [WEFT_DTYPE_BOOL] = {.binary = {or_u8, and_u8, and_u8, or_u8, and_u8, or_u8, xor_u8}},
+        [WEFT_DTYPE_I8] = ROW_INTEGER(i8),
+        [WEFT_DTYPE_U8] = ROW_INTEGER(u8),
+        [WEFT_DTYPE_I16] = ROW_INTEGER(i16),
+        [WEFT_DTYPE_U16] = ROW_INTEGER(u16),
+        [WEFT_DTYPE_I32] = ROW_INTEGER(i32),
+        [WEFT_DTYPE_U32] = ROW_INTEGER(u32),
+        [WEFT_DTYPE_I64] = ROW_INTEGER(i64),
+        [WEFT_DTYPE_U64] = ROW_INTEGER(u64),
+        [WEFT_DTYPE_F16] = ROW_SMALL(f16),
+        [WEFT_DTYPE_BF16] = ROW_SMALL(bf16),
+        [WEFT_DTYPE_F32] = ROW_REAL(f32),
+        [WEFT_DTYPE_F64] = ROW_REAL(f64),
+        [WEFT_DTYPE_F8E4M3] = ROW_SMALL(f8e4m3),
+        [WEFT_DTYPE_F8E5M2] = {.widen = widen_f8e5m2,
+                               .narrow = narrow_f8e5m2,
+                               .narrow_kept = narrow_kept_f8e5m2},
+        [WEFT_DTYPE_C64] = ROW_COMPLEX(c64),
+        [WEFT_DTYPE_C128] = ROW_COMPLEX(c128),
+    }};

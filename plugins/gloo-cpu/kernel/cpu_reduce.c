@@ -1,0 +1,258 @@
+/* cpu_reduce.c - choosing kernels and stringing them together. */
+#include "cpu_reduce.h"
+
+#include <string.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#define BLOCK_BYTES 8192 /* of partial results; stays in the first cache */
+
+#if defined(__x86_64__)
+/* __builtin_cpu_supports does not know it in every compiler. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+#endif
+
+const struct cpu_kernels *const *cpu_kernel_levels(void)
+{
+    /* Per thread, as several may ask at once. */
+    static _Thread_local const struct cpu_kernels *levels[4];
+    size_t count = 0;
+
+    levels[count++] = &cpu_kernels_base;
+#if defined(__aarch64__)
+    if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) levels[count++] = &cpu_kernels_bf16;
+#endif
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
+        levels[count++] = &cpu_kernels_avx2;
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+            levels[count++] = &cpu_kernels_avx512;
+    }
+#endif
+    levels[count] = NULL;
+    return levels;
+}
+
+weft_status cpu_level_check(void)
+{
+    static const char *const names[] = {"sse2", "avx2", "avx512", "neon", "neon-bf16"};
+    const char *wanted = plug_knob("WEFT_CPU_LEVEL");
+
+    if (wanted == NULL || *wanted == '\0') return WEFT_OK;
+    for (size_t i = 0; i < PLUG_LENGTH(names); i++)
+        if (strcmp(wanted, names[i]) == 0) return WEFT_OK;
+    return plug_fail(WEFT_ERR_INVALID,
+                     "WEFT_CPU_LEVEL is \"%.200s\"; wanted is sse2, avx2, avx512, neon or "
+                     "neon-bf16",
+                     wanted);
+}
+
+const struct cpu_kernels *cpu_kernels(void)
+{
+    static _Atomic(const struct cpu_kernels *) chosen;
+    const struct cpu_kernels *best = atomic_load_explicit(&chosen, memory_order_relaxed);
+    const struct cpu_kernels *const *levels;
+    const char *wanted;
+
+    if (best != NULL) return best;
+    levels = cpu_kernel_levels();
+    wanted = plug_knob("WEFT_CPU_LEVEL");
+    for (size_t i = 0; levels[i] != NULL; i++) {
+        best = levels[i];
+        if (wanted != NULL && strcmp(wanted, best->level) == 0) break;
+    }
+    atomic_store_explicit(&chosen, best, memory_order_relaxed);
+    return best;
+}
+
+static enum cpu_binary binary_of(uint32_t reduction)
+{
+    switch (reduction) {
+    case WEFT_REDUCE_PROD:
+        return CPU_MULTIPLY;
+    case WEFT_REDUCE_MIN:
+        return CPU_MIN;
+    case WEFT_REDUCE_MAX:
+        return CPU_MAX;
+    case WEFT_REDUCE_BAND:
+        return CPU_AND;
+    case WEFT_REDUCE_BOR:
+        return CPU_OR;
+    case WEFT_REDUCE_BXOR:
+        return CPU_XOR;
+    default:
+        return CPU_ADD;
+    }
+}
+
+/* One block: AT is its first element, COUNT at most what BLOCK_BYTES hold. */
+struct block {
+    const struct cpu_reducer *reducer;
+    const struct cpu_arithmetic *arithmetic; /* of the type that is added in */
+    const struct cpu_arithmetic *small;      /* widens and narrows, or NULL */
+    const void *const *sources;
+    size_t element, at, count;
+    void *wide; /* a widened source */
+};
+
+/* A source as it is, or widened into ROOM. */
+static const void *source_of(const struct block *block, uint32_t k, void *room)
+{
+    const void *source = (const unsigned char *)block->sources[k] + block->at * block->element;
+
+    if (block->small == NULL) return source;
+    block->small->widen(room, source, block->count);
+    return room;
+}
+
+/* Sources 0 .. size-1 into TARGET, through PARTIAL while more are to come. */
+static void combine(const struct block *block, void *partial, void *target)
+{
+    uint32_t size = block->reducer->size;
+    cpu_binary_kernel *binary = block->arithmetic->binary[binary_of(block->reducer->reduction)];
+    const void *so_far = source_of(block, 0, partial);
+
+    for (uint32_t k = 1; k < size; k++) {
+        void *next = k + 1 < size ? partial : target;
+
+        binary(next, so_far, source_of(block, k, block->wide), block->count);
+        so_far = next;
+    }
+}
+
+static void combine_scaled(const struct block *block, void *partial, void *target)
+{
+    const void *const *scales = block->reducer->scales;
+    uint32_t size = block->reducer->size;
+    float wide_scale;
+
+    for (uint32_t k = 0; k < size; k++) {
+        void *next = k + 1 < size ? partial : target;
+        const void *scale = scales[k];
+
+        if (block->small != NULL) {
+            block->small->widen(&wide_scale, scale, 1);
+            scale = &wide_scale;
+        }
+        if (k == 0)
+            block->arithmetic->scale(next, source_of(block, k, block->wide), scale, block->count);
+        else
+            block->arithmetic->scale_add(next, partial, source_of(block, k, block->wide), scale,
+                                         block->count);
+    }
+}
+
+static uint32_t parts_of(const struct cpu_reducer *reducer)
+{
+    return reducer->parts != 0 ? reducer->parts : reducer->size;
+}
+
+/* Floats are divided before they are added, so that what has a finite mean has it. */
+static void combine_divided(const struct block *block, void *partial, void *target)
+{
+    uint32_t size = block->reducer->size, parts = parts_of(block->reducer);
+
+    for (uint32_t k = 0; k < size; k++) {
+        void *next = k + 1 < size ? partial : target;
+        const void *source = source_of(block, k, block->wide);
+
+        if (k == 0)
+            block->arithmetic->divide(next, source, parts, block->count);
+        else
+            block->arithmetic->divide_add(next, partial, source, parts, block->count);
+    }
+}
+
+/* Integers are summed up exactly, and then divided. */
+static void average_integers(const struct block *block, void *partial, void *target)
+{
+    const struct cpu_averaging *average = &block->arithmetic->average;
+    uint32_t size = block->reducer->size, parts = parts_of(block->reducer);
+    bool near = !block->reducer->wide && average->sum_near != NULL && size <= average->near_most;
+    void *sums = block->reducer->wide ? target : partial;
+
+    memset(sums, 0, block->count * (near ? average->near_bytes : sizeof(cpu_wide)));
+    for (uint32_t k = 0; k < size; k++)
+        (near ? average->sum_near : average->sum)(sums, source_of(block, k, NULL), block->count);
+    if (near)
+        average->divide_near(target, sums, parts, parts >= size, block->count);
+    else if (!block->reducer->wide)
+        average->divide(target, sums, parts, block->count);
+}
+
+static bool is_ordering(uint32_t reduction)
+{
+    return reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX;
+}
+
+static void reduce_block(const struct block *block, unsigned char *target)
+{
+    _Alignas(64) unsigned char partial[BLOCK_BYTES];
+    const struct cpu_arithmetic *small = block->small;
+    uint32_t reduction = block->reducer->reduction;
+    void *result = small == NULL ? target : partial;
+
+    if (reduction == WEFT_REDUCE_AVG && block->arithmetic->average.sum != NULL)
+        average_integers(block, partial, target);
+    else if (reduction == WEFT_REDUCE_AVG)
+        combine_divided(block, partial, result);
+    else if (reduction == WEFT_REDUCE_PREMUL_SUM)
+        combine_scaled(block, partial, result);
+    else if (block->reducer->size > 1 || small != NULL)
+        combine(block, partial, result);
+    else
+        memmove(result, source_of(block, 0, partial), block->count * block->element);
+    if (small != NULL && small->narrow_kept != NULL && is_ordering(reduction))
+        small->narrow_kept(target, partial, block->count);
+    else if (small != NULL)
+        small->narrow(target, partial, block->count);
+}
+
+void cpu_reduce(const struct cpu_kernels *kernels, const struct cpu_reducer *reducer,
+                const void *const *sources, void *target, size_t count)
+{
+    _Alignas(64) unsigned char wide[BLOCK_BYTES];
+    const struct cpu_arithmetic *own = &kernels->of[reducer->dtype];
+    bool small = own->widen != NULL;
+    struct block block = {.reducer = reducer,
+                          .arithmetic = small ? &kernels->of[WEFT_DTYPE_F32] : own,
+                          .small = small ? own : NULL,
+                          .sources = sources,
+                          .element = plug_dtype_bytes(reducer->dtype),
+                          .wide = wide};
+    size_t most = BLOCK_BYTES / (small ? sizeof(float) : block.element);
+    size_t result = reducer->wide ? sizeof(cpu_wide) : block.element;
+
+    if (reducer->reduction == WEFT_REDUCE_AVG && own->average.sum != NULL)
+        most = BLOCK_BYTES / sizeof(cpu_wide);
+    for (; block.at < count; block.at += block.count) {
+        block.count = count - block.at < most ? count - block.at : most;
+        reduce_block(&block, (unsigned char *)target + block.at * result);
+    }
+}
+
+void cpu_divide_wide(const struct cpu_kernels *kernels, uint32_t dtype, uint32_t parts,
+                     const void *sums, void *target, size_t count)
+{
+    kernels->of[dtype].average.divide(target, sums, parts, count);
+}
+
+void cpu_scale(const struct cpu_kernels *kernels, uint32_t dtype, const void *scale, void *data,
+               size_t count)
+{
+    const void *source = data;
+    struct cpu_reducer reducer = {
+        .dtype = dtype, .reduction = WEFT_REDUCE_PREMUL_SUM, .size = 1, .scales = &scale};
+
+    cpu_reduce(kernels, &reducer, &source, data, count);
+}

@@ -1,0 +1,88 @@
+/* reduce.h - combining buffers element by element.
+ *
+ * cpu_kernels.h is one source, compiled for each level of vector hardware; cpu_reduce.c chooses the
+ * best level the processor has and strings its kernels together.  Buffers are combined strictly in
+ * the order given, so the result depends on nothing else. */
+#ifndef WEFT_CPU_REDUCE_H
+#define WEFT_CPU_REDUCE_H
+
+#include "cpu.h"
+
+enum cpu_binary { CPU_ADD, CPU_MULTIPLY, CPU_MIN, CPU_MAX, CPU_AND, CPU_OR, CPU_XOR, CPU_BINARIES };
+
+/* TARGET may equal a source. */
+typedef void cpu_binary_kernel(void *target, const void *a, const void *b, size_t count);
+/* target = value / parts, and target = sum + value / parts. */
+typedef void cpu_divide_kernel(void *target, const void *value, uint32_t parts, size_t count);
+typedef void cpu_divide_add_kernel(void *target, const void *sum, const void *value, uint32_t parts,
+                                   size_t count);
+/* target = value * *scale, and target = sum + value * *scale. */
+typedef void cpu_scale_kernel(void *target, const void *value, const void *scale, size_t count);
+typedef void cpu_scale_add_kernel(void *target, const void *sum, const void *value,
+                                  const void *scale, size_t count);
+typedef void cpu_convert_kernel(void *target, const void *source, size_t count);
+
+/* Holds any sum of integers. */
+__extension__ typedef __int128 cpu_wide;
+
+/* How integers are averaged: summed up in a wider type, then divided. */
+struct cpu_averaging {
+    void (*sum)(void *sums, const void *source, size_t count); /* sums, cpu_wide, += source */
+    cpu_divide_kernel *divide;                                 /* target = sums / parts */
+    /* The same with sums of NEAR_BYTES, which hold at least NEAR_MAX numbers; NULL: none. */
+    void (*sum_near)(void *sums, const void *source, size_t count);
+    void (*divide_near)(void *target, const void *sums, uint32_t parts, bool fits, size_t count);
+    uint32_t near_bytes, near_most;
+};
+
+/* NULL where it is not defined, and for the small floats, which are widened to f32 first. */
+struct cpu_arithmetic {
+    cpu_binary_kernel *binary[CPU_BINARIES];
+    cpu_divide_kernel *divide; /* not of integers, as the next */
+    cpu_divide_add_kernel *divide_add;
+    cpu_scale_kernel *scale;
+    cpu_scale_add_kernel *scale_add;
+    cpu_convert_kernel *widen, *narrow; /* only f16, bf16, f8: from and to f32 */
+    cpu_convert_kernel *narrow_kept;    /* of what was not computed with; NULL: narrow */
+    struct cpu_averaging average;       /* only integers */
+};
+
+struct cpu_kernels {
+    const char *level; /* "neon", "avx2" */
+    struct cpu_arithmetic of[WEFT_DTYPE_COUNT];
+};
+
+extern const struct cpu_kernels cpu_kernels_base;
+#if defined(__aarch64__)
+extern const struct cpu_kernels cpu_kernels_bf16;
+#elif defined(__x86_64__)
+extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512;
+#endif
+
+/* WEFT_ERR_INVALID if WEFT_CPU_LEVEL is none that any processor has. */
+weft_status cpu_level_check(void);
+/* The best this processor can do, or what WEFT_CPU_LEVEL asks for if that is less. */
+const struct cpu_kernels *cpu_kernels(void);
+/* For tests: all the levels this processor has, ended by NULL. */
+const struct cpu_kernels *const *cpu_kernel_levels(void);
+
+/* target[i] = sources[0][i] op ... op sources[size - 1][i]; TARGET may be one of the sources. */
+struct cpu_reducer {
+    uint32_t dtype, reduction;
+    uint32_t size;
+    uint32_t parts;            /* avg: what is divided by; 0: SIZE */
+    bool wide;                 /* of integers: TARGET gets their sums as cpu_wide */
+    const void *const *scales; /* premul_sum: one element for each source */
+};
+
+/* The reduction must be defined on the dtype. */
+void cpu_reduce(const struct cpu_kernels *kernels, const struct cpu_reducer *reducer,
+                const void *const *sources, void *target, size_t count);
+/* Sums of integers become averages of DTYPE. */
+void cpu_divide_wide(const struct cpu_kernels *kernels, uint32_t dtype, uint32_t parts,
+                     const void *sums, void *target, size_t count);
+/* data[i] *= *scale. */
+void cpu_scale(const struct cpu_kernels *kernels, uint32_t dtype, const void *scale, void *data,
+               size_t count);
+
+#endif

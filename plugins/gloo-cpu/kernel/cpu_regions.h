@@ -1,0 +1,79 @@
+/* regions.h - lists of strided boxes, made ready once and run many times. */
+#ifndef WEFT_CPU_REGIONS_H
+#define WEFT_CPU_REGIONS_H
+
+#include "cpu_reduce.h"
+
+/* A region with its dimensions merged and put in order: the innermost last, where the target, and
+ * if possible the source, is contiguous.  Strides in elements. */
+struct cpu_box {
+    uint32_t source, target;
+    int dims; /* 0: one element */
+    int64_t source_offset, target_offset;
+    int64_t extent[WEFT_MAX_DIMS];
+    int64_t source_stride[WEFT_MAX_DIMS], target_stride[WEFT_MAX_DIMS];
+};
+
+struct cpu_regions {
+    size_t element;
+    uint64_t count;
+    struct cpu_box boxes[]; /* none of them empty */
+};
+
+/* ---- cpu_box.c ---- */
+
+/* False if the region is empty. */
+bool cpu_box_make(const weft_region *region, struct cpu_box *out);
+void cpu_box_copy(const struct cpu_box *box, size_t element, const void *source, void *target);
+/* Bytes of the source buffer that the box lies in: [*FIRST, *LAST). */
+void cpu_box_range(const struct cpu_box *box, size_t element, int64_t *first, int64_t *last);
+
+/* One line of a box: its innermost dimension at one place of the others. */
+struct cpu_line {
+    int64_t source, target; /* offsets of its first element */
+    int64_t count, source_stride, target_stride;
+};
+
+/* Visit all lines of a box.  Zero-initialise AT; false when there are no more. */
+struct cpu_line_walk {
+    bool started;
+    int64_t index[WEFT_MAX_DIMS];
+    struct cpu_line line;
+};
+bool cpu_box_next_line(const struct cpu_box *box, struct cpu_line_walk *at);
+/* Copy COUNT elements between strides. */
+void cpu_copy_strided(size_t element, void *target, int64_t target_stride, const void *source,
+                      int64_t source_stride, int64_t count);
+
+/* ---- cpu_rows.c ---- */
+
+/* COUNT rows of BYTES each; steps in bytes. */
+struct cpu_rows {
+    unsigned char *target;
+    const unsigned char *source;
+    int64_t target_step, source_step;
+    size_t bytes;
+    int64_t count;
+};
+
+/* Are ROWS rows of ROW bytes copied faster by cpu_rows_hop than one by one? */
+bool cpu_rows_worth_hopping(size_t row, int64_t rows);
+/* Copy rows of 1 KiB and more, piece by piece in no order. */
+void cpu_rows_hop(const struct cpu_rows *rows);
+
+/* ---- cpu_regions.c: the kernel table's part ---- */
+
+weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
+                               const weft_region *regions, void **list);
+void cpu_regions_destroy(void *list);
+weft_status cpu_regions_copy(void *list, const void *const *sources, void *const *targets,
+                             void *stream);
+weft_status cpu_regions_reduce(void *list, uint32_t dtype, uint32_t reduction, uint32_t size,
+                               const void *const *sources, void *const *targets, void *stream);
+weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
+                                const void *const *sources, void *const *targets, void *stream);
+/* One box, now.  SOURCES: REDUCER->size buffers, the box's own first. */
+weft_status cpu_box_reduce(const struct cpu_box *box, const struct cpu_reducer *reducer,
+                           const void *const *sources, void *target);
+
+#endif

@@ -1,0 +1,373 @@
+/* cpu_heap.c - handing out parts of a segment.
+ *
+ * Blocks tile the segment in address order.  Free ones hang in bins by size, four bins for each
+ * doubling, and merge with free neighbours at once.  A search takes the first block that is large
+ * enough in the request's own bin, else any block of a larger bin. */
+#include "cpu_heap.h"
+
+#include <search.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE        UINT64_C(4096)
+#define LARGE       (UINT64_C(64) << 10) /* from here on used blocks begin and end on pages */
+#define GROWTH      (UINT64_C(1) << 20)
+#define DISCARD_MIN (UINT64_C(1) << 20)
+
+struct cpu_block {
+    struct cpu_block *before, *after;  /* neighbours by address */
+    struct cpu_block *previous, *next; /* in the bin, when free */
+    uint64_t offset, bytes;
+    uint32_t kind;
+    bool free, discarded; /* DISCARDED: the pages went back to the system */
+};
+
+/* Blocks that peers may still look at. */
+struct cpu_retired {
+    struct cpu_retired *next;
+    const _Atomic(uint32_t) *counter;
+    uint32_t goal;
+    size_t count;
+    void *pointers[];
+};
+
+/* What used_tree compares: a used block, or one byte that is looked for. */
+static int by_address(const void *a, const void *b)
+{
+    const struct cpu_block *x = a, *y = b;
+
+    if (x->offset + x->bytes <= y->offset) return -1;
+    if (y->offset + y->bytes <= x->offset) return 1;
+    return 0;
+}
+
+static unsigned bin_of(uint64_t bytes)
+{
+    unsigned top = 63u - (unsigned)__builtin_clzll(bytes | 4);
+    unsigned bin = (top - 2) * 4 + (unsigned)((bytes >> (top - 2)) & 3);
+
+    return bin < HEAP_BINS ? bin : HEAP_BINS - 1;
+}
+
+static void bin_insert(struct cpu_heap *heap, struct cpu_block *block)
+{
+    struct cpu_block **bin = &heap->bins[bin_of(block->bytes / HEAP_ALIGNMENT)];
+
+    block->free = true;
+    block->previous = NULL;
+    block->next = *bin;
+    if (*bin != NULL) (*bin)->previous = block;
+    *bin = block;
+    if (!block->discarded) heap->idle += block->bytes;
+}
+
+static void bin_remove(struct cpu_heap *heap, struct cpu_block *block)
+{
+    if (block->previous != NULL)
+        block->previous->next = block->next;
+    else
+        heap->bins[bin_of(block->bytes / HEAP_ALIGNMENT)] = block->next;
+    if (block->next != NULL) block->next->previous = block->previous;
+    block->free = false;
+    if (!block->discarded) heap->idle -= block->bytes;
+}
+
+static uint64_t unit_of(uint64_t bytes)
+{
+    return bytes >= LARGE ? PAGE : HEAP_ALIGNMENT;
+}
+
+/* Bytes to skip in BLOCK so that a used block of BYTES begins where it should. */
+static uint64_t pad_of(const struct cpu_block *block, uint64_t bytes)
+{
+    return -block->offset & (unit_of(bytes) - 1);
+}
+
+static struct cpu_block *bin_search(struct cpu_heap *heap, uint64_t bytes)
+{
+    for (unsigned bin = bin_of(bytes / HEAP_ALIGNMENT); bin < HEAP_BINS; bin++)
+        for (struct cpu_block *b = heap->bins[bin]; b != NULL; b = b->next)
+            if (b->bytes >= bytes + pad_of(b, bytes)) return b;
+    return NULL;
+}
+
+static void link_after(struct cpu_heap *heap, struct cpu_block *place, struct cpu_block *block)
+{
+    block->before = place;
+    block->after = place != NULL ? place->after : heap->first;
+    if (block->after != NULL)
+        block->after->before = block;
+    else
+        heap->last = block;
+    if (place != NULL)
+        place->after = block;
+    else
+        heap->first = block;
+}
+
+static void unlink_block(struct cpu_heap *heap, struct cpu_block *block)
+{
+    if (block->before != NULL)
+        block->before->after = block->after;
+    else
+        heap->first = block->after;
+    if (block->after != NULL)
+        block->after->before = block->before;
+    else
+        heap->last = block->before;
+    plug_free(block);
+}
+
+/* Cut BLOCK, which is in no bin, to BYTES and return what is left, in no bin either. */
+static weft_status cut(struct cpu_heap *heap, struct cpu_block *block, uint64_t bytes,
+                       struct cpu_block **out)
+{
+    struct cpu_block *rest = plug_alloc(sizeof *rest);
+
+    if (rest == NULL) return plug_fail_memory(sizeof *rest);
+    rest->offset = block->offset + bytes;
+    rest->bytes = block->bytes - bytes;
+    rest->discarded = block->discarded;
+    block->bytes = bytes;
+    link_after(heap, block, rest);
+    *out = rest;
+    return WEFT_OK;
+}
+
+/* Put BLOCK, in no bin, among the free ones, joined with free neighbours of its kind. */
+static struct cpu_block *give(struct cpu_heap *heap, struct cpu_block *block)
+{
+    struct cpu_block *before = block->before, *after = block->after;
+
+    if (after != NULL && after->free && after->discarded == block->discarded) {
+        bin_remove(heap, after);
+        block->bytes += after->bytes;
+        unlink_block(heap, after);
+    }
+    if (before != NULL && before->free && before->discarded == block->discarded) {
+        bin_remove(heap, before);
+        before->bytes += block->bytes;
+        unlink_block(heap, block);
+        block = before;
+    }
+    bin_insert(heap, block);
+    return block;
+}
+
+/* A new block at the end of the segment, in no bin. */
+static weft_status extend(struct cpu_heap *heap, uint64_t bytes, struct cpu_block **out)
+{
+    struct cpu_block *block, *last = heap->last;
+    uint64_t missing = bytes, end = heap->segment.bytes, room;
+    weft_status status;
+
+    if (last != NULL && last->free && !last->discarded)
+        missing += pad_of(last, bytes) - last->bytes;
+    room = heap->segment.reserved - end;
+    if (missing <= room && room < (missing + GROWTH - 1) / GROWTH * GROWTH)
+        missing = room;
+    else
+        missing = (missing + GROWTH - 1) / GROWTH * GROWTH;
+    block = plug_alloc(sizeof *block);
+    if (block == NULL) return plug_fail_memory(sizeof *block);
+    status = cpu_segment_grow(&heap->segment, end + missing);
+    if (status != WEFT_OK) {
+        plug_free(block);
+        return status;
+    }
+    block->offset = end;
+    block->bytes = missing;
+    link_after(heap, last, block);
+    block = give(heap, block);
+    bin_remove(heap, block);
+    *out = block;
+    return WEFT_OK;
+}
+
+/* Trim BLOCK, in no bin, to BYTES on their proper boundary; the rest becomes free.  On failure
+ * all of it does. */
+static weft_status trim(struct cpu_heap *heap, struct cpu_block **block, uint64_t bytes)
+{
+    uint64_t pad = pad_of(*block, bytes);
+    struct cpu_block *rest = NULL;
+    weft_status status = WEFT_OK;
+
+    if (pad > 0) {
+        status = cut(heap, *block, pad, &rest);
+        give(heap, *block);
+        if (status != WEFT_OK) return status;
+        *block = rest;
+    }
+    if ((*block)->bytes > bytes) {
+        status = cut(heap, *block, bytes, &rest);
+        give(heap, status == WEFT_OK ? rest : *block);
+    }
+    return status;
+}
+
+static weft_status take(struct cpu_heap *heap, uint64_t bytes, struct cpu_block **out)
+{
+    struct cpu_block *block = bin_search(heap, bytes);
+    weft_status status;
+
+    if (block == NULL)
+        PLUG_TRY(extend(heap, bytes, &block));
+    else
+        bin_remove(heap, block);
+    PLUG_TRY(trim(heap, &block, bytes));
+    if (block->discarded) {
+        status = cpu_segment_restore(&heap->segment, block->offset, block->bytes);
+        if (status != WEFT_OK) goto give_back;
+        block->discarded = false;
+    }
+    if (tsearch(block, &heap->used_tree, by_address) == NULL) {
+        status = plug_fail_memory(sizeof(void *));
+        goto give_back;
+    }
+    heap->used += bytes;
+    *out = block;
+    return WEFT_OK;
+
+give_back:
+    give(heap, block);
+    return status;
+}
+
+weft_status cpu_heap_allocate(struct cpu_heap *heap, uint64_t bytes, uint32_t kind, void **out)
+{
+    uint64_t unit = unit_of(bytes);
+    struct cpu_block *block = NULL;
+    weft_status status;
+
+    if (bytes > heap->segment.reserved)
+        return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, the shared heap has room for %llu",
+                         (unsigned long long)bytes, (unsigned long long)heap->segment.reserved);
+    bytes = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
+    pthread_mutex_lock(&heap->lock);
+    status = take(heap, bytes, &block);
+    if (status == WEFT_OK) {
+        block->kind = kind;
+        *out = heap->segment.base + block->offset;
+    }
+    pthread_mutex_unlock(&heap->lock);
+    return status;
+}
+
+/* Large blocks lie on pages, so all of theirs can go back. */
+static void discard(struct cpu_heap *heap, struct cpu_block *block)
+{
+    if (block->bytes < DISCARD_MIN) return;
+    cpu_segment_discard(&heap->segment, block->offset, block->bytes);
+    block->discarded = true;
+}
+
+static struct cpu_block *find(struct cpu_heap *heap, const void *pointer)
+{
+    struct cpu_block key = {.bytes = 1};
+    struct cpu_block *const *node;
+
+    if (!cpu_heap_holds(heap, pointer, 1)) return NULL;
+    key.offset = (uint64_t)((const uint8_t *)pointer - heap->segment.base);
+    node = tfind(&key, &heap->used_tree, by_address);
+    return node != NULL ? *node : NULL;
+}
+
+bool cpu_heap_free(struct cpu_heap *heap, void *pointer)
+{
+    struct cpu_block *block;
+    bool found;
+
+    pthread_mutex_lock(&heap->lock);
+    block = find(heap, pointer);
+    found = block != NULL && heap->segment.base + block->offset == (uint8_t *)pointer;
+    if (found) {
+        tdelete(block, &heap->used_tree, by_address);
+        heap->used -= block->bytes;
+        if (heap->idle + block->bytes > heap->keep) discard(heap, block);
+        give(heap, block);
+    }
+    pthread_mutex_unlock(&heap->lock);
+    return found;
+}
+
+void cpu_heap_retire(struct cpu_heap *heap, size_t count, void *const *pointers,
+                     const _Atomic(uint32_t) *counter, uint32_t goal)
+{
+    struct cpu_retired *entry = plug_alloc(sizeof *entry + count * sizeof *pointers);
+
+    if (entry == NULL) return; /* the blocks then stay until the heap is closed */
+    entry->counter = counter;
+    entry->goal = goal;
+    entry->count = count;
+    memcpy(entry->pointers, pointers, count * sizeof *pointers);
+    pthread_mutex_lock(&heap->lock);
+    entry->next = heap->retired;
+    heap->retired = entry;
+    pthread_mutex_unlock(&heap->lock);
+    cpu_heap_sweep(heap);
+}
+
+static struct cpu_retired *next_to_go(struct cpu_heap *heap)
+{
+    struct cpu_retired **at = &heap->retired, *entry;
+
+    pthread_mutex_lock(&heap->lock);
+    while (*at != NULL && atomic_load((*at)->counter) < (*at)->goal)
+        at = &(*at)->next;
+    entry = *at;
+    if (entry != NULL) *at = entry->next;
+    pthread_mutex_unlock(&heap->lock);
+    return entry;
+}
+
+void cpu_heap_sweep(struct cpu_heap *heap)
+{
+    struct cpu_retired *entry;
+
+    while ((entry = next_to_go(heap)) != NULL) {
+        for (size_t i = 0; i < entry->count; i++)
+            cpu_heap_free(heap, entry->pointers[i]);
+        plug_free(entry);
+    }
+}
+
+bool cpu_heap_find(struct cpu_heap *heap, const void *pointer, struct cpu_allocation *out)
+{
+    struct cpu_block *block;
+
+    pthread_mutex_lock(&heap->lock);
+    block = find(heap, pointer);
+    if (block != NULL)
+        *out =
+            (struct cpu_allocation){heap->segment.base + block->offset, block->bytes, block->kind};
+    pthread_mutex_unlock(&heap->lock);
+    return block != NULL;
+}
+
+weft_status cpu_heap_create(struct cpu_heap *heap)
+{
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+    PLUG_TRY(cpu_segment_create(&heap->segment));
+    pthread_mutex_init(&heap->lock, NULL);
+    heap->keep = memory / 16;
+    return WEFT_OK;
+}
+
+void cpu_heap_close(struct cpu_heap *heap)
+{
+    while (heap->retired != NULL) {
+        struct cpu_retired *entry = heap->retired;
+
+        heap->retired = entry->next;
+        plug_free(entry);
+    }
+    while (heap->first != NULL) {
+        struct cpu_block *block = heap->first;
+
+        if (!block->free) tdelete(block, &heap->used_tree, by_address);
+        unlink_block(heap, block);
+    }
+    pthread_mutex_destroy(&heap->lock);
+    cpu_segment_close(&heap->segment);
+}

@@ -1,0 +1,53 @@
+/* symm.h - windows: memory and signals that every rank of a communicator reaches. */
+#ifndef WEFT_CPU_SYMM_H
+#define WEFT_CPU_SYMM_H
+
+#include "cpu_comm.h"
+
+struct cpu_window {
+    struct cpu_window *next;
+    struct cpu_comm *comm;
+    uint64_t bytes;
+    uint32_t signals;
+    void *memory;           /* this rank's, in its heap */
+    _Atomic(uint64_t) *pad; /* this rank's signals */
+    bool registered;        /* MEMORY is the user's */
+    void **buffers;         /* of all ranks, as seen here */
+    uint64_t **pads;
+    _Atomic(uint64_t) under_way; /* operations on streams */
+    _Atomic(bool) ran_out;       /* a wait on a stream did */
+    bool is_left;                /* it was destroyed, but its memory could not go */
+};
+
+/* ---- cpu_window.c ---- */
+
+weft_status cpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
+                              void **local);
+weft_status cpu_window_destroy(void *window);
+weft_status cpu_window_register(void *comm, void *memory, uint64_t bytes, uint32_t signals,
+                                void **window);
+weft_status cpu_window_handle(void *window, weft_symm_handle *out);
+
+/* Is nothing of this rank under way on the windows of COMM? */
+bool cpu_windows_are_idle(const struct cpu_comm *comm);
+/* Drop the windows of a communicator that ends; their memory goes when no peer can reach it. */
+void cpu_windows_drop(struct cpu_comm *comm);
+
+/* ---- cpu_symm.c ---- */
+
+weft_status cpu_symm_put(void *window, uint64_t target_offset, const void *source, uint64_t bytes,
+                         int32_t peer, void *stream);
+weft_status cpu_symm_get(void *window, void *target, uint64_t source_offset, uint64_t bytes,
+                         int32_t peer, void *stream);
+weft_status cpu_symm_put_signal(void *window, uint64_t target_offset, const void *source,
+                                uint64_t bytes, uint32_t signal, uint64_t value, uint32_t op,
+                                int32_t peer, void *stream);
+weft_status cpu_symm_signal(void *window, uint32_t signal, uint64_t value, uint32_t op,
+                            int32_t peer, void *stream);
+weft_status cpu_symm_wait_signal(void *window, uint32_t signal, uint32_t compare, uint64_t value,
+                                 int64_t timeout_ns, void *stream);
+weft_status cpu_symm_fence(void *window, void *stream);
+weft_status cpu_symm_quiet(void *window, void *stream);
+weft_status cpu_symm_barrier(void *window, void *stream);
+
+#endif

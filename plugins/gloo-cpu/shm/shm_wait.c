@@ -1,0 +1,190 @@
+/* shm_wait.c - waiting for another rank: spin, then yield, then sleep.
+ *
+ * Spinning answers within a cache miss but keeps a core from the rank waited for when ranks
+ * outnumber cores; yielding hands the core over; sleeping costs a few microseconds to wake and
+ * nothing meanwhile.  Every wait ends: by its condition, by abort, by the time limit, or because
+ * the rank waited for failed, left or is gone. */
+#include "shm_mail.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS        UINT64_C(20000)    /* then yield */
+#define YIELD_NS       UINT64_C(300000)   /* then sleep; many times the cost of waking */
+#define SLEEP_NS       UINT64_C(20000000) /* at most, then look whether the peer lives */
+#define POLLED_NS      UINT64_C(200000)   /* the same where nobody rings */
+#define SPINS_PER_LOOK 64
+
+static _Atomic(int32_t) ranks_here;
+static _Atomic(int32_t) processors;
+
+void cpu_shm_wait_expect(int32_t ranks)
+{
+    int32_t known = atomic_load(&ranks_here);
+
+    if (atomic_load(&processors) == 0) atomic_store(&processors, cpu_processors());
+    while (ranks > known && !atomic_compare_exchange_weak(&ranks_here, &known, ranks))
+        continue;
+}
+
+static bool crowded(void)
+{
+    return atomic_load_explicit(&ranks_here, memory_order_relaxed) >
+           atomic_load_explicit(&processors, memory_order_relaxed);
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+static long futex(const _Atomic(uint32_t) *word, int operation, uint32_t value,
+                  const struct timespec *limit)
+{
+    return syscall(SYS_futex, word, operation, value, limit, NULL, 0);
+}
+
+void cpu_shm_ring(struct cpu_shm_group *group, int32_t rank)
+{
+    struct cpu_shm_control *control = group->peers[rank].control;
+
+    if (control == NULL || atomic_load(&control->sleepers) == 0) return;
+    atomic_fetch_add(&control->bell, 1);
+    futex(&control->bell, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+void cpu_shm_ring_all(struct cpu_shm_group *group)
+{
+    for (int32_t p = 0; group->peers != NULL && p < group->size; p++)
+        cpu_shm_ring(group, p);
+}
+
+static void sleep_on_bell(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting)
+{
+    uint64_t longest = waiting->polled ? POLLED_NS : SLEEP_NS;
+    struct timespec limit = {.tv_nsec = (long)longest};
+    struct cpu_shm_control *control = group->control;
+    uint32_t bell = atomic_load(&control->bell);
+
+    atomic_fetch_add(&control->sleepers, 1);
+    if (!waiting->ready(waiting->argument) && !cpu_shm_has_failed(group))
+        futex(&control->bell, FUTEX_WAIT, bell, &limit);
+    atomic_fetch_sub(&control->sleepers, 1);
+}
+
+weft_status cpu_shm_peer_failed(struct cpu_shm_group *group, int32_t rank)
+{
+    const struct cpu_shm_control *control = group->peers[rank].control;
+    char name[64];
+
+    cpu_shm_name(group, rank, name, sizeof name);
+    return cpu_shm_fail(group,
+                        control->cause == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,
+                        "%s failed: %.*s", name, (int)sizeof control->words, control->words);
+}
+
+/* The rank waited for will not come: say why.  WEFT_OK while it still may, and when what we wait
+ * for came just before it went. */
+static weft_status look_at_peer(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting,
+                                int32_t rank, bool thorough)
+{
+    const struct cpu_shm_peer *peer = &group->peers[rank];
+    uint32_t state = atomic_load(&peer->control->state);
+    bool gone = state == SHM_WORKING && thorough && !peer->same_process &&
+                !cpu_process_alive(&peer->address.process);
+    const char *doing = waiting->doing != NULL ? waiting->doing : group->doing;
+    char name[64];
+
+    if (state == SHM_WORKING && !gone) return WEFT_OK;
+    if (waiting->ready(waiting->argument)) return WEFT_OK;
+    cpu_shm_name(group, rank, name, sizeof name);
+    if (gone) return cpu_shm_fail(group, WEFT_ERR_PEER, "%s: %s is gone", doing, name);
+    if (state == SHM_LEFT)
+        return cpu_shm_fail(group, WEFT_ERR_PEER, "%s: %s has left", doing, name);
+    return cpu_shm_peer_failed(group, rank);
+}
+
+static weft_status look_around(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting,
+                               uint64_t waited, bool thorough)
+{
+    int32_t first = waiting->rank < 0 ? 0 : waiting->rank;
+    int32_t last = waiting->rank < 0 ? group->size - 1 : waiting->rank;
+    char name[64] = "any rank";
+
+    for (int32_t p = first; p <= last; p++)
+        if (p != group->rank) PLUG_TRY(look_at_peer(group, waiting, p, thorough));
+    if (waiting->timeout_ns < 0 || waited < (uint64_t)waiting->timeout_ns) return WEFT_OK;
+    if (waiting->forgiving)
+        return plug_fail(WEFT_ERR_TIMEOUT, "%s: waited %.3f s", waiting->doing,
+                         (double)waited * 1e-9);
+    if (waiting->rank >= 0) cpu_shm_name(group, waiting->rank, name, sizeof name);
+    return cpu_shm_fail(group, WEFT_ERR_TIMEOUT, "%s: waited %.3f s for %s",
+                        waiting->doing != NULL ? waiting->doing : group->doing,
+                        (double)waited * 1e-9, name);
+}
+
+static bool spin(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting, uint64_t start)
+{
+    do {
+        for (int i = 0; i < SPINS_PER_LOOK; i++) {
+            if (waiting->ready(waiting->argument)) return true;
+            relax();
+        }
+    } while (!crowded() && !cpu_shm_has_failed(group) && plug_now() - start < SPIN_NS);
+    return false;
+}
+
+weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting)
+{
+    uint64_t start = plug_now(), waited, looked = 0;
+    bool thorough;
+    weft_status status;
+
+    if (spin(group, waiting, start)) return WEFT_OK;
+    for (;;) {
+        if (waiting->ready(waiting->argument)) return WEFT_OK;
+        if (cpu_shm_has_failed(group)) return cpu_shm_fault(group);
+        if (atomic_load(&group->under_way) > 0) cpu_shm_transfer_progress(group);
+        waited = plug_now() - start;
+        thorough = waited - looked >= SLEEP_NS;
+        if (thorough) looked = waited;
+        status = look_around(group, waiting, waited, thorough);
+        if (status != WEFT_OK) return status;
+        if (waited < YIELD_NS)
+            sched_yield();
+        else
+            sleep_on_bell(group, waiting);
+    }
+}
+
+struct word_wait {
+    const _Atomic(uint64_t) *word;
+    uint64_t value;
+};
+
+static bool word_reached(void *argument)
+{
+    const struct word_wait *wait = argument;
+
+    return atomic_load(wait->word) >= wait->value;
+}
+
+weft_status cpu_shm_wait_slow(struct cpu_shm_group *group, const _Atomic(uint64_t) *word,
+                              uint64_t value, int32_t rank)
+{
+    struct word_wait wait = {word, value};
+    struct cpu_shm_waiting waiting = {
+        .ready = word_reached, .argument = &wait, .rank = rank, .timeout_ns = group->timeout_ns};
+
+    return cpu_shm_wait_until(group, &waiting);
+}

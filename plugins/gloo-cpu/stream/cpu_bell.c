@@ -1,0 +1,52 @@
+/* cpu_bell.c - a futex and the number of those who sleep on it.
+ *
+ * Who waits counts itself and then looks; who rings has stored and then looks at that count.  In
+ * the one order of these four at least one of the two sees the other. */
+#include "cpu_bell.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+void cpu_bell_ring(struct cpu_bell *bell)
+{
+    if (atomic_load(&bell->sleepers) == 0) return;
+    atomic_fetch_add(&bell->strokes, 1);
+    syscall(SYS_futex, &bell->strokes, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* Until somebody rings who has not done so at STROKES, or DEADLINE; or for no reason. */
+static void sleep_on(struct cpu_bell *bell, uint32_t strokes, uint64_t deadline)
+{
+    struct timespec limit = {.tv_sec = (time_t)(deadline / 1000000000u),
+                             .tv_nsec = (long)(deadline % 1000000000u)};
+
+    syscall(SYS_futex, &bell->strokes, FUTEX_WAIT_BITSET_PRIVATE, strokes,
+            deadline == UINT64_MAX ? NULL : &limit, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+bool cpu_bell_wait(struct cpu_bell *bell, bool (*ready)(const void *), const void *argument,
+                   uint64_t deadline)
+{
+    bool came = ready(argument);
+
+    while (!came && (deadline == UINT64_MAX || plug_now() < deadline)) {
+        uint32_t strokes = atomic_load(&bell->strokes);
+
+        atomic_fetch_add(&bell->sleepers, 1);
+        came = ready(argument);
+        if (!came) sleep_on(bell, strokes, deadline);
+        atomic_fetch_sub(&bell->sleepers, 1);
+        came = came || ready(argument);
+    }
+    return came;
+}
+
+uint64_t cpu_deadline(int64_t timeout_ns)
+{
+    uint64_t now = plug_now();
+
+    if (timeout_ns < 0 || (uint64_t)timeout_ns > UINT64_MAX - now) return UINT64_MAX;
+    return now + (uint64_t)timeout_ns;
+}

@@ -1,0 +1,22 @@
+/* bell.h - threads of this process that wait for one another, without a lock. */
+#ifndef WEFT_CPU_BELL_H
+#define WEFT_CPU_BELL_H
+
+#include "cpu.h"
+
+/* Zero-initialized: no thread waits. */
+struct cpu_bell {
+    _Atomic(uint32_t) strokes, sleepers;
+};
+
+/* Wake the waiting threads.  The caller has stored the awaited value before, sequentially
+ * consistent. */
+void cpu_bell_ring(struct cpu_bell *bell);
+/* Wait until READY, which loads sequentially consistent, or until the monotonic time DEADLINE
+ * (UINT64_MAX: for ever).  False: it passed. */
+bool cpu_bell_wait(struct cpu_bell *bell, bool (*ready)(const void *), const void *argument,
+                   uint64_t deadline);
+/* The monotonic time TIMEOUT_NS from now; for ever if it is negative. */
+uint64_t cpu_deadline(int64_t timeout_ns);
+
+#endif

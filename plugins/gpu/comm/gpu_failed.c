@@ -1,0 +1,42 @@
+/* gpu_failed.c - errors that stay: the first is kept, and every later call fails with it. */
+#include "vendor.h"
+#include VENDOR_COMM
+
+#include <stdio.h>
+#include <string.h>
+
+weft_status gpu_comm_fail(struct gpu_comm *comm, weft_status status, const char *text)
+{
+    weft_status none = WEFT_OK;
+
+    pthread_mutex_lock(&comm->lock);
+    if (atomic_load(&comm->error) == WEFT_OK)
+        snprintf(comm->error_text, sizeof comm->error_text, "%s",
+                 text != NULL ? text : plug_last_text());
+    atomic_compare_exchange_strong(&comm->error, &none, status);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+weft_status gpu_comm_cause(struct gpu_comm *comm)
+{
+    weft_status status = atomic_load_explicit(&comm->error, memory_order_acquire);
+    char text[sizeof comm->error_text];
+
+    if (status == WEFT_OK) {
+        gpu_comm_look(comm);
+        status = atomic_load_explicit(&comm->error, memory_order_acquire);
+    }
+    if (status == WEFT_OK) return WEFT_OK;
+    pthread_mutex_lock(&comm->lock);
+    memcpy(text, comm->error_text, sizeof text);
+    pthread_mutex_unlock(&comm->lock);
+    return plug_fail(status, "the communicator %s can do no more: %s", comm->name, text);
+}
+
+weft_status gpu_comm_usable(struct gpu_comm *comm)
+{
+    if (!comm->is_ready)
+        return plug_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", comm->name);
+    return gpu_comm_cause(comm);
+}

@@ -1,0 +1,140 @@
+/* gpu_op.c - arguments of collectives and messages, read and checked before anything happens. */
+#include "vendor.h"
+#include VENDOR_COMM
+
+#include "plug_collective.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *gpu_op_name(uint32_t kind)
+{
+    if (kind == GPU_OP_SEND) return "send";
+    if (kind == GPU_OP_PULL) return "pull";
+    return kind == GPU_OP_RECEIVE ? "receive" : plug_collective_name(kind);
+}
+
+bool gpu_op_scales(const struct gpu_op *op)
+{
+    return plug_collective_reduces(op->kind) && op->reduction == WEFT_REDUCE_PREMUL_SUM;
+}
+
+static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *op)
+{
+    if (op->kind >= WEFT_COLL_COUNT)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", op->kind);
+    if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
+    if (op->bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", op->dtype);
+    PLUG_TRY(gpu_op_supported(comm, op));
+    if ((plug_collective_needs(op->kind) & PLUG_ROOTED) != 0 &&
+        (op->root < 0 || op->root >= comm->size))
+        return plug_fail(WEFT_ERR_INVALID, "root %d of %s is not one of %d ranks", op->root,
+                         gpu_op_name(op->kind), comm->size);
+    return WEFT_OK;
+}
+
+/* The arrays that this rank must give; whatever the others hold is forgotten. */
+static weft_status check_arrays(const struct gpu_comm *comm, struct gpu_op *op)
+{
+    struct plug_use use = plug_collective_arrays(op->kind, op->root, comm->rank);
+
+    if (!use.send_arrays)
+        op->send_counts = op->send_offsets = NULL;
+    else if (op->send_counts == NULL || op->send_offsets == NULL)
+        return plug_fail(WEFT_ERR_INVALID, "%s needs send_counts and send_offsets",
+                         gpu_op_name(op->kind));
+    if (!use.recv_arrays)
+        op->recv_counts = op->recv_offsets = NULL;
+    else if (op->recv_counts == NULL || op->recv_offsets == NULL)
+        return plug_fail(WEFT_ERR_INVALID, "%s needs recv_counts and recv_offsets",
+                         gpu_op_name(op->kind));
+    return WEFT_OK;
+}
+
+/* Texts are put together for those alone that may need them. */
+static weft_status check_buffer(const void *buffer, const char *which, const struct gpu_op *op)
+{
+    char what[64];
+
+    if (gpu_is_known(buffer)) return WEFT_OK;
+    snprintf(what, sizeof what, "the %s buffer of %s", which, gpu_op_name(op->kind));
+    return gpu_usable(buffer, what);
+}
+
+static weft_status check_memory(const struct gpu_comm *comm, const weft_collective_args *args,
+                                const struct gpu_op *op)
+{
+    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
+
+    if (op->count > INT64_MAX / op->bytes / (uint64_t)comm->size)
+        return plug_fail(WEFT_ERR_INVALID, "a count of %llu elements on %d ranks is too large",
+                         (unsigned long long)op->count, comm->size);
+    if (use.send > 0) PLUG_TRY(check_buffer(op->send, "send", op));
+    if (use.recv > 0) PLUG_TRY(check_buffer(op->recv, "receive", op));
+    return WEFT_OK;
+}
+
+weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *given, struct gpu_op *op)
+{
+    weft_collective_args args;
+
+    plug_take_struct(&args, given, sizeof args);
+    *op = (struct gpu_op){.kind = args.collective,
+                          .dtype = args.dtype,
+                          .reduction = args.reduction,
+                          .divisor = args.divisor != 0 ? args.divisor : (uint32_t)comm->size,
+                          .root = args.root,
+                          .bytes = plug_dtype_bytes(args.dtype),
+                          .send = args.send,
+                          .recv = args.recv,
+                          .count = args.count,
+                          .send_counts = args.send_counts,
+                          .send_offsets = args.send_offsets,
+                          .recv_counts = args.recv_counts,
+                          .recv_offsets = args.recv_offsets,
+                          .stream = gpu_native(args.stream),
+                          .plan = args.plan,
+                          .binding = args.binding,
+                          .step = args.step};
+    PLUG_TRY(check_kind(comm, op));
+    PLUG_TRY(check_arrays(comm, op));
+    if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
+    if (gpu_op_scales(op)) {
+        if (args.scale == NULL)
+            return plug_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
+        memcpy(op->scale, args.scale, op->bytes);
+    }
+    return check_memory(comm, &args, op);
+}
+
+weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *given, uint32_t kind,
+                                struct gpu_op *op)
+{
+    weft_message message;
+    uint64_t bytes;
+
+    plug_take_struct(&message, given, sizeof message);
+    bytes = plug_dtype_bytes(message.dtype);
+    if (bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", message.dtype);
+    if (message.peer < 0 || message.peer >= comm->size)
+        return plug_fail(WEFT_ERR_INVALID, "peer %d is not one of %d ranks", message.peer,
+                         comm->size);
+    if (message.peer == comm->rank && comm->group.depth == 0)
+        return plug_fail(WEFT_ERR_INVALID,
+                         "a message to oneself needs a group with both sides of it");
+    if (message.count > INT64_MAX / bytes)
+        return plug_fail(WEFT_ERR_INVALID, "a message of %llu elements is too large",
+                         (unsigned long long)message.count);
+    if (message.count > 0)
+        PLUG_TRY(gpu_usable(message.buffer, kind == GPU_OP_SEND ? "the buffer of a send"
+                                                                : "the buffer of a receive"));
+    *op = (struct gpu_op){.kind = kind,
+                          .dtype = message.dtype,
+                          .root = message.peer,
+                          .bytes = bytes,
+                          .send = message.buffer,
+                          .recv = message.buffer,
+                          .count = message.count,
+                          .stream = gpu_native(message.stream)};
+    return WEFT_OK;
+}

@@ -1,0 +1,124 @@
+/* gpu_kernel.h - kernels of a device: modules of them, those that every GPU plugin has, and the
+ * kernel table, which is made of these. */
+#ifndef WEFT_GPU_KERNEL_H
+#define WEFT_GPU_KERNEL_H
+
+#include "device/gpu.h"
+
+/* ---- gpu_module.c: device code ---- */
+
+enum gpu_variants { GPU_ALONE, GPU_BY_WORD, GPU_BY_DTYPE };
+
+/* Kernels weft_NAME, or weft_NAME_4 for words of 4 bytes, or weft_NAME_f32. */
+struct gpu_family {
+    const char *name;
+    enum gpu_variants variants;
+};
+
+struct gpu_module {
+    vendor_module native;
+    const struct gpu_family *families;
+    size_t count;
+    _Atomic(vendor_function) functions[][WEFT_DTYPE_COUNT]; /* found so far */
+};
+
+/* A module without code, or NULL after plug_fail_memory.  gpu_module_load adds the first image that
+ * the device accepts.  This and the following functions are called within a scope. */
+struct gpu_module *gpu_module_new(const struct gpu_family *families, size_t count);
+vendor_result gpu_module_load(struct gpu_module *module, const void *(*image)(size_t index));
+void gpu_module_close(struct gpu_module *module);
+/* Look up all kernels of FAMILY.  This also loads code that the driver loads lazily. */
+weft_status gpu_module_find(struct gpu_module *module, uint32_t family);
+/* The kernel of FAMILY for VARIANT, for callers that launch it themselves. */
+weft_status gpu_module_function(struct gpu_module *module, uint32_t family, uint32_t variant,
+                                vendor_function *out);
+weft_status gpu_module_launch(struct gpu_module *module, uint32_t family, uint32_t variant,
+                              uint64_t blocks, const void *args, vendor_stream stream);
+
+/* ---- gpu_kernel.c, gpu_elements.c, gpu_regions.c: the kernel table ---- */
+
+weft_status gpu_kernels_open(struct gpu_device *device);
+void gpu_kernels_close(struct gpu_device *device);
+
+enum gpu_kernel { /* the kernels of plugins/kernels, by family */
+                  GPU_KERNEL_COPY,
+                  GPU_KERNEL_TRANSPOSE,
+                  GPU_KERNEL_FILL,
+                  GPU_KERNEL_TABLE,
+                  GPU_KERNEL_KEY,
+                  GPU_KERNEL_REDUCE,
+                  GPU_KERNEL_REGIONS_REDUCE,
+                  GPU_KERNEL_CAST,
+                  GPU_KERNEL_SCALE,
+                  GPU_KERNEL_SIGNAL,
+                  GPU_KERNEL_AWAIT_SIGNAL
+};
+
+/* Launch the member of FAMILY for VARIANT, a word size or a dtype, with ARGS.  Within a scope. */
+weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family, uint32_t variant,
+                              uint64_t blocks, const void *args, vendor_stream stream);
+/* Load the kernels of signals before any of them runs.  Loading waits for running kernels, and one
+ * of these may wait for a signal.  Within a scope. */
+weft_status gpu_signals_load(struct gpu_device *device);
+/* Blocks for COUNT elements where each thread takes several. */
+uint32_t gpu_blocks(uint64_t count, uint32_t per_thread);
+
+struct wk_buffers;
+/* Put COUNT addresses where kernels find them; what it borrows goes back with
+ * gpu_buffers_release after the launch.  Within a scope. */
+weft_status gpu_buffers_fill(struct gpu_device *device, struct wk_buffers *buffers,
+                             const void *const *addresses, uint64_t count, vendor_stream stream);
+void gpu_buffers_release(struct gpu_device *device, struct wk_buffers *buffers,
+                         vendor_stream stream);
+
+/* Reductions of parts that lie STRIDE bytes apart from BASE on. */
+struct gpu_strided {
+    uint32_t dtype, reduction, size, divisor; /* 0: SIZE */
+    uint64_t count, stride;
+    const void *base;
+    void *target;
+};
+weft_status gpu_reduce_strided(struct gpu_device *device, const struct gpu_strided *job,
+                               vendor_stream stream);
+/* TARGET[i] = SOURCE[i] * *SCALE; the two may be the same.  Within a scope. */
+weft_status gpu_scale_elements(struct gpu_device *device, uint32_t dtype, uint64_t count,
+                               const void *scale, const void *source, void *target,
+                               vendor_stream stream);
+/* Floats to keys of integer order, or back; see WK_KEY_ flags. */
+weft_status gpu_keys(struct gpu_device *device, uint32_t dtype, uint32_t flags, uint64_t count,
+                     const void *source, void *target, vendor_stream stream);
+
+weft_status gpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
+                               const weft_region *regions, void **out);
+void gpu_regions_destroy(void *list);
+weft_status gpu_regions_copy(void *list, const void *const *sources, void *const *targets,
+                             void *stream);
+struct wk_regions_reduce_args;
+/* Reduce LIST as ARGS says, in which regions, tiles, words and buffers are yet to be set. */
+weft_status gpu_regions_run_reduction(void *list, uint32_t dtype,
+                                      struct wk_regions_reduce_args *args,
+                                      const void *const *sources, void *const *targets,
+                                      vendor_stream stream);
+
+/* The part of a list of regions that one launch moves, for a plugin's own kernels.  Buffer 0 is the
+ * target; the sources follow. */
+struct wk_region;
+struct gpu_region_set {
+    const struct wk_region *regions;
+    const void *tiles; /* struct wk_tile, or wk_transpose_tile if turned */
+    uint64_t tile_count;
+    uint32_t word;
+    bool is_turned;
+};
+enum { GPU_REGION_SETS = 7 };
+uint32_t gpu_regions_element(const void *list); /* bytes */
+uint32_t gpu_regions_sources(const void *list); /* buffers that its regions read, from 0 on */
+bool gpu_regions_reads(const void *list, uint32_t source); /* or has only empty ones of it */
+/* The sets that move LIST, of one target, between buffers that are ALIGNMENT-aligned; returns how
+ * many. */
+uint32_t gpu_regions_sets(const void *list, uint32_t alignment, bool reduces,
+                          struct gpu_region_set *sets);
+
+extern const weft_kernel_table gpu_kernel_table;
+
+#endif

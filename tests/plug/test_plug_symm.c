@@ -1,0 +1,66 @@
+/* Arguments of one-sided operations are checked at their limits; all comparisons. */
+#include "plug_symm.h"
+
+#include "support/suite.h"
+
+START_TEST(peers_and_signals_have_limits)
+{
+    ck_assert_int_eq(plug_check_peer("put", 0, 4), WEFT_OK);
+    ck_assert_int_eq(plug_check_peer("put", 3, 4), WEFT_OK);
+    ck_assert_int_eq(plug_check_peer("put", -1, 4), WEFT_ERR_INVALID);
+    ck_assert_int_eq(plug_check_peer("put", 4, 4), WEFT_ERR_INVALID);
+    ck_assert_str_eq(plug_last_text(), "put: peer 4 is not one of 4 ranks");
+    ck_assert_int_eq(plug_check_signal("signal", 6, WEFT_SIGNAL_ADD, 7), WEFT_OK);
+    ck_assert_int_eq(plug_check_signal("signal", 7, WEFT_SIGNAL_ADD, 7), WEFT_ERR_INVALID);
+    ck_assert_int_eq(plug_check_signal("signal", 0, 9, 7), WEFT_ERR_UNSUPPORTED);
+    ck_assert_int_eq(plug_check_compare("wait_signal", WEFT_COMPARE_LT), WEFT_OK);
+    ck_assert_int_eq(plug_check_compare("wait_signal", WEFT_COMPARE_LT + 1), WEFT_ERR_UNSUPPORTED);
+}
+END_TEST
+
+START_TEST(spans_lie_in_the_window)
+{
+    ck_assert_int_eq(plug_check_span("get", 92, 8, 100), WEFT_OK);
+    ck_assert_int_eq(plug_check_span("get", 100, 0, 100), WEFT_OK);
+    ck_assert_int_eq(plug_check_span("get", 93, 8, 100), WEFT_ERR_INVALID);
+    ck_assert_int_eq(plug_check_span("get", UINT64_MAX, 2, 100), WEFT_ERR_INVALID);
+    ck_assert_int_eq(plug_check_span("get", 2, UINT64_MAX, 100), WEFT_ERR_INVALID);
+    ck_assert_int_eq(plug_check_memory("get", NULL, 0), WEFT_OK);
+    ck_assert_int_eq(plug_check_memory("get", NULL, 1), WEFT_ERR_INVALID);
+}
+END_TEST
+
+START_TEST(requests_for_a_window_are_compared)
+{
+    struct plug_window_request a = {0, 8, 4096}, b = {5, 8, 4096};
+
+    ck_assert_int_eq(plug_check_same_window(a, b), WEFT_OK);
+    b.signals = 9;
+    ck_assert_int_eq(plug_check_same_window(a, b), WEFT_ERR_MISMATCH);
+    ck_assert_str_eq(plug_last_text(), "window: rank 0 asks for 4096 bytes and 8 signals, rank 5 "
+                                       "for 4096 bytes and 9 signals");
+    b.signals = 8;
+    b.bytes = 1;
+    ck_assert_int_eq(plug_check_same_window(a, b), WEFT_ERR_MISMATCH);
+}
+END_TEST
+
+START_TEST(signals_compare_as_named)
+{
+    static const struct {
+        uint32_t compare;
+        bool below, equal, above;
+    } cases[] = {{WEFT_COMPARE_EQ, false, true, false}, {WEFT_COMPARE_NE, true, false, true},
+                 {WEFT_COMPARE_GE, false, true, true},  {WEFT_COMPARE_GT, false, false, true},
+                 {WEFT_COMPARE_LE, true, true, false},  {WEFT_COMPARE_LT, true, false, false}};
+
+    for (size_t i = 0; i < PLUG_LENGTH(cases); i++) {
+        ck_assert_int_eq(plug_signal_matches(4, cases[i].compare, 5), cases[i].below);
+        ck_assert_int_eq(plug_signal_matches(5, cases[i].compare, 5), cases[i].equal);
+        ck_assert_int_eq(plug_signal_matches(UINT64_MAX, cases[i].compare, 5), cases[i].above);
+    }
+}
+END_TEST
+
+SUITE(plug_symm, peers_and_signals_have_limits, spans_lie_in_the_window,
+      requests_for_a_window_are_compared, signals_compare_as_named)
