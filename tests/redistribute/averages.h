@@ -70,7 +70,7 @@ static inline int32_t average_whole(const weft_spec *spec, const void *const *sh
     uint32_t dtype = weft_spec_dtype(spec);
     size_t bytes = wf_dtype_bytes(dtype);
     int32_t copies = 1;
-    wf_wide divisor = 1;
+    int64_t divisor = 1;
     weft_segment segment;
 
     memset(sums, 0, sizeof sums);
