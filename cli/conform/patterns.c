@@ -123,13 +123,15 @@ static double largest(uint32_t dtype)
     }
 }
 
-/* The ends of the dtype's range, and anything between. */
+/* The ends of the integer dtype's range, and anything between; 0 for other dtypes. */
 static uint64_t extreme_integer(uint32_t dtype, uint64_t bits)
 {
-    uint64_t top = UINT64_C(1) << (8 * wf_dtype_bytes(dtype) - 1);
-    uint64_t most = wf_dtype_is_signed(dtype) ? top - 1 : 2 * top - 1;
+    uint64_t top, most;
 
     if (dtype == WEFT_DTYPE_BOOL) return bits & 1;
+    if (dtype >= WEFT_DTYPE_F16) return 0;
+    top = UINT64_C(1) << (8 * wf_dtype_bytes(dtype) - 1);
+    most = wf_dtype_is_signed(dtype) ? top - 1 : 2 * top - 1;
     if (bits % 4 == 0) return most;
     return bits % 4 == 1 ? ~most : bits;
 }
