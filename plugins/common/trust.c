@@ -95,6 +95,20 @@ static bool lists_others(gid_t group, uid_t user)
     return false;
 }
 
+/* Users whose primary group it is are not in the list of its members. */
+static bool is_primary_of_others(gid_t group, uid_t user)
+{
+    FILE *users = fopen("/etc/passwd", "re");
+    struct passwd entry, *found;
+    char text[4096];
+    bool others = users == NULL;
+
+    while (!others && fgetpwent_r(users, &entry, text, sizeof text, &found) == 0)
+        others = found->pw_gid == group && found->pw_uid != user;
+    if (users != NULL) fclose(users);
+    return others;
+}
+
 /* An access control list shows as permissions of the group.  -1 is "none" for two reasons alone. */
 static bool has_access_list(int fd)
 {
@@ -105,11 +119,13 @@ static bool has_access_list(int fd)
     return errno != ENODATA && errno != ENOTSUP;
 }
 
-/* Distributions give each user a group of the same number, and a umask that lets it write. */
+/* Distributions give each user a group of the same number, and a umask that lets it write.  Group 0
+ * is not private: containers run other users in it. */
 static bool group_is_owners(int fd, const struct stat *info)
 {
-    return info->st_gid == info->st_uid && !has_access_list(fd) &&
-           !lists_others(info->st_gid, info->st_uid);
+    return info->st_gid == info->st_uid && info->st_gid != 0 && !has_access_list(fd) &&
+           !lists_others(info->st_gid, info->st_uid) &&
+           !is_primary_of_others(info->st_gid, info->st_uid);
 }
 
 /* ---- one directory, or the file ---- */

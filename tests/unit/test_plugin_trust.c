@@ -6,6 +6,7 @@
 #include "support/suite.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <sys/xattr.h>
 
@@ -217,6 +218,41 @@ START_TEST(a_private_group_may_write_and_no_other)
 }
 END_TEST
 
+static bool has_others_as_primary(gid_t group)
+{
+    const struct passwd *entry;
+    bool others = false;
+
+    setpwent();
+    while ((entry = getpwent()) != NULL)
+        if (entry->pw_gid == group && entry->pw_uid != group) others = true;
+    endpwent();
+    return others;
+}
+
+/* Group 0 has users in containers; 65534, where distributions call it nogroup, has several. */
+START_TEST(a_group_that_is_the_primary_one_of_others_is_not_private)
+{
+    struct wf_trust nobody = other_user();
+
+    nobody.user = nobody.maker = 65534;
+    set_up();
+    if (!may_give_away()) {
+        printf("not checked: only root may give files to another group\n");
+    } else {
+        change_mode(file, 0775);
+        expect_refusal(ask(file), "group 0 may change it");
+        ck_assert_int_eq(chown(file, 65534, 65534), 0);
+        change_mode(file, 0775);
+        if (has_others_as_primary(65534))
+            expect_refusal(ask_as(file, &nobody), "group 65534 may change it");
+        else
+            printf("not checked: no user has group 65534 as primary group\n");
+    }
+    folder_remove(&folder);
+}
+END_TEST
+
 /* The permissions of a named user in an access control list show as the group's. */
 START_TEST(an_access_control_list_is_no_private_group)
 {
@@ -340,6 +376,7 @@ SUITE(plugin_trust, our_own_file_in_our_own_directory_below_tmp_is_trusted,
       a_link_into_a_directory_that_anybody_may_change_is_refused,
       a_sticky_directory_serves_on_the_way_but_not_as_the_last,
       a_sticky_directory_of_another_user_is_refused, a_private_group_may_write_and_no_other,
+      a_group_that_is_the_primary_one_of_others_is_not_private,
       an_access_control_list_is_no_private_group, in_a_privileged_program_its_caller_is_not_trusted,
       the_owner_of_the_object_that_asks_is_trusted_where_its_path_is,
       a_directory_above_the_object_that_asks_may_be_anybody_s, no_answer_leaves_a_file_open)
