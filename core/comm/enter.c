@@ -86,6 +86,10 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     }
     if (status != WEFT_OK) return status;
     if (frame->type == type) return WEFT_OK;
+    if (frame->type == WF_FRAME_LEAVE) { /* a server that ends, of the job before */
+        (void)wf_fail(WEFT_ERR_PEER, "the rendezvous ended before all ranks had come");
+        return WEFT_IN_PROGRESS;
+    }
     if (frame->type != WF_FRAME_REFUSED)
         return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u where %u was due",
                        (unsigned)frame->type, (unsigned)type);

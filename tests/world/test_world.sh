@@ -35,17 +35,21 @@ expect 0 "as expected" "$weft" run -n 1 "$program" hello 10
 expect 0 "[3] as expected" "$weft" run -n 4 "$program" hello 100
 expect 0 "[63] as expected" "$weft" run -n 64 "$program" hello 2
 expect 0 "as expected" "$program" hello 10
+scenario=(hello 10)
 by_hand()
 {
     local pids=() rank bad=0
     for rank in 0 1 2; do
-        env "RANK=$rank" WORLD_SIZE=3 "LOCAL_RANK=$rank" "$@" "$program" hello 10 &
+        env "RANK=$rank" WORLD_SIZE=3 "LOCAL_RANK=$rank" "$@" "$program" "${scenario[@]}" &
         pids+=($!)
     done
     for rank in 0 1 2; do wait "${pids[rank]}" || bad=1; done
     return $bad
 }
 expect 0 "as expected" by_hand MASTER_ADDR=127.0.0.1 MASTER_PORT=29517
+scenario=(hello 1 60) # one job after the other: a server that ends sends early ranks to the next one
+expect 0 "as expected" by_hand MASTER_ADDR=127.0.0.1 MASTER_PORT=29517
+scenario=(hello 10)
 expect 0 "as expected" by_hand LOCAL_WORLD_SIZE=3 MASTER_ADDR=some.other.host MASTER_PORT=29517
 expect 0 "as expected" by_hand WEFT_RENDEZVOUS=localhost:29518 WEFT_TOKEN=0123456789abcdef
 expect 1 "WEFT_TOKEN" by_hand MASTER_ADDR=some.other.host MASTER_PORT=29517
