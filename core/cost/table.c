@@ -121,7 +121,8 @@ weft_cost_table *weft_cost_table_retain(const weft_cost_table *table)
 {
     weft_cost_table *mine = (weft_cost_table *)(uintptr_t)table;
 
-    if (!table->built_in) atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
+    if (table != NULL && !table->built_in)
+        atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
     return mine;
 }
 
@@ -143,8 +144,10 @@ const char *weft_cost_table_name(const weft_cost_table *table)
 
 uint64_t weft_cost_table_digest(const weft_cost_table *table)
 {
-    uint64_t h = wf_hash(0, table->name, strlen(table->name));
+    uint64_t h;
 
+    if (table == NULL) return 0;
+    h = wf_hash(0, table->name, strlen(table->name));
     for (int kind = 0; kind < WEFT_STEP_KINDS; kind++)
         for (int link = 0; link < WF_LINKS; link++) {
             const struct wf_rate *rate = &table->rates[kind][link];

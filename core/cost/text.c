@@ -168,6 +168,7 @@ weft_status weft_cost_table_print(const weft_cost_table *table, char *buffer, si
     struct wf_text text = {0};
 
     WF_TRY(wf_require(table, "weft_cost_table_print: TABLE"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_cost_table_print: BUFFER"));
     wf_text_add(&text, "weft-cost 1\nname %s\none-sided %s\n", table->name,
                 table->one_sided ? "yes" : "no");
     wf_text_add(&text, "copy %llu\npack %llu\nreduce %llu\n", (unsigned long long)table->copy,

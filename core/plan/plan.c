@@ -224,7 +224,7 @@ weft_plan *weft_plan_retain(const weft_plan *plan)
 {
     weft_plan *mine = (weft_plan *)(uintptr_t)plan; /* only its reference count changes */
 
-    atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
+    if (mine != NULL) atomic_fetch_add_explicit(&mine->references, 1, memory_order_relaxed);
     return mine;
 }
 
@@ -240,6 +240,7 @@ void weft_plan_release(weft_plan **plan)
 
 void weft_plan_get(const weft_plan *plan, weft_plan_info *out)
 {
+    if (plan == NULL || out == NULL) return;
     *out = (weft_plan_info){.struct_size = sizeof *out,
                             .from = plan->from,
                             .to = plan->to,
@@ -254,9 +255,10 @@ void weft_plan_get(const weft_plan *plan, weft_plan_info *out)
 
 bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out)
 {
-    const struct wf_step *step = &plan->steps[index];
+    const struct wf_step *step;
 
-    if (index >= plan->step_count) return false;
+    if (plan == NULL || out == NULL || index >= plan->step_count) return false;
+    step = &plan->steps[index];
     *out = (weft_step_info){.struct_size = sizeof *out,
                             .kind = step->kind,
                             .axes = step->axes,
@@ -274,6 +276,7 @@ bool weft_plan_tensor(const weft_plan *plan, uint32_t index, weft_tensor_info *o
 {
     const struct wf_member *member;
 
+    if (plan == NULL || out == NULL) return false;
     if (index >= (plan->members != NULL ? plan->member_count : 1)) return false;
     *out = (weft_tensor_info){
         .struct_size = sizeof *out, .from = plan->from, .to = plan->to, .alone = plan};

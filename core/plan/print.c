@@ -112,6 +112,7 @@ weft_status weft_plan_print(const weft_plan *plan, char *buffer, size_t capacity
     struct wf_text text = {0};
 
     WF_TRY(wf_require(plan, "weft_plan_print: PLAN"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print: BUFFER"));
     add_text(&text, plan);
     return wf_text_copy_out(&text, buffer, capacity, length);
 }

@@ -72,5 +72,18 @@ START_TEST(a_table_has_the_name_of_its_text)
 }
 END_TEST
 
-SUITE(cost_table, built_in_tables_are_found_by_name, a_copy_is_equal_but_for_its_name,
-      every_number_counts_in_the_digest, a_table_has_the_name_of_its_text)
+START_TEST(null_is_refused_by_every_accessor)
+{
+    weft_cost_table *table;
+
+    ck_assert_ptr_null(weft_cost_table_retain(NULL));
+    ck_assert_uint_eq(weft_cost_table_digest(NULL), 0);
+    ck_assert_int_eq(weft_cost_table_find("cpu", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_print(table, NULL, 8, NULL), WEFT_ERR_INVALID);
+    weft_cost_table_release(&table);
+}
+END_TEST
+
+SUITE(cost_table, null_is_refused_by_every_accessor, built_in_tables_are_found_by_name,
+      a_copy_is_equal_but_for_its_name, every_number_counts_in_the_digest,
+      a_table_has_the_name_of_its_text)

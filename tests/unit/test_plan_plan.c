@@ -189,7 +189,32 @@ START_TEST(every_planner_keeps_to_the_memory_limit)
 }
 END_TEST
 
-SUITE(plan_plan, equal_layouts_need_no_steps, empty_tensors_need_no_steps,
-      what_is_too_much_stays_too_much, steps_lead_from_the_source_to_the_target,
-      shapes_and_dtypes_must_agree, allocation_failure_is_an_error_without_a_leak,
-      digests_tell_plans_apart, every_planner_keeps_to_the_memory_limit)
+START_TEST(null_is_refused_by_every_accessor)
+{
+    weft_plan_info info = {.steps = 7};
+    weft_step_info step;
+    weft_tensor_info tensor;
+    struct pair pair;
+    weft_plan *plan;
+
+    weft_plan_get(NULL, &info);
+    ck_assert_uint_eq(info.steps, 7);
+    ck_assert(!weft_plan_step(NULL, 0, &step));
+    ck_assert(!weft_plan_tensor(NULL, 0, &tensor));
+    ck_assert_ptr_null(weft_plan_retain(NULL));
+    open_pair(&pair, "2", NULL, "8", "S(0)", "R");
+    plan = plan_pair(&pair, NULL);
+    weft_plan_get(plan, NULL);
+    ck_assert(!weft_plan_step(plan, 0, NULL));
+    ck_assert(!weft_plan_tensor(plan, 0, NULL));
+    ck_assert_int_eq(weft_plan_print(plan, NULL, 8, NULL), WEFT_ERR_INVALID);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+SUITE(plan_plan, null_is_refused_by_every_accessor, equal_layouts_need_no_steps,
+      empty_tensors_need_no_steps, what_is_too_much_stays_too_much,
+      steps_lead_from_the_source_to_the_target, shapes_and_dtypes_must_agree,
+      allocation_failure_is_an_error_without_a_leak, digests_tell_plans_apart,
+      every_planner_keeps_to_the_memory_limit)
