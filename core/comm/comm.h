@@ -110,6 +110,15 @@ struct wf_glance {
     void *stream, *word; /* of the plugin for symmetric memory; NULL before the first look */
 };
 
+#define WF_EARLY_ABORTS 4
+
+/* An abort of a communicator that this rank has not listed yet. */
+struct wf_early_abort {
+    uint64_t number; /* 0: none */
+    weft_status status;
+    char text[512];
+};
+
 struct weft_context {
     uint32_t made; /* generation of fork.h, or WF_ENDED */
     struct wf_config *config;
@@ -143,8 +152,10 @@ struct weft_context {
     atomic_bool uses_streams;       /* some communicator has put work on one that is done later */
     _Atomic uint64_t clock;         /* of posts.h */
     _Atomic uint64_t told;          /* posts whose failure was told and is not past */
-    struct wf_released released[WF_RELEASED]; /* the last ones; under `lock` */
-    uint64_t released_count;                  /* of all times */
+    struct wf_released released[WF_RELEASED];            /* the last ones; under `lock` */
+    uint64_t released_count;                             /* of all times */
+    struct wf_early_abort early_aborts[WF_EARLY_ABORTS]; /* the last ones; under `lock` */
+    uint64_t early_abort_count;                          /* of all times */
     pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
                                 under it but answers of other ranks */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
@@ -310,6 +321,8 @@ void wf_comm_break(weft_comm *comm, weft_status status, const char *text);
 /* The same where the context's lock is held already. */
 void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text);
 /* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */
+/* COMM has just been listed: fail it if an abort came before.  The context's lock is held. */
+void wf_fault_apply_early(weft_comm *comm);
 void wf_fault_gone(void *context, const struct wf_departure *departure);
 void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char *text);
 

@@ -260,6 +260,7 @@ static void enlist(weft_comm *comm)
     pthread_mutex_lock(&context->lock);
     comm->next = context->comms;
     context->comms = comm;
+    wf_fault_apply_early(comm);
     pthread_mutex_unlock(&context->lock);
     for (int32_t i = 0; context->client != NULL && i < comm->size; i++) {
         const struct wf_departure *departure =

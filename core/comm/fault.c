@@ -221,11 +221,32 @@ weft_status wf_comm_over(weft_comm *comm)
 void wf_fault_abort(void *self, uint64_t number, weft_status status, const char *text)
 {
     weft_context *context = self;
+    bool found = false;
 
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        if (comm->number == number) wf_comm_break_locked(comm, status, text);
+        if (comm->number == number) {
+            wf_comm_break_locked(comm, status, text);
+            found = true;
+        }
+    if (!found) {
+        struct wf_early_abort *early =
+            &context->early_aborts[context->early_abort_count++ % WF_EARLY_ABORTS];
+        early->number = number;
+        early->status = status;
+        snprintf(early->text, sizeof early->text, "%s", text);
+    }
     pthread_mutex_unlock(&context->lock);
+}
+
+void wf_fault_apply_early(weft_comm *comm)
+{
+    const struct wf_early_abort *early = comm->context->early_aborts;
+    uint64_t count = comm->context->early_abort_count;
+
+    for (uint64_t i = 0; i < count && i < WF_EARLY_ABORTS; i++)
+        if (early[i].number == comm->number)
+            wf_comm_break_locked(comm, early[i].status, early[i].text);
 }
 
 void weft_comm_abort(weft_comm *comm)
