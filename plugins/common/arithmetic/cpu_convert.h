@@ -157,11 +157,5 @@ static void narrow_reduced_f8e5m2(void *target, const void *source, size_t count
     uint8_t *t = target;
     const float *s = source;
 
-    INDEPENDENT for (size_t i = 0; i < count; i++)
-    {
-        uint32_t bits = cpu_bits_of_f32(s[i]);
-        uint8_t infinity = (uint8_t)(bits >> 31 << 7 | 0x7c);
-
-        t[i] = (bits & 0x7fffffffu) == F32_INFINITY ? infinity : cpu_f8e5m2_of_f32(s[i]);
-    }
+    INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = cpu_f8e5m2_of_f32_kept(s[i]);
 }

@@ -107,7 +107,7 @@ DIVIDE(f64, double)
 
 /* A mean of finite numbers is finite.  If their parts are rounded up, the last addition may round
  * to infinity; the largest number is then nearer to the mean. */
-#define MEAN_ADD(name, type, largest)                                                              \
+#define MEAN_ADD(name, type, largest, magnitude, with_sign)                                        \
     static void mean_add_##name(void *target, const void *sum, const void *value, uint32_t parts,  \
                                 size_t count)                                                      \
     {                                                                                              \
@@ -116,22 +116,21 @@ DIVIDE(f64, double)
         INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
         {                                                                                          \
             type a = s[i], b = v[i] / n, c = a + b;                                                \
-            type above = ((a <= largest) & (b <= largest) & (c > largest)) ? largest : c;          \
-            t[i] = ((a >= -largest) & (b >= -largest) & (c < -largest)) ? -largest : above;        \
+            bool finite = (magnitude(a) <= largest) & (magnitude(b) <= largest);                   \
+            t[i] = (finite & (magnitude(c) > largest)) ? with_sign(largest, c) : c;                \
         }                                                                                          \
     }
 
-MEAN_ADD(f32, float, FLT_MAX)
-MEAN_ADD(f64, double, DBL_MAX)
+MEAN_ADD(f32, float, FLT_MAX, __builtin_fabsf, __builtin_copysignf)
+MEAN_ADD(f64, double, DBL_MAX, __builtin_fabs, __builtin_copysign)
 
 /* A finite mean of a smaller format, rounded up past that format's LARGEST. */
 static void limit_f32(float *data, float largest, size_t count)
 {
     INDEPENDENT for (size_t i = 0; i < count; i++)
     {
-        float value = data[i];
-        float above = ((value > largest) & (value <= FLT_MAX)) ? largest : value;
-        data[i] = ((value < -largest) & (value >= -FLT_MAX)) ? -largest : above;
+        float value = data[i], size = __builtin_fabsf(value);
+        data[i] = ((size > largest) & (size <= FLT_MAX)) ? __builtin_copysignf(largest, value) : value;
     }
 }
 

@@ -1,9 +1,13 @@
 /* cpu_reduce.c - kernels put together to whole reductions. */
 #include "cpu_reduce.h"
 
+#include <float.h>
 #include <string.h>
 
 #define BLOCK_BYTES 8192 /* of partial results; stays in the first cache */
+/* So many parts of a mean, less one, add up to a finite number; and so many parts of a mean of small
+ * floats to one that their format holds. */
+#define FEW 1024
 
 static enum cpu_binary binary_of(uint32_t reduction)
 {
@@ -33,6 +37,7 @@ struct block {
     const void *const *sources;
     size_t element, at, count;
     void *wide; /* a widened source */
+    bool exceeds; /* parts of a mean may add up to infinity */
     void (*limit)(float *data, float largest, size_t count);
 };
 
@@ -88,13 +93,43 @@ static uint32_t parts_of(const struct cpu_reducer *reducer)
     return reducer->parts != 0 ? reducer->parts : reducer->size;
 }
 
-/* May parts of a finite mean add up to infinity?  Not if they are exact: SIZE times the largest
- * number over a power of two, which bounds every such sum, stays within the range. */
+static bool exceeds_f32(uint32_t parts, uint32_t size)
+{
+    float part = FLT_MAX / (float)parts, sum = part;
+
+    for (uint32_t k = 1; k < size; k++)
+        sum += part;
+    return sum > FLT_MAX;
+}
+
+static bool exceeds_f64(uint32_t parts, uint32_t size)
+{
+    double part = DBL_MAX / parts, sum = part;
+
+    for (uint32_t k = 1; k < size; k++)
+        sum += part;
+    return sum > DBL_MAX;
+}
+
+/* May parts of a finite mean add up to infinity?  Rounding keeps order, so no sum of such parts is
+ * larger than that of parts of the largest number.  Small floats add up in f32. */
 static bool may_exceed(const struct cpu_reducer *reducer)
 {
-    uint32_t parts = parts_of(reducer);
+    uint32_t size = reducer->size, parts = parts_of(reducer);
 
-    return reducer->divided || (parts >= reducer->size && (parts & (parts - 1)) != 0);
+    if (reducer->divided) return true;
+    if (parts < size) return false; /* a sum of means */
+    if (size > FEW) return true;
+    switch (reducer->dtype) {
+    case WEFT_DTYPE_F32:
+    case WEFT_DTYPE_C64:
+        return exceeds_f32(parts, size);
+    case WEFT_DTYPE_F64:
+    case WEFT_DTYPE_C128:
+        return exceeds_f64(parts, size);
+    default:
+        return false;
+    }
 }
 
 /* Floats are divided before they are added, so that what has a finite mean has it. */
@@ -102,8 +137,6 @@ static void combine_divided(const struct block *block, void *partial, void *targ
 {
     uint32_t size = block->reducer->size;
     uint32_t parts = block->reducer->divided ? 1 : parts_of(block->reducer);
-    cpu_divide_add_kernel *add =
-        may_exceed(block->reducer) ? block->arithmetic->mean_add : block->arithmetic->divide_add;
 
     for (uint32_t k = 0; k < size; k++) {
         void *next = k + 1 < size ? partial : target;
@@ -111,8 +144,10 @@ static void combine_divided(const struct block *block, void *partial, void *targ
 
         if (k == 0)
             block->arithmetic->divide(next, source, parts, block->count);
+        else if (block->exceeds && (k + 1 == size || size > FEW || block->reducer->divided))
+            block->arithmetic->mean_add(next, partial, source, parts, block->count);
         else
-            add(next, partial, source, parts, block->count);
+            block->arithmetic->divide_add(next, partial, source, parts, block->count);
     }
 }
 
@@ -151,7 +186,7 @@ static void reduce_block(const struct block *block, unsigned char *target)
     else
         memmove(result, source_of(block, 0, partial), block->count * block->element);
     if (small == NULL) return;
-    if (reduction == WEFT_REDUCE_AVG && small->largest > 0 && may_exceed(block->reducer))
+    if (block->exceeds && small->largest > 0)
         block->limit((float *)partial, small->largest, block->count);
     (small->narrow_reduced != NULL ? small->narrow_reduced : small->narrow)(target, partial,
                                                                             block->count);
@@ -175,6 +210,8 @@ void cpu_reduce(const struct cpu_kernels *kernels, const struct cpu_reducer *red
 
     if (reducer->reduction == WEFT_REDUCE_AVG && own->average.sum != NULL)
         most = BLOCK_BYTES / sizeof(cpu_wide);
+    else if (reducer->reduction == WEFT_REDUCE_AVG)
+        block.exceeds = may_exceed(reducer);
     for (; block.at < count; block.at += block.count) {
         block.count = count - block.at < most ? count - block.at : most;
         reduce_block(&block, (unsigned char *)target + block.at * result);
