@@ -100,8 +100,8 @@ static void average_span(const struct wf_average *average, const struct span *sp
 
     for (uint32_t h = 0; h < kind->holders; h++)
         average->sources[h] = first + ((const char *)arrivals[h] - average->staging);
-    wf_elements_reduce(&r, average->sources,
-                       first + ((const char *)arrivals[0] - average->staging), span->elements);
+    wf_elements_reduce(&r, average->sources, first + ((const char *)arrivals[0] - average->staging),
+                       span->elements);
 }
 
 static void average_all(void *argument)

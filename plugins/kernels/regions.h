@@ -228,8 +228,7 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
                 if (k + j > 0) wk_combine_pack<D>(args, sum, value);
             }
         }
-        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) =
-            wk_finish<D>(sum);
+        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) = wk_finish<D>(sum);
     }
 }
 

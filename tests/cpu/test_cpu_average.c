@@ -14,9 +14,9 @@ START_TEST(infinities_of_f8e5m2_stay_infinities)
         uint32_t reduction;
         uint8_t a, b, wanted;
     } cases[] = {
-        {WEFT_REDUCE_MIN, 0xfc, 0x7c, 0xfc}, {WEFT_REDUCE_MAX, 0xfc, 0x7c, 0x7c},
-        {WEFT_REDUCE_SUM, 0x7c, 0x80, 0x7c}, {WEFT_REDUCE_SUM, 0x7b, 0x7b, 0x7b},
-        {WEFT_REDUCE_AVG, 0xfc, 0x3c, 0xfc}, {WEFT_REDUCE_PROD, 0x7c, 0xbc, 0xfc},
+        {WEFT_REDUCE_MIN, 0xfc, 0x7c, 0xfc},  {WEFT_REDUCE_MAX, 0xfc, 0x7c, 0x7c},
+        {WEFT_REDUCE_SUM, 0x7c, 0x80, 0x7c},  {WEFT_REDUCE_SUM, 0x7b, 0x7b, 0x7b},
+        {WEFT_REDUCE_AVG, 0xfc, 0x3c, 0xfc},  {WEFT_REDUCE_PROD, 0x7c, 0xbc, 0xfc},
         {WEFT_REDUCE_PROD, 0x7b, 0xfb, 0xfb},
     };
     uint8_t a[70], b[70], out[70];
@@ -58,8 +58,7 @@ static double largest(uint32_t dtype)
 static void put(uint32_t dtype, double value, void *at)
 {
     float single = (float)value;
-    uint16_t half =
-        dtype == WEFT_DTYPE_F16 ? cpu_f16_of_f32(single) : cpu_bf16_of_f32(single);
+    uint16_t half = dtype == WEFT_DTYPE_F16 ? cpu_f16_of_f32(single) : cpu_bf16_of_f32(single);
 
     if (dtype == WEFT_DTYPE_F64)
         memcpy(at, &value, sizeof value);

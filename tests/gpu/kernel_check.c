@@ -159,10 +159,16 @@ static const struct {
     uint64_t in[3], wanted;
 } ends[] = {
     /* A mean of the largest number is finite, and of infinities infinite. */
-    {WEFT_DTYPE_F64, WEFT_REDUCE_AVG, 8, {0x7fefffffffffffff, 0x7fefffffffffffff,
-     0x7fefffffffffffff}, 0x7fefffffffffffff},
-    {WEFT_DTYPE_F64, WEFT_REDUCE_AVG, 8, {0xffefffffffffffff, 0xffefffffffffffff,
-     0xffefffffffffffff}, 0xffefffffffffffff},
+    {WEFT_DTYPE_F64,
+     WEFT_REDUCE_AVG,
+     8,
+     {0x7fefffffffffffff, 0x7fefffffffffffff, 0x7fefffffffffffff},
+     0x7fefffffffffffff},
+    {WEFT_DTYPE_F64,
+     WEFT_REDUCE_AVG,
+     8,
+     {0xffefffffffffffff, 0xffefffffffffffff, 0xffefffffffffffff},
+     0xffefffffffffffff},
     {WEFT_DTYPE_F64, WEFT_REDUCE_AVG, 8, {0, 0x7ff0000000000000, 0}, 0x7ff0000000000000},
     /* An infinity of f8e5m2 stays one, and finite numbers do not become one. */
     {WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, 1, {0x80, 0xfc, 0x80}, 0xfc},

@@ -226,7 +226,8 @@ START_TEST(an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks)
 END_TEST
 
 SUITE(plan_cross, an_excluded_exchange_is_refused,
-      an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks, integers_are_added_and_averaged_between_meshes_without_other_reductions,
+      an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks,
+      integers_are_added_and_averaged_between_meshes_without_other_reductions,
       one_exchange_goes_between_the_meshes,
       many_copies_of_a_large_tensor_pass_it_on_among_themselves,
       partials_of_a_large_tensor_are_reduced_before_they_travel,

@@ -130,7 +130,8 @@ static void limit_f32(float *data, float largest, size_t count)
     INDEPENDENT for (size_t i = 0; i < count; i++)
     {
         float value = data[i], size = __builtin_fabsf(value);
-        data[i] = ((size > largest) & (size <= FLT_MAX)) ? __builtin_copysignf(largest, value) : value;
+        data[i] =
+            ((size > largest) & (size <= FLT_MAX)) ? __builtin_copysignf(largest, value) : value;
     }
 }
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define BLOCK_BYTES 8192 /* of partial results; stays in the first cache */
-/* So many parts of a mean, less one, add up to a finite number; and so many parts of a mean of small
- * floats to one that their format holds. */
+/* So many parts of a mean, less one, add up to a finite number; and so many parts of a mean of
+ * small floats to one that their format holds. */
 #define FEW 1024
 
 static enum cpu_binary binary_of(uint32_t reduction)
@@ -36,7 +36,7 @@ struct block {
     const struct cpu_arithmetic *small;      /* widens and narrows, or NULL */
     const void *const *sources;
     size_t element, at, count;
-    void *wide; /* a widened source */
+    void *wide;   /* a widened source */
     bool exceeds; /* parts of a mean may add up to infinity */
     void (*limit)(float *data, float largest, size_t count);
 };

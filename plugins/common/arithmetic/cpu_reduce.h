@@ -3,8 +3,8 @@
  * The one definition of what a reduction gives on a host: in which type each dtype is computed, how
  * and when it rounds.  The core compiles it (the simulator, averages on the host) and so does
  * gloo-cpu.  cpu_kernels.h is one source, compiled for each level of vector hardware; cpu_reduce.c
- * puts its kernels together.  Every level gives the same bits.  Buffers are combined strictly in the
- * order given, so the result depends on nothing else. */
+ * puts its kernels together.  Every level gives the same bits.  Buffers are combined strictly in
+ * the order given, so the result depends on nothing else. */
 #ifndef WEFT_CPU_REDUCE_H
 #define WEFT_CPU_REDUCE_H
 
@@ -52,7 +52,7 @@ struct cpu_arithmetic {
 };
 
 struct cpu_kernels {
-    const char *level; /* "neon", "avx2" */
+    const char *level;                                       /* "neon", "avx2" */
     void (*limit)(float *data, float largest, size_t count); /* finite numbers to +-LARGEST */
     struct cpu_arithmetic of[WEFT_DTYPE_COUNT];
 };
