@@ -6,7 +6,8 @@ lists only modules above it; pure modules include no system header with an effec
 a plugin includes of weft nothing but weft_plugin.h, the tool, the examples and the benchmarks
 include public headers and their own (the tool also core/base), no folder of the tool includes
 another that includes it, and only core/config reads the environment.
-One source is shared the other way: core/plugin compiles plugins/common/trust.c.
+Sources that are shared the other way: the core compiles plugins/common/trust.c, the vocabulary
+plug_names.c and plugins/common/arithmetic.
 """
 import pathlib
 import re
@@ -21,7 +22,11 @@ IMPURE = {
     "errno.h",
 }  # fmt: skip
 IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
-SHARED = {("plugin", "common/trust.h")}
+SHARED = {
+    ("plugin", "common/trust.h"),
+    ("base", "common/plug_names.h"),
+    ("base", "common/arithmetic/cpu_reduce.h"),
+}
 GETENV_CALLERS = ("core/config/", "cli/common/options.c")
 
 problems = []

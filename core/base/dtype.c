@@ -1,42 +1,31 @@
-/* dtype.c - names, sizes and meanings of the ABI's vocabulary. */
+/* dtype.c - names, sizes and meanings of the ABI's vocabulary, which the plugin kit has, and what
+ * users write for them. */
 #include "base.h"
+
+#include "common/plug_names.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-static const struct {
-    const char *name;
-    size_t bytes;
-} dtypes[] = {
-#define ROW(name, value, text, bytes) [value] = {text, bytes},
-    WEFT_DTYPE_LIST(ROW)
-#undef ROW
-};
-
-#define ROW(name, value, text) [value] = text,
-static const char *const reductions[] = {WEFT_REDUCTION_LIST(ROW)};
-static const char *const collectives[] = {WEFT_COLLECTIVE_LIST(ROW)};
-#undef ROW
-
 const char *wf_dtype_name(uint32_t dtype)
 {
-    return dtype < WF_COUNT(dtypes) ? dtypes[dtype].name : NULL;
+    return dtype < WEFT_DTYPE_COUNT ? plug_dtype_name(dtype) : NULL;
 }
 
 size_t wf_dtype_bytes(uint32_t dtype)
 {
-    return dtype < WF_COUNT(dtypes) ? dtypes[dtype].bytes : 0;
+    return plug_dtype_bytes(dtype);
 }
 
 const char *wf_reduction_name(uint32_t reduction)
 {
-    return reduction < WF_COUNT(reductions) ? reductions[reduction] : NULL;
+    return reduction < WEFT_REDUCE_COUNT ? plug_reduction_name(reduction) : NULL;
 }
 
 const char *wf_collective_name(uint32_t collective)
 {
-    return collective < WF_COUNT(collectives) ? collectives[collective] : NULL;
+    return collective < WEFT_COLL_COUNT ? plug_collective_name(collective) : NULL;
 }
 
 static bool same(const char *known, const char *name, size_t length)
@@ -46,8 +35,8 @@ static bool same(const char *known, const char *name, size_t length)
 
 bool wf_dtype_find(const char *name, size_t length, uint32_t *out)
 {
-    for (uint32_t i = 0; i < WF_COUNT(dtypes); i++)
-        if (same(dtypes[i].name, name, length)) {
+    for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
+        if (same(plug_dtype_name(i), name, length)) {
             *out = i;
             return true;
         }
@@ -94,14 +83,14 @@ static const struct {
 
 static const char *nearest_dtype(const char *name)
 {
-    const char *names[WF_COUNT(dtypes)];
+    const char *names[WEFT_DTYPE_COUNT];
     int nearest;
 
     for (size_t i = 0; i < WF_COUNT(foreign); i++)
         if (strcasecmp(foreign[i].theirs, name) == 0) return foreign[i].ours;
-    for (size_t i = 0; i < WF_COUNT(dtypes); i++) {
-        if (strcasecmp(dtypes[i].name, name) == 0) return dtypes[i].name;
-        names[i] = dtypes[i].name;
+    for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++) {
+        names[i] = plug_dtype_name(i);
+        if (strcasecmp(names[i], name) == 0) return names[i];
     }
     nearest = wf_nearest(name, names, WF_COUNT(names));
     return nearest >= 0 ? names[nearest] : NULL;
@@ -115,15 +104,15 @@ void wf_dtype_explain(const char *name, size_t length, struct wf_text *out)
     snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), name);
     nearest = nearest_dtype(word);
     wf_text_add(out, "\"%s\" is not a dtype; the dtypes are ", word);
-    for (size_t i = 0; i < WF_COUNT(dtypes); i++)
-        wf_text_add(out, "%s%s", i > 0 ? ", " : "", dtypes[i].name);
+    for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
+        wf_text_add(out, "%s%s", i > 0 ? ", " : "", plug_dtype_name(i));
     if (nearest != NULL) wf_text_add(out, "; did you mean %s?", nearest);
 }
 
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out)
 {
-    for (uint32_t i = 0; i < WF_COUNT(reductions); i++)
-        if (same(reductions[i], name, length)) {
+    for (uint32_t i = 0; i < WEFT_REDUCE_COUNT; i++)
+        if (same(plug_reduction_name(i), name, length)) {
             *out = i;
             return true;
         }
@@ -132,38 +121,10 @@ bool wf_reduction_find(const char *name, size_t length, uint32_t *out)
 
 bool wf_collective_reduces(uint32_t collective)
 {
-    return collective == WEFT_COLL_ALL_REDUCE || collective == WEFT_COLL_REDUCE_SCATTER ||
-           collective == WEFT_COLL_REDUCE || collective == WEFT_COLL_REDUCE_SCATTER_V;
-}
-
-static bool is_complex(uint32_t dtype)
-{
-    return dtype == WEFT_DTYPE_C64 || dtype == WEFT_DTYPE_C128;
-}
-
-static bool is_integer(uint32_t dtype)
-{
-    return dtype >= WEFT_DTYPE_I8 && dtype <= WEFT_DTYPE_U64;
+    return plug_collective_reduces(collective);
 }
 
 bool wf_reduction_defined(uint32_t reduction, uint32_t dtype)
 {
-    if (dtype >= WEFT_DTYPE_COUNT) return false;
-    switch (reduction) {
-    case WEFT_REDUCE_SUM:
-    case WEFT_REDUCE_PROD:
-        return true;
-    case WEFT_REDUCE_MIN:
-    case WEFT_REDUCE_MAX:
-        return !is_complex(dtype);
-    case WEFT_REDUCE_AVG:
-    case WEFT_REDUCE_PREMUL_SUM:
-        return dtype != WEFT_DTYPE_BOOL;
-    case WEFT_REDUCE_BAND:
-    case WEFT_REDUCE_BOR:
-    case WEFT_REDUCE_BXOR:
-        return is_integer(dtype) || dtype == WEFT_DTYPE_BOOL;
-    default:
-        return false;
-    }
+    return plug_reduction_defined(reduction, dtype);
 }

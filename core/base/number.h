@@ -1,6 +1,7 @@
 /* number.h - elements of every dtype as exact numbers, and what reductions make of them.
  *
- * Slow and plain, so that it can be what others are compared with. */
+ * Slow and plain, so that it can be what others are compared with.  The library itself reduces by
+ * elements.c, which rounds as backends do. */
 #ifndef WEFT_BASE_NUMBER_H
 #define WEFT_BASE_NUMBER_H
 
@@ -25,6 +26,19 @@ bool wf_dtype_is_signed(uint32_t dtype); /* a signed integer */
 double wf_dtype_epsilon(uint32_t dtype);
 /* All integers up to this one are exact. */
 double wf_dtype_exact_limit(uint32_t dtype);
+
+/* ---- elements.c ---- */
+
+struct wf_reduction {
+    uint32_t dtype, reduction; /* not premul_sum */
+    uint32_t size;             /* buffers */
+    uint32_t divisor;          /* of an average; 0: SIZE */
+};
+
+/* TARGET[i] = SOURCES[0][i] op ... op SOURCES[size - 1][i], in this order, with the bits that ranks
+ * of gloo-cpu get on one host.  TARGET may be one of SOURCES. */
+void wf_elements_reduce(const struct wf_reduction *reduction, const void *const *sources,
+                        void *target, size_t count);
 
 /* ---- reduce.c ---- */
 
@@ -52,8 +66,7 @@ struct wf_reducing {
 void wf_reducing_add(struct wf_reducing *r, struct wf_number value);
 /* Not rounded to the dtype. */
 struct wf_number wf_reducing_end(const struct wf_reducing *r);
-/* As wf_number_store, but an infinity of f8e5m2 stays one in a minimum or maximum, which is one of
- * the values and not computed. */
+/* As wf_number_store, but an infinity of f8e5m2 stays one. */
 void wf_reducing_store(const struct wf_reducing *r, void *element);
 /* The reduction of VALUES[0 .. size), stored. */
 void wf_number_store_reduced(uint32_t dtype, uint32_t reduction, const struct wf_number *values,

@@ -108,8 +108,7 @@ void wf_reducing_store(const struct wf_reducing *r, void *element)
     struct wf_number result = wf_reducing_end(r);
 
     wf_number_store(r->dtype, result, element);
-    if (r->dtype == WEFT_DTYPE_F8E5M2 && isinf(result.re) &&
-        (r->reduction == WEFT_REDUCE_MIN || r->reduction == WEFT_REDUCE_MAX))
+    if (r->dtype == WEFT_DTYPE_F8E5M2 && isinf(result.re))
         *(uint8_t *)element = result.re > 0 ? 0x7c : 0xfc;
 }
 

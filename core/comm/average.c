@@ -37,7 +37,8 @@ struct contributions {
     const weft_collective_args *args;
     uint64_t count, element; /* elements of each, and bytes of one */
     void *device, *host;
-    uint64_t *counts; /* of reduce_scatter_v: receive counts, then offsets */
+    uint64_t *counts;     /* of reduce_scatter_v: receive counts, then offsets */
+    const void **sources; /* where each rank's lies on the host */
 };
 
 static weft_status allocate(struct contributions *all)
@@ -47,6 +48,10 @@ static weft_status allocate(struct contributions *all)
 
     WF_TRY(weft_alloc(all->comm->context, bytes, WEFT_MEMORY_DEVICE, &all->device));
     WF_TRY(weft_alloc(all->comm->context, bytes, WEFT_MEMORY_PINNED, &all->host));
+    all->sources = wf_alloc(size * sizeof *all->sources);
+    if (all->sources == NULL) return wf_fail_memory(size * sizeof *all->sources);
+    for (size_t r = 0; r < size; r++)
+        all->sources[r] = (const char *)all->host + r * all->count * all->element;
     if (all->args->collective != WEFT_COLL_REDUCE_SCATTER_V) return WEFT_OK;
     all->counts = wf_alloc(2 * size * sizeof *all->counts);
     if (all->counts == NULL) return wf_fail_memory(2 * size * sizeof *all->counts);
@@ -79,18 +84,12 @@ static weft_status gather(const struct contributions *all)
 /* To where the first contribution lies. */
 static void average(const struct contributions *all)
 {
-    const weft_collective_args *args = all->args;
-    int64_t divisor = args->divisor != 0 ? (int64_t)args->divisor : all->comm->size;
+    struct wf_reduction r = {.dtype = all->args->dtype,
+                             .reduction = WEFT_REDUCE_AVG,
+                             .size = (uint32_t)all->comm->size,
+                             .divisor = all->args->divisor};
 
-    for (uint64_t i = 0; i < all->count; i++) {
-        struct wf_reducing r = {
-            .dtype = args->dtype, .reduction = WEFT_REDUCE_AVG, .divisor = divisor};
-        for (int32_t rank = 0; rank < all->comm->size; rank++)
-            wf_reducing_add(&r, wf_number_load(args->dtype, (const char *)all->host +
-                                                                ((uint64_t)rank * all->count + i) *
-                                                                    all->element));
-        wf_reducing_store(&r, (char *)all->host + i * all->element);
-    }
+    wf_elements_reduce(&r, all->sources, all->host, all->count);
 }
 
 static weft_status run(const struct contributions *all)
@@ -116,6 +115,7 @@ static weft_status drop(struct contributions *all, weft_status status)
     weft_context *context = all->comm->context;
 
     wf_free(all->counts);
+    wf_free(all->sources);
     if (all->device != NULL && weft_free(context, all->device) != WEFT_OK)
         wf_log(WF_WARNING, "device memory was not freed: %s", weft_last_error());
     if (all->host != NULL && weft_free(context, all->host) != WEFT_OK)

@@ -53,15 +53,16 @@ static weft_status check_reach(const weft_symm *symm, const char *what, const vo
                                uint64_t bytes)
 {
     weft_pointer_info info = {.struct_size = sizeof info};
-    uintptr_t at = (uintptr_t)memory, base;
+    uint64_t offset;
 
     WF_TRY(symm->plugin->device->query_pointer(symm->device, memory, &info));
     if (info.kind == WEFT_MEMORY_HOST && !symm->host_memory)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: %p is plain host memory; wanted is memory of weft_alloc", what,
                        symm->comm->name, memory);
-    base = (uintptr_t)info.base;
-    if (base == 0 || info.bytes == 0 || bytes <= info.bytes - (at - base)) return WEFT_OK;
+    offset = (uint64_t)((uintptr_t)memory - (uintptr_t)info.base);
+    if (info.base == NULL || info.bytes == 0) return WEFT_OK; /* the device does not know */
+    if (offset <= info.bytes && bytes <= info.bytes - offset) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "%s on %s: %" PRIu64 " bytes at %p, of an allocation of %" PRIu64
                    " bytes that begins at %p",

@@ -22,7 +22,8 @@ struct wf_average {
     struct span *spans;
     void *host; /* a copy of the staging */
     uint64_t bytes;
-    const char *staging; /* of the run under way, with what lies there */
+    const void **sources; /* room for the copies of one span's contributions */
+    const char *staging;  /* of the run under way, with what lies there */
     const void *const *arrivals;
 };
 
@@ -56,9 +57,11 @@ weft_status wf_average_make(struct weft_bound *bound, const struct wf_arrival_ki
     average->kind = *kind;
     average->count = count;
     average->spans = wf_calloc(count, sizeof *average->spans);
-    if (average->spans == NULL) {
-        wf_free(average);
-        return wf_fail_memory(count * sizeof *average->spans);
+    average->sources = wf_calloc(kind->holders, sizeof *average->sources);
+    if (average->spans == NULL || average->sources == NULL) {
+        wf_average_free(bound, average);
+        return wf_fail_memory(count * sizeof *average->spans +
+                              kind->holders * sizeof *average->sources);
     }
     for (uint64_t i = 0; i < count; i++)
         average->spans[i] = (struct span){regions[i].source, (uint64_t)regions[i].source_offset,
@@ -81,27 +84,24 @@ void wf_average_free(struct weft_bound *bound, struct wf_average *average)
     if (average->host != NULL && weft_free(bound->context, average->host) != WEFT_OK)
         wf_log(WF_WARNING, "host memory was not freed: %s", weft_last_error());
     wf_free(average->spans);
+    wf_free(average->sources);
     wf_free(average);
 }
 
 static void average_span(const struct wf_average *average, const struct span *span)
 {
-    size_t element = wf_dtype_bytes(average->kind.dtype);
+    const struct wf_arrival_kind *kind = &average->kind;
     const void *const *arrivals = average->arrivals + span->block;
+    char *first = (char *)average->host + span->first * wf_dtype_bytes(kind->dtype);
+    struct wf_reduction r = {.dtype = kind->dtype,
+                             .reduction = WEFT_REDUCE_AVG,
+                             .size = kind->holders,
+                             .divisor = (uint32_t)kind->divisor};
 
-    for (uint64_t i = 0; i < span->elements; i++) {
-        size_t at = (size_t)(span->first + i) * element;
-        struct wf_reducing r = {.dtype = average->kind.dtype,
-                                .reduction = WEFT_REDUCE_AVG,
-                                .divisor = average->kind.divisor};
-        for (uint32_t h = 0; h < average->kind.holders; h++) {
-            ptrdiff_t message = (const char *)arrivals[h] - average->staging;
-            wf_reducing_add(&r, wf_number_load(average->kind.dtype,
-                                               (const char *)average->host + message + at));
-        }
-        wf_reducing_store(&r, (char *)average->host +
-                                  ((const char *)arrivals[0] - average->staging) + at);
-    }
+    for (uint32_t h = 0; h < kind->holders; h++)
+        average->sources[h] = first + ((const char *)arrivals[h] - average->staging);
+    wf_elements_reduce(&r, average->sources, first + ((const char *)arrivals[0] - average->staging),
+                       span->elements);
 }
 
 static void average_all(void *argument)

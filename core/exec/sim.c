@@ -14,36 +14,35 @@ struct mover {
     uint32_t dtype;
     size_t element;
     const char **holders; /* the inputs of one block */
+    const void **starts;  /* where COUNT elements of each begin */
 };
 
-static void reduce_one(const struct mover *m, int64_t offset, void *to)
+/* COUNT elements without gaps. */
+static void move_elements(const struct mover *m, int64_t source, char *to, int64_t count)
 {
     const struct wf_parts *parts = m->parts;
-    size_t at = (size_t)offset * m->element;
-    struct wf_reducing r = {
-        .dtype = m->dtype, .reduction = parts->reduction, .divisor = parts->divisor};
+    struct wf_reduction r = {.dtype = m->dtype,
+                             .reduction = parts->reduction,
+                             .size = parts->holders,
+                             .divisor = (uint32_t)parts->divisor};
 
     for (uint32_t h = 0; h < parts->holders; h++)
-        wf_reducing_add(&r, wf_number_load(m->dtype, m->holders[h] + at));
-    wf_reducing_store(&r, to);
+        m->starts[h] = m->holders[h] + (size_t)source * m->element;
+    if (parts->holders == 1)
+        memcpy(to, m->starts[0], (size_t)count * m->element);
+    else
+        wf_elements_reduce(&r, m->starts, to, (size_t)count);
 }
 
 /* COUNT elements along one dimension. */
 static void move_row(const struct mover *m, int64_t source, int64_t source_step, char *output,
                      int64_t target, int64_t target_step, int64_t count)
 {
-    if (m->parts->holders == 1 && source_step == 1 && target_step == 1) {
-        memcpy(output + (size_t)target * m->element, m->holders[0] + (size_t)source * m->element,
-               (size_t)count * m->element);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++, source += source_step, target += target_step) {
-        char *to = output + (size_t)target * m->element;
-        if (m->parts->holders == 1)
-            memcpy(to, m->holders[0] + (size_t)source * m->element, m->element);
-        else
-            reduce_one(m, source, to);
-    }
+    int64_t together = source_step == 1 && target_step == 1 ? count : 1;
+
+    for (int64_t i = 0; i < count; i += together)
+        move_elements(m, source + i * source_step,
+                      output + (size_t)(target + i * target_step) * m->element, together);
 }
 
 static void move_region(const struct mover *m, const weft_region *r, char *output)
@@ -94,8 +93,9 @@ static weft_status move_regions(struct mover *m, char *output)
 {
     const struct wf_parts *parts = m->parts;
 
-    m->holders = wf_alloc(parts->holders * sizeof *m->holders);
-    if (m->holders == NULL) return wf_fail_memory(parts->holders * sizeof *m->holders);
+    m->holders = wf_alloc(2 * parts->holders * sizeof *m->holders);
+    if (m->holders == NULL) return wf_fail_memory(2 * parts->holders * sizeof *m->holders);
+    m->starts = (const void **)(m->holders + parts->holders);
     for (uint64_t i = 0; i < parts->region_count; i++) {
         const weft_region *r = &parts->regions[i];
         for (uint32_t h = 0; h < parts->holders; h++)

@@ -288,6 +288,23 @@ static weft_status find(struct search *s, const weft_spec *from, const weft_spec
                : wf_plan_refuse_memory(" between the meshes", s->options->memory_limit, s->least);
 }
 
+static weft_status refuse_exchange(uint32_t without)
+{
+    struct wf_text names = {0};
+    weft_status status;
+
+    wf_plan_add_step_names(&names, without);
+    status = wf_text_status(&names);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_UNSUPPORTED,
+                         "no plan leads from the source's mesh to the target's without an "
+                         "exchange, and the steps that are excluded are: %s; do not exclude "
+                         "exchange",
+                         names.data);
+    wf_text_free(&names);
+    return status;
+}
+
 static weft_status make(const weft_spec *from, const weft_spec *to,
                         const weft_plan_options *options, bool second, weft_plan **out)
 {
@@ -303,6 +320,7 @@ static weft_status make(const weft_spec *from, const weft_spec *to,
         wf_plan_add_up(*out);
         return WEFT_OK;
     }
+    if (options->without >> WEFT_STEP_EXCHANGE & 1) return refuse_exchange(options->without);
     status = find(&s, from, to);
     if (status == WEFT_OK && way->source == NULL)
         status = wf_fail(WEFT_ERR_NOT_FOUND, "there is one way only");

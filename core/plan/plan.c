@@ -158,15 +158,17 @@ static weft_status check(const weft_spec *from, const weft_spec *to, const weft_
 
 static weft_status find_path(struct wf_problem *problem, uint32_t planner, struct wf_path *out)
 {
+    uint32_t allowed = EXCHANGES;
+
     switch (planner) {
     case WEFT_PLANNER_DTENSOR_GREEDY:
         return wf_dtensor_greedy(problem, out);
     case WEFT_PLANNER_DTENSOR_GRAPH:
         return wf_dtensor_graph(problem, out);
     case WEFT_PLANNER_EXCHANGE:
-        problem->without = ~EXCHANGES;
         if (!wf_may_exchange(problem, &problem->source)) /* integers averaged along some axes */
-            problem->without &= ~(UINT32_C(1) << WEFT_STEP_ALL_REDUCE);
+            allowed |= UINT32_C(1) << WEFT_STEP_ALL_REDUCE;
+        problem->without |= ~allowed;
         return wf_search(problem, out);
     default:
         return wf_search(problem, out);

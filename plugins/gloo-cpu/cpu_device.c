@@ -1,6 +1,6 @@
 /* cpu_device.c - the host's memory as a device. */
 #include "cpu_comm.h"
-#include "kernel/cpu_reduce.h"
+#include "kernel/cpu_level.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -53,9 +53,9 @@ WK_DEVICE void wk_reduce_at(const struct wk_reduce_args &args, uint64_t index)
         WK_UNROLL
         for (uint32_t i = 0; i < N && k == 0; i++)
             sum[i] = value[i];
-        if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);
+        if (k > 0) wk_combine_pack<D>(args, sum, value);
     }
-    ((pack *)args.target)[index] = wk_finish<D>(args.reduction, sum);
+    ((pack *)args.target)[index] = wk_finish<D>(sum);
 }
 
 template <class D> WK_DEVICE void wk_reduce(const struct wk_reduce_args &args)

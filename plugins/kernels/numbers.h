@@ -27,10 +27,12 @@ template <class F> struct wk_ieee;
 template <> struct wk_ieee<float> {
     using bits = uint32_t;
     static constexpr int mantissa = 23, bias = 127;
+    static constexpr float largest = 0x1.fffffep127f;
 };
 template <> struct wk_ieee<double> {
     using bits = uint64_t;
     static constexpr int mantissa = 52, bias = 1023;
+    static constexpr double largest = 0x1.fffffffffffffp1023;
 };
 
 /* Round to nearest even. */
@@ -120,7 +122,7 @@ WK_DEVICE uint16_t wk_bf16_put(float value)
 enum wk_kind { WK_BOOL, WK_INTEGER, WK_FLOAT, WK_COMPLEX };
 
 /* `bits` is one element in memory, `number` what it is computed in.  One that `keeps` has a `keep`
- * beside `put`, for numbers that were not computed: it does not saturate. */
+ * beside `put`, for results of reductions: infinities stay, where those of casts saturate. */
 template <class T> struct wk_integer {
     using bits = T;
     using number = T;

@@ -214,9 +214,9 @@ WK_DEVICE wk_pack<typename D::bits, N> wk_reduced_at(const struct wk_gather_redu
         WK_UNROLL
         for (uint32_t i = 0; i < N && k == 0; i++)
             sum[i] = value[i];
-        if (k > 0) wk_combine_pack<D>(args.reduction, sum, value);
+        if (k > 0) wk_combine_pack<D>(args, sum, value);
     }
-    return wk_finish<D>(args.reduction, sum);
+    return wk_finish<D>(sum);
 }
 
 /* Integers, averaged. */

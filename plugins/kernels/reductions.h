@@ -44,7 +44,8 @@ template <class D> WK_DEVICE typename D::number wk_mul(typename D::number a, typ
     }
 }
 
-/* A NaN is handed on. */
+/* A NaN is handed on.  Of equal numbers, such as zeros of two signs, the second is taken, as
+ * gloo-cpu does. */
 template <class D, bool Largest>
 WK_DEVICE typename D::number wk_extreme(typename D::number a, typename D::number b)
 {
@@ -53,7 +54,7 @@ WK_DEVICE typename D::number wk_extreme(typename D::number a, typename D::number
     } else {
         if (a != a) return a;
         if (b != b) return b;
-        return (a < b) == Largest ? b : a;
+        return (Largest ? a > b : a < b) ? a : b;
     }
 }
 
@@ -96,6 +97,32 @@ template <class D> WK_DEVICE typename D::number wk_divide(typename D::number a, 
         return a / number(divisor);
     } else {
         return a;
+    }
+}
+
+/* A part of a mean, added.  A mean of finite numbers is finite.  If its parts are rounded up, the
+ * last addition may round to infinity; the largest number is then nearer to the mean. */
+template <class F> WK_DEVICE F wk_mean_add(F a, F b)
+{
+    constexpr F largest = wk_ieee<F>::largest;
+    const F c = a + b;
+
+    if (c > largest && a <= largest && b <= largest) return largest;
+    if (c < -largest && a >= -largest && b >= -largest) return -largest;
+    return c;
+}
+
+template <class D, uint32_t N>
+WK_DEVICE void wk_mean_add_all(typename D::number (&sum)[N], const typename D::number (&value)[N])
+{
+    WK_UNROLL
+    for (uint32_t i = 0; i < N; i++) {
+        if constexpr (D::kind == WK_COMPLEX) {
+            sum[i].re = wk_mean_add(sum[i].re, value[i].re);
+            sum[i].im = wk_mean_add(sum[i].im, value[i].im);
+        } else if constexpr (D::kind == WK_FLOAT) {
+            sum[i] = wk_mean_add(sum[i], value[i]);
+        }
     }
 }
 
@@ -152,11 +179,14 @@ WK_DEVICE void wk_combine_all(typename D::number (&sum)[N], const typename D::nu
     }
 }
 
-template <class D, uint32_t N>
-WK_DEVICE void wk_combine_pack(uint32_t reduction, typename D::number (&sum)[N],
+/* ARGS has the reduction, the number of buffers and the divisor of an average. */
+template <class D, class Args, uint32_t N>
+WK_DEVICE void wk_combine_pack(const Args &args, typename D::number (&sum)[N],
                                const typename D::number (&value)[N])
 {
-    switch (reduction) {
+    if (args.reduction == WK_AVG && args.divisor >= args.size)
+        return wk_mean_add_all<D>(sum, value);
+    switch (args.reduction) {
     case WK_PROD:
         return wk_combine_all<D, WK_PROD>(sum, value);
     case WK_MIN:
@@ -184,18 +214,16 @@ WK_DEVICE void wk_prepare_pack(uint32_t reduction, uint32_t divisor, typename D:
         value[i] = wk_divide<D>(value[i], divisor);
 }
 
-/* Element-wise, to what is stored.  A minimum or maximum is one of the numbers. */
+/* Element-wise, to what is stored. */
 template <class D, uint32_t N>
-WK_DEVICE wk_pack<typename D::bits, N> wk_finish(uint32_t reduction,
-                                                 const typename D::number (&sum)[N])
+WK_DEVICE wk_pack<typename D::bits, N> wk_finish(const typename D::number (&sum)[N])
 {
     wk_pack<typename D::bits, N> out;
 
     WK_UNROLL
     for (uint32_t i = 0; i < N; i++) {
         if constexpr (D::keeps)
-            out.at[i] =
-                reduction == WK_MIN || reduction == WK_MAX ? D::keep(sum[i]) : D::put(sum[i]);
+            out.at[i] = D::keep(sum[i]);
         else
             out.at[i] = D::put(sum[i]);
     }

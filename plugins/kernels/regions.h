@@ -225,11 +225,10 @@ WK_DEVICE void wk_regions_reduce_thread(const Args &args, const struct wk_tile &
                 WK_UNROLL
                 for (uint32_t i = 0; i < N && k + j == 0; i++)
                     sum[i] = value[i];
-                if (k + j > 0) wk_combine_pack<D>(args.reduction, sum, value);
+                if (k + j > 0) wk_combine_pack<D>(args, sum, value);
             }
         }
-        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) =
-            wk_finish<D>(args.reduction, sum);
+        *(pack *)(wk_buffer(args.buffers, region.target) + uint64_t(target)) = wk_finish<D>(sum);
     }
 }
 

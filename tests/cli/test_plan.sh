@@ -18,6 +18,8 @@ expect 0 " by the cost table default" plan "${rows[@]}"
 expect 0 " by the cost table cpu" plan "${rows[@]}" --costs cpu
 expect 0 "nothing to do" plan --from "R,R" --to "R,R"
 expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15
+expect 1 "the steps that are excluded are: exchange; do not exclude exchange" \
+    plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15 --without exchange
 expect 0 "nothing to do" plan --from "S(0),S(0)" --to "S(0)" --to-mesh 8
 # Both contributions to an average are sent, to each of two shards.
 expect 0 "24.4 KiB of scratch" "$weft" plan --mesh 1 --to-mesh 2x2@2,3,5,4 --dtype i64 --shape 13x12x8 --from "S(0)" \

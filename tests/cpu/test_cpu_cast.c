@@ -1,7 +1,7 @@
 /* Casts against exact arithmetic in long double, which holds every i64, u64 and f64 on x86 and
  * aarch64. */
 #include "kernel/cpu_kernel.h"
-#include "kernel/cpu_number.h"
+#include "arithmetic/cpu_number.h"
 
 #include "support/suite.h"
 

@@ -7,6 +7,8 @@
 #include "support/suite.h"
 
 #include <arpa/inet.h>
+#include <float.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +121,34 @@ START_TEST(messages_reach_other_hosts)
 {
     ck_assert_int_eq(run(two_hosts, false, messages), 0);
     ck_assert_int_eq(run(two_hosts, true, messages), 0);
+}
+END_TEST
+
+/* ---- averages ---- */
+
+static void average_the_largest(struct rank *rank)
+{
+    double data[3] = {DBL_MAX, -DBL_MAX, rank->number == 1 ? INFINITY : 1};
+    weft_collective_args args = {.struct_size = sizeof args,
+                                 .collective = WEFT_COLL_ALL_REDUCE,
+                                 .dtype = WEFT_DTYPE_F64,
+                                 .reduction = WEFT_REDUCE_AVG,
+                                 .send = data,
+                                 .recv = data,
+                                 .count = 3};
+
+    RANK_OK(rank->plugin->comm->collective(rank->comm, &args));
+    RANK_CHECK(data[0] == DBL_MAX && data[1] == -DBL_MAX);
+    RANK_CHECK(data[2] == (double)INFINITY);
+}
+
+/* A third of the largest number is rounded up, so the sum of three would be infinite. */
+START_TEST(averages_over_hosts_are_finite_where_the_mean_is)
+{
+    struct ranks_options three = two_hosts;
+
+    three.size = 3;
+    ck_assert_int_eq(run(three, true, average_the_largest), 0);
 }
 END_TEST
 
@@ -412,6 +442,7 @@ END_TEST
 SUITE(cpu_hosts, the_network_that_all_hosts_have_is_chosen,
       an_address_that_several_hosts_have_is_of_no_use,
       ranks_with_the_same_interfaces_stay_on_the_machine, messages_reach_other_hosts,
+      averages_over_hosts_are_finite_where_the_mean_is,
       different_calls_on_different_hosts_are_both_named,
       a_rank_that_is_killed_is_named_on_every_host, a_message_from_a_killed_rank_is_an_error,
       a_rank_that_does_not_come_is_named_when_the_time_is_up, abort_ends_waiting_for_other_hosts,

@@ -1,5 +1,5 @@
 /* The small floats, against their definition: sign, exponent, mantissa, in exact arithmetic. */
-#include "kernel/cpu_number.h"
+#include "arithmetic/cpu_number.h"
 
 #include "support/suite.h"
 

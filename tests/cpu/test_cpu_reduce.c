@@ -1,6 +1,6 @@
 /* Reductions of every dtype at every level of vector hardware, against one element at a time. */
-#include "kernel/cpu_number.h"
-#include "kernel/cpu_reduce.h"
+#include "arithmetic/cpu_number.h"
+#include "kernel/cpu_level.h"
 
 #include "support/suite.h"
 

@@ -151,6 +151,59 @@ static void check_regions(uint64_t cases)
     free(got);
 }
 
+/* ---- reductions at the ends of the range ---- */
+
+/* Of three buffers with one element each. */
+static const struct {
+    uint32_t dtype, reduction, bytes;
+    uint64_t in[3], wanted;
+} ends[] = {
+    /* A mean of the largest number is finite, and of infinities infinite. */
+    {WEFT_DTYPE_F64,
+     WEFT_REDUCE_AVG,
+     8,
+     {0x7fefffffffffffff, 0x7fefffffffffffff, 0x7fefffffffffffff},
+     0x7fefffffffffffff},
+    {WEFT_DTYPE_F64,
+     WEFT_REDUCE_AVG,
+     8,
+     {0xffefffffffffffff, 0xffefffffffffffff, 0xffefffffffffffff},
+     0xffefffffffffffff},
+    {WEFT_DTYPE_F64, WEFT_REDUCE_AVG, 8, {0, 0x7ff0000000000000, 0}, 0x7ff0000000000000},
+    /* An infinity of f8e5m2 stays one, and finite numbers do not become one. */
+    {WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, 1, {0x80, 0xfc, 0x80}, 0xfc},
+    {WEFT_DTYPE_F8E5M2, WEFT_REDUCE_AVG, 1, {0x7c, 0x7c, 0x7c}, 0x7c},
+    {WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, 1, {0x7b, 0x7b, 0x7b}, 0x7b},
+    /* The last of equal numbers. */
+    {WEFT_DTYPE_F32, WEFT_REDUCE_MAX, 4, {0, 0, 0x80000000}, 0x80000000},
+    {WEFT_DTYPE_F32, WEFT_REDUCE_MIN, 4, {0x80000000, 0x80000000, 0}, 0},
+};
+
+static void check_ends(void)
+{
+    void *sources[3], *target = device_memory(plugin, device, 8);
+
+    for (int k = 0; k < 3; k++)
+        sources[k] = device_memory(plugin, device, 8);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        uint64_t got = 0;
+
+        for (int k = 0; k < 3; k++)
+            copy(sources[k], &ends[i].in[k], 8);
+        must(plugin->kernel->reduce(device, ends[i].dtype, ends[i].reduction, 1, 3,
+                                    (const void *const *)sources, target, stream),
+             "reduce");
+        copy(&got, target, ends[i].bytes);
+        if (got == ends[i].wanted) continue;
+        fprintf(stderr, "reduction %zu at the ends: 0x%llx, wanted 0x%llx\n", i,
+                (unsigned long long)got, (unsigned long long)ends[i].wanted);
+        exit(1);
+    }
+    for (int k = 0; k < 3; k++)
+        must(plugin->device->free(device, sources[k]), "free");
+    must(plugin->device->free(device, target), "free");
+}
+
 /* ---- speed ---- */
 
 struct job {
@@ -359,6 +412,7 @@ int main(int argc, char **argv)
     must(plugin->device->stream_create(device, &stream), "stream_create");
     state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     check_regions(cases);
+    check_ends();
     printf("{\n  \"device\": \"%s\", \"seed\": %llu, \"random_cases\": %llu", info.name,
            (unsigned long long)seed, (unsigned long long)cases);
     if (bytes > 0) {

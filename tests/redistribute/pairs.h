@@ -112,8 +112,11 @@ static inline void pair_options(struct random *r, struct pair *out)
     if (out->from->layout.mesh == out->to->layout.mesh && random_chance(r, 4))
         out->options.planner =
             random_chance(r, 2) ? WEFT_PLANNER_DTENSOR_GREEDY : WEFT_PLANNER_DTENSOR_GRAPH;
-    if (random_chance(r, 4))
-        out->options.without = 1u << WEFT_STEP_EXCHANGE | 1u << WEFT_STEP_PERMUTE;
+    if (random_chance(r, 4)) out->options.without = 1u << WEFT_STEP_PERMUTE;
+    /* Between two meshes, and by that planner, there is mostly no plan without an exchange. */
+    if (out->options.without != 0 && out->from->layout.mesh == out->to->layout.mesh &&
+        out->options.planner != WEFT_PLANNER_EXCHANGE)
+        out->options.without |= 1u << WEFT_STEP_EXCHANGE;
 }
 
 /* MOST[d]: how long the dimensions of a tensor with d of them may be. */

@@ -37,17 +37,9 @@ static double largest(uint32_t dtype)
     return known[dtype];
 }
 
-/* Sums of f8 saturate, as computed numbers do, so infinities are for the others. */
-static bool has_infinity(uint32_t dtype, uint32_t reduction)
+static void make_values(uint32_t dtype, char *out)
 {
-    if (dtype == WEFT_DTYPE_F8E4M3) return false;
-    return dtype != WEFT_DTYPE_F8E5M2 || reduction == WEFT_REDUCE_MIN ||
-           reduction == WEFT_REDUCE_MAX;
-}
-
-static void make_values(uint32_t dtype, uint32_t reduction, char *out)
-{
-    double infinity = has_infinity(dtype, reduction) ? (double)INFINITY : 1;
+    double infinity = dtype == WEFT_DTYPE_F8E4M3 ? 1 : (double)INFINITY;
     double most = largest(dtype);
     double values[COUNT] = {-0.0, 0.0, -1, most, -most, infinity, -infinity, -0.0};
 
@@ -97,7 +89,7 @@ static weft_status travel(weft_context *context, size_t trip, uint32_t dtype, bo
     made = spec_on(mesh, dtype, trips[trip].partial);
     all = spec_on(mesh, dtype, mesh->axes == 1 ? "R" : "R,R");
     if (from == NULL || made == NULL || all == NULL) return WEFT_ERR_INTERNAL;
-    make_values(dtype, trips[trip].reduction, whole);
+    make_values(dtype, whole);
     for (int64_t at = 0; weft_spec_segment(from, weft_rank(context), NULL, at, &segment);
          at += segment.length)
         memcpy(mine + (size_t)segment.local * bytes, whole + (size_t)segment.global * bytes,

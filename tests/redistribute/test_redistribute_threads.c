@@ -125,7 +125,8 @@ struct rank {
     _Atomic(weft_work *) handed_on;
 };
 
-/* What any thread may ask at any time, also of communicators that others use. */
+/* Call the functions that every thread may call at every time, also on a communicator that another
+ * thread uses. */
 static weft_status look_around(struct rank *rank, int number)
 {
     weft_comm *other = rank->comms[(number + 1) % HELPERS];

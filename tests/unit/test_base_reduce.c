@@ -57,17 +57,20 @@ START_TEST(averages_of_floats_are_finite_where_the_mean_is)
 }
 END_TEST
 
-START_TEST(infinities_of_f8e5m2_pass_through_minimum_and_maximum)
+START_TEST(infinities_of_f8e5m2_stay_infinities)
 {
-    struct wf_number values[] = {real(1), real(-INFINITY), real(INFINITY)};
+    struct wf_number values[] = {real(1), real(-INFINITY), real(INFINITY), real(57344),
+                                 real(57344)};
     uint8_t out;
 
     wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_MIN, values, 3, 1, &out);
     ck_assert_uint_eq(out, 0xfc);
     wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_MAX, values, 3, 1, &out);
     ck_assert_uint_eq(out, 0x7c);
-    wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, &values[2], 1, 1, &out);
-    ck_assert_uint_eq(out, 0x7b); /* what is computed saturates */
+    wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, &values[2], 2, 1, &out);
+    ck_assert_uint_eq(out, 0x7c);
+    wf_number_store_reduced(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, &values[3], 2, 1, &out);
+    ck_assert_uint_eq(out, 0x7b); /* finite numbers saturate */
 }
 END_TEST
 
@@ -118,6 +121,6 @@ END_TEST
 
 SUITE(base_reduce, averages_of_integers_are_exact,
       an_average_by_less_than_its_holders_wraps_at_the_end,
-      averages_of_floats_are_finite_where_the_mean_is,
-      infinities_of_f8e5m2_pass_through_minimum_and_maximum, integers_reduce_as_their_sign_says,
-      bools_reduce_as_logic, floats_reduce_and_nan_wins, complex_products_mix_their_parts)
+      averages_of_floats_are_finite_where_the_mean_is, infinities_of_f8e5m2_stay_infinities,
+      integers_reduce_as_their_sign_says, bools_reduce_as_logic, floats_reduce_and_nan_wins,
+      complex_products_mix_their_parts)

@@ -182,7 +182,52 @@ START_TEST(integers_are_added_and_averaged_between_meshes_without_other_reductio
 }
 END_TEST
 
-SUITE(plan_cross, integers_are_added_and_averaged_between_meshes_without_other_reductions,
+START_TEST(an_excluded_exchange_is_refused)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .without = UINT32_C(1) << WEFT_STEP_EXCHANGE |
+                                            UINT32_C(1) << WEFT_STEP_PERMUTE};
+    struct pair pair;
+    weft_plan *plan = NULL;
+
+    for (options.planner = 0; options.planner <= WEFT_PLANNER_EXCHANGE; options.planner++) {
+        open_pair(&pair, "2@0-1", "2@2-3", "64", "S(0)", "S(0)");
+        ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan),
+                         WEFT_ERR_UNSUPPORTED);
+        ck_assert_msg(strstr(weft_last_error(), "excluded are: permute, exchange") != NULL, "%s",
+                      weft_last_error());
+        close_pair(&pair);
+        /* On one mesh too, by the planner that has nothing else. */
+        open_pair(&pair, "2@0-1", "2@0-1", "64,64", "S(0)", "S(1)");
+        ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan),
+                         options.planner == 0 ? WEFT_OK : WEFT_ERR_UNSUPPORTED);
+        weft_plan_release(&plan);
+        close_pair(&pair);
+    }
+}
+END_TEST
+
+/* Meshes that only count the same ranks in another way need no exchange. */
+START_TEST(an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .without = UINT32_C(1) << WEFT_STEP_EXCHANGE};
+    struct pair pair;
+    weft_plan *plan = NULL;
+
+    open_pair(&pair, "4", "2x2", "64", "S(0)", "S(0),R");
+    ck_assert_msg(weft_plan_create(pair.from, pair.to, &options, &plan) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_uint_eq(plan->step_count, 1);
+    ck_assert_uint_eq(plan->steps[0].kind, WEFT_STEP_ALL_GATHER);
+    weft_plan_release(&plan);
+    close_pair(&pair);
+}
+END_TEST
+
+SUITE(plan_cross, an_excluded_exchange_is_refused,
+      an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks,
+      integers_are_added_and_averaged_between_meshes_without_other_reductions,
       one_exchange_goes_between_the_meshes,
       many_copies_of_a_large_tensor_pass_it_on_among_themselves,
       partials_of_a_large_tensor_are_reduced_before_they_travel,

@@ -6,7 +6,7 @@
  * same bits.  Integers that are averaged travel as sums of 128 bits, which each rank divides. */
 #include "hosts.h"
 
-#include "kernel/cpu_reduce.h"
+#include "kernel/cpu_level.h"
 
 #include <string.h>
 
@@ -71,7 +71,9 @@ static void reduce_hosts(const struct reduction *it, uint64_t count, void *targe
         add_wide(target, hosts->sources, hosts->count, count);
         return;
     }
-    if (reducer.reduction == WEFT_REDUCE_PREMUL_SUM || reducer.reduction == WEFT_REDUCE_AVG)
+    if (reducer.reduction == WEFT_REDUCE_AVG && it->op->parts >= (uint32_t)it->comm->size)
+        reducer.divided = true;
+    else if (reducer.reduction == WEFT_REDUCE_PREMUL_SUM || reducer.reduction == WEFT_REDUCE_AVG)
         reducer.reduction = WEFT_REDUCE_SUM;
     cpu_reduce(cpu_kernels(), &reducer, hosts->sources, target, count);
 }

@@ -6,8 +6,8 @@
  * enough behind for the second step to round as if it were the only one. */
 #include "cpu_kernel.h"
 
-#include "cpu_number.h"
-#include "cpu_reduce.h"
+#include "arithmetic/cpu_number.h"
+#include "cpu_level.h"
 #include "stream/cpu_stream.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* cpu_kernel.c - reduce, scale and fill, in stream order. */
 #include "cpu_kernel.h"
 
-#include "cpu_reduce.h"
+#include "cpu_level.h"
 #include "stream/cpu_stream.h"
 
 #include <string.h>

@@ -146,11 +146,11 @@ weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint3
 
 /* ---- reducing a box ---- */
 
-/* What one line is reduced with: contiguous copies of strided parts, in SCRATCH. */
+/* Memory that reducing a line needs.  Strided parts are copied there, without gaps. */
 struct scratch {
     unsigned char *memory;
-    int64_t most; /* elements of each source, and of the result */
-    const void **starts;
+    int64_t most;        /* elements of each source, and of the result, that fit into MEMORY */
+    const void **starts; /* one for each source: where its elements begin */
 };
 
 static void reduce_line(const struct cpu_line *line, const struct cpu_reducer *reducer,

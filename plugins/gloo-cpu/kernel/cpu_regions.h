@@ -2,7 +2,7 @@
 #ifndef WEFT_CPU_REGIONS_H
 #define WEFT_CPU_REGIONS_H
 
-#include "cpu_reduce.h"
+#include "cpu_level.h"
 
 /* A region with its dimensions merged and put in order: the innermost last, where the target, and
  * if possible the source, is contiguous.  Strides in elements. */

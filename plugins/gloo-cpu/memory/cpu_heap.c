@@ -18,6 +18,7 @@ struct cpu_block {
     struct cpu_block *before, *after;  /* neighbours by address */
     struct cpu_block *previous, *next; /* in the bin, when free */
     uint64_t offset, bytes;
+    uint64_t asked; /* bytes that the caller asked for, when used; at least 1 */
     uint32_t kind;
     bool free, discarded; /* DISCARDED: the pages went back to the system */
 };
@@ -235,18 +236,19 @@ give_back:
 
 weft_status cpu_heap_allocate(struct cpu_heap *heap, uint64_t bytes, uint32_t kind, void **out)
 {
-    uint64_t unit = unit_of(bytes);
+    uint64_t unit = unit_of(bytes), asked = bytes > 0 ? bytes : 1;
     struct cpu_block *block = NULL;
     weft_status status;
 
     if (bytes > heap->segment.reserved)
         return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, the shared heap has room for %llu",
                          (unsigned long long)bytes, (unsigned long long)heap->segment.reserved);
-    bytes = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
+    bytes = (asked + unit - 1) / unit * unit;
     pthread_mutex_lock(&heap->lock);
     status = take(heap, bytes, &block);
     if (status == WEFT_OK) {
         block->kind = kind;
+        block->asked = asked;
         *out = heap->segment.base + block->offset;
     }
     pthread_mutex_unlock(&heap->lock);
@@ -339,7 +341,7 @@ bool cpu_heap_find(struct cpu_heap *heap, const void *pointer, struct cpu_alloca
     block = find(heap, pointer);
     if (block != NULL)
         *out =
-            (struct cpu_allocation){heap->segment.base + block->offset, block->bytes, block->kind};
+            (struct cpu_allocation){heap->segment.base + block->offset, block->asked, block->kind};
     pthread_mutex_unlock(&heap->lock);
     return block != NULL;
 }

@@ -79,10 +79,10 @@ void cpu_heap_retire(struct cpu_heap *heap, size_t count, void *const *pointers,
                      const _Atomic(uint32_t) *counter, uint32_t goal);
 /* Free what has been retired and may go. */
 void cpu_heap_sweep(struct cpu_heap *heap);
-/* The allocation POINTER lies in. */
+/* The allocation POINTER lies in, or in the gap behind it. */
 struct cpu_allocation {
     void *base;
-    uint64_t bytes;
+    uint64_t bytes; /* as asked for; 1 if that was 0 */
     uint32_t kind;
 };
 bool cpu_heap_find(struct cpu_heap *heap, const void *pointer, struct cpu_allocation *out);

@@ -122,12 +122,12 @@ static weft_status new_window(struct cpu_comm *comm, uint64_t bytes, uint32_t si
 static weft_status check_memory(struct cpu_comm *comm, const void *memory, uint64_t bytes)
 {
     struct cpu_allocation found;
+    uint64_t offset;
 
     if (!cpu_heap_find(&comm->device->heap, memory, &found))
         return comm->group.one_process ? WEFT_OK : WEFT_ERR_UNSUPPORTED;
-    if (bytes > found.bytes - (uint64_t)((const uint8_t *)memory - (uint8_t *)found.base))
-        return WEFT_ERR_INVALID;
-    return WEFT_OK;
+    offset = (uint64_t)((const uint8_t *)memory - (uint8_t *)found.base);
+    return offset <= found.bytes && bytes <= found.bytes - offset ? WEFT_OK : WEFT_ERR_INVALID;
 }
 
 static weft_status create(struct cpu_comm *comm, void *memory, uint64_t bytes, uint32_t signals,

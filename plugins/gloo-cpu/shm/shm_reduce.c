@@ -5,7 +5,7 @@
  * always combined in rank order, so all ranks get the same bits, every time. */
 #include "shm.h"
 
-#include "kernel/cpu_reduce.h"
+#include "kernel/cpu_level.h"
 
 #include <string.h>
 

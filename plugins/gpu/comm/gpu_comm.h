@@ -148,8 +148,8 @@ weft_status gpu_window_part(struct gpu_window *window, uint64_t present, vendor_
 weft_status gpu_window_create(void *comm, uint64_t bytes, uint32_t signals, void **window,
                               void **local);
 weft_status gpu_window_destroy(void *window);
-/* Defined by each plugin: flags through which waiting kernels are told to stop and report that they
- * stopped.  The caller sets the time limit. */
+/* Defined by each plugin: the flag by which the host stops a kernel that waits, and the flag by
+ * which the kernel reports that it stopped.  The caller sets the time limit. */
 struct wk_channel gpu_window_channel(const struct gpu_window *window);
 
 /* ---- gpu_waits.c: waits for signals that are under way ---- */

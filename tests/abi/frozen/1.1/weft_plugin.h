@@ -75,11 +75,11 @@ typedef int32_t weft_status;
 /* Integers wrap. avg is the sum divided by the number of ranks (since 1.1 by `divisor`, if that is
  * not 0); integers truncate toward zero, and since 1.1 wrap only then: their sum is exact, in 128
  * bits. Since 1.1 floats are divided before they are added, so that avg is finite where the mean is.
- * min and max hand on NaN, and since 1.1 infinities of f8. f16, bf16 and f8 are computed in f32 and
- * rounded to nearest even each time the plugin stores one; computed f8 saturates at its largest
- * finite value. On bool, sum, max and bor are "or"; prod, min and band are "and". premul_sum is the
- * sum of each rank's data times that rank's own scale. Not defined, so never claimed: band/bor/bxor
- * on floats and complex, min/max on complex, avg and premul_sum on bool. */
+ * min and max hand on NaN. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
+ * time the plugin stores one; f8 saturates at its largest finite value, but since 1.1 infinities of
+ * f8e5m2 stay infinities. On bool, sum, max and bor are "or"; prod, min and band are "and".
+ * premul_sum is the sum of each rank's data times that rank's own scale. Not defined, so never
+ * claimed: band/bor/bxor on floats and complex, min/max on complex, avg and premul_sum on bool. */
 #define WEFT_REDUCTION_LIST(X) \
     X(SUM, 0, "sum") X(PROD, 1, "prod") X(MIN, 2, "min") X(MAX, 3, "max") \
     X(AVG, 4, "avg") X(BAND, 5, "band") X(BOR, 6, "bor") X(BXOR, 7, "bxor") \

@@ -6,6 +6,8 @@
 #include "cpu_number.h"
 #include "cpu_reduce.h"
 
+#include <float.h>
+
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -103,6 +105,36 @@ REAL(f64, double)
 DIVIDE(f32, float)
 DIVIDE(f64, double)
 
+/* A mean of finite numbers is finite.  If their parts are rounded up, the last addition may round
+ * to infinity; the largest number is then nearer to the mean. */
+#define MEAN_ADD(name, type, largest, magnitude, with_sign)                                        \
+    static void mean_add_##name(void *target, const void *sum, const void *value, uint32_t parts,  \
+                                size_t count)                                                      \
+    {                                                                                              \
+        type *t = target, n = (type)parts;                                                         \
+        const type *s = sum, *v = value;                                                           \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                             \
+        {                                                                                          \
+            type a = s[i], b = v[i] / n, c = a + b;                                                \
+            bool finite = (magnitude(a) <= largest) & (magnitude(b) <= largest);                   \
+            t[i] = (finite & (magnitude(c) > largest)) ? with_sign(largest, c) : c;                \
+        }                                                                                          \
+    }
+
+MEAN_ADD(f32, float, FLT_MAX, __builtin_fabsf, __builtin_copysignf)
+MEAN_ADD(f64, double, DBL_MAX, __builtin_fabs, __builtin_copysign)
+
+/* A finite mean of a smaller format, rounded up past that format's LARGEST. */
+static void limit_f32(float *data, float largest, size_t count)
+{
+    INDEPENDENT for (size_t i = 0; i < count; i++)
+    {
+        float value = data[i], size = __builtin_fabsf(value);
+        data[i] =
+            ((size > largest) & (size <= FLT_MAX)) ? __builtin_copysignf(largest, value) : value;
+    }
+}
+
 #define COMPLEX(name, type, part)                                                                  \
     static void add_##name(void *target, const void *a, const void *b, size_t count)               \
     {                                                                                              \
@@ -116,6 +148,11 @@ DIVIDE(f64, double)
                                   uint32_t parts, size_t count)                                    \
     {                                                                                              \
         divide_add_##part(target, sum, value, parts, 2 * count);                                   \
+    }                                                                                              \
+    static void mean_add_##name(void *target, const void *sum, const void *value, uint32_t parts,  \
+                                size_t count)                                                      \
+    {                                                                                              \
+        mean_add_##part(target, sum, value, parts, 2 * count);                                     \
     }                                                                                              \
     static void multiply_##name(void *target, const void *left, const void *right, size_t count)   \
     {                                                                                              \
@@ -169,21 +206,19 @@ COMPLEX(c128, double, f64)
 #define ROW_REAL(name)                                                                             \
     {                                                                                              \
         .binary = {add_##name, multiply_##name, least_##name, most_##name},                        \
-        .divide = divide_##name, .divide_add = divide_add_##name, .scale = scale_##name,           \
-        .scale_add = scale_add_##name                                                              \
+        .divide = divide_##name, .divide_add = divide_add_##name, .mean_add = mean_add_##name,     \
+        .scale = scale_##name, .scale_add = scale_add_##name                                       \
     }
 #define ROW_COMPLEX(name)                                                                          \
     {                                                                                              \
         .binary = {add_##name, multiply_##name}, .divide = divide_##name,                          \
-        .divide_add = divide_add_##name, .scale = scale_##name, .scale_add = scale_add_##name      \
-    }
-#define ROW_SMALL(name)                                                                            \
-    {                                                                                              \
-        .widen = widen_##name, .narrow = narrow_##name                                             \
+        .divide_add = divide_add_##name, .mean_add = mean_add_##name, .scale = scale_##name,       \
+        .scale_add = scale_add_##name                                                              \
     }
 
 const struct cpu_kernels LEVEL = {
     .level = LEVEL_NAME,
+    .limit = limit_f32,
     .of = {
         [WEFT_DTYPE_BOOL] = {.binary = {or_u8, and_u8, and_u8, or_u8, and_u8, or_u8, xor_u8}},
         [WEFT_DTYPE_I8] = ROW_INTEGER(i8),
@@ -194,14 +229,14 @@ const struct cpu_kernels LEVEL = {
         [WEFT_DTYPE_U32] = ROW_INTEGER(u32),
         [WEFT_DTYPE_I64] = ROW_INTEGER(i64),
         [WEFT_DTYPE_U64] = ROW_INTEGER(u64),
-        [WEFT_DTYPE_F16] = ROW_SMALL(f16),
-        [WEFT_DTYPE_BF16] = ROW_SMALL(bf16),
+        [WEFT_DTYPE_F16] = {.widen = widen_f16, .narrow = narrow_f16, .largest = 65504},
+        [WEFT_DTYPE_BF16] = {.widen = widen_bf16, .narrow = narrow_bf16, .largest = 0x1.fep127f},
         [WEFT_DTYPE_F32] = ROW_REAL(f32),
         [WEFT_DTYPE_F64] = ROW_REAL(f64),
-        [WEFT_DTYPE_F8E4M3] = ROW_SMALL(f8e4m3),
+        [WEFT_DTYPE_F8E4M3] = {.widen = widen_f8e4m3, .narrow = narrow_f8e4m3},
         [WEFT_DTYPE_F8E5M2] = {.widen = widen_f8e5m2,
                                .narrow = narrow_f8e5m2,
-                               .narrow_kept = narrow_kept_f8e5m2},
+                               .narrow_reduced = narrow_reduced_f8e5m2},
         [WEFT_DTYPE_C64] = ROW_COMPLEX(c64),
         [WEFT_DTYPE_C128] = ROW_COMPLEX(c128),
     }};

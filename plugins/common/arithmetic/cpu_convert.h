@@ -1,7 +1,7 @@
 /* cpu_convert.h - small floats to and from f32, many at a time; part of cpu_kernels.h.
  *
  * Where the processor has instructions for it they are used: f16 on ARM and with F16C on x86, bf16
- * on ARM with that extension.  Else the loops over number.h are left to the vectoriser. */
+ * on ARM with that extension.  Else the loops over cpu_number.h are left to the vectoriser. */
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -151,17 +151,11 @@ static void widen_f8e4m3(void *target, const void *source, size_t count)
 NARROW(f8e4m3, uint8_t)
 NARROW(f8e5m2, uint8_t)
 
-/* What was widened and not computed with: its infinities come back as what they were. */
-static void narrow_kept_f8e5m2(void *target, const void *source, size_t count)
+/* The result of a reduction: an infinity stays one, where a cast saturates. */
+static void narrow_reduced_f8e5m2(void *target, const void *source, size_t count)
 {
     uint8_t *t = target;
     const float *s = source;
 
-    INDEPENDENT for (size_t i = 0; i < count; i++)
-    {
-        uint32_t bits = cpu_bits_of_f32(s[i]);
-        uint8_t infinity = (uint8_t)(bits >> 31 << 7 | 0x7c);
-
-        t[i] = (bits & 0x7fffffffu) == F32_INFINITY ? infinity : cpu_f8e5m2_of_f32(s[i]);
-    }
+    INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = cpu_f8e5m2_of_f32_kept(s[i]);
 }

@@ -1,12 +1,14 @@
-/* reduce.h - combining buffers element by element.
+/* cpu_reduce.h - combining buffers element by element.
  *
- * cpu_kernels.h is one source, compiled for each level of vector hardware; cpu_reduce.c chooses the
- * best level the processor has and strings its kernels together.  Buffers are combined strictly in
+ * The one definition of what a reduction gives on a host: in which type each dtype is computed, how
+ * and when it rounds.  The core compiles it (the simulator, averages on the host) and so does
+ * gloo-cpu.  cpu_kernels.h is one source, compiled for each level of vector hardware; cpu_reduce.c
+ * puts its kernels together.  Every level gives the same bits.  Buffers are combined strictly in
  * the order given, so the result depends on nothing else. */
 #ifndef WEFT_CPU_REDUCE_H
 #define WEFT_CPU_REDUCE_H
 
-#include "cpu.h"
+#include "plug_names.h"
 
 enum cpu_binary { CPU_ADD, CPU_MULTIPLY, CPU_MIN, CPU_MAX, CPU_AND, CPU_OR, CPU_XOR, CPU_BINARIES };
 
@@ -40,37 +42,29 @@ struct cpu_arithmetic {
     cpu_binary_kernel *binary[CPU_BINARIES];
     cpu_divide_kernel *divide; /* not of integers, as the next */
     cpu_divide_add_kernel *divide_add;
+    cpu_divide_add_kernel *mean_add; /* the same of a mean: finite numbers do not become infinite */
     cpu_scale_kernel *scale;
     cpu_scale_add_kernel *scale_add;
     cpu_convert_kernel *widen, *narrow; /* only f16, bf16, f8: from and to f32 */
-    cpu_convert_kernel *narrow_kept;    /* of what was not computed with; NULL: narrow */
+    cpu_convert_kernel *narrow_reduced; /* keeps infinities; NULL: narrow */
+    float largest;                      /* only f16, bf16 */
     struct cpu_averaging average;       /* only integers */
 };
 
 struct cpu_kernels {
-    const char *level; /* "neon", "avx2" */
+    const char *level;                                       /* "neon", "avx2" */
+    void (*limit)(float *data, float largest, size_t count); /* finite numbers to +-LARGEST */
     struct cpu_arithmetic of[WEFT_DTYPE_COUNT];
 };
 
-extern const struct cpu_kernels cpu_kernels_base;
-#if defined(__aarch64__)
-extern const struct cpu_kernels cpu_kernels_bf16;
-#elif defined(__x86_64__)
-extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512;
-#endif
-
-/* WEFT_ERR_INVALID if WEFT_CPU_LEVEL is none that any processor has. */
-weft_status cpu_level_check(void);
-/* The best this processor can do, or what WEFT_CPU_LEVEL asks for if that is less. */
-const struct cpu_kernels *cpu_kernels(void);
-/* For tests: all the levels this processor has, ended by NULL. */
-const struct cpu_kernels *const *cpu_kernel_levels(void);
+extern const struct cpu_kernels cpu_kernels_base; /* for every processor of the architecture */
 
 /* target[i] = sources[0][i] op ... op sources[size - 1][i]; TARGET may be one of the sources. */
 struct cpu_reducer {
     uint32_t dtype, reduction;
     uint32_t size;
     uint32_t parts;            /* avg: what is divided by; 0: SIZE */
+    bool divided;              /* avg of floats: the sources are parts of a mean already */
     bool wide;                 /* of integers: TARGET gets their sums as cpu_wide */
     const void *const *scales; /* premul_sum: one element for each source */
 };

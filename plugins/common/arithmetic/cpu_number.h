@@ -1,4 +1,4 @@
-/* number.h - the small floating-point formats, bit by bit.
+/* cpu_number.h - the small floating-point formats, bit by bit.
  *
  * Straight-line code without branches, so that compilers turn loops over it into vector code.
  * Widening is exact; narrowing rounds to nearest even.  NaN stays NaN with its sign; in f16 and
@@ -112,6 +112,15 @@ static inline uint8_t cpu_f8e5m2_of_f32(float value)
     uint32_t sign = cpu_bits_of_f32(value) >> 31;
 
     return (uint8_t)(sign << 7 | cpu_narrow_small(value, 2, 15, 0x47600000, 0x7e));
+}
+
+/* The same, but an infinity stays one: its code follows that of the largest finite value. */
+static inline uint8_t cpu_f8e5m2_of_f32_kept(float value)
+{
+    uint32_t bits = cpu_bits_of_f32(value), magnitude = bits & 0x7fffffffu;
+    uint32_t code = cpu_narrow_small(value, 2, 15, 0x47600000, 0x7e);
+
+    return (uint8_t)(bits >> 31 << 7 | (code + (magnitude == F32_INFINITY)));
 }
 
 #endif

@@ -1,79 +1,13 @@
-/* cpu_reduce.c - choosing kernels and stringing them together. */
+/* cpu_reduce.c - kernels put together to whole reductions. */
 #include "cpu_reduce.h"
 
+#include <float.h>
 #include <string.h>
-#if defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#elif defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #define BLOCK_BYTES 8192 /* of partial results; stays in the first cache */
-
-#if defined(__x86_64__)
-/* __builtin_cpu_supports does not know it in every compiler. */
-static bool has_f16c(void)
-{
-    unsigned a, b, c, d;
-
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
-}
-#endif
-
-const struct cpu_kernels *const *cpu_kernel_levels(void)
-{
-    /* Per thread, as several may ask at once. */
-    static _Thread_local const struct cpu_kernels *levels[4];
-    size_t count = 0;
-
-    levels[count++] = &cpu_kernels_base;
-#if defined(__aarch64__)
-    if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) levels[count++] = &cpu_kernels_bf16;
-#endif
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
-        levels[count++] = &cpu_kernels_avx2;
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-            levels[count++] = &cpu_kernels_avx512;
-    }
-#endif
-    levels[count] = NULL;
-    return levels;
-}
-
-weft_status cpu_level_check(void)
-{
-    static const char *const names[] = {"sse2", "avx2", "avx512", "neon", "neon-bf16"};
-    const char *wanted = plug_knob("WEFT_CPU_LEVEL");
-
-    if (wanted == NULL || *wanted == '\0') return WEFT_OK;
-    for (size_t i = 0; i < PLUG_LENGTH(names); i++)
-        if (strcmp(wanted, names[i]) == 0) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID,
-                     "WEFT_CPU_LEVEL is \"%.200s\"; wanted is sse2, avx2, avx512, neon or "
-                     "neon-bf16",
-                     wanted);
-}
-
-const struct cpu_kernels *cpu_kernels(void)
-{
-    static _Atomic(const struct cpu_kernels *) chosen;
-    const struct cpu_kernels *best = atomic_load_explicit(&chosen, memory_order_relaxed);
-    const struct cpu_kernels *const *levels;
-    const char *wanted;
-
-    if (best != NULL) return best;
-    levels = cpu_kernel_levels();
-    wanted = plug_knob("WEFT_CPU_LEVEL");
-    for (size_t i = 0; levels[i] != NULL; i++) {
-        best = levels[i];
-        if (wanted != NULL && strcmp(wanted, best->level) == 0) break;
-    }
-    atomic_store_explicit(&chosen, best, memory_order_relaxed);
-    return best;
-}
+/* So many parts of a mean, less one, add up to a finite number; and so many parts of a mean of
+ * small floats to one that their format holds. */
+#define FEW 1024
 
 static enum cpu_binary binary_of(uint32_t reduction)
 {
@@ -102,7 +36,9 @@ struct block {
     const struct cpu_arithmetic *small;      /* widens and narrows, or NULL */
     const void *const *sources;
     size_t element, at, count;
-    void *wide; /* a widened source */
+    void *wide;   /* a widened source */
+    bool exceeds; /* parts of a mean may add up to infinity */
+    void (*limit)(float *data, float largest, size_t count);
 };
 
 /* A source as it is, or widened into ROOM. */
@@ -157,10 +93,50 @@ static uint32_t parts_of(const struct cpu_reducer *reducer)
     return reducer->parts != 0 ? reducer->parts : reducer->size;
 }
 
+static bool exceeds_f32(uint32_t parts, uint32_t size)
+{
+    float part = FLT_MAX / (float)parts, sum = part;
+
+    for (uint32_t k = 1; k < size; k++)
+        sum += part;
+    return sum > FLT_MAX;
+}
+
+static bool exceeds_f64(uint32_t parts, uint32_t size)
+{
+    double part = DBL_MAX / parts, sum = part;
+
+    for (uint32_t k = 1; k < size; k++)
+        sum += part;
+    return sum > DBL_MAX;
+}
+
+/* May parts of a finite mean add up to infinity?  Rounding keeps order, so no sum of such parts is
+ * larger than that of parts of the largest number.  Small floats add up in f32. */
+static bool may_exceed(const struct cpu_reducer *reducer)
+{
+    uint32_t size = reducer->size, parts = parts_of(reducer);
+
+    if (reducer->divided) return true;
+    if (parts < size) return false; /* a sum of means */
+    if (size > FEW) return true;
+    switch (reducer->dtype) {
+    case WEFT_DTYPE_F32:
+    case WEFT_DTYPE_C64:
+        return exceeds_f32(parts, size);
+    case WEFT_DTYPE_F64:
+    case WEFT_DTYPE_C128:
+        return exceeds_f64(parts, size);
+    default:
+        return false;
+    }
+}
+
 /* Floats are divided before they are added, so that what has a finite mean has it. */
 static void combine_divided(const struct block *block, void *partial, void *target)
 {
-    uint32_t size = block->reducer->size, parts = parts_of(block->reducer);
+    uint32_t size = block->reducer->size;
+    uint32_t parts = block->reducer->divided ? 1 : parts_of(block->reducer);
 
     for (uint32_t k = 0; k < size; k++) {
         void *next = k + 1 < size ? partial : target;
@@ -168,6 +144,8 @@ static void combine_divided(const struct block *block, void *partial, void *targ
 
         if (k == 0)
             block->arithmetic->divide(next, source, parts, block->count);
+        else if (block->exceeds && (k + 1 == size || size > FEW || block->reducer->divided))
+            block->arithmetic->mean_add(next, partial, source, parts, block->count);
         else
             block->arithmetic->divide_add(next, partial, source, parts, block->count);
     }
@@ -190,11 +168,6 @@ static void average_integers(const struct block *block, void *partial, void *tar
         average->divide(target, sums, parts, block->count);
 }
 
-static bool is_ordering(uint32_t reduction)
-{
-    return reduction == WEFT_REDUCE_MIN || reduction == WEFT_REDUCE_MAX;
-}
-
 static void reduce_block(const struct block *block, unsigned char *target)
 {
     _Alignas(64) unsigned char partial[BLOCK_BYTES];
@@ -212,10 +185,11 @@ static void reduce_block(const struct block *block, unsigned char *target)
         combine(block, partial, result);
     else
         memmove(result, source_of(block, 0, partial), block->count * block->element);
-    if (small != NULL && small->narrow_kept != NULL && is_ordering(reduction))
-        small->narrow_kept(target, partial, block->count);
-    else if (small != NULL)
-        small->narrow(target, partial, block->count);
+    if (small == NULL) return;
+    if (block->exceeds && small->largest > 0)
+        block->limit((float *)partial, small->largest, block->count);
+    (small->narrow_reduced != NULL ? small->narrow_reduced : small->narrow)(target, partial,
+                                                                            block->count);
 }
 
 void cpu_reduce(const struct cpu_kernels *kernels, const struct cpu_reducer *reducer,
@@ -229,12 +203,15 @@ void cpu_reduce(const struct cpu_kernels *kernels, const struct cpu_reducer *red
                           .small = small ? own : NULL,
                           .sources = sources,
                           .element = plug_dtype_bytes(reducer->dtype),
-                          .wide = wide};
+                          .wide = wide,
+                          .limit = kernels->limit};
     size_t most = BLOCK_BYTES / (small ? sizeof(float) : block.element);
     size_t result = reducer->wide ? sizeof(cpu_wide) : block.element;
 
     if (reducer->reduction == WEFT_REDUCE_AVG && own->average.sum != NULL)
         most = BLOCK_BYTES / sizeof(cpu_wide);
+    else if (reducer->reduction == WEFT_REDUCE_AVG)
+        block.exceeds = may_exceed(reducer);
     for (; block.at < count; block.at += block.count) {
         block.count = count - block.at < most ? count - block.at : most;
         reduce_block(&block, (unsigned char *)target + block.at * result);

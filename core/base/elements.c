@@ -1,0 +1,16 @@
+/* elements.c - reductions of buffers, by the arithmetic that gloo-cpu has too.
+ *
+ * Its loops are those that every processor of the architecture can run.  All levels of vector
+ * hardware give the same bits. */
+#include "number.h"
+
+#include "common/arithmetic/cpu_reduce.h"
+
+void wf_elements_reduce(const struct wf_reduction *r, const void *const *sources, void *target,
+                        size_t count)
+{
+    struct cpu_reducer reducer = {
+        .dtype = r->dtype, .reduction = r->reduction, .size = r->size, .parts = r->divisor};
+
+    cpu_reduce(&cpu_kernels_base, &reducer, sources, target, count);
+}

@@ -1,0 +1,11 @@
+# weft_add_arithmetic(TARGET): compile the arithmetic of this folder into TARGET, at the level that every
+# processor of the architecture has.  Never with fused multiply-add, so that all levels, and all
+# targets, give the same bits.
+set(WEFT_ARITHMETIC_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
+set(WEFT_ARITHMETIC_FLAGS "-O3 -ffp-contract=off -fno-trapping-math")
+
+function(weft_add_arithmetic target)
+  set(kernels ${WEFT_ARITHMETIC_DIRECTORY}/cpu_kernels_base.c)
+  target_sources(${target} PRIVATE ${kernels} ${WEFT_ARITHMETIC_DIRECTORY}/cpu_reduce.c)
+  set_source_files_properties(${kernels} PROPERTIES COMPILE_FLAGS "${WEFT_ARITHMETIC_FLAGS}")
+endfunction()
