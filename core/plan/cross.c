@@ -295,9 +295,6 @@ static weft_status make(const weft_spec *from, const weft_spec *to,
     const struct whole *way = second ? &s.runner_up : &s.best;
     weft_status status;
 
-    if (options->planner > WEFT_PLANNER_EXCHANGE)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "DTensor's planners know one mesh only; search and exchange go between two");
     if (from->elements == 0) {
         WF_TRY(wf_plan_make(from, to, 0, out));
         wf_plan_add_up(*out);
@@ -336,7 +333,7 @@ weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
     weft_spec *a = NULL, *b = NULL;
     weft_status status = WEFT_ERR_UNSUPPORTED;
 
-    if (options->planner <= WEFT_PLANNER_EXCHANGE) WF_TRY(wf_refine(from, to, &a, &b));
+    WF_TRY(wf_refine(from, to, &a, &b));
     if (a != NULL) status = plan_as_one(from, to, a, b, options, out);
     weft_spec_release(&a);
     weft_spec_release(&b);

@@ -230,6 +230,9 @@ struct wf_path {
 };
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
+/* The plan that takes the steps of PATH (plan.c). */
+weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
+                              weft_plan **out) WF_NODISCARD;
 /* May an exchange go from STATE to the target? */
 bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
 
