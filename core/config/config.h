@@ -64,7 +64,7 @@ struct wf_environment wf_environment(void);
  * whoever does either holds it.  A thread may hold it several times. [any thread] */
 void wf_environment_hold(void);
 void wf_environment_let_go(void);
-/* Does this thread? */
+/* Does this thread hold it?  For tests. */
 bool wf_environment_is_held(void);
 
 /* Value of NAME in ENVIRONMENT, NULL when absent or empty.  An empty variable counts as not set

@@ -161,19 +161,6 @@ bool wf_index_run(const struct wf_index *index, int64_t position, weft_run *out)
     return true;
 }
 
-int64_t wf_index_runs(const struct wf_index *index, int64_t limit)
-{
-    weft_run run;
-    int64_t runs = 0;
-
-    if (index->length == 0) return 0;
-    if (index->depth == 0) return 1;
-    if (index->depth == 1) return index->combs[0].teeth + (index->combs[0].tail_take > 0);
-    for (int64_t at = 0; runs < limit && wf_index_run(index, at, &run); at += run.length)
-        runs++;
-    return runs;
-}
-
 bool wf_index_overlap(const struct wf_index *a, const struct wf_index *b, int64_t from,
                       weft_overlap *out)
 {

@@ -51,8 +51,6 @@ uint16_t wf_placement_code(const weft_placement *p);
 
 /* The spec of LAYOUT, which need not be settled.  The mesh is retained. */
 weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out) WF_NODISCARD;
-/* A total order of specs on one mesh that is the same on every machine, for breaking ties. */
-int wf_spec_compare(const weft_spec *a, const weft_spec *b);
 /* Product of the sizes (0 sizes left out) times the dtype's bytes fits 2^63 - 1? */
 weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype) WF_NODISCARD;
 
@@ -107,8 +105,6 @@ int64_t wf_index_at(const struct wf_index *index, int64_t position);
 int64_t wf_index_seek(const struct wf_index *index, int64_t global);
 /* The run from local index POSITION on; false at or past the length. */
 bool wf_index_run(const struct wf_index *index, int64_t position, weft_run *out);
-/* Number of runs.  Constant time for a depth up to 1; else counted one by one, up to LIMIT. */
-int64_t wf_index_runs(const struct wf_index *index, int64_t limit);
 /* First overlap at or after global index FROM.  Skips what only one side holds, so the cost of
  * going through all goes with the number of overlaps and of runs that alternate, not with sizes. */
 bool wf_index_overlap(const struct wf_index *a, const struct wf_index *b, int64_t from,
