@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What a plan of one step may be. */
+/* The kinds of step of a one-step plan. */
 #define EXCHANGES (UINT32_C(1) << WEFT_STEP_EXCHANGE | UINT32_C(1) << WEFT_STEP_PERMUTE)
 
 static void drop(weft_plan *plan)
@@ -26,7 +26,8 @@ static void drop(weft_plan *plan)
 
 void wf_plan_add_up(weft_plan *plan)
 {
-    uint64_t h = wf_hash_mix(1, weft_spec_hash(plan->from)); /* else equal specs cancel out */
+    /* so that equal specs do not cancel out */
+    uint64_t h = wf_hash_mix(1, weft_spec_hash(plan->from));
 
     h = wf_hash_mix(h, weft_spec_hash(plan->to));
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -106,7 +107,7 @@ weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t le
     struct wf_text bytes = {0};
     weft_status status;
 
-    if (least == UINT64_MAX) /* sums of bytes stop there */
+    if (least == UINT64_MAX) /* sums of bytes are capped there */
         return wf_fail(WEFT_ERR_INVALID,
                        "no plan%s stays within %llu bytes of scratch; each needs at least "
                        "2^64 - 1 bytes, which no machine has",

@@ -1,4 +1,4 @@
-/* spec.c - specs: made once per value, shared, and asked about. */
+/* spec.c - specs: one shared object per value, and its accessors. */
 #include "shard.h"
 
 #include <string.h>
@@ -45,7 +45,8 @@ static weft_status make(const void *key, struct wf_interned **out)
 
 static void drop(struct wf_interned *object)
 {
-    weft_mesh *mesh = (weft_mesh *)((weft_spec *)object)->layout.mesh; /* its reference goes too */
+    /* its reference is released too */
+    weft_mesh *mesh = (weft_mesh *)((weft_spec *)object)->layout.mesh;
 
     weft_mesh_release(&mesh);
     wf_free(object);

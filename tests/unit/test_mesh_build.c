@@ -117,7 +117,7 @@ START_TEST(what_is_no_mesh_is_refused)
         {2, huge, NULL, "mesh axis 1 brings the mesh to 4294967296 ranks"},
         {3, huge, NULL, "mesh axis 1 brings"},
         {2, ok, &with_same, "mesh axes 0 and 1 are both named \"a\""},
-        {2, ok, &with_odd, "mesh axis 1: \"1b\" is no name"},
+        {2, ok, &with_odd, "mesh axis 1: \"1b\" is not a name"},
         {2, ok, &with_missing, "mesh axis 1 has no name"},
         {2, ok, &with_lengthy, "has 32 bytes; 31 are the most"},
         {2, ok, &with_twice, "rank 1 is given twice, at places 1 and 2 of the list"},
