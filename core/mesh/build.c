@@ -182,7 +182,7 @@ static weft_status index_list(weft_mesh *draft)
         uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & draft->place_mask;
         if (place >= 0)
             return wf_fail(WEFT_ERR_INVALID,
-                           "rank %d is given twice, at places %d and %d of the list", rank, place,
+                           "rank %d is given twice, at positions %d and %d of the list", rank, place,
                            i);
         while (draft->places[at] >= 0)
             at = (at + 1) & draft->place_mask;
@@ -195,7 +195,7 @@ static weft_status settle_list(weft_mesh *draft)
 {
     for (int32_t i = 0; i < draft->size; i++)
         if (draft->ranks[i] < 0)
-            return wf_fail(WEFT_ERR_INVALID, "rank %d, at place %d of the list, is negative",
+            return wf_fail(WEFT_ERR_INVALID, "rank %d, at position %d of the list, is negative",
                            draft->ranks[i], i);
     if (fit_modes(draft)) {
         wf_free(draft->ranks);
