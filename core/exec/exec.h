@@ -99,10 +99,11 @@ enum wf_relation {
 };
 
 struct wf_meeting {
-    const struct wf_layout *theirs;   /* layout of the peers' shards */
-    const struct wf_shard *mine;      /* this rank's shard, in the other layout */
-    int32_t coord[WEFT_MAX_AXES];     /* this rank's coordinate */
-    uint32_t relation[WEFT_MAX_AXES]; /* enum wf_relation; axes that split BY_INDEX may be SAME */
+    const struct wf_layout *theirs; /* layout of the peers' shards */
+    const struct wf_shard *mine;    /* this rank's shard, in the other layout */
+    int32_t coord[WEFT_MAX_AXES];   /* this rank's coordinate */
+    /* enum wf_relation; an axis that splits BY_INDEX may be SAME */
+    uint32_t relation[WEFT_MAX_AXES];
 };
 
 /* Call TAKE with the coordinate of every peer, in a fixed order.  ANY axes in SKIP stay at 0; the

@@ -182,8 +182,8 @@ static weft_status index_list(weft_mesh *draft)
         uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & draft->place_mask;
         if (place >= 0)
             return wf_fail(WEFT_ERR_INVALID,
-                           "rank %d is given twice, at positions %d and %d of the list", rank, place,
-                           i);
+                           "rank %d is given twice, at positions %d and %d of the list", rank,
+                           place, i);
         while (draft->places[at] >= 0)
             at = (at + 1) & draft->place_mask;
         draft->places[at] = i;

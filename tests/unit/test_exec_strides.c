@@ -32,7 +32,8 @@ END_TEST
 START_TEST(no_stride_goes_backward)
 {
     check_refused(check_on("f32[8,8] R", 0, -8, 1, false), WEFT_ERR_INVALID, "at stride -8");
-    check_refused(check_on("f32[8,8] R", 0, 8, INT64_MIN, true), WEFT_ERR_INVALID, "must not be negative");
+    check_refused(check_on("f32[8,8] R", 0, 8, INT64_MIN, true), WEFT_ERR_INVALID,
+                  "must not be negative");
 }
 END_TEST
 
