@@ -23,7 +23,7 @@ TIMES = 3  # as many cases as usual
 KILLS = 1000  # in each run of a test that kills ranks
 LONGEST_S = 1800  # of one run
 HOUR_MIN = {"simulated": 100_000, "real": 5_000}  # redistributions in an hour or more
-KNOWN_LINE = re.compile(r"^(weft (?:sim|redistribute) .*|fuzz fuzz_.*)$", re.M)
+KNOWN_LINE = re.compile(r"^(weft (?:sim|redistribute) .*|dtensor_sim .*|fuzz fuzz_.*)$", re.M)
 COUNTS = {  # what a test's "N pairs" or cases are
     "simulated": re.compile(r"^test_redistribute_simulated$"),
     "real": re.compile(r"^test_redistribute_ranks$|redistribute_(\d+|outside)$"),

@@ -90,7 +90,7 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
                          struct request *out)
 {
     static const char *const measures[] = {"time", "bytes", "memory"};
-    static const char *const planners[] = {"search", "exchange", "dtensor-greedy", "dtensor-graph"};
+    static const char *const planners[] = {"search", "exchange"};
     int64_t limit;
 
     out->options.struct_size = sizeof out->options;

@@ -1,5 +1,5 @@
-/* base.h - what every module stands on: failing, memory, text, JSON, hashing, scanning, logging.
- * It knows no tensor and no device. */
+/* base.h - used by every module: errors, memory, text, JSON, hashing, scanning, logging.  It does
+ * not know tensors and devices. */
 #ifndef WEFT_BASE_BASE_H
 #define WEFT_BASE_BASE_H
 
@@ -12,29 +12,29 @@
 
 #define WF_NODISCARD               __attribute__((warn_unused_result))
 #define WF_PRINTF(position, first) __attribute__((format(printf, position, first)))
-/* On the way of every operation: such functions lie together, for calls that find cold caches. */
+/* For functions that every operation calls.  They are placed together, for calls with cold
+ * caches. */
 #define WF_HOT          __attribute__((hot))
 #define WF_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Does a size-first TABLE, which may be shorter than ours, reach as far as FIELD? */
+/* Does a size-first TABLE, which may be shorter than the one of this build, contain FIELD? */
 #define WF_HAS(table, field)                                                                       \
     ((table)->struct_size >= offsetof(__typeof__(*(table)), field) + sizeof((table)->field) &&     \
      (table)->field != NULL)
 
-/* Return a failure upward.  Only where nothing is owned yet. */
+/* Return from the function if EXPRESSION fails.  Only where nothing is owned yet. */
 #define WF_TRY(expression)                                                                         \
     do {                                                                                           \
         weft_status wf_try_status = (expression);                                                  \
         if (wf_try_status != WEFT_OK) return wf_try_status;                                        \
     } while (0)
 
-/* ---- status.c: failing ---- */
+/* ---- status.c: errors ---- */
 
-/* Describe a failure of this thread, replacing the last one, and return STATUS.  Logged at level
- * WF_DEBUG. */
+/* Set the error of this thread and return STATUS.  Logged at level WF_DEBUG. */
 weft_status wf_fail(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
 
-/* The same with the vendor library's name and code kept beside the text. */
+/* As wf_fail, with the name and the error code of the vendor library. */
 void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const char *text);
 
 /* Put "CONTEXT: " before this thread's last failure text and return its status. */
@@ -43,13 +43,13 @@ weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRIN
 /* WEFT_ERR_NO_MEMORY with the byte count in the text. */
 weft_status wf_fail_memory(size_t bytes);
 
-#ifdef __clang_analyzer__ /* which does not see that they return the status they are given */
+#ifdef __clang_analyzer__ /* the analyzer does not see that they return the given status */
 #define wf_fail(status, ...)         (wf_fail(status, __VA_ARGS__), (status))
 #define wf_fail_context(status, ...) (wf_fail_context(status, __VA_ARGS__), (status))
 #define wf_fail_memory(bytes)        (wf_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
 #endif
 
-/* For arguments at the public border: WEFT_ERR_INVALID "WHAT is NULL" if POINTER is, where WHAT is
+/* For arguments of public functions: WEFT_ERR_INVALID "WHAT is NULL" if POINTER is NULL.  WHAT is
  * like "weft_mesh_print: MESH". */
 static inline weft_status wf_require(const void *pointer, const char *what)
 {
@@ -58,8 +58,9 @@ static inline weft_status wf_require(const void *pointer, const char *what)
 
 /* ---- options.c: structs that begin with their size ---- */
 
-/* Copy to OUT, which has BYTES and holds the defaults, what GIVEN says; NULL says nothing.
- * WEFT_ERR_INVALID: its struct_size, a size_t, was not set.  NAME is the struct's. */
+/* Copy GIVEN, which may be NULL, to OUT, which has BYTES bytes and holds the defaults.
+ * WEFT_ERR_INVALID: struct_size of GIVEN, a size_t, was not set.  NAME is the name of the
+ * struct. */
 weft_status wf_options_read(const char *name, const void *given, void *out,
                             size_t bytes) WF_NODISCARD;
 
@@ -68,7 +69,7 @@ weft_status wf_options_read(const char *name, const void *given, void *out,
  * set.  NAME is the struct's. */
 weft_status wf_info_write(const char *name, const void *info, size_t bytes, void *out) WF_NODISCARD;
 
-/* ---- log.c: telling ---- */
+/* ---- log.c ---- */
 
 enum wf_log_level { WF_ERROR, WF_WARNING, WF_NOTICE, WF_INFO, WF_DEBUG };
 
@@ -82,7 +83,7 @@ void wf_log_set_prefix(const char *prefix);
 
 /* ---- mem.c: checked memory with failure injection ---- */
 
-/* As malloc and friends, but counted, and failing where a test says so.  Zero bytes give a valid
+/* As malloc and its relatives, but counted; tests can make them fail.  Zero bytes give a valid
  * pointer.  The caller frees with wf_free. */
 void *wf_alloc(size_t bytes) WF_NODISCARD;
 void *wf_calloc(size_t count, size_t bytes) WF_NODISCARD;
@@ -91,15 +92,15 @@ void wf_free(void *pointer);
 char *wf_strdup(const char *text) WF_NODISCARD;
 char *wf_strndup(const char *text, size_t length) WF_NODISCARD; /* at most LENGTH bytes */
 
-/* For tests: let the N-th allocation of this thread from now on fail (0: none), count those made
- * by this thread since the last call, and count the process's live blocks. */
+/* For tests: make the N-th allocation of this thread from now on fail (0: none); the number of
+ * allocations of this thread since the last call; the number of live blocks of the process. */
 void wf_mem_fail_at(uint64_t n);
 uint64_t wf_mem_made(void);
 int64_t wf_mem_live(void);
 
 /* ---- math.c: arithmetic that cannot wrap ---- */
 
-/* False, and *OUT untouched, where the result does not fit. */
+/* False, and *OUT unchanged, if the result does not fit. */
 bool wf_mul_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
 bool wf_add_i64(int64_t a, int64_t b, int64_t *out) WF_NODISCARD;
 static inline int64_t wf_min_i64(int64_t a, int64_t b)
@@ -111,7 +112,7 @@ static inline int64_t wf_max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The largest number instead of one that wraps, so that what is too much stays too much. */
+/* UINT64_MAX instead of a result that would wrap; UINT64_MAX means infinity. */
 static inline uint64_t wf_mul_capped(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -124,7 +125,7 @@ static inline uint64_t wf_add_capped(uint64_t a, uint64_t b)
 
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
-/* B of an A that has it; of the largest number, which stands for more, nothing can be taken. */
+/* a - b for b <= a; UINT64_MAX means infinity and stays so. */
 static inline uint64_t wf_sub_capped(uint64_t a, uint64_t b)
 {
     return a == UINT64_MAX ? a : a - b;
@@ -132,7 +133,7 @@ static inline uint64_t wf_sub_capped(uint64_t a, uint64_t b)
 
 /* ---- hash.c ---- */
 
-/* The same on every machine: it feeds digests that ranks compare. */
+/* The result is the same on every machine, because ranks compare digests. */
 uint64_t wf_hash(uint64_t seed, const void *data, size_t bytes);
 static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
 {
@@ -158,16 +159,16 @@ void wf_text_bytes(struct wf_text *text, uint64_t bytes);      /* "6.0 MiB" */
 void wf_text_time(struct wf_text *text, uint64_t nanoseconds); /* "12.3 us" */
 void wf_text_free(struct wf_text *text);
 weft_status wf_text_status(const struct wf_text *text) WF_NODISCARD;
-/* The string, never NULL on success, to be freed by the caller; TEXT is empty again. */
+/* The string, never NULL on success; the caller frees it.  TEXT is empty afterwards. */
 weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
-/* As snprintf would: at most CAPACITY bytes with the end into BUFFER, the whole length into *LENGTH
- * (may be NULL); TEXT is freed. */
+/* As snprintf: at most CAPACITY bytes with the terminating zero into BUFFER, the whole length into
+ * *LENGTH (may be NULL).  TEXT is freed. */
 weft_status wf_text_copy_out(struct wf_text *text, char *buffer, size_t capacity,
                              size_t *length) WF_NODISCARD;
 
 /* ---- ranks.c ---- */
 
-/* "rank 3", "ranks 1, 4-6 and 9"; at most about 20 of them are written out. */
+/* "rank 3", "ranks 1, 4-6 and 9"; about 20 are listed at most. */
 void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
 
 /* ---- json.c: writing JSON into a text ---- */
@@ -202,13 +203,14 @@ bool wf_scan_word(struct wf_scan *scan, const char *word); /* take WORD if it is
 bool wf_scan_end(const struct wf_scan *scan);
 /* Take [A-Za-z_][A-Za-z0-9_]*; false if none is next. */
 bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length);
-/* Take decimal digits.  Errors: no digit here, or beyond 2^63 - 1; WHAT names the thing wanted. */
+/* Take decimal digits.  Errors: the next byte is not a digit, or the number exceeds 2^63 - 1; WHAT
+ * names the expected number. */
 weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out) WF_NODISCARD;
-/* WEFT_ERR_PARSE: `mesh "2xx4", position 3: expected ...`.  KIND names the grammar.  Of several
- * lines only the one in question is quoted, with its number. */
+/* WEFT_ERR_PARSE: `mesh "2xx4", position 3: expected ...`.  KIND names the grammar.  If the text
+ * has several lines, only the failing one is quoted, with its number. */
 weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const char *format, ...)
     WF_PRINTF(3, 4);
-/* The same without ", found 'x'": for what reads well but cannot be meant. */
+/* As wf_scan_fail without ", found 'x'": for text that is well-formed but has no valid meaning. */
 weft_status wf_scan_refuse(const struct wf_scan *scan, const char *kind, const char *format, ...)
     WF_PRINTF(3, 4);
 #ifdef __clang_analyzer__
@@ -228,7 +230,8 @@ size_t wf_dtype_bytes(uint32_t dtype);               /* 0 if unknown */
 const char *wf_reduction_name(uint32_t reduction);   /* "sum"; NULL if unknown */
 const char *wf_collective_name(uint32_t collective); /* "all_reduce"; NULL if unknown */
 bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
-/* Add why NAME is not a dtype: `"float32" is not a dtype; the dtypes are ...; did you mean f32?` */
+/* Append the reason why NAME is not a dtype: `"float32" is not a dtype; the dtypes are ...; did you
+ * mean f32?` */
 void wf_dtype_explain(const char *name, size_t length, struct wf_text *out);
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
 bool wf_collective_reduces(uint32_t collective);
@@ -245,19 +248,20 @@ struct wf_interned {
 };
 
 /* Declare one statically per kind of object, with the three functions set.  Any thread may use it.
- * It holds no references: the last release of an object takes it out and drops it. */
+ * The table holds no references: the last release of an object removes and frees it. */
 struct wf_intern_table {
     bool (*same)(const struct wf_interned *object, const void *key);
-    /* A new object equal to KEY, its head untouched.  Must not use an intern table, except to
+    /* A new object equal to KEY, without its wf_interned.  Must not use an intern table, except to
      * retain. */
     weft_status (*make)(const void *key, struct wf_interned **out);
     void (*drop)(struct wf_interned *object); /* frees it */
-    struct wf_interned **buckets;             /* NULL: the few below */
+    struct wf_interned **buckets;             /* NULL: the inline buckets below */
     struct wf_interned *few[16];
     size_t bucket_count, count;
 };
 
-/* The object equal to KEY, whose hash is HASH, with one more reference; made if it is not there. */
+/* The object equal to KEY, whose hash is HASH, with one more reference.  Made if it does not
+ * exist. */
 weft_status wf_intern(struct wf_intern_table *table, uint64_t hash, const void *key,
                       struct wf_interned **out) WF_NODISCARD;
 void wf_intern_retain(struct wf_interned *object);

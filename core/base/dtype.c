@@ -43,7 +43,7 @@ bool wf_dtype_find(const char *name, size_t length, uint32_t *out)
     return false;
 }
 
-/* What other systems call the dtypes. */
+/* Names of the dtypes in other systems. */
 static const struct {
     const char *theirs, *ours;
 } foreign[] = {

@@ -1,4 +1,4 @@
-/* json.c - JSON, written into a text; commas and escapes are its own business. */
+/* json.c - JSON, written into a text, with commas and escapes. */
 #include "base.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ static size_t sequence_length(const unsigned char *bytes)
     return length;
 }
 
-/* File names and vendors' texts come from elsewhere: what is not UTF-8 becomes U+FFFD. */
+/* File names and vendors' texts may not be UTF-8: invalid bytes become U+FFFD. */
 static void quoted(struct wf_text *out, const char *value)
 {
     const unsigned char *at = (const unsigned char *)value;

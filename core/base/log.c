@@ -37,5 +37,5 @@ void wf_log(int level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line + used, sizeof line - (size_t)used, format, args);
     va_end(args);
-    fprintf(stderr, "%s\n", line); /* one call, so that lines of threads do not mix */
+    fprintf(stderr, "%s\n", line); /* one call, so that lines of different threads do not mix */
 }

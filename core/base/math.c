@@ -1,4 +1,4 @@
-/* math.c - arithmetic that says when it would wrap. */
+/* math.c - arithmetic that reports overflow. */
 #include "base.h"
 
 bool wf_mul_i64(int64_t a, int64_t b, int64_t *out)

@@ -1,4 +1,4 @@
-/* mem.c - memory that is counted, and that fails where a test wants it to. */
+/* mem.c - memory that is counted, and that fails where a test requests it. */
 #include "base.h"
 
 #include <stdatomic.h>

@@ -35,7 +35,7 @@ static size_t edits(const char *a, const char *b)
 int wf_nearest(const char *name, const char *const *names, size_t count)
 {
     size_t length = strlen(name);
-    size_t best = length / 3 + 2; /* one more than is still a suggestion */
+    size_t best = length / 3 + 2; /* one more than the most edits of a suggestion */
     int found = -1;
 
     for (size_t i = 0; i < count; i++) {

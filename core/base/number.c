@@ -1,7 +1,7 @@
 /* number.c - elements of every dtype as exact numbers.
  *
- * Small floats are written out by hand, from their layout alone, so that nothing a plugin may use
- * too (compiler types, conversion instructions) is trusted here. */
+ * Small floats are converted by hand, from their bit layout alone.  Compiler types and conversion
+ * instructions, which a plugin may use too, are not trusted here. */
 #include "number.h"
 
 #include <inttypes.h>

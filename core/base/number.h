@@ -1,7 +1,7 @@
-/* number.h - elements of every dtype as exact numbers, and what reductions make of them.
+/* number.h - elements of every dtype as exact numbers, and their reductions.
  *
- * Slow and plain, so that it can be what others are compared with.  The library itself reduces by
- * elements.c, which rounds as backends do. */
+ * Slow and simple: the reference that other implementations are compared with.  The library itself
+ * reduces by elements.c, which rounds as backends do. */
 #ifndef WEFT_BASE_NUMBER_H
 #define WEFT_BASE_NUMBER_H
 
@@ -42,19 +42,19 @@ void wf_elements_reduce(const struct wf_reduction *reduction, const void *const 
 
 /* ---- reduce.c ---- */
 
-/* A and B put together; avg and premul_sum add, like sum.  Not rounded to DTYPE. */
+/* A and B combined; avg and premul_sum add, like sum.  Not rounded to DTYPE. */
 struct wf_number wf_number_combine(uint32_t dtype, uint32_t reduction, struct wf_number a,
                                    struct wf_number b);
-/* The reduction of VALUES[0 .. size) of DTYPE, for premul_sum already multiplied.  Not rounded to
- * DTYPE. */
+/* The reduction of VALUES[0 .. size) of DTYPE; for premul_sum they are already multiplied.  Not
+ * rounded to DTYPE. */
 struct wf_number wf_number_reduce(uint32_t dtype, uint32_t reduction,
                                   const struct wf_number *values, int32_t size);
 
 /* Sums of integers that are averaged. */
 __extension__ typedef __int128 wf_wide;
 
-/* A reduction under way.  An average of integers is the exact sum divided by DIVISOR, rounded
- * towards zero; one of floats adds what each value divided by DIVISOR is. */
+/* A reduction in progress.  An average of integers is the exact sum divided by DIVISOR, rounded
+ * towards zero.  An average of floats divides each value by DIVISOR, then adds. */
 struct wf_reducing {
     uint32_t dtype, reduction;
     int64_t divisor; /* of an average */

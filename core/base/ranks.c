@@ -19,7 +19,7 @@ void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count)
             wf_text_add(out, " and %d more", count - first);
             return;
         }
-        if (last == first + 1) last = first; /* two neighbours read better apart */
+        if (last == first + 1) last = first; /* two neighbours are listed separately */
         if (last == count - 1 && first > 0) join = " and ";
         if (last == first)
             wf_text_add(out, "%s%d", join, ranks[first]);

@@ -1,4 +1,4 @@
-/* scan.c - reading small grammars by hand, never losing the position. */
+/* scan.c - reading small grammars by hand, with exact positions for errors. */
 #include "base.h"
 #undef wf_scan_fail
 #undef wf_scan_refuse

@@ -1,4 +1,4 @@
-/* status.c - names of statuses, and what the calling thread's last failure had to say. */
+/* status.c - names of statuses, and the last error of the calling thread. */
 #include "base.h"
 #undef wf_fail
 #undef wf_fail_context

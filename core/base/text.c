@@ -1,4 +1,4 @@
-/* text.c - a string that grows as things print themselves into it. */
+/* text.c - a growing string that objects print themselves into. */
 #include "base.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static bool reserve(struct wf_text *text, size_t more)
         capacity *= 2;
     if (capacity - text->length > more) grown = wf_realloc(text->data, capacity);
     text->failed = grown == NULL;
-    text->capacity = capacity; /* of a failed text: what was wanted */
+    text->capacity = capacity; /* of a failed text: the capacity that it needed */
     if (grown != NULL) text->data = grown;
     return !text->failed;
 }

@@ -1,4 +1,4 @@
-/* vocabulary.c - the ABI's vocabulary for users: names and sizes of dtypes. */
+/* vocabulary.c - names and sizes of dtypes, for users. */
 #include "base.h"
 
 #include "weft/status.h"

@@ -121,9 +121,9 @@ union value {
     int64_t number;
 };
 
-static weft_status refuse(const struct wf_knob *knob, const char *text, const char *wanted)
+static weft_status refuse(const struct wf_knob *knob, const char *text, const char *expected)
 {
-    return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; wanted is %s", knob->name, text, wanted);
+    return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; expected %s", knob->name, text, expected);
 }
 
 /* Index of TEXT in NAMES, or -1. */
@@ -165,14 +165,14 @@ static weft_status parse_number(const struct wf_knob *knob, const char *text, in
     return WEFT_OK;
 }
 
-/* "12", "0.25": by hand, so that the locale's decimal point does not matter. */
+/* "12", "0.25": parsed by hand, because the locale's decimal point must not matter. */
 static weft_status parse_seconds(const struct wf_knob *knob, const char *text, int64_t *out)
 {
-    static const char wanted[] = "seconds, such as 30 or 0.5, above 0 and below 2^63 nanoseconds";
+    static const char expected[] = "seconds, such as 30 or 0.5, above 0 and below 2^63 nanoseconds";
     struct wf_scan scan = {text, 0};
     int64_t seconds, nanoseconds = 0, unit = 100000000;
 
-    if (wf_scan_int(&scan, "seconds", &seconds) != WEFT_OK) return refuse(knob, text, wanted);
+    if (wf_scan_int(&scan, "seconds", &seconds) != WEFT_OK) return refuse(knob, text, expected);
     if (wf_scan_char(&scan, '.')) {
         for (; wf_scan_peek(&scan) >= '0' && wf_scan_peek(&scan) <= '9'; scan.at++) {
             nanoseconds += (wf_scan_peek(&scan) - '0') * unit;
@@ -181,7 +181,7 @@ static weft_status parse_seconds(const struct wf_knob *knob, const char *text, i
     }
     if (!wf_scan_end(&scan) || !wf_mul_i64(seconds, 1000000000, &seconds) ||
         !wf_add_i64(seconds, nanoseconds, &seconds) || seconds == 0)
-        return refuse(knob, text, wanted);
+        return refuse(knob, text, expected);
     *out = seconds;
     return WEFT_OK;
 }
@@ -361,7 +361,7 @@ uint64_t wf_config_digest(const struct wf_config *config)
     return digest;
 }
 
-/* ---- what is not in the table ---- */
+/* ---- variables that are not in the table ---- */
 
 static const struct wf_knob *nearest_knob(const char *name, size_t length)
 {

@@ -1,4 +1,4 @@
-/* variables.c - the knobs as users see them: what each is, and what it is set to. */
+/* variables.c - the knobs for users: description and value. */
 #include "config.h"
 
 #include "weft/status.h"

@@ -1,4 +1,5 @@
-/* cost.h - what a step costs, in integer nanoseconds, so that every rank gets the same number. */
+/* cost.h - the cost of a step, in integer nanoseconds, so that every rank computes the same
+ * number. */
 #ifndef WEFT_COST_COST_H
 #define WEFT_COST_COST_H
 
@@ -15,21 +16,21 @@ struct wf_rate {
 };
 
 struct weft_cost_table {
-    _Atomic(int64_t) references; /* of a built-in table: not counted */
+    _Atomic(int64_t) references; /* not counted for a built-in table */
     bool built_in;
     char name[32];
     struct wf_rate rates[WEFT_STEP_KINDS][WF_LINKS];
     /* Femtoseconds per byte: a plain copy, a strided pack or unpack, one operand of a reduction. */
     uint64_t copy, pack, reduce;
-    /* Ranks read each other's memory: nothing is packed, nothing staged. */
+    /* Ranks read each other's memory, so nothing is packed or staged. */
     bool one_sided;
 };
 
-/* The work of one step on the rank that has most to do. */
+/* The work of one step, on its busiest rank. */
 struct wf_work {
     uint32_t kind;                              /* enum weft_step_kind */
     uint32_t link;                              /* enum wf_link, the slowest it uses */
-    int64_t ranks;                              /* that take part in one group */
+    int64_t ranks;                              /* ranks of one group */
     uint64_t received, copied, packed, reduced; /* bytes */
 };
 
@@ -40,18 +41,18 @@ uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work);
 /* ---- table.c ---- */
 
 const weft_cost_table *wf_cost_default(void);
-/* A copy of TABLE under another NAME, which is cut if it is too long; the caller's own to change
- * until it hands it on. */
+/* A copy of TABLE with another NAME, which is truncated if it is too long.  The caller may change
+ * the copy until it passes it on. */
 weft_status wf_cost_copy(const weft_cost_table *table, const char *name,
                          weft_cost_table **out) WF_NODISCARD;
 
 /* ---- derive.c ---- */
 
-/* What a collective costs; any failure means that nothing is known of it. */
+/* Answers the cost of a collective.  Any failure means that the cost is unknown. */
 typedef weft_status wf_cost_answer(void *self, const weft_support_query *query, uint64_t bytes,
                                    weft_cost *out);
 
-/* Change TABLE's rates within a host to what ANSWER says for about RANKS ranks. */
+/* Set TABLE's rates within a host from ANSWER, for about RANKS ranks. */
 void wf_cost_derive(weft_cost_table *table, int32_t ranks, wf_cost_answer *answer, void *self);
 
 #endif

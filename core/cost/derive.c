@@ -1,16 +1,16 @@
-/* derive.c - a table from what a plugin says of its collectives.
+/* derive.c - a cost table from a plugin's costs of its collectives.
  *
- * A plugin prices a collective as a whole, by its largest buffer; a table prices what a rank
- * receives, and its copies and reductions apart. */
+ * A plugin prices a collective as a whole, by its largest buffer.  A table prices the bytes that a
+ * rank receives, and its copies and reductions separately. */
 #include "cost.h"
 
 enum { SMALL = 1024, LARGE = 16 << 20 }; /* bytes */
 
-/* How a kind of step is one of the plugin's collectives: in units of 1 / ranks of its largest
- * buffer, what a rank receives, copies and reduces. */
+/* The collective of the plugin that stands for a kind of step, and the bytes that a rank receives,
+ * copies and reduces, in units of 1 / ranks of the largest buffer. */
 static const struct likeness {
     uint32_t kind, collective;
-    bool twice; /* peers are met there and back, and the bytes of each way are received */
+    bool twice; /* two passes over the peers, each receiving the bytes */
     bool copies_own, reduces_all;
 } likenesses[] = {
     {WEFT_STEP_ALL_GATHER, WEFT_COLL_ALL_GATHER, false, true, false},
@@ -26,7 +26,7 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* The two latencies, with FEW and with MANY ranks, as what a peer costs and what the rest does. */
+/* Split the latencies with FEW and with MANY ranks into a cost per peer and a constant. */
 static void set_latency(struct wf_rate *rate, bool twice, uint64_t few_ns, uint64_t many_ns,
                         uint64_t many)
 {

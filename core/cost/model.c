@@ -12,8 +12,8 @@ const char *weft_step_name(uint32_t kind)
     return kind < WF_COUNT(names) ? names[kind] : NULL;
 }
 
-/* BYTES at RATE femtoseconds each, in nanoseconds; the order of operations keeps it from wrapping
- * for any tensor that fits an address space, at any rate that a device has. */
+/* BYTES at RATE femtoseconds each, in nanoseconds.  The order of operations prevents overflow for
+ * any tensor that fits an address space, at any rate of a real device. */
 static uint64_t transfer_ns(uint64_t bytes, uint64_t rate)
 {
     const uint64_t unit = 1000000; /* femtoseconds in a nanosecond */
@@ -26,7 +26,7 @@ uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work)
     const struct wf_rate *rate = &table->rates[work->kind][work->link];
     uint64_t peers = (uint64_t)(work->ranks - 1), ns;
 
-    if (work->kind == WEFT_STEP_ALL_REDUCE) peers *= 2; /* there and back */
+    if (work->kind == WEFT_STEP_ALL_REDUCE) peers *= 2; /* reduce-scatter, then all-gather */
     ns = wf_add_capped(rate->base_ns, wf_mul_capped(peers, rate->peer_ns));
     ns = wf_add_capped(ns, transfer_ns(work->received, rate->femtoseconds));
     ns = wf_add_capped(ns, transfer_ns(work->copied, table->copy));

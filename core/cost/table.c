@@ -1,9 +1,9 @@
-/* table.c - the tables built in, and the life of the others. */
+/* table.c - the built-in tables, and the lifetime of the others. */
 #include "cost.h"
 
 #include <string.h>
 
-/* One rate for every kind that travels, within and between hosts. */
+/* One rate for every communicating kind, within and between hosts. */
 #define TRAVEL(within_base, within_peer, within_fs, between_base, between_peer, between_fs)        \
     {                                                                                              \
         {within_base, within_peer, within_fs},                                                     \

@@ -1,8 +1,8 @@
-/* action.c - a step turned into what this rank does.
+/* action.c - a step turned into this rank's action.
  *
- * A backend whose ranks read each other's memory pulls: every byte goes straight from where it is
- * to where it belongs.  Reducing to copies is the plugin's all-reduce.  Elsewhere bytes are packed,
- * exchanged and unpacked. */
+ * If ranks can read each other's memory, the action is a pull: every byte goes straight from its
+ * source to its target.  A reduction to replicas is the plugin's all-reduce.  Otherwise bytes are
+ * packed, exchanged and unpacked. */
 #include "bound.h"
 
 #include <string.h>

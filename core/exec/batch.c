@@ -1,5 +1,5 @@
-/* batch.c - a batch of tensors bound and run: the exchange of those that go together, then the
- * others one by one, all in the same scratch. */
+/* batch.c - a batch of tensors bound and run: the common exchange, then the other tensors one by
+ * one, all in the same scratch. */
 #include "bound.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 struct wf_batch {
     struct wf_together together;
-    weft_bound **alone; /* by tensor; NULL for those that go together */
+    weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
 };
 
@@ -95,7 +95,7 @@ static weft_status bind_all_alone(struct weft_bound *bound, const weft_bind_opti
     return WEFT_OK;
 }
 
-/* One piece of scratch for all, since they run one after the other. */
+/* One piece of scratch for all tensors, because they run one after the other. */
 static weft_status give_scratch(struct weft_bound *bound)
 {
     uint64_t most = wf_together_bytes(&bound->batch->together);
@@ -123,7 +123,7 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     if (status == WEFT_OK) status = make_bound(plan, comm, given, &bound);
     status = wf_bind_agree(comm, "preparing", status, plan, given, NULL);
     if (status == WEFT_OK) status = bind_all_alone(bound, given);
-    if (status != WEFT_OK) goto failed; /* on all ranks alike */
+    if (status != WEFT_OK) goto failed; /* the same on all ranks */
     if (plan->together > 0) status = wf_together_set(bound, given, status, &bound->batch->together);
     if (status == WEFT_OK) status = give_scratch(bound);
     status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
@@ -148,7 +148,7 @@ void wf_batch_clear(struct weft_bound *bound)
     bound->batch = NULL;
 }
 
-/* Is nothing to be said against the memory of any tensor? */
+/* Does the memory of every tensor pass the fast check? */
 static bool memory_fits(const weft_bound *bound, const void *const *sources, void *const *targets)
 {
     uint32_t count = bound->batch != NULL ? bound->plan->member_count : 1;

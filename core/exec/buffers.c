@@ -1,8 +1,9 @@
-/* buffers.c - the memory that a bound plan is run with, looked at before anything is done.
+/* buffers.c - the memory that a bound plan runs with, checked before anything moves.
  *
- * Always: is there memory, and is it not source and target at once?  With WEFT_CHECK also: is it as
- * large as the shard, as far as the device knows, and does it overlap what is written?  Overlap is
- * found between shards without gaps; strided ones may lie between each other's elements. */
+ * Always checked: memory that is needed is not NULL, and source and target are not the same memory.
+ * With WEFT_CHECK also: the allocation is as large as the shard, as far as the device knows, and a
+ * target does not overlap other memory.  Overlap is detected between shards without gaps only,
+ * because strided shards may interleave. */
 #include "bound.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* identity.c - single elements of a dtype that executing needs: identities. */
+/* identity.c - the identities of reductions, as single elements of a dtype. */
 #include "bound.h"
 
 #include "base/number.h"
@@ -22,7 +22,7 @@ static struct wf_number lowest(uint32_t dtype)
     return (struct wf_number){0};
 }
 
-/* A float's sum begins with -0.0: adding 0.0 would change -0.0. */
+/* The identity of a float's sum is -0.0, because adding 0.0 would change -0.0. */
 void wf_element_identity(uint32_t dtype, uint32_t reduction, void *out)
 {
     struct wf_number identity = {.re = -0.0, .im = -0.0};

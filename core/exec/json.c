@@ -73,7 +73,7 @@ static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_
     return WEFT_OK;
 }
 
-/* The members of PLAN's object that its runner-up has too. */
+/* The members of the JSON object that PLAN and its runner-up have in common. */
 static weft_status add_plan(struct wf_json *json, const weft_plan *plan)
 {
     uint64_t most, total;

@@ -25,7 +25,7 @@ static uint64_t all_reduce_bytes(const struct wf_step *step, int32_t rank)
                                               wf_dtype_bytes(step->from->layout.dtype));
 }
 
-/* Where the step makes a partial, coordinate 0 gets the value and the others get nothing. */
+/* If the step creates a partial, coordinate 0 receives the value and the others receive nothing. */
 static bool gets_identity(const struct wf_step *step, const int32_t *coord)
 {
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
@@ -53,7 +53,8 @@ static uint64_t holders_of(const struct wf_step *step)
     return holders;
 }
 
-/* A rank reads each element of its shard from every holder, and what it has itself at home. */
+/* A rank reads each element of its shard from every holder, and elements that it already holds from
+ * its own memory. */
 static uint64_t received_by(const struct wf_step *step, int32_t rank)
 {
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
@@ -79,7 +80,7 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
         own * wf_dtype_bytes(to->dtype));
 }
 
-/* Axes along which all ranks do the same, since every step has copies there. */
+/* Axes along which all ranks do the same, because every step is replicated there. */
 static uint32_t idle_axes(const weft_plan *plan)
 {
     const weft_mesh *mesh = plan->from->layout.mesh;
@@ -123,7 +124,7 @@ struct wf_measure wf_plan_measure(const weft_plan *plan)
 
 /* ---- a batch ---- */
 
-/* The exchange of a tensor that travels with others, as a step of its own. */
+/* The part of one tensor in the common exchange, as a step. */
 static struct wf_step exchange_of(const struct wf_member *member)
 {
     return (struct wf_step){.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
@@ -149,7 +150,7 @@ static int32_t greatest_rank(const weft_mesh *mesh)
     return most;
 }
 
-/* The greatest rank that any tensor of PLAN, a batch, lies on. */
+/* The greatest rank in any mesh of PLAN, a batch. */
 static int32_t greatest_of_batch(const weft_plan *plan)
 {
     int32_t most = 0;
@@ -196,7 +197,7 @@ weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
 
 enum { LISTED_RANKS = 1024 };
 
-/* Add the elements that RANK reads to SENT of the ranks that it reads from, in bytes. */
+/* Add the bytes that RANK reads from each rank to SENT. */
 static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *sent)
 {
     struct wf_parts parts;
@@ -261,7 +262,7 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t
     return most_sent(step, sent);
 }
 
-/* The exchange of the tensors of a batch that travel together. */
+/* The common exchange of a batch. */
 static weft_status measure_together(const weft_plan *plan, uint64_t *sent_max,
                                     uint64_t *received_max)
 {

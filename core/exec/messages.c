@@ -1,7 +1,7 @@
-/* messages.c - one side of an exchange: a tensor's regions as one message per rank.
+/* messages.c - one side of an exchange: the regions of a tensor as one message per rank.
  *
- * A message is all that goes to, or comes from, one rank, region after region.  Where the regions
- * lie that way in the tensor already, it is the message. */
+ * A message contains all regions that go to, or come from, one rank, one after the other.  If the
+ * regions already lie that way in the tensor, the tensor itself is the message buffer. */
 #include "bound.h"
 
 weft_status wf_parts_renumber(struct wf_parts *parts, const weft_comm *parent,
@@ -10,7 +10,7 @@ weft_status wf_parts_renumber(struct wf_parts *parts, const weft_comm *parent,
     for (uint32_t i = 0; i < parts->rank_count; i++) {
         int32_t rank = weft_comm_find_rank(comm, weft_comm_world_rank(parent, parts->ranks[i]));
         if (rank < 0)
-            return wf_fail(WEFT_ERR_INTERNAL, "rank %d has a part but is not in the group",
+            return wf_fail(WEFT_ERR_INTERNAL, "rank %d takes part but is not in the group",
                            parts->ranks[i]);
         parts->ranks[i] = rank;
     }
@@ -47,7 +47,7 @@ static bool lies_in_one_run(weft_region *r, enum wf_end end)
     return true;
 }
 
-/* Count, and note where messages begin that lie in the tensor.  Do all lie there? */
+/* Set the counts, and the offsets of messages that lie in the tensor.  Do all of them lie there? */
 static bool find_in_tensor(const struct wf_letter *letter, uint64_t count, weft_region *regions,
                            struct wf_messages *messages)
 {
@@ -69,7 +69,8 @@ static bool find_in_tensor(const struct wf_letter *letter, uint64_t count, weft_
     return found;
 }
 
-/* The other ends of REGIONS go on from where each peer's message begins (holders: in theirs). */
+/* Set the other ends of REGIONS to follow one another from the beginning of each peer's message
+ * (with HOLDERS: of each holder's message). */
 static void point_at_staging(const struct wf_letter *letter, uint64_t count, weft_region *regions,
                              struct wf_messages *messages)
 {

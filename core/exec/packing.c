@@ -1,9 +1,10 @@
-/* packing.c - the way for backends whose ranks cannot read each other's memory: what each reader
- * wants goes into one message for it, and what arrives is put, or reduced, into place.
+/* packing.c - packed actions, for backends whose ranks cannot read each other's memory: the
+ * elements that a reader needs are packed into one message for it, and arrivals are unpacked or
+ * reduced.
  *
- * The two sides of a message agree on its order without a word: both cut the overlap of the same
- * two shards into the same regions.  Where whole shards are gathered or scattered, the backend's
- * own collective carries the messages. */
+ * The two sides of a message agree on its layout without communication: both cut the overlap of the
+ * same two shards into the same regions.  Where whole shards are gathered or scattered, the
+ * backend's own collective transfers the messages. */
 #include "bound.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static bool is_native(const struct wf_action *action, uint32_t collective)
            level == WEFT_SUPPORT_NATIVE;
 }
 
-/* Do all members have as many elements of SPEC? */
+/* Do all members have equally many elements of SPEC? */
 static bool shares_evenly(const struct weft_bound *bound, const struct wf_action *action,
                           const weft_spec *spec)
 {
@@ -35,7 +36,8 @@ static bool shares_evenly(const struct weft_bound *bound, const struct wf_action
     return true;
 }
 
-/* All members choose alike: from the step, their shards' sizes, and what the backend can do. */
+/* All members make the same choice: it follows from the step, their shards' sizes, and the
+ * backend's support. */
 static uint32_t choose(const struct weft_bound *bound, const struct wf_action *action)
 {
     const struct wf_step *step = action->step;
@@ -87,7 +89,7 @@ static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
     letter.peers = serve.ranks;
     if (status == WEFT_OK) {
         wf_messages_lay(&letter, serve.region_count, serve.regions, &p->out);
-        /* Messages of one list lie one after the other in one buffer. */
+        /* Messages of one list are consecutive in one buffer. */
         for (uint64_t i = 0; i < serve.region_count && p->out.staged > 0; i++) {
             weft_region *r = &serve.regions[i];
             r->target_offset += (int64_t)p->out.offsets[serve.ranks[r->target]];
@@ -169,7 +171,7 @@ static weft_status allocate(struct wf_action *action, const struct wf_parts *par
     p->out.offsets = p->out.counts + size;
     p->in.counts = p->out.offsets + size;
     p->in.offsets = p->in.counts + size;
-    /* What was reduced on the way comes as if from rank 0 alone. */
+    /* If the collective reduces, the result arrives as if from rank 0 alone. */
     if (!reduces_on_the_way(p) && parts->rank_count > 0)
         memcpy(p->blocks, parts->ranks, parts->rank_count * sizeof *p->blocks);
     return WEFT_OK;
@@ -202,7 +204,7 @@ void wf_packing_clear(struct weft_bound *bound, struct wf_action *action)
 
 /* ---- staging ---- */
 
-/* Staging begins where vector accesses are aligned. */
+/* Staging is aligned for vector accesses. */
 static uint64_t staged_bytes(const struct wf_messages *messages, uint32_t dtype)
 {
     return (messages->staged * wf_dtype_bytes(dtype) + 255) & ~UINT64_C(255);

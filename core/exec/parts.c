@@ -1,4 +1,4 @@
-/* parts.c - one rank's share of a step: whom it reads, who reads it, and which boxes. */
+/* parts.c - one rank's share of a step: its peers in both directions, and the boxes to move. */
 #include "exec.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ struct share {
     struct wf_parts *out;
 };
 
-/* ---- what becomes of each axis ---- */
+/* ---- axes ---- */
 
 static const weft_placement *place(const weft_spec *spec, int32_t axis)
 {
@@ -27,14 +27,15 @@ static bool one_mesh(const struct share *s)
     return s->from->layout.mesh == s->to->layout.mesh;
 }
 
-/* A partial that the target has on the same axis stays what it is. */
+/* A partial that the target has on the same axis is kept. */
 static bool kept_partial(const struct share *s, int32_t axis)
 {
     return one_mesh(s) && place(s->from, axis)->kind == WEFT_PLACE_PARTIAL &&
            place(s->to, axis)->kind == WEFT_PLACE_PARTIAL;
 }
 
-/* A partial that is made: only coordinate 0 gets the value, unless averages are asked for. */
+/* Is AXIS a new partial of which only coordinate 0 receives the value?  All coordinates of an
+ * average receive it. */
 static bool one_holder(const struct share *s, int32_t axis)
 {
     return place(s->to, axis)->kind == WEFT_PLACE_PARTIAL && !kept_partial(s, axis) &&
@@ -70,9 +71,9 @@ static bool source_splits(const struct share *s, int32_t dim)
     return false;
 }
 
-/* A number of the reader at COORD of the target's mesh such that those who want the same of the
- * source have consecutive numbers, as far as there is one order for all: the splits of what the
- * source splits too in their order, then whatever goes through all its values for each of these. */
+/* Rank of the reader at COORD of the target's mesh, such that readers of the same source shard are
+ * consecutive where possible; replicas are then assigned round-robin.  Axes that split a dimension
+ * which the source splits too come first, in the order of their splits. */
 static uint64_t turn_of(const struct share *s, const int32_t *coord)
 {
     const struct wf_layout *to = &s->to->layout;
@@ -91,8 +92,8 @@ static uint64_t turn_of(const struct share *s, const int32_t *coord)
     return turn;
 }
 
-/* The coordinate, on the source's axes that hold copies, that RANK at TARGET_COORD of the target's
- * mesh reads: its own, or the copies in turn. */
+/* The replica that RANK, at TARGET_COORD of the target's mesh, reads: its own if it is in the
+ * source's mesh; otherwise the replicas in turn. */
 static void choose_copy(const struct share *s, int32_t rank, const int32_t *target_coord,
                         int32_t *coord)
 {
@@ -214,7 +215,7 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
     return collect(&s, s.reduced, read_from);
 }
 
-/* How a reader's coordinate on AXIS of the target's mesh follows from ours. */
+/* How a reader's coordinate on AXIS of the target's mesh follows from this rank's. */
 static uint32_t reader_relation(const struct share *s, int32_t axis)
 {
     const weft_placement *to = place(s->to, axis);
@@ -243,7 +244,7 @@ weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t r
         s.meeting.relation[a] = reader_relation(&s, a);
         if (one_mesh(&s) && one_holder(&s, a) && s.meeting.relation[a] == WF_SAME &&
             s.meeting.coord[a] != 0)
-            return WEFT_OK; /* the copy at coordinate 0 serves */
+            return WEFT_OK; /* the replica at coordinate 0 serves */
     }
     return collect(&s, 0, serve_to);
 }

@@ -1,13 +1,13 @@
-/* peers.c - whom a rank has to do with in a step, found without asking every rank.
+/* peers.c - a rank's peers in a step, found without visiting every rank.
  *
- * Dimensions are independent: for each, the coordinates of the axes that split it are searched for
- * shards that meet one's own indices, level by level, and plain chunks are skipped by arithmetic.
- * The peers are all combinations of what each dimension found. */
+ * Dimensions are independent.  For each dimension, the coordinates of the axes that split it are
+ * searched level by level for shards that intersect this rank's indices; plain chunks are skipped
+ * by arithmetic.  The peers are all combinations of the coordinates found per dimension. */
 #include "exec.h"
 
 #include <string.h>
 
-/* Coordinates, on the axes that split one dimension, whose shards meet one's own there. */
+/* Coordinates, on the axes that split one dimension, whose shards intersect this rank's. */
 struct found {
     int32_t (*list)[WEFT_MAX_AXES]; /* by level of the split */
     size_t count, room;
@@ -17,10 +17,10 @@ struct finder {
     const struct wf_meeting *meeting;
     int32_t dim, levels;
     const struct wf_split *splits; /* of the dimension, outermost first */
-    int64_t first, last;           /* one's own least and greatest index */
+    int64_t first, last;           /* least and greatest index of this rank */
     struct wf_index mine;
     struct found *out;
-    int32_t coord[WEFT_MAX_AXES]; /* so far; of the mesh */
+    int32_t coord[WEFT_MAX_AXES]; /* mesh coordinate so far */
 };
 
 static weft_status keep(struct finder *f)
@@ -45,8 +45,8 @@ static weft_status keep(struct finder *f)
     return WEFT_OK;
 }
 
-/* Level LEVEL splits the indices START .. START + LENGTH, or an unknown part of them where a
- * stride lies above (LENGTH -1). */
+/* Level LEVEL splits the indices START .. START + LENGTH.  LENGTH is -1 if an outer level is
+ * strided: the indices are then an unknown part of them. */
 static weft_status find_level(struct finder *f, int32_t level, int64_t start, int64_t length)
 {
     const struct wf_split *split;
@@ -94,7 +94,7 @@ struct odometer {
     struct found found[WEFT_MAX_DIMS];
     size_t at[WEFT_MAX_DIMS];
     int32_t coord[WEFT_MAX_AXES];
-    uint32_t free_axes; /* that count through all their coordinates */
+    uint32_t free_axes; /* axes that take all their coordinates */
 };
 
 static void set_split_axes(struct odometer *o)

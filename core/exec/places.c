@@ -1,13 +1,14 @@
-/* places.c - where a bound plan's actions keep what is neither source nor target.
+/* places.c - the layout of a bound plan's scratch.
  *
- * An action needs its input, its output and its staging at the same time, and nothing of what came
- * before.  So outputs lie at the two ends of one piece of memory in turn, and staging between them:
- * the piece is as large as the action that needs most, which is what the plan says. */
+ * An action needs its input, its output and its staging at the same time, and nothing of earlier
+ * actions.  Outputs therefore alternate between the two ends of one piece of memory, with staging
+ * between them.  The piece is as large as the largest action needs, which is the scratch that the
+ * plan states. */
 #include "bound.h"
 
-enum { ALIGNMENT = 256 }; /* bytes, as staging has it */
+enum { ALIGNMENT = 256 }; /* bytes, as for staging */
 
-/* What one action keeps in scratch, in bytes. */
+/* Scratch of one action, in bytes. */
 struct needs {
     uint64_t in, out, staging;
 };

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* COUNT runs of LENGTH indices that both shards hold, STEP apart: a comb where the shards
- * alternate regularly, one run where they do not. */
+/* COUNT runs of LENGTH indices that both shards hold, STEP apart: a comb if the shards alternate
+ * regularly, otherwise one run. */
 struct piece {
     int64_t a, b; /* local index of the first */
     int64_t length, count;
@@ -64,8 +64,8 @@ static weft_region *extend(struct wf_region_list *list)
     return &list->regions[list->count++];
 }
 
-/* One more dimension of R, inside those it has; joined with the one before where memory goes on
- * from one to the next on both sides. */
+/* Append a dimension to R, inside the existing ones.  It is merged with the one before if memory is
+ * contiguous across both on both sides. */
 static void add_dim(weft_region *r, int64_t extent, int64_t a_stride, int64_t b_stride)
 {
     uint32_t last = r->dims - 1;
@@ -83,7 +83,7 @@ static void add_dim(weft_region *r, int64_t extent, int64_t a_stride, int64_t b_
     r->target_stride[r->dims++] = b_stride;
 }
 
-/* Dimensions that the pieces of a box need before any are joined. */
+/* Number of dimensions that the pieces of a box need before any are merged. */
 static int dims_needed(const struct piece *const *box, int32_t dims)
 {
     int needed = 0;
@@ -100,7 +100,7 @@ struct boxes {
     int32_t dims;
 };
 
-/* Append BOX.  A comb that no dimension is left for becomes one box per tooth. */
+/* Append BOX.  A comb for which no dimension is left becomes one box per tooth. */
 static weft_status add_box(const struct boxes *boxes, const struct piece *const *box)
 {
     weft_region *r;
@@ -129,7 +129,7 @@ static weft_status add_box(const struct boxes *boxes, const struct piece *const 
         const struct piece *p = box[d];
         r->source_offset += p->a * boxes->a_strides[d];
         r->target_offset += p->b * boxes->b_strides[d];
-        if (p->count > 1) /* else a stride may be anything, also what cannot be multiplied */
+        if (p->count > 1) /* otherwise a stride may have any value, and the product may overflow */
             add_dim(r, p->count, p->a_step * boxes->a_strides[d], p->b_step * boxes->b_strides[d]);
         add_dim(r, p->length, boxes->a_strides[d], boxes->b_strides[d]);
     }

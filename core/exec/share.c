@@ -1,4 +1,4 @@
-/* share.c - one rank's share of a step, whoever carries it out: communicators or the simulation. */
+/* share.c - one rank's share of a step, for communicators and for the simulation. */
 #include "exec.h"
 
 #include <string.h>
@@ -13,14 +13,14 @@ static bool one_mesh(const struct wf_step *step)
     return step->from->layout.mesh == step->to->layout.mesh;
 }
 
-/* Is a partial of AXIS of the target's mesh new? */
+/* Does the step create the partial of AXIS of the target's mesh? */
 static bool makes_partial(const struct wf_step *step, int32_t axis)
 {
     return place(step->to, axis)->kind == WEFT_PLACE_PARTIAL &&
            !(one_mesh(step) && place(step->from, axis)->kind == WEFT_PLACE_PARTIAL);
 }
 
-/* The reduction of a partial that the step makes. */
+/* The reduction of the partials that the step creates. */
 static uint32_t made_reduction(const struct wf_step *step)
 {
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
@@ -42,7 +42,7 @@ bool wf_step_needs_dense_output(const struct wf_step *step)
     return false;
 }
 
-/* The axis that splits what split INDEX leaves, or -1; one rank alone splits nothing. */
+/* The axis that splits the result of split INDEX, or -1.  Axes of one rank do not split. */
 static int32_t next_inside(const struct wf_layout *layout, int32_t index)
 {
     for (int32_t i = index + 1; i < layout->split_count; i++) {
@@ -52,7 +52,7 @@ static int32_t next_inside(const struct wf_layout *layout, int32_t index)
     return -1;
 }
 
-/* Do the axes of AXES split SPEC, each inside of all other axes that split the same dimension? */
+/* Do all axes of AXES split SPEC, inside of all other axes that split the same dimension? */
 static bool splits_innermost(const weft_spec *spec, uint32_t axes)
 {
     const struct wf_layout *layout = &spec->layout;
@@ -67,7 +67,8 @@ static bool splits_innermost(const weft_spec *spec, uint32_t axes)
     return found == axes;
 }
 
-/* How many axes, but those of AXES and those of one rank, split the dimension of AXIS before it. */
+/* Number of axes that split the dimension of AXIS before it, without those of AXES and those of one
+ * rank. */
 static int32_t splits_before(const weft_spec *spec, int32_t axis, uint32_t axes)
 {
     const weft_placement *mine = place(spec, axis);
@@ -81,7 +82,7 @@ static int32_t splits_before(const weft_spec *spec, int32_t axis, uint32_t axes)
     return count;
 }
 
-/* Is AXIS placed in the same way, beside the step's axes, before and after? */
+/* Is AXIS placed in the same way before and after, apart from the step's axes? */
 static bool stays(const struct wf_step *step, int32_t axis)
 {
     weft_placement from = *place(step->from, axis), to = *place(step->to, axis);
@@ -93,8 +94,8 @@ static bool stays(const struct wf_step *step, int32_t axis)
                                                splits_before(step->to, axis, step->axes));
 }
 
-/* Are the step's axes of KIND in SPEC, and do all others, but those of one rank, stay as they are?
- */
+/* Are the step's axes of KIND in SPEC, and do all other axes, except those of one rank, stay
+ * unchanged? */
 static bool only_axes_of_kind(const struct wf_step *step, const weft_spec *spec, uint32_t kind)
 {
     if (!one_mesh(step) || step->axes == 0) return false;
@@ -120,8 +121,8 @@ bool wf_step_scatters_shards(const struct wf_step *step)
            splits_innermost(step->to, step->axes);
 }
 
-/* What a local step leaves of the value: copies become partials that coordinate 0 holds, and a
- * shard becomes a sum's contribution with zeros around it. */
+/* The effect of a local step on the value: replicas become partials that coordinate 0 holds, and a
+ * shard becomes a contribution to a sum, with zeros around it. */
 static void place_partials(const struct wf_step *step, int32_t rank, struct wf_share *out)
 {
     int32_t coord[WEFT_MAX_AXES];

@@ -9,7 +9,7 @@
 
 struct mover {
     const struct wf_parts *parts;
-    const void *const *inputs; /* by place of the step's source mesh */
+    const void *const *inputs; /* by position in the step's source mesh */
     const weft_mesh *mesh;     /* the step's source mesh */
     uint32_t dtype;
     size_t element;
@@ -141,10 +141,11 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
     if (plan == NULL || sources == NULL || targets == NULL)
         return wf_fail_null("weft_simulate_step", "plan, sources or targets");
     if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "step %u of a plan with %u", index, plan->step_count);
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: INDEX is %u of %u steps", index,
+                       plan->step_count);
     if (plan->steps[index].from == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "step %u moves %u tensors together", index,
-                       plan->together);
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: step %u moves %u tensors of a batch",
+                       index, plan->together);
     return run_step(&plan->steps[index], sources, targets);
 }
 
@@ -152,7 +153,7 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
 
 /* Shards of every rank of a spec, in one block. */
 struct shards {
-    void **at; /* by place */
+    void **at; /* by position in the mesh */
     char *memory;
 };
 

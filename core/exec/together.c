@@ -1,8 +1,8 @@
-/* together.c - several tensors in one exchange: one message per peer for all of them.
+/* together.c - the common exchange of a batch: one message per peer for all its tensors.
  *
- * A message has its parts in order of element size, the largest first, so that every part is
- * aligned; then tensor by tensor.  Within a tensor both sides cut the overlap of the same two
- * shards into the same regions, so that nothing is said about what lies where. */
+ * The parts of a message are ordered by element size, largest first, so that every part is aligned,
+ * and then by tensor.  Within a tensor both sides cut the overlap of the same two shards into the
+ * same regions, so the layout need not be communicated. */
 #include "bound.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { ALIGNMENT = 16 }; /* the largest element */
 
-/* ---- who takes part ---- */
+/* ---- members ---- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -19,7 +19,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The meshes of those that go together, each once; the caller frees *OUT. */
+/* The meshes of the common exchange, each once; the caller frees *OUT. */
 static weft_status list_meshes(const weft_plan *plan, const weft_mesh ***out, uint32_t *count)
 {
     const weft_mesh **meshes = wf_alloc(2 * plan->member_count * sizeof *meshes);
@@ -39,7 +39,7 @@ static weft_status list_meshes(const weft_plan *plan, const weft_mesh ***out, ui
     return WEFT_OK;
 }
 
-/* All their ranks, in ascending order. */
+/* The ranks of all these meshes, in ascending order. */
 static weft_status list_all(const weft_plan *plan, int32_t **out, int32_t *count)
 {
     const weft_mesh **meshes = NULL;
@@ -98,9 +98,9 @@ static weft_status set_comm(struct weft_bound *bound, weft_status status, struct
     return status;
 }
 
-/* ---- parcels ---- */
+/* ---- groups of regions ---- */
 
-/* The parcel of what is like WANTED, made if there is none. */
+/* The group for regions like WANTED; appended if it does not exist yet. */
 static struct wf_parcel *parcel_of(struct wf_parcels *parcels, const struct wf_parcel *wanted)
 {
     struct wf_parcel *list;
@@ -166,9 +166,9 @@ static void free_parcels(struct weft_bound *bound, struct wf_parcels *parcels)
 struct building {
     struct weft_bound *bound;
     struct wf_together *all;
-    uint32_t place; /* of the tensor among those that go together */
+    uint32_t place; /* index of the tensor in the exchange */
     uint32_t dtype;
-    /* Of every arrival: who sends it, and where in that rank's message it begins. */
+    /* For each arrival: its sender, and its offset in that rank's message. */
     int32_t *senders;
     uint64_t *starts;
 };
@@ -178,7 +178,8 @@ static weft_status find_rank(const struct building *b, int32_t rank, int32_t *ou
     int32_t world = weft_comm_world_rank(b->bound->parent, rank);
 
     *out = weft_comm_find_rank(b->all->comm, world);
-    if (*out < 0) return wf_fail(WEFT_ERR_INTERNAL, "rank %d takes no part in the exchange", rank);
+    if (*out < 0)
+        return wf_fail(WEFT_ERR_INTERNAL, "rank %d does not take part in the exchange", rank);
     return WEFT_OK;
 }
 
@@ -197,8 +198,8 @@ static struct wf_parcel *parcel_for(const struct building *b, struct wf_parcels 
     return parcel_of(parcels, &wanted);
 }
 
-/* Append what others read of this rank.  A region's target is its reader for now, and its offset
- * counts from the beginning of the reader's message. */
+/* Append the regions that others read of this rank.  A region's target is its reader for now, and
+ * its offset is relative to the beginning of the reader's message. */
 static weft_status add_sent(const struct building *b, const struct wf_parts *serve)
 {
     struct wf_parcel *parcel = parcel_for(b, &b->all->packed, NULL);
@@ -219,7 +220,7 @@ static weft_status add_sent(const struct building *b, const struct wf_parts *ser
     return WEFT_OK;
 }
 
-/* Note where the parts from RANKS will begin. */
+/* Record where the parts from RANKS will begin. */
 static weft_status add_arrivals(struct building *b, const struct wf_parts *parts)
 {
     uint32_t count = b->all->arrival_count, all = count + parts->rank_count;
@@ -239,8 +240,8 @@ static weft_status add_arrivals(struct building *b, const struct wf_parts *parts
     return WEFT_OK;
 }
 
-/* Append what this rank reads.  Holders of contributions to one value send the same regions, so
- * that one offset serves for all of them, each from its own beginning. */
+/* Append the regions that this rank reads.  Holders of contributions to one value send the same
+ * regions, so one offset, relative to each holder's message, serves all of them. */
 static weft_status add_received(struct building *b, const struct wf_parts *parts)
 {
     struct wf_parcel *parcel = parcel_for(b, &b->all->unpacked, parts);
@@ -291,7 +292,7 @@ static weft_status add_tensor(struct building *b, const weft_bind_options *given
     return status;
 }
 
-/* ---- all of them ---- */
+/* ---- the whole exchange ---- */
 
 static uint64_t set_offsets(const uint64_t *counts, uint64_t *offsets, int32_t size)
 {
@@ -304,7 +305,7 @@ static uint64_t set_offsets(const uint64_t *counts, uint64_t *offsets, int32_t s
     return at;
 }
 
-/* Messages get their places, and regions and arrivals with them. */
+/* Set the offsets of messages, and of the regions and arrivals in them. */
 static weft_status place_messages(struct building *b)
 {
     struct wf_together *all = b->all;

@@ -1,4 +1,4 @@
-/* axes.c - what a mesh says about itself, and its axes by name. */
+/* axes.c - accessors of a mesh, and its axes by name. */
 #include "mesh.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* build.c - makes meshes: checks what is given, finds the strides in a rank list, and keeps one
+/* build.c - makes meshes: checks the arguments, finds the strides in a rank list, and keeps one
  * mesh per value. */
 #include "mesh.h"
 
@@ -118,7 +118,7 @@ bool wf_mesh_settle_modes(weft_mesh *draft)
     return draft->origin + reach <= INT32_MAX;
 }
 
-/* Read the modes of axis AXIS, whose neighbours are STEP places apart in the list. */
+/* Find the modes of axis AXIS, whose neighbours are STEP positions apart in the list. */
 static bool fit_axis(weft_mesh *draft, int32_t axis, int32_t step)
 {
     const int32_t *ranks = draft->ranks;
@@ -146,7 +146,7 @@ static bool list_follows_modes(weft_mesh *draft)
     int32_t *ranks = draft->ranks;
     bool follows = true;
 
-    draft->ranks = NULL; /* so that the modes answer */
+    draft->ranks = NULL; /* from now on the modes are used */
     for (int32_t i = 0; follows && i < draft->size; i++)
         follows = weft_mesh_rank_at(draft, i) == ranks[i];
     draft->ranks = ranks;
@@ -182,8 +182,8 @@ static weft_status index_list(weft_mesh *draft)
         uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & draft->place_mask;
         if (place >= 0)
             return wf_fail(WEFT_ERR_INVALID,
-                           "rank %d is given twice, at places %d and %d of the list", rank, place,
-                           i);
+                           "rank %d is given twice, at positions %d and %d of the list", rank,
+                           place, i);
         while (draft->places[at] >= 0)
             at = (at + 1) & draft->place_mask;
         draft->places[at] = i;
@@ -195,7 +195,7 @@ static weft_status settle_list(weft_mesh *draft)
 {
     for (int32_t i = 0; i < draft->size; i++)
         if (draft->ranks[i] < 0)
-            return wf_fail(WEFT_ERR_INVALID, "rank %d, at place %d of the list, is negative",
+            return wf_fail(WEFT_ERR_INVALID, "rank %d, at position %d of the list, is negative",
                            draft->ranks[i], i);
     if (fit_modes(draft)) {
         wf_free(draft->ranks);
@@ -235,8 +235,9 @@ static weft_status check_name(const char *const *names, int32_t axis)
     if (scan.text == NULL) return wf_fail(WEFT_ERR_INVALID, "mesh axis %d has no name", axis);
     if (!wf_scan_name(&scan, &start, &length) || !wf_scan_end(&scan))
         return wf_fail(WEFT_ERR_INVALID,
-                       "mesh axis %d: \"%.40s\" is no name: letters, digits and _ make one", axis,
-                       scan.text);
+                       "mesh axis %d: \"%.40s\" is not a name; a name has letters, digits and _, "
+                       "and does not begin with a digit",
+                       axis, scan.text);
     if (length > WEFT_MAX_AXIS_NAME)
         return wf_fail(WEFT_ERR_INVALID,
                        "mesh axis %d: the name \"%.40s\" has %zu bytes; %d are the most", axis,
@@ -297,7 +298,7 @@ void wf_mesh_follow(weft_mesh *draft, int32_t first, int32_t step)
     draft->origin = first;
     for (int32_t i = 0; i < draft->axes; i++) {
         places /= draft->axis[i].size;
-        if (draft->axis[i].size > 1) /* else the product may be too large */
+        if (draft->axis[i].size > 1) /* otherwise the product may be too large */
             wf_mesh_add_mode(draft, i, draft->axis[i].size, places * step);
     }
 }

@@ -1,9 +1,9 @@
-/* concatenate.c - two submeshes that cross in one rank, made one mesh. */
+/* concatenate.c - two submeshes that cross in one rank, joined to one mesh. */
 #include "mesh.h"
 
 #include <string.h>
 
-/* The only rank that A and B share. */
+/* The one rank that A and B share. */
 static weft_status crossing(const weft_mesh *a, const weft_mesh *b, int32_t *out)
 {
     const weft_mesh *small = a->size <= b->size ? a : b, *large = small == a ? b : a;
@@ -25,7 +25,8 @@ static weft_status crossing(const weft_mesh *a, const weft_mesh *b, int32_t *out
     return WEFT_OK;
 }
 
-/* The rank as far from A's as B's is from CROSS: by coordinates in WITHIN, or by number. */
+/* The rank at the same distance from A as B is from CROSS: by coordinates in WITHIN, or by
+ * number. */
 static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t a, int32_t b,
                                  int32_t *out)
 {
@@ -67,7 +68,7 @@ static weft_status draft_axes(const weft_mesh *first, const weft_mesh *second, w
 
     if (named != (second->axis[0].name[0] != '\0'))
         return wf_fail(WEFT_ERR_INVALID,
-                       "one of the meshes to concatenate has named axes, the other has not");
+                       "one of the meshes to concatenate has named axes, the other does not");
     if (first->devices_per_host != second->devices_per_host)
         return wf_fail(WEFT_ERR_INVALID,
                        "the meshes to concatenate have %d and %d devices per host",
@@ -83,14 +84,15 @@ static weft_status draft_axes(const weft_mesh *first, const weft_mesh *second, w
     return WEFT_OK;
 }
 
-/* The modes of both, from the corner that is as far from CROSS as their origins are together. */
+/* The modes of both.  The distance of the new origin from CROSS is the sum of the distances of the
+ * two origins. */
 static bool add_modes(const weft_mesh *first, const weft_mesh *second, int32_t cross,
                       weft_mesh *draft)
 {
     int64_t origin = (int64_t)first->origin + second->origin - cross;
 
     if (origin < 0) return false;
-    draft->origin = (int32_t)origin; /* no more than either's, since both reach CROSS */
+    draft->origin = (int32_t)origin; /* at most either origin, because both reach CROSS */
     for (int32_t i = 0; i < first->mode_count; i++)
         wf_mesh_add_mode(draft, first->modes[i].axis, first->modes[i].size, first->modes[i].stride);
     for (int32_t i = 0; i < second->mode_count; i++)

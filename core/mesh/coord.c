@@ -55,7 +55,7 @@ bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
     int32_t rest;
 
     if (mesh == NULL || coord == NULL) return false;
-    if (rank < mesh->origin) return false; /* also what is negative: no origin is */
+    if (rank < mesh->origin) return false; /* also a negative RANK: an origin never is */
     if (mesh->ranks != NULL) {
         int32_t place = wf_mesh_place(mesh, rank);
         if (place >= 0) wf_mesh_coord_at(mesh, place, coord);

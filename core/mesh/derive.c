@@ -1,7 +1,7 @@
 /* derive.c - meshes from meshes.
  *
- * A regular mesh gives a regular one by moving modes about.  A listed one, or a change that strides
- * cannot express, goes through a list of ranks, in which build.c looks for strides again. */
+ * A regular mesh gives a regular one by rearranging modes.  A listed one, or a change that strides
+ * cannot express, is made from a list of ranks, in which build.c looks for strides again. */
 #include "mesh.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static bool is_named(const weft_mesh *mesh)
     return mesh->axis[0].name[0] != '\0';
 }
 
-/* The axes of a mesh to be: each stands for old axes, the last varying fastest. */
+/* The axes of a new mesh: each is a list of old axes, the last varying fastest. */
 struct regrouping {
     int32_t count, sizes[WEFT_MAX_AXES];
     int32_t members[WEFT_MAX_AXES][WEFT_MAX_AXES], member_count[WEFT_MAX_AXES];
@@ -61,7 +61,7 @@ static weft_status move_ranks(const weft_mesh *mesh, const struct regrouping *to
     return WEFT_OK;
 }
 
-/* The mesh of the axes in TO whose place 0 has coordinate ORIGIN in MESH. */
+/* The mesh of the axes in TO whose first rank has coordinate ORIGIN in MESH. */
 static weft_status regroup(const weft_mesh *mesh, const struct regrouping *to,
                            const int32_t *origin, weft_mesh **out)
 {
@@ -109,7 +109,7 @@ weft_status weft_mesh_slice(const weft_mesh *mesh, const char *axes, int32_t ran
     return wf_mesh_slice(mesh, count, list, rank, out);
 }
 
-/* NAME, or the names of the axes joined, into BUFFER, which holds any eight names. */
+/* NAME, or the joined names of the axes, written into BUFFER, which has room for eight names. */
 static const char *joined_name(const weft_mesh *mesh, int32_t count, const int32_t *axes,
                                const char *name, char *buffer)
 {
@@ -151,7 +151,7 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
     return regroup(mesh, &to, origin, out);
 }
 
-/* Hand the digits of old axis AXIS, fastest first, to the COUNT new ones with SIZES; false where
+/* Divide the digits of old axis AXIS, fastest first, among the COUNT new ones with SIZES; false if
  * the sizes cut through a mode.  New modes come fastest first. */
 static bool split_modes(const weft_mesh *mesh, int32_t axis, int32_t count, const int32_t *sizes,
                         struct wf_mode *fresh, int32_t *fresh_count)
@@ -227,7 +227,7 @@ static weft_status check_unflatten(const weft_mesh *mesh, int32_t axis, int32_t 
     return WEFT_OK;
 }
 
-/* MESH with AXIS taken apart, and the sizes and names of all axes as given. */
+/* MESH with AXIS unflattened, and the given sizes and names of all axes. */
 static weft_status take_apart(const weft_mesh *mesh, int32_t axis, int32_t count,
                               const int32_t *sizes, const char *const *names, weft_mesh **out)
 {

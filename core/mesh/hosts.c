@@ -56,7 +56,7 @@ int32_t weft_mesh_hosts(const weft_mesh *mesh)
     first = weft_mesh_host_of(mesh, mesh->origin);
     last = weft_mesh_host_of(mesh, nth_rank(mesh, mesh->size - 1));
     if (mesh->mode_count == 0 || last - first < 2) return last - first + 1;
-    /* The smallest strides reach from one host to the next without skipping any. */
+    /* The smallest strides reach from one host to the next without gaps. */
     if (nth_rank(mesh, mesh->size - 1) - mesh->origin == mesh->size - 1) return last - first + 1;
     for (int32_t i = 1, before = first; i < mesh->size; i++) {
         int32_t host = weft_mesh_host_of(mesh, nth_rank(mesh, i));

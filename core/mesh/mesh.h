@@ -1,4 +1,4 @@
-/* mesh.h - what a mesh is inside. */
+/* mesh.h - the internals of a mesh. */
 #ifndef WEFT_MESH_MESH_H
 #define WEFT_MESH_MESH_H
 
@@ -11,8 +11,8 @@ enum {
     WF_MESH_NOBODY = -1         /* no rank */
 };
 
-/* One digit of a rank: an axis whose ranks follow one stride has one mode, an axis made by
- * flattening may have several, an axis of size 1 has none. */
+/* One digit of a rank.  An axis whose ranks follow one stride has one mode, an axis made by
+ * flattening may have several, and an axis of size 1 has none. */
 struct wf_mode {
     int32_t size, stride; /* stride: ranks between neighbours */
     int32_t axis, weight; /* the digit counts WEIGHT steps of coordinate AXIS */
@@ -23,10 +23,10 @@ struct wf_axis {
     char name[WEFT_MAX_AXIS_NAME + 1];
 };
 
-/* Two kinds.  Regular: rank = origin + sum of digit * stride.  The modes nest: each stride is
- * larger than what the smaller ones reach together, so that a rank has one set of digits.
- * Listed: `ranks` in row-major order, and a hash table back from ranks to places.
- * Whatever is regular is stored so: a mesh has one form. */
+/* A mesh is regular or listed.  Regular: rank = origin + sum of digit * stride.  The modes nest:
+ * each stride is larger than the reach of all smaller ones together, so that a rank has one set of
+ * digits.  Listed: `ranks` in row-major order, and a hash table from ranks to positions.  Whatever
+ * is regular is stored as such: a mesh has one form. */
 struct weft_mesh {
     struct wf_interned head;
     int32_t axes, size, devices_per_host;
@@ -37,34 +37,35 @@ struct weft_mesh {
     int32_t *ranks;                      /* NULL: regular */
     int32_t *places;                     /* open addressing; -1: free */
     uint32_t place_mask;
-    int32_t hosts; /* of a listed mesh; a regular one counts them when asked */
+    int32_t hosts; /* of a listed mesh; those of a regular one are counted on demand */
 };
 
 /* ---- coord.c ---- */
 
 int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord);
-/* Coordinate of place POSITION of the row-major order. */
+/* Coordinate of POSITION in row-major order. */
 void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
-/* Place of RANK in a listed mesh's list, or -1. */
+/* Position of RANK in a listed mesh's list, or -1. */
 int32_t wf_mesh_place(const weft_mesh *mesh, int32_t rank);
 
 /* ---- build.c: from a draft to the one mesh like it ---- */
 
-/* Allocate a draft: zeroed, with its axes' sizes and names and its size set, and neither modes nor
- * ranks.  NAMES may be NULL. */
+/* Allocate a draft: zeroed, with the sizes and names of its axes and its size set, without modes
+ * and ranks.  NAMES may be NULL. */
 weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const *names,
                           weft_mesh **out) WF_NODISCARD;
-/* Append a mode to the draft's axis AXIS.  Modes are given in row-major order; those of size 1 are
- * left out, and one that continues its neighbour in the same axis is merged with it. */
+/* Append a mode to the draft's axis AXIS.  Modes are given in row-major order.  Modes of size 1 are
+ * left out, and a mode that continues its neighbour in the same axis is merged with it. */
 void wf_mesh_add_mode(weft_mesh *draft, int32_t axis, int32_t size, int32_t stride);
 /* Give the draft the modes of ranks FIRST, FIRST + STEP, ... in row-major order. */
 void wf_mesh_follow(weft_mesh *draft, int32_t first, int32_t step);
-/* Give the draft room for its rank list; WEFT_ERR_INVALID if that would be too long. */
+/* Allocate the rank list of the draft; WEFT_ERR_INVALID if it would be too long. */
 weft_status wf_mesh_give_list(weft_mesh *draft) WF_NODISCARD;
-/* Fill in what follows from the modes' sizes and strides.  False if they do not nest, or reach
- * beyond the largest rank: then they do not describe a regular mesh. */
+/* Set the fields that follow from the sizes and strides of the modes.  False if the modes do not
+ * nest, or reach beyond the largest rank: then they do not describe a regular mesh. */
 bool wf_mesh_settle_modes(weft_mesh *draft) WF_NODISCARD;
-/* Turn DRAFT, with its modes or its ranks set, into the mesh.  Takes DRAFT, also on failure. */
+/* Make the mesh from DRAFT, whose modes or ranks are set.  Takes ownership of DRAFT, also on
+ * failure. */
 weft_status wf_mesh_finish_take(weft_mesh *draft, weft_mesh **out) WF_NODISCARD;
 void wf_mesh_free(weft_mesh *draft);
 

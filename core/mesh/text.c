@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A mesh text taken apart. */
+/* The parts of a mesh text. */
 struct parts {
     int32_t axes, sizes[WEFT_MAX_AXES];
     char names[WEFT_MAX_AXES][WEFT_MAX_AXIS_NAME + 1];
@@ -103,7 +103,7 @@ static weft_status read_range(struct wf_scan *scan, struct range *out)
     return WEFT_OK;
 }
 
-/* Read the ranges, handing out the first and counting the ranks of all. */
+/* Read the ranges: the first into *FIRST, the number of all their ranks into *RANKS. */
 static weft_status count_ranks(struct wf_scan *scan, struct range *first, int64_t *ranges,
                                int64_t *ranks)
 {
@@ -182,7 +182,7 @@ weft_status weft_mesh_parse(const char *text, weft_mesh **out)
     return status == WEFT_ERR_INVALID ? wf_fail_context(status, "mesh \"%.200s\"", text) : status;
 }
 
-/* The ranks from place FROM on that are equally far apart, if they are three or more. */
+/* The longest range of equally spaced ranks from position FROM on, if it has three or more. */
 static struct range next_range(const weft_mesh *mesh, int32_t from)
 {
     int32_t first = weft_mesh_rank_at(mesh, from);

@@ -1,14 +1,18 @@
-/* ahead.c - the least that is still ahead of a state: waiting on other ranks, without a byte.
+/* ahead.c - the A* heuristic: a lower bound, in ns, on the remaining cost of a state.
  *
- * A step changes the axes it goes along and no other, so every axis that cannot get to its target
- * locally must yet be one of some step's, which waits on at least that axis's ranks.  A step along
- * several axes begins once, but waits on more than all of them together: at least on the product of
- * each with the smallest axis more.  So the rest of a plan takes no less than the waiting with one
- * beginning, and no less than the waiting with, for each axis, a beginning or that product.
+ * The bound counts start-up and per-peer latency only, no bytes.  A step changes only the axes that
+ * take part in it.  So every axis that cannot reach its target locally takes part in at least one
+ * more communicating step, which costs the latency of at least that axis's peers.  A step along
+ * several axes starts once, but its group is the product of the axes, at least each axis times the
+ * smallest other one.  The remaining cost is therefore at least
+ *  1. the peer latency of all such axes plus one start-up, and
+ *  2. the peer latency plus, per axis, the smaller of a start-up and that product.
  *
- * Whether a plan ends with an exchange makes two cases, and the lesser counts.  An exchange comes
- * last, where only partials have changed since the source: it goes along all axes that the source
- * does not share with the target but for partials that were reduced, and waits on their product. */
+ * The bound is the smaller one of two cases:
+ *  1. The plan has no final exchange: collectives alone, as above.
+ *  2. The plan ends with an exchange.  Only partials have changed since the source then.  The
+ *     exchange goes along all axes on which source and target differ, except partials that were
+ *     reduced before, and costs the latency of their product. */
 #include "plan.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -16,7 +20,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Nanoseconds for each rank that a step of KIND meets, on whichever link is quicker. */
+/* Nanoseconds per peer of a step of KIND: those of LINK, or of the faster link within a host. */
 static uint64_t peer_ns(const struct wf_problem *problem, uint32_t kind, uint32_t link)
 {
     const struct wf_rate *rates = problem->costs->rates[kind];
@@ -36,7 +40,7 @@ static uint64_t least_base(const struct wf_problem *problem)
     return base;
 }
 
-/* Could what is not partial change by whole shards changing places? */
+/* Could a permutation of whole shards change all axes that are not partial? */
 static bool may_permute(const struct wf_problem *problem)
 {
     for (int32_t i = 0; i < problem->axes; i++) {
@@ -47,7 +51,7 @@ static bool may_permute(const struct wf_problem *problem)
     return true;
 }
 
-/* EXTRA stands for what beginning a step, or one more axis in it, adds to the waiting. */
+/* EXTRA: nanoseconds that a start-up, or one more axis in a step, adds. */
 static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_t axis,
                      uint64_t extra, struct wf_waiting *out)
 {
@@ -63,7 +67,7 @@ static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_
     out->exchange = peers * exchange;
 }
 
-/* What AXIS adds to a step at least, as one that begins it or as one more. */
+/* The least that AXIS adds to a step: a start-up, or the peers of a product with another axis. */
 static uint64_t extra_of(const struct wf_problem *problem, int32_t axis, uint64_t base)
 {
     uint64_t peer = UINT64_MAX, smallest = UINT64_MAX;
@@ -96,14 +100,14 @@ void wf_ahead_set(struct wf_ahead *ahead, const struct wf_problem *problem)
     ahead->exchange = (product - 1) * exchange;
 }
 
-/* Does no other rank have to do with getting from AT to WANTED? */
+/* Can an axis get from AT to WANTED without communication? */
 static bool is_local(struct wf_code at, struct wf_code wanted)
 {
     if (wf_code_same(at, wanted) || at.place == WF_REPLICATE) return true;
     return at.place != WF_PARTIAL && wanted.place == WF_PARTIAL && wanted.value == WEFT_REDUCE_SUM;
 }
 
-/* By collectives alone. */
+/* Case 1: no final exchange. */
 static uint64_t by_collectives(const struct wf_ahead *ahead, const struct wf_state *state)
 {
     const struct wf_problem *problem = ahead->problem;
@@ -125,8 +129,8 @@ static uint64_t by_collectives(const struct wf_ahead *ahead, const struct wf_sta
     return sums[0] + ahead->base > sums[1] ? sums[0] + ahead->base : sums[1];
 }
 
-/* With an exchange at the end.  A partial that is reduced before may still be one of its axes,
- * which doubles its ranks at least, unless it is the only one. */
+/* Case 2: a final exchange.  A partial that is reduced before may still be an axis of the exchange.
+ * This at least doubles the ranks of the exchange, unless it is the only axis. */
 static uint64_t by_exchange(const struct wf_ahead *ahead, const struct wf_state *state)
 {
     const struct wf_problem *problem = ahead->problem;

@@ -1,21 +1,21 @@
 /* batch.c - many tensors as one plan.
  *
- * A tensor that travels alone pays for waiting on its peers in each of its steps.  Tensors that go
- * together pay once, in one exchange, but each of them for being packed and unpacked, and for an
- * exchange where other steps might move less.  So a tensor joins if its bytes cost it less there
- * than its own plan would, and they all do if what they save is more than the waiting. */
+ * A tensor that has its own steps pays the latency of each of them.  Tensors of the common exchange
+ * pay the latency once, but each pays for packing and unpacking, and for an exchange where other
+ * steps might move less.  A tensor joins if its bytes cost less there than its own plan costs.  The
+ * common exchange is used if its tensors together save more than its latency. */
 #include "plan.h"
 
 #include <string.h>
 
-/* What going together would mean for one tensor. */
+/* What the common exchange would cost one tensor. */
 struct offer {
     bool possible;
-    uint64_t ns;       /* of its bytes, without the waiting */
+    uint64_t ns;       /* cost of its bytes, without latency */
     uint64_t received; /* largest over ranks */
     uint64_t staging;  /* bytes of messages, sent and received */
     uint32_t link;
-    uint32_t mesh_axes; /* that the exchange goes along, where both meshes are one */
+    uint32_t mesh_axes; /* axes of the exchange, if both meshes are one */
 };
 
 struct batch {
@@ -32,8 +32,8 @@ static const weft_placement *place(const weft_spec *spec, int32_t axis)
     return &spec->layout.placements[axis];
 }
 
-/* Is every element of the target one that some rank holds, or one reduction of several?  What makes
- * partials or divides sums needs a pass of its own over the target. */
+/* Is every element of the target a copy of one element, or the reduction of several?  Creating
+ * partials and dividing sums need a separate pass over the target. */
 static bool is_plain(const weft_spec *from, const weft_spec *to)
 {
     const weft_mesh *source = from->layout.mesh, *target = to->layout.mesh;
@@ -52,8 +52,8 @@ static bool is_plain(const weft_spec *from, const weft_spec *to)
     return true;
 }
 
-/* Does PLAN wait on nobody?  Then only starting its steps could be saved, which costs next to
- * nothing where ranks read each other's memory. */
+/* Has PLAN local steps only?  The common exchange could then save only their start-up, which costs
+ * almost nothing where ranks read each other's memory. */
 static bool is_local(const weft_plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++)
@@ -62,7 +62,7 @@ static bool is_local(const weft_plan *plan)
     return true;
 }
 
-/* Nanoseconds that WORK takes for being more than nothing. */
+/* The part of WORK's cost that depends on bytes. */
 static uint64_t bytes_ns(const weft_cost_table *costs, const struct wf_work *work)
 {
     struct wf_work nothing = {.kind = work->kind, .link = work->link, .ranks = work->ranks};
@@ -110,7 +110,7 @@ static weft_status make_offer(const struct batch *batch, const struct wf_member 
     return WEFT_OK;
 }
 
-/* ---- who takes part ---- */
+/* ---- the ranks of the exchange ---- */
 
 weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh, uint32_t *axes)
 {
@@ -135,7 +135,7 @@ weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh, uint32
     return WEFT_OK;
 }
 
-/* At most so many ranks meet in the exchange of those who join. */
+/* Upper bound on the ranks of the common exchange. */
 static int64_t ranks_together(const struct batch *batch)
 {
     const weft_mesh *known[16];
@@ -184,7 +184,7 @@ static bool gains(const struct batch *batch, uint32_t i)
     return batch->options->minimize != WEFT_MINIMIZE_BYTES || offer->received <= alone->received;
 }
 
-/* Messages are scratch too: those that take least of it come first, until there is no more. */
+/* Let tensors join while their messages, which are scratch, fit into ROOM; smallest first. */
 static void join_within(struct batch *batch, uint64_t room)
 {
     for (;;) {
@@ -274,7 +274,7 @@ static void add_up(weft_plan *plan)
     plan->digest = h;
 }
 
-/* Takes the members over. */
+/* Takes ownership of the members. */
 static weft_status assemble(struct batch *batch, weft_plan **out)
 {
     uint32_t steps = 0, together = 0;

@@ -1,18 +1,18 @@
-/* cache.c - plans by what they were asked for.
+/* cache.c - plans by request.
  *
- * Specs are unique objects and each kept plan holds its own, so a question is recognised by its
- * pointers and a few numbers.  Kept plans form a list from the last used to the one unused longest,
- * which goes when there is no more room. */
+ * Specs are unique objects and each cached plan holds its own, so a request is identified by
+ * pointers and a few numbers.  Cached plans form a list from the most to the least recently used
+ * one, which is evicted when the cache is full. */
 #include "plan.h"
 
 #include <string.h>
 
 enum { DEFAULT_PLANS = 4096, NOBODY = -1 };
 
-/* What was asked, beside the specs. */
+/* The options of a request. */
 struct question {
     const weft_spec *from, *to;
-    const weft_cost_table *costs; /* its own reference, once kept */
+    const weft_cost_table *costs; /* a reference of its own, once cached */
     uint64_t memory_limit;
     uint32_t minimize, planner, without, zero;
 };
@@ -48,7 +48,7 @@ weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
         wf_free(cache);
         return wf_fail_memory(buckets * sizeof *cache->buckets);
     }
-    memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets); /* NOBODY everywhere */
+    memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets); /* every slot NOBODY */
     cache->room = (int32_t)room;
     cache->mask = buckets - 1;
     cache->newest = cache->oldest = NOBODY;
@@ -58,7 +58,8 @@ weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
 
 static uint64_t hash_of(const struct question *q)
 {
-    uint64_t h = wf_hash_mix(1, weft_spec_hash(q->from)); /* else equal specs cancel out */
+    /* so that equal specs do not cancel out */
+    uint64_t h = wf_hash_mix(1, weft_spec_hash(q->from));
 
     h = wf_hash_mix(h, weft_spec_hash(q->to));
     h = wf_hash_mix(h, q->memory_limit);
@@ -101,7 +102,7 @@ static void link_use(weft_plan_cache *cache, int32_t at)
     cache->newest = at;
 }
 
-/* ---- keeping ---- */
+/* ---- entries ---- */
 
 static void forget(weft_plan_cache *cache, int32_t at)
 {

@@ -1,16 +1,16 @@
 /* cross.c - plans between two meshes.
  *
- * Three parts: collectives on the source's mesh, one exchange, collectives on the target's mesh.
- * Reducing partials first, and sending each byte to one of several copies which then pass it on
- * among themselves, are worth it or not as the costs say; every combination is priced.  Between
- * meshes that only count the same ranks in another way, a plan is one of a single mesh. */
+ * A plan has three parts: collectives on the source's mesh, one exchange, collectives on the
+ * target's mesh.  Partials may be reduced before the exchange.  Each byte may be sent to only one
+ * of several replicas, which then gather.  Every combination is priced.  If both meshes are
+ * reshapes of the same rank list, the plan is one of a single mesh. */
 #include "plan.h"
 
 #include <string.h>
 
 enum { MOST = WEFT_MAX_DIMS + 2 };
 
-/* A spec beside the given one, on its mesh, and the steps between the two. */
+/* A variant of the given spec on its mesh, and the plan between the two. */
 struct side {
     weft_spec *spec;
     weft_plan *plan;
@@ -21,18 +21,18 @@ struct sides {
     int count;
 };
 
-/* One way of putting the parts together. */
+/* One combination of a source side and a target side. */
 struct whole {
-    const struct side *source, *target; /* NULL: there is none */
+    const struct side *source, *target; /* NULL: no candidate */
     struct wf_step exchange;
-    uint64_t first, second, peak; /* what is minimised, what decides among equals, and scratch */
+    uint64_t first, second, peak; /* the quantity to minimize, the tie-breaker, scratch */
 };
 
 struct search {
     const weft_plan_options *options;
     struct sides sources, targets;
     struct whole best, runner_up;
-    uint64_t least; /* scratch that any way needs */
+    uint64_t least; /* least scratch of any candidate */
 };
 
 static void drop_sides(struct sides *sides)
@@ -44,7 +44,7 @@ static void drop_sides(struct sides *sides)
     sides->count = 0;
 }
 
-/* SPEC with every axis of kind FROM as the innermost split of DIM, or copied if DIM is -1. */
+/* SPEC with every axis of kind FROM as the innermost split of DIM, or replicated if DIM is -1. */
 static weft_status variant(const weft_spec *spec, uint32_t from, int32_t dim, weft_spec **out)
 {
     struct wf_layout layout = spec->layout;
@@ -67,7 +67,7 @@ static bool has_kind(const weft_spec *spec, uint32_t kind)
     return false;
 }
 
-/* Add SPEC, which is taken over, unless no plan leads there. */
+/* Add SPEC and take ownership of it.  A SPEC that no plan reaches is released. */
 static weft_status add_side(struct sides *sides, const weft_spec *given, weft_spec *spec,
                             bool source, const weft_plan_options *options)
 {
@@ -84,7 +84,8 @@ static weft_status add_side(struct sides *sides, const weft_spec *given, weft_sp
     return WEFT_OK;
 }
 
-/* GIVEN itself, and its variants with the axes of KIND as shards. */
+/* GIVEN itself and, if the planner searches, its variants: partials reduced, or replicas
+ * sharded. */
 static weft_status list_sides(struct sides *sides, const weft_spec *given, bool source,
                               const weft_plan_options *options)
 {
@@ -110,7 +111,7 @@ static uint64_t largest_shard(const weft_spec *spec)
     return (uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype);
 }
 
-/* How many ranks hold one element: as copies, or as contributions. */
+/* Ranks that hold one element, as replicas or as contributions. */
 static uint64_t ranks_of_kind(const weft_spec *spec, uint32_t kind)
 {
     uint64_t ranks = 1;
@@ -121,8 +122,8 @@ static uint64_t ranks_of_kind(const weft_spec *spec, uint32_t kind)
     return ranks;
 }
 
-/* How many ranks of the target want one element: its copies, and all contributions to an average,
- * which are equal then; of other partials one rank has it, and the rest what adds nothing. */
+/* Ranks of the target that receive one element: its replicas, and all contributions to an average,
+ * which are equal.  With other partials one rank receives it, and the others hold the identity. */
 static uint64_t ranks_that_want(const weft_spec *target)
 {
     uint64_t ranks = ranks_of_kind(target, WEFT_PLACE_REPLICATE);
@@ -141,7 +142,7 @@ static bool one_host(const weft_mesh *a, const weft_mesh *b)
                weft_mesh_host_of(b, weft_mesh_rank_at(b, 0));
 }
 
-/* The exchange takes as long as the busiest rank is sending or receiving. */
+/* The exchange takes as long as its busiest rank sends or receives. */
 void wf_cross_work(struct wf_step *step, struct wf_work *out)
 {
     const weft_mesh *source = step->from->layout.mesh, *target = step->to->layout.mesh;
@@ -154,7 +155,7 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
     work.link = one_host(source, target) ? WF_WITHIN_HOST : WF_BETWEEN_HOSTS;
     work.ranks = (int64_t)(sources < readers ? sources : readers) + 1;
     step->received = wf_mul_capped(wants, holders);
-    /* A shard goes to all that want it; the copies of the source share that. */
+    /* A shard goes to every rank that needs it; the source's replicas share the sending. */
     step->sent = wf_add_capped(wf_mul_capped(has, ranks_that_want(step->to)), copies - 1) / copies;
     work.received = step->received > step->sent ? step->received : step->sent;
     if (holders > 1) work.reduced = step->received;
@@ -215,7 +216,7 @@ static void consider(struct search *s, const struct whole *whole)
     }
 }
 
-/* EXTRA is scratch of the whole that is source or target of the part. */
+/* EXTRA: bytes of the part's source or target, which are scratch of PLAN. */
 static void put_steps(weft_plan *plan, const weft_plan *part, uint64_t extra)
 {
     for (uint32_t i = 0; i < part->step_count; i++) {
@@ -246,7 +247,7 @@ static weft_status join(const struct whole *best, const weft_spec *from, const w
     return WEFT_OK;
 }
 
-/* Price every way whose parts are planned as INSIDE says. */
+/* Price every candidate whose parts are planned with the options INSIDE. */
 static weft_status run(struct search *s, const weft_spec *from, const weft_spec *to,
                        const weft_plan_options *inside)
 {
@@ -270,7 +271,7 @@ static weft_status run(struct search *s, const weft_spec *from, const weft_spec 
     return WEFT_OK;
 }
 
-/* Where the fastest parts take too much memory, those that take least of it may not. */
+/* If the fastest parts need too much memory, try the parts that need the least. */
 static weft_status find(struct search *s, const weft_spec *from, const weft_spec *to)
 {
     weft_plan_options inside = *s->options;
@@ -312,9 +313,6 @@ static weft_status make(const weft_spec *from, const weft_spec *to,
     const struct whole *way = second ? &s.runner_up : &s.best;
     weft_status status;
 
-    if (options->planner > WEFT_PLANNER_EXCHANGE)
-        return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "DTensor's planners know one mesh only; search and exchange go between two");
     if (from->elements == 0) {
         WF_TRY(wf_plan_make(from, to, 0, out));
         wf_plan_add_up(*out);
@@ -323,14 +321,14 @@ static weft_status make(const weft_spec *from, const weft_spec *to,
     if (options->without >> WEFT_STEP_EXCHANGE & 1) return refuse_exchange(options->without);
     status = find(&s, from, to);
     if (status == WEFT_OK && way->source == NULL)
-        status = wf_fail(WEFT_ERR_NOT_FOUND, "there is one way only");
+        status = wf_fail(WEFT_ERR_NOT_FOUND, "no other plan exists");
     if (status == WEFT_OK) status = join(way, from, to, out);
     drop_sides(&s.sources);
     drop_sides(&s.targets);
     return status;
 }
 
-/* The plan from A to B, which have the shards of FROM and TO, as one from FROM to TO. */
+/* The plan from A to B, which have the shards of FROM and TO, as a plan from FROM to TO. */
 static weft_status plan_as_one(const weft_spec *from, const weft_spec *to, const weft_spec *a,
                                const weft_spec *b, const weft_plan_options *options,
                                weft_plan **out)
@@ -354,11 +352,11 @@ weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
     weft_spec *a = NULL, *b = NULL;
     weft_status status = WEFT_ERR_UNSUPPORTED;
 
-    if (options->planner <= WEFT_PLANNER_EXCHANGE) WF_TRY(wf_refine(from, to, &a, &b));
+    WF_TRY(wf_refine(from, to, &a, &b));
     if (a != NULL) status = plan_as_one(from, to, a, b, options, out);
     weft_spec_release(&a);
     weft_spec_release(&b);
-    /* A partial may become one of another kind between meshes, through its value. */
+    /* Between meshes a partial may become one of another reduction, through its value. */
     return status == WEFT_ERR_UNSUPPORTED ? make(from, to, options, false, out) : status;
 }
 

@@ -1,8 +1,8 @@
-/* edges.c - the steps that lead on from a state.
+/* edges.c - the steps out of a state.
  *
- * Splits nest: an axis can leave a dimension only while it is the innermost there, and joins one as
- * the innermost.  Several innermost axes leave together, and several partial axes are reduced
- * together: one collective over their product. */
+ * Splits nest: an axis can leave a dimension only if it is the innermost split there, and it joins
+ * a dimension as the innermost split.  Several innermost axes can leave together, and several
+ * partial axes can be reduced together: one collective over their product. */
 #include "plan.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void emit(const struct walk *walk, uint32_t kind, uint32_t axes, const st
     if (!(walk->problem->without >> kind & 1)) walk->take(walk->self, &edge);
 }
 
-/* AXIS as the innermost split of DIM, in the target's way where the target is strided there. */
+/* AXIS as the innermost split of DIM; strided if the target is strided there. */
 static struct wf_code joined(const struct wf_problem *problem, int32_t axis, int32_t dim, int turn)
 {
     struct wf_code wanted = problem->target.axis[axis];
@@ -32,7 +32,8 @@ static struct wf_code joined(const struct wf_problem *problem, int32_t axis, int
     return (struct wf_code){place, (uint8_t)dim, (uint8_t)turn, 0};
 }
 
-/* The last COUNT axes of dimension DIM leave it: to copies, or into another dimension. */
+/* The last COUNT axes of dimension DIM leave it: they become replicas, or splits of another
+ * dimension. */
 static void leave(const struct walk *walk, int32_t dim, int count)
 {
     const struct wf_orders *orders = &walk->orders;
@@ -54,8 +55,8 @@ static void leave(const struct walk *walk, int32_t dim, int count)
     }
 }
 
-/* The partial axes of AXES are reduced: to copies, or into shards of each dimension.  They join in
- * the order the target has them in, where it has; else from the first to the last. */
+/* The partial axes of AXES are reduced to replicas, or to shards of each dimension.  They join in
+ * the target's order if it splits that dimension; otherwise from the first to the last. */
 static void reduce(const struct walk *walk, uint32_t axes)
 {
     const struct wf_problem *problem = walk->problem;
@@ -92,7 +93,7 @@ static void reduce_subsets(const struct walk *walk)
         if (wf_state_reduces(walk->problem, walk->state, axes)) reduce(walk, axes);
 }
 
-/* One copied axis begins to split a dimension, or to be partial as the target is there. */
+/* One replicated axis becomes a split of a dimension, or partial as in the target. */
 static void begin(const struct walk *walk, int32_t axis)
 {
     const struct wf_problem *problem = walk->problem;
@@ -109,7 +110,7 @@ static void begin(const struct walk *walk, int32_t axis)
     emit(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
 }
 
-/* All copied axes that the target splits, and whose turn has come, at once. */
+/* All replicated axes that the target splits, and whose turn has come, at once. */
 static void begin_all(const struct walk *walk)
 {
     const struct wf_problem *problem = walk->problem;
@@ -129,7 +130,7 @@ static void begin_all(const struct walk *walk)
     if ((axes & (axes - 1)) != 0) emit(walk, WEFT_STEP_SLICE, axes, &to);
 }
 
-/* An innermost shard becomes a contribution to a sum: zero everywhere else. */
+/* An innermost shard becomes a contribution to a sum: zero outside the shard. */
 static void spread(const struct walk *walk, int32_t axis)
 {
     const struct wf_problem *problem = walk->problem;
@@ -160,7 +161,7 @@ void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
     }
 }
 
-/* The axes behind the first difference of two orders of one dimension. */
+/* The axes from the first difference of two orders of one dimension on. */
 static uint32_t reordered(const struct wf_orders *a, const struct wf_orders *b,
                           const struct wf_state *s, const struct wf_state *t, int32_t dim)
 {
@@ -178,7 +179,7 @@ static uint32_t reordered(const struct wf_orders *a, const struct wf_orders *b,
     return axes;
 }
 
-/* Do whole shards change places: only plain splits in another order, all of one size? */
+/* Is the step a permutation of whole shards: plain splits in another order, all of one size? */
 static bool permutes(const struct wf_problem *problem, const struct wf_state *state, uint32_t axes)
 {
     int64_t parts[WEFT_MAX_DIMS];

@@ -1,8 +1,8 @@
-/* exchange.c - the price of moving everything at once, each byte straight to its place.
+/* exchange.c - the price of an exchange, which moves each byte straight to its target rank.
  *
- * A rank reads from the holder that has its own coordinate wherever the source is copied, or is
- * partial and stays so; it reads from all holders of a partial that is reduced; and of a partial
- * that is made, only coordinate 0 gets the value (of an average, everyone). */
+ * Where the source is replicated, or partial and stays partial, a rank reads from the holder at its
+ * own coordinate.  It reads from all holders of a partial that is reduced.  If a partial is
+ * created, only coordinate 0 receives the value; if it is an average, all coordinates do. */
 #include "plan.h"
 
 struct sides {
@@ -20,7 +20,7 @@ static bool made_partial(const struct sides *s, int32_t axis)
            to.value != WEFT_REDUCE_AVG;
 }
 
-/* Bytes that the rank at the corner LAST receives from others, and that it finds at home. */
+/* Bytes that the rank at the corner LAST receives from others, and bytes that it already holds. */
 static void measure_corner(const struct sides *s, uint32_t last, uint64_t *received, uint64_t *kept)
 {
     const struct wf_problem *problem = s->problem;
@@ -56,7 +56,7 @@ static weft_status open_sides(struct sides *s)
     return WEFT_OK;
 }
 
-/* What a rank's messages hold together: its shard, once for each of those who will have it. */
+/* Bytes of all messages that a rank sends: its shard, once for each receiver. */
 static uint64_t bytes_given(const struct wf_problem *problem, const struct wf_state *from)
 {
     uint64_t bytes = wf_state_bytes(problem, from);
@@ -98,9 +98,8 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
     return WEFT_OK;
 }
 
-/* Do messages lie in a shard of STATE as they are, each in one run, where the other side's AXES
- * split it as OTHER says?  Only a cut along the first dimension that is longer than 1 leaves runs.
- */
+/* Is each message one run of the shard of STATE, where AXES of the other side split it as OTHER
+ * says?  Only a cut along the first dimension that is longer than 1 leaves runs. */
 static bool lies_in_runs(const struct wf_problem *problem, const struct wf_state *state,
                          const struct wf_state *other, uint32_t axes)
 {

@@ -1,9 +1,9 @@
 /* plan.c - the plan object. */
-#include "dtensor.h"
+#include "plan.h"
 
 #include <string.h>
 
-/* What a plan of one step may be. */
+/* The kinds of step of a one-step plan. */
 #define EXCHANGES (UINT32_C(1) << WEFT_STEP_EXCHANGE | UINT32_C(1) << WEFT_STEP_PERMUTE)
 
 static void drop(weft_plan *plan)
@@ -26,7 +26,8 @@ static void drop(weft_plan *plan)
 
 void wf_plan_add_up(weft_plan *plan)
 {
-    uint64_t h = wf_hash_mix(1, weft_spec_hash(plan->from)); /* else equal specs cancel out */
+    /* so that equal specs do not cancel out */
+    uint64_t h = wf_hash_mix(1, weft_spec_hash(plan->from));
 
     h = wf_hash_mix(h, weft_spec_hash(plan->to));
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -60,8 +61,8 @@ void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs)
     plan->costs = weft_cost_table_retain(costs != NULL ? costs : wf_cost_default());
 }
 
-static weft_status from_path(const struct wf_problem *problem, const struct wf_path *path,
-                             weft_plan **out)
+weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
+                              weft_plan **out)
 {
     weft_plan *plan = NULL;
     const weft_spec *at = problem->from;
@@ -106,7 +107,7 @@ weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t le
     struct wf_text bytes = {0};
     weft_status status;
 
-    if (least == UINT64_MAX) /* sums of bytes stop there */
+    if (least == UINT64_MAX) /* sums of bytes are capped there */
         return wf_fail(WEFT_ERR_INVALID,
                        "no plan%s stays within %llu bytes of scratch; each needs at least "
                        "2^64 - 1 bytes, which no machine has",
@@ -149,9 +150,8 @@ static weft_status check(const weft_spec *from, const weft_spec *to, const weft_
     if (given->minimize > WEFT_MINIMIZE_MEMORY)
         return wf_fail(WEFT_ERR_INVALID, "minimize is %u; time is 0, bytes 1 and memory 2",
                        given->minimize);
-    if (given->planner > WEFT_PLANNER_DTENSOR_GRAPH)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "planner is %u; search is 0, exchange 1, dtensor-greedy 2, dtensor-graph 3",
+    if (given->planner > WEFT_PLANNER_EXCHANGE)
+        return wf_fail(WEFT_ERR_INVALID, "planner is %u; search is 0 and exchange 1",
                        given->planner);
     return WEFT_OK;
 }
@@ -160,30 +160,12 @@ static weft_status find_path(struct wf_problem *problem, uint32_t planner, struc
 {
     uint32_t allowed = EXCHANGES;
 
-    switch (planner) {
-    case WEFT_PLANNER_DTENSOR_GREEDY:
-        return wf_dtensor_greedy(problem, out);
-    case WEFT_PLANNER_DTENSOR_GRAPH:
-        return wf_dtensor_graph(problem, out);
-    case WEFT_PLANNER_EXCHANGE:
+    if (planner == WEFT_PLANNER_EXCHANGE) {
         if (!wf_may_exchange(problem, &problem->source)) /* integers averaged along some axes */
             allowed |= UINT32_C(1) << WEFT_STEP_ALL_REDUCE;
         problem->without |= ~allowed;
-        return wf_search(problem, out);
-    default:
-        return wf_search(problem, out);
     }
-}
-
-/* The search keeps to the limit by itself; DTensor's planners know none, so theirs is the least. */
-static weft_status check_memory(const struct wf_problem *problem, const struct wf_path *path)
-{
-    uint64_t peak = 0;
-
-    for (uint32_t i = 0; i < path->count; i++)
-        if (path->prices[i].scratch > peak) peak = path->prices[i].scratch;
-    if (peak <= problem->memory_limit) return WEFT_OK;
-    return wf_plan_refuse_memory(" of this planner", problem->memory_limit, peak);
+    return wf_search(problem, out);
 }
 
 static weft_status find_plan(const weft_spec *from, const weft_spec *to,
@@ -197,8 +179,7 @@ static weft_status find_plan(const weft_spec *from, const weft_spec *to,
     path.count = 0;
     if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
         WF_TRY(find_path(&problem, given->planner, &path));
-    WF_TRY(check_memory(&problem, &path));
-    return from_path(&problem, &path, out);
+    return wf_plan_from_path(&problem, &path, out);
 }
 
 weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,

@@ -1,11 +1,10 @@
 /* plan.h - from two specs to a plan.
  *
- * problem.c brings two specs on one mesh into a small form, state.c says how large shards are in
- * it, edges.c lists the steps that lead on from a state, price.c what each costs, exchange.c the
- * price of moving everything at once, ahead.c the least that a state is from the target, search.c
- * finds the cheapest way, plan.c makes the object; cross.c puts plans between two meshes together
- * from plans on each, unless refine.c finds that they are one, batch.c those of many tensors.
- */
+ * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
+ * edges.c lists the steps out of a state, price.c and exchange.c price them, ahead.c computes the
+ * lower bound on the remaining cost, and search.c finds the cheapest path.  plan.c makes the plan
+ * object.  cross.c combines plans on two meshes, unless refine.c finds that both are reshapes of
+ * one rank list.  batch.c plans many tensors. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -21,23 +20,24 @@
 struct wf_step {
     uint32_t kind;        /* enum weft_step_kind */
     uint32_t axes;        /* bit per mesh axis; 0 between meshes */
-    weft_spec *from, *to; /* NULL where several tensors go together */
+    weft_spec *from, *to; /* NULL: the common exchange of a batch */
     uint64_t sent, received, scratch, cost_ns;
-    uint32_t tensor; /* of a batch: whose step it is */
+    uint32_t tensor; /* index in the batch */
 };
 
 /* One tensor of a batch. */
 struct wf_member {
     weft_spec *from, *to;
-    weft_plan *alone; /* its own plan; NULL: it goes with the others, in step 0 of the batch */
+    /* its own plan; NULL: it is part of the common exchange, step 0 of the batch */
+    weft_plan *alone;
 };
 
 struct weft_plan {
     _Atomic(int64_t) references;
     weft_spec *from, *to;   /* NULL for a batch */
-    weft_cost_table *costs; /* it was priced by */
+    weft_cost_table *costs; /* the table that priced it */
     uint64_t cost_ns, received, peak, digest;
-    uint32_t member_count, together; /* tensors of a batch, and those of them that go together */
+    uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
     struct wf_member *members;       /* NULL: not a batch */
     uint32_t step_count;
     struct wf_step steps[];
@@ -48,42 +48,42 @@ struct weft_plan {
 /* A plan with room for STEPS steps, none of which is set. */
 weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t steps,
                          weft_plan **out) WF_NODISCARD;
-/* Note that PLAN was priced by COSTS, or by the default table if that is NULL. */
+/* Set the table that priced PLAN; NULL: the default table. */
 void wf_plan_set_costs(weft_plan *plan, const weft_cost_table *costs);
-/* Fill in what follows from the steps. */
+/* Set the totals and the digest, which follow from the steps. */
 void wf_plan_add_up(weft_plan *plan);
-/* Add the names of the kinds of steps in KINDS, a bit each: "all-gather, exchange". */
+/* Append the names of the kinds of steps in KINDS, one bit each: "all-gather, exchange". */
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
-/* Say that no plan fits into LIMIT bytes of scratch, LEAST being needed; WHICH plans: "" or
- * " of ...". */
+/* WEFT_ERR_INVALID: no plan fits into LIMIT bytes of scratch; LEAST bytes are needed.  WHICH
+ * qualifies the plans: "" or " between the meshes". */
 weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least) WF_NODISCARD;
 
 /* ---- cross.c ---- */
 
 weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
                           const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
-/* The next best; WEFT_ERR_NOT_FOUND: there is none. */
+/* The next best plan; WEFT_ERR_NOT_FOUND if no other plan exists. */
 weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
                                     const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
-/* What the exchange STEP, between two meshes, has to do where everything is packed; sets what it
- * sends and receives. */
+/* The work of the exchange STEP between two meshes if everything is packed.  Sets the bytes that
+ * STEP sends and receives. */
 void wf_cross_work(struct wf_step *step, struct wf_work *out);
 
 /* ---- refine.c ---- */
 
-/* FROM and TO as specs of one mesh with the same shards, where their meshes have the same ranks in
- * the same order; else NULL.  The caller releases both. */
+/* FROM and TO as specs of one mesh with the same shards, if their meshes list the same ranks in the
+ * same order; NULL otherwise.  The caller releases both. */
 weft_status wf_refine(const weft_spec *from, const weft_spec *to, weft_spec **from_out,
                       weft_spec **to_out) WF_NODISCARD;
 
 /* ---- batch.c ---- */
 
-/* Who meets in the exchange of PLAN, a batch: the groups of *MESH along *AXES, or, if *MESH is
- * NULL, all ranks of all meshes. */
+/* The ranks of the common exchange of PLAN, a batch: the axis groups of *MESH along *AXES or, if
+ * *MESH is NULL, all ranks of all meshes. */
 weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh,
                            uint32_t *axes) WF_NODISCARD;
 
-/* ---- states: placements of the axes that matter, in a few bytes ---- */
+/* ---- states: placements of the axes longer than 1, in a few bytes ---- */
 
 enum wf_place {
     WF_REPLICATE,
@@ -93,8 +93,8 @@ enum wf_place {
     WF_PARTIAL
 };
 
-/* One axis: a place, the dimension it splits or the reduction it waits for, and its turn among
- * the axes that split the dimension, from 1. */
+/* One axis: its kind, the dimension that it splits or its pending reduction, and its turn, from 1,
+ * among the axes that split the dimension. */
 struct wf_code {
     uint8_t place, value, turn, zero;
 };
@@ -109,8 +109,8 @@ struct wf_orders {
     int8_t axis[WEFT_MAX_DIMS][WEFT_MAX_AXES];
 };
 
-/* Two specs of one mesh without what does not matter: axes of size 1 are left out, and the others
- * counted from 0 ("axis" below means such an axis; mesh_axis leads back). */
+/* Two specs of one mesh.  Axes of size 1 are left out and the others counted from 0: "axis" below
+ * means such an axis, and mesh_axis maps it to the mesh. */
 struct wf_problem {
     const weft_spec *from, *to;
     const weft_cost_table *costs;
@@ -133,17 +133,17 @@ struct wf_edge {
     struct wf_state to;
 };
 
-/* What a step takes, on the rank that has most of each. */
+/* The cost of a step; each number is that of the rank that has the most of it. */
 struct wf_price {
     uint64_t ns, received, sent, scratch; /* scratch: with intermediate tensors */
 };
 
 /* ---- problem.c ---- */
 
-/* Fails for partials that cannot become what they should. */
+/* WEFT_ERR_UNSUPPORTED: a partial would have to change its reduction. */
 weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, const weft_spec *to,
                            const weft_plan_options *options) WF_NODISCARD;
-/* The spec of STATE: the source's or the target's own where it is one of them. */
+/* The spec of STATE; FROM or TO themselves if STATE is the source or the target. */
 weft_status wf_problem_spec(const struct wf_problem *problem, const struct wf_state *state,
                             weft_spec **out) WF_NODISCARD;
 /* The layout of STATE, settled. */
@@ -164,25 +164,25 @@ void wf_state_orders(const struct wf_state *state, int32_t axes, struct wf_order
 bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_state *state,
                             uint32_t reduction);
 /* May one step reduce the partials of AXES?  An average of integers rounds, and a sum of some of
- * its contributions may wrap: so where the source has an average, all its partials are reduced at
- * once, or none.  Partials that a step made are copies or zeros, which reductions give back
- * exactly. */
+ * its contributions may wrap.  If the source has an average of integers, a step therefore reduces
+ * all partials of the source or none.  Partials that a step created are replicas or zeros, which
+ * every reduction restores exactly. */
 bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *state,
                       uint32_t axes);
-/* Local shape at the coordinate that is 0 on every axis but those in LAST, where it is the last. */
+/* Local shape at the coordinate that is last on the axes of LAST, and 0 on all others. */
 void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
                     int64_t *shape);
-/* The largest shard, which is the one at coordinate 0. */
+/* Bytes of the largest shard, which is the one at coordinate 0. */
 uint64_t wf_state_bytes(const struct wf_problem *problem, const struct wf_state *state);
-/* Indices of LENGTH that coordinate AT of RANKS holds after a split by FACTOR. */
+/* Number of indices, out of LENGTH, that coordinate AT of RANKS holds after a split by FACTOR. */
 int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t at);
 
 /* ---- edges.c ---- */
 
-/* Call TAKE for every step out of STATE but the exchange, in a fixed order. */
+/* Call TAKE for every step out of STATE except the exchange, in a fixed order. */
 void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
               void (*take)(void *self, const struct wf_edge *edge), void *self);
-/* The step from STATE straight to the target: an exchange, or a permute where it is one. */
+/* The step from STATE straight to the target: a permute if it is one, otherwise an exchange. */
 void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *state,
                       struct wf_edge *out);
 
@@ -193,7 +193,7 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
 
 /* ---- exchange.c ---- */
 
-/* What an exchange has to do where everything is packed. */
+/* The work of an exchange if everything is packed. */
 weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_state *from,
                              const struct wf_edge *edge, struct wf_work *out) WF_NODISCARD;
 weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
@@ -201,28 +201,28 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
 
 /* ---- ahead.c ---- */
 
-/* What is still ahead of a state, at least. */
+/* A lower bound on the remaining cost of states. */
 struct wf_ahead {
     const struct wf_problem *problem;
-    bool counts;       /* else nothing is known, and 0 is at least */
-    uint64_t base;     /* ns of beginning a step that goes to other ranks */
-    uint64_t exchange; /* ns of waiting in a last exchange, but for partials */
-    bool alone;        /* such an exchange has only partials to go along */
+    bool counts;       /* false: the bound is 0 */
+    uint64_t base;     /* ns, the least start-up of a communicating step */
+    uint64_t exchange; /* ns, peer latency of a final exchange without partials */
+    bool alone;        /* a final exchange has no axes besides partials */
     struct wf_waiting {
         uint64_t leave, scatter, reduce, exchange; /* ns, along this axis alone */
-    } waiting[2][WEFT_MAX_AXES];                   /* without beginnings, and with them */
+    } waiting[2][WEFT_MAX_AXES];                   /* without start-ups, and with them */
 };
 
 void wf_ahead_set(struct wf_ahead *ahead, const struct wf_problem *problem);
-/* Never more than the rest of any plan from STATE takes; and no more less, from one state to the
- * next, than the step between them takes. */
+/* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
+ * most the edge's cost. */
 uint64_t wf_ahead_ns(const struct wf_ahead *ahead, const struct wf_state *state);
 
 /* ---- search.c ---- */
 
 enum { WF_PATH_MAX = 32 };
 
-/* The way found: edges[i] leads from the state before it (the source, for the first). */
+/* The path found: edges[i] leads from the state before it (the source, for the first). */
 struct wf_path {
     uint32_t count;
     struct wf_edge edges[WF_PATH_MAX];
@@ -230,7 +230,10 @@ struct wf_path {
 };
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
-/* May an exchange go from STATE to the target? */
+/* The plan that takes the steps of PATH (plan.c). */
+weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
+                              weft_plan **out) WF_NODISCARD;
+/* Is an exchange from STATE to the target allowed? */
 bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state);
 
 #endif

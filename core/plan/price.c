@@ -1,7 +1,7 @@
-/* price.c - what one collective or local step takes, on the rank that has most to do. */
+/* price.c - the price of one collective or local step, on its busiest rank. */
 #include "plan.h"
 
-/* A step taken apart into the numbers that its price follows from. */
+/* The numbers from which the price of a step follows. */
 struct measure {
     const struct wf_problem *problem;
     const struct wf_state *from;
@@ -55,8 +55,8 @@ static bool is_strided(const struct wf_problem *problem, const struct wf_state *
     return false;
 }
 
-/* Is a part along DIM one block of memory, in a tensor of SHAPE?  If all dimensions before it have
- * length 1, and nothing is strided. */
+/* Is a slice along DIM one block of memory, in a tensor of SHAPE?  True if all dimensions before
+ * DIM have length 1 and the placements are not strided. */
 static bool is_block(const struct measure *m, const int64_t *shape, int32_t dim)
 {
     for (int32_t d = 0; d < dim; d++)
@@ -82,7 +82,7 @@ static void price_gather(const struct measure *m, struct wf_work *work, struct w
     int32_t dim = dim_of(m->from, m->edge->axes);
     int64_t least[WEFT_MAX_DIMS], own[WEFT_MAX_DIMS];
 
-    /* Who holds least receives most: the last coordinate of the group. */
+    /* The rank that holds the least receives the most: the last coordinate of the group. */
     wf_state_shape(m->problem, m->from, m->edge->axes, least);
     for (int32_t d = 0; d < m->problem->dims; d++)
         own[d] = d == dim ? least[d] : m->before[d];
@@ -101,7 +101,8 @@ static void price_scatter(const struct measure *m, struct wf_work *work, struct 
     out->sent = work->received < m->bytes_before ? work->received : m->bytes_before;
     if (!is_block(m, m->before, dim) || !in_rank_order(m, &m->edge->to))
         work->packed = m->bytes_before;
-    /* Few backends scatter unequal shards; elsewhere all contributions arrive, to be reduced. */
+    /* Few backends scatter unequal shards; with others all contributions arrive and are reduced
+     * locally. */
     if (m->before[dim] % m->ranks != 0 || is_strided(m->problem, &m->edge->to))
         work->packed = wf_add_capped(work->packed, work->reduced);
 }
@@ -116,8 +117,8 @@ static void price_all_reduce(const struct measure *m, struct wf_work *work, stru
     out->sent = work->received;
 }
 
-/* The coordinates of a group among which the one that receives most is: the first and the last,
- * and where the chunks of the old dimension stop being full. */
+/* Coordinates of a group, one of which receives the most: the first, the last, and the ones where
+ * the chunks of the old dimension stop being full. */
 static int corner_coordinates(const struct measure *m, int64_t length, int64_t *at)
 {
     int64_t full = length / m->ranks + (length % m->ranks != 0);

@@ -63,7 +63,7 @@ static void add_step(struct wf_text *out, const struct wf_step *step)
     wf_text_char(out, '\n');
 }
 
-/* The step in which several tensors of a batch go together. */
+/* The common exchange of a batch. */
 static void add_exchange_of_many(struct wf_text *out, const weft_plan *plan)
 {
     wf_text_add(out, "exchange of %u tensors together", plan->together);
@@ -72,7 +72,7 @@ static void add_exchange_of_many(struct wf_text *out, const weft_plan *plan)
     wf_text_char(out, '\n');
 }
 
-/* Steps between two meshes of the same ranks are on a third, which nobody gave. */
+/* Steps between two meshes of the same ranks are on a third mesh, which the caller did not name. */
 static void add_mesh(struct wf_text *out, const weft_plan *plan)
 {
     const weft_mesh *mesh;

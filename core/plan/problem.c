@@ -1,9 +1,9 @@
-/* problem.c - two specs of one mesh, brought into the small form that the search works on. */
+/* problem.c - two specs of one mesh, reduced to the small form that the search works on. */
 #include "plan.h"
 
 #include <string.h>
 
-/* An axis is slow if its first and last rank live on different hosts. */
+/* An axis links hosts if its first and last rank are on different hosts. */
 static uint32_t link_of(const weft_mesh *mesh, int32_t axis)
 {
     int32_t coord[WEFT_MAX_AXES] = {0};
@@ -29,7 +29,7 @@ static void set_state(struct wf_problem *problem, const weft_spec *spec, int sid
             *code = (struct wf_code){WF_PARTIAL, (uint8_t)p->reduction, 0, 0};
         problem->factor[side][i] = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
     }
-    for (int32_t s = 0; s < layout->split_count; s++) /* in the order they happen */
+    for (int32_t s = 0; s < layout->split_count; s++) /* in the order of their turns */
         for (int32_t i = 0; i < problem->axes; i++) {
             const struct wf_split *split = &layout->splits[s];
             if (problem->mesh_axis[i] != split->axis) continue;

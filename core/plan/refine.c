@@ -1,32 +1,33 @@
-/* refine.c - two meshes of the same ranks in the same order, taken as one.
+/* refine.c - two reshapes of one rank list as one mesh.
  *
- * A mesh of 8 and one of 2x4 differ in how ranks are counted, not in who they are.  Both are cut
- * into the axes that either has, here 2x4, and the specs are written down on that mesh, if they can
- * be: then everything that one mesh knows, nothing to do above all, is known between the two. */
+ * A mesh of 8 and one of 2x4 have the same ranks in the same order and differ only in their axes.
+ * Both are split into their common refinement, here 2x4, and the specs are expressed on it if
+ * possible.  The planner then has all steps of a single mesh, and sees which elements need no
+ * step. */
 #include "plan.h"
 
 #include <string.h>
 
-/* The axes that two meshes have in common, and which axis of either each is a part of. */
+/* The axes of the common refinement, and the axis of either mesh that each is a part of. */
 struct common {
     int32_t count;
     int32_t size[WEFT_MAX_AXES];
     int32_t of[2][WEFT_MAX_AXES];
 };
 
-/* What is left of the axis that a walk over a mesh has come to. */
+/* The rest of the current axis in a walk over a mesh. */
 struct rest {
     int32_t axis, size;
 };
 
-/* On to the next axis with more than one rank, when nothing is left. */
+/* Go to the next axis with more than one rank, if this one is used up. */
 static void advance(const weft_mesh *mesh, struct rest *rest)
 {
     while (rest->size == 1 && rest->axis + 1 < mesh->axes)
         rest->size = mesh->axis[++rest->axis].size;
 }
 
-/* False where an axis of one mesh is cut across by the other's. */
+/* False if the axes of one mesh cut across an axis of the other. */
 static bool find_common(const weft_mesh *a, const weft_mesh *b, struct common *out)
 {
     struct rest left = {-1, 1}, right = {-1, 1};
@@ -64,7 +65,7 @@ static int32_t parts_of(const struct common *common, const int32_t *of, int32_t 
     return parts;
 }
 
-/* Chunks of chunks are chunks where every division is even. */
+/* Chunks of chunks are chunks if every division is even. */
 static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
 {
     int64_t parts = 1;
@@ -78,7 +79,7 @@ static bool divides_evenly(const struct wf_layout *layout, int32_t dim)
     return layout->shape[dim] % parts == 0;
 }
 
-/* May AXIS be several?  Contributions may be counted along any axes. */
+/* May AXIS be split into several axes?  Contributions may be counted along any axes. */
 static bool may_cut(const struct wf_layout *layout, int32_t axis)
 {
     const weft_placement *p = &layout->placements[axis];
@@ -86,7 +87,7 @@ static bool may_cut(const struct wf_layout *layout, int32_t axis)
     return !wf_placement_splits(p) || divides_evenly(layout, p->dim);
 }
 
-/* SPEC on MESH, whose axes are those of COMMON; *OUT is NULL where that is another layout. */
+/* SPEC on MESH, whose axes are those of COMMON; *OUT is NULL if SPEC cannot be expressed there. */
 static weft_status write_down(const weft_spec *spec, const struct common *common, const int32_t *of,
                               const weft_mesh *mesh, weft_spec **out)
 {
@@ -104,8 +105,8 @@ static weft_status write_down(const weft_spec *spec, const struct common *common
     return wf_spec_intern(&layout, out);
 }
 
-/* The mesh of COMMON's axes with MESH's ranks; axes that are MESH's own keep their names, if all
- * are. */
+/* The mesh of COMMON's axes with MESH's ranks.  Axes keep MESH's names if all of them are MESH's
+ * own. */
 static weft_status reshape(const weft_mesh *mesh, const struct common *common, weft_mesh **out)
 {
     const char *names[WEFT_MAX_AXES];
@@ -119,7 +120,7 @@ static weft_status reshape(const weft_mesh *mesh, const struct common *common, w
     return wf_mesh_reshape(mesh, common->count, common->size, named ? names : NULL, out);
 }
 
-/* Both meshes must come out as one: then their ranks, their order and their hosts are the same. */
+/* Both refinements must be one mesh: then ranks, order and hosts are the same. */
 static weft_status join_meshes(const weft_spec *from, const weft_spec *to,
                                const struct common *common, weft_mesh **out)
 {

@@ -1,8 +1,8 @@
-/* runner_up.c - the plan that would be taken if the best one were not there. */
+/* runner_up.c - the best plan besides the chosen one. */
 #include "plan.h"
 
 /* The kind of the step that costs most. */
-static uint32_t dearest_kind(const weft_plan *plan)
+static uint32_t costliest_kind(const weft_plan *plan)
 {
     const struct wf_step *most = &plan->steps[0];
 
@@ -31,8 +31,8 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
                                          "runner-up of one tensor's plan (weft_plan_tensor)");
     if (plan->step_count == 0 || given.planner != WEFT_PLANNER_SEARCH)
         return wf_fail(WEFT_ERR_NOT_FOUND, plan->step_count == 0
-                                               ? "the plan has no steps, so no other is cheaper or "
-                                                 "dearer"
+                                               ? "the plan has no steps, so no other is worth "
+                                                 "comparing"
                                                : "only the planner `search` compares plans");
     given.struct_size = sizeof given;
     given.memory_limit = 0;
@@ -42,8 +42,8 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
         wf_plan_set_costs(*out, given.costs);
         return WEFT_OK;
     }
-    given.without |= UINT32_C(1) << dearest_kind(plan);
+    given.without |= UINT32_C(1) << costliest_kind(plan);
     if (weft_plan_create(plan->from, plan->to, &given, out) == WEFT_OK) return WEFT_OK;
-    return wf_fail(WEFT_ERR_NOT_FOUND, "there is no plan without %s",
-                   weft_step_name(dearest_kind(plan)));
+    return wf_fail(WEFT_ERR_NOT_FOUND, "no plan exists without %s",
+                   weft_step_name(costliest_kind(plan)));
 }

@@ -1,21 +1,22 @@
-/* search.c - the cheapest sequence of steps from the source to the target.
+/* search.c - the cheapest path from the source to the target: A* over states.
  *
- * A* over states.  The graph is never built: states appear as they are reached, in the order of
- * what a plan through them takes at least (ahead.c), and a state that can lead to nothing better
- * than the best whole plan known is dropped.  That plan is at first the one-step exchange, so most
- * searches end after a few states.  Nothing here depends on the number of ranks, on a clock or on
- * addresses: every rank runs the same search and finds the same plan. */
+ * The graph is never built: states are created when they are reached.  They are expanded in order
+ * of cost so far plus a lower bound on the remaining cost (ahead.c).  A state is dropped if no plan
+ * through it can be better than the best complete plan known.  The first complete plan is the
+ * one-step exchange, so most searches end after a few states.  The search does not depend on the
+ * number of ranks, on a clock or on addresses: every rank finds the same plan. */
 #include "plan.h"
 
 #include <string.h>
 
 enum {
     FIRST_ROOM = 64,
-    MOST_STATES = 1 << 16, /* then the best plan known is taken; seen only beyond five axes */
+    /* then the best known plan is used; only seen with more than five axes */
+    MOST_STATES = 1 << 16,
     NOBODY = -1
 };
 
-/* What is minimised, what decides among equals, and then the number of steps. */
+/* The quantity to minimize, the tie-breaker, and then the number of steps. */
 struct total {
     uint64_t first, second;
     uint32_t steps;
@@ -24,21 +25,21 @@ struct total {
 struct node {
     struct wf_state state;
     struct total total;
-    struct wf_price price; /* of the step that leads here */
+    struct wf_price price; /* the step to this node */
     uint32_t kind, axes;
-    int32_t before; /* node it leads from */
+    int32_t before; /* predecessor */
     bool settled;
 };
 
 struct entry {
-    struct total total; /* at least, of a plan through the node */
+    struct total total; /* lower bound for plans through the node */
     int32_t node;
 };
 
 struct search {
     const struct wf_problem *problem;
     struct wf_ahead ahead;
-    bool widest; /* minimise the largest scratch, not a sum */
+    bool widest; /* minimize the largest scratch instead of a sum */
     struct node *nodes;
     struct entry *heap;
     int32_t *slots; /* open addressing by state */
@@ -55,7 +56,8 @@ static int compare(const struct total *a, const struct total *b)
     return (a->steps > b->steps) - (a->steps < b->steps);
 }
 
-/* Costs tie often (either axis of a square mesh), so the state itself decides last. */
+/* Costs are often equal (either axis of a square mesh), so the state itself is the last
+ * tie-breaker. */
 static bool comes_first(const struct search *s, const struct entry *a, const struct entry *b)
 {
     int order = compare(&a->total, &b->total);
@@ -169,7 +171,7 @@ static struct total add(const struct search *s, const struct total *total,
     return sum;
 }
 
-/* Note that EDGE at PRICE leads on from the node being expanded. */
+/* Record that EDGE, at PRICE, leaves the node being expanded. */
 static weft_status reach(struct search *s, const struct wf_edge *edge, const struct wf_price *price)
 {
     struct total total = add(s, &s->nodes[s->here].total, price), least = total;
@@ -205,8 +207,7 @@ static weft_status reach(struct search *s, const struct wf_edge *edge, const str
     return push(s, (struct entry){least, known});
 }
 
-/* Is EDGE out of the node being expanded, before a byte has moved, already worse than what is
- * known? */
+/* Is the latency of EDGE, out of the node being expanded, alone worse than the best known plan? */
 static bool is_hopeless(const struct search *s, const struct wf_edge *edge)
 {
     struct wf_work waiting = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
@@ -233,8 +234,8 @@ static void take_edge(void *self, const struct wf_edge *edge)
     s->status = reach(s, edge, &price);
 }
 
-/* Everything may be exchanged at once from the source, and from what the source becomes when some
- * of its partials have been reduced. */
+/* An exchange may start at the source, or at a state that differs from it only by reduced
+ * partials. */
 bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *state)
 {
     uint32_t reduced = 0;
@@ -313,9 +314,7 @@ static weft_status refuse_steps(const struct wf_problem *problem)
     wf_plan_add_step_names(&names, problem->without);
     status = wf_text_status(&names);
     if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_UNSUPPORTED,
-                         "no plan leads from the source to the target without the steps that are "
-                         "excluded: %s",
+        status = wf_fail(WEFT_ERR_UNSUPPORTED, "no plan exists without the excluded step kinds: %s",
                          names.length > 0 ? names.data : "none");
     wf_text_free(&names);
     return status;
@@ -329,7 +328,7 @@ static weft_status refuse(struct search *s)
     return wf_plan_refuse_memory("", s->problem->memory_limit, s->nodes[s->target].total.first);
 }
 
-/* MINIMIZE_MEMORY: first the least scratch, then the fastest plan that needs no more. */
+/* MINIMIZE_MEMORY: find the least scratch, then the fastest plan within it. */
 static weft_status run_for_memory(struct search *s, struct wf_problem *limited)
 {
     s->widest = true;
@@ -358,7 +357,8 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
         s.problem = problem;
         status = refuse(&s);
     } else if (status == WEFT_OK && s.nodes[s.target].total.steps > WF_PATH_MAX) {
-        status = wf_fail(WEFT_ERR_INTERNAL, "a plan of %u steps", s.nodes[s.target].total.steps);
+        status = wf_fail(WEFT_ERR_INTERNAL, "the plan has %u steps, too many",
+                         s.nodes[s.target].total.steps);
     }
     if (status == WEFT_OK) read_path(&s, out);
     wf_free(s.nodes);

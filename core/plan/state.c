@@ -1,4 +1,4 @@
-/* state.c - what a state means: who splits what, and how large the shards are. */
+/* state.c - the meaning of a state: which axes split a dimension, and how large shards are. */
 #include "plan.h"
 
 #include <string.h>

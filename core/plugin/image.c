@@ -6,10 +6,8 @@
 #include <link.h>
 #include <string.h>
 
-/* The object sought, by load address and name or by an address inside. */
-struct quest {
-    const struct link_map *map;
-    uintptr_t address;
+struct query {
+    const struct link_map *map; /* the object's load address and name */
     struct wf_image *out;
 };
 
@@ -27,23 +25,15 @@ static void read_segments(const struct dl_phdr_info *info, struct wf_image *out)
     }
 }
 
-static bool contains(const struct wf_image *image, uintptr_t address)
-{
-    for (size_t i = 0; i < image->count; i++)
-        if (address >= image->segments[i].start && address < image->segments[i].end) return true;
-    return false;
-}
-
 static int visit(struct dl_phdr_info *info, size_t size, void *argument)
 {
-    const struct quest *quest = argument;
+    const struct query *query = argument;
 
     (void)size;
-    if (quest->map != NULL &&
-        (info->dlpi_addr != quest->map->l_addr || strcmp(info->dlpi_name, quest->map->l_name) != 0))
+    if (info->dlpi_addr != query->map->l_addr || strcmp(info->dlpi_name, query->map->l_name) != 0)
         return 0;
-    read_segments(info, quest->out);
-    return quest->map != NULL || contains(quest->out, quest->address);
+    read_segments(info, query->out);
+    return 1;
 }
 
 bool wf_image_of_handle(void *handle, struct wf_image *out)
@@ -51,12 +41,7 @@ bool wf_image_of_handle(void *handle, struct wf_image *out)
     struct link_map *map = NULL;
 
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == NULL) return false;
-    return dl_iterate_phdr(visit, &(struct quest){map, 0, out}) != 0;
-}
-
-bool wf_image_of_address(const void *address, struct wf_image *out)
-{
-    return dl_iterate_phdr(visit, &(struct quest){NULL, (uintptr_t)address, out}) != 0;
+    return dl_iterate_phdr(visit, &(struct query){map, out}) != 0;
 }
 
 /* Bytes from POINTER to the end of its readable segment; 0 outside. */

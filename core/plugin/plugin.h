@@ -105,8 +105,6 @@ struct wf_image {
 
 /* The segments of the object that dlopen gave HANDLE for. */
 bool wf_image_of_handle(void *handle, struct wf_image *out) WF_NODISCARD;
-/* The segments of the object that ADDRESS lies in. */
-bool wf_image_of_address(const void *address, struct wf_image *out) WF_NODISCARD;
 /* Do the BYTES at POINTER lie in one readable segment? */
 bool wf_image_holds(const struct wf_image *image, const void *pointer, size_t bytes);
 /* Is there a string of at most LONGEST bytes, ended within its segment? */

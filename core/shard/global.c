@@ -5,7 +5,7 @@
 
 struct locals {
     const struct wf_layout *layout;
-    const int64_t *sizes; /* [place * dims + dim] */
+    const int64_t *sizes; /* [position * dims + dim] */
 };
 
 static bool splits_dim(const weft_placement *p, int32_t dim)
@@ -13,7 +13,7 @@ static bool splits_dim(const weft_placement *p, int32_t dim)
     return wf_placement_splits(p) && p->dim == dim;
 }
 
-/* Sum of the local sizes over the axes that split DIM, elsewhere at coordinate 0. */
+/* Sum of the local sizes over the axes that split DIM; the other axes are at coordinate 0. */
 static weft_status sum_sizes(const struct locals *locals, int32_t dim, int64_t *out)
 {
     const weft_mesh *mesh = locals->layout->mesh;
@@ -52,7 +52,7 @@ static int64_t share_at(const struct locals *locals, int32_t place, int32_t dim)
     return shard.shape[dim];
 }
 
-/* The place with the same part of DIM as PLACE on the line that was added up. */
+/* The position that holds the same part of DIM as PLACE, on the line that was summed. */
 static int32_t twin_of(const struct locals *locals, int32_t place, int32_t dim)
 {
     const struct wf_layout *layout = locals->layout;
@@ -65,9 +65,9 @@ static int32_t twin_of(const struct locals *locals, int32_t place, int32_t dim)
     return twin;
 }
 
-/* The first rank that does not hold its share is at PLACE, in dimension DIM.  Either its twin
- * holds its share, or it is on the line that was added up itself; then, as the sum is right,
- * a later rank of the line has too much where it has too little, or the other way round. */
+/* The first rank that does not hold its share is at PLACE, in dimension DIM.  If its twin holds its
+ * share, the two disagree.  Otherwise the rank itself is on the line that was summed; since the sum
+ * is right, a later rank of the line deviates in the other direction. */
 static weft_status disagree(const struct locals *locals, int32_t place, int32_t dim)
 {
     const weft_mesh *mesh = locals->layout->mesh;

@@ -1,11 +1,12 @@
-/* index.c - which indices a rank holds, as nested combs.
+/* index.c - the indices that a rank holds, as nested combs.
  *
  * A split of N indices over n ranks gives rank i one run (S), or one run out of each of f chunks
- * (SS): a comb.  A second split works on the places of the first one's result, so its comb nests
- * inside.  Every question (the index at a place, the place of an index, the end of a run) walks the
- * combs once; nothing is listed, so a shard of a million runs costs what a shard of one does.
- * A gap in an inner comb remains a gap outside, since all combs ascend: runs found by walking are
- * as long as they can be. */
+ * (SS): a comb.  A second split applies to the positions of the first one's result, so its comb
+ * nests inside.  Every query (the index at a position, the position of an index, the end of a run)
+ * walks the combs once.  Nothing is listed, so a shard of a million runs costs as much as a shard
+ * of one.
+ * A gap in an inner comb remains a gap outside, because all combs ascend.  Runs found by walking
+ * are therefore maximal. */
 #include "shard.h"
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -24,8 +25,8 @@ static int64_t chunk(int64_t size, int32_t n, int32_t i, int64_t *start)
     return left < each ? wf_max_i64(left, 0) : each;
 }
 
-/* The comb that rank I of N takes of LENGTH indices cut into FACTOR chunks.  Returns how many it
- * takes. */
+/* The comb that rank I of N takes of LENGTH indices cut into FACTOR chunks.  Returns the number of
+ * its indices. */
 static int64_t cut(int64_t length, int64_t factor, int32_t n, int32_t i, struct wf_comb *out)
 {
     int64_t period = ceil_div(length, factor), rest, tail;
@@ -36,7 +37,7 @@ static int64_t cut(int64_t length, int64_t factor, int32_t n, int32_t i, struct 
     out->take = chunk(period, n, i, &out->first);
     out->tail_take = chunk(rest, n, i, &tail);
     out->tail = out->teeth * period + tail;
-    if (out->take == 0) { /* only the last, shorter chunk has something for this rank */
+    if (out->take == 0) { /* only the last, shorter chunk has indices for this rank */
         *out =
             (struct wf_comb){.first = out->tail, .period = 1, .take = out->tail_take, .teeth = 1};
         return out->take;
@@ -106,7 +107,7 @@ void wf_shard_of(const weft_spec *spec, int32_t rank, struct wf_shard *out)
     wf_shard_at(&spec->layout, member ? coord : NULL, out);
 }
 
-/* What COMB has at place POSITION; *LENGTH is cut to what is left of the run there. */
+/* The value of COMB at POSITION; *LENGTH is reduced to the rest of the run there. */
 static int64_t comb_at(const struct wf_comb *comb, int64_t position, int64_t *length)
 {
     int64_t in_teeth = comb->teeth * comb->take, tooth, within;
@@ -118,13 +119,14 @@ static int64_t comb_at(const struct wf_comb *comb, int64_t position, int64_t *le
     return comb->first + tooth * comb->period + within;
 }
 
-/* Least place at which COMB has at least VALUE; one past its last place if there is none. */
+/* Least position at which COMB is at least VALUE; the number of its positions if it never is. */
 static int64_t comb_seek(const struct wf_comb *comb, int64_t value)
 {
     int64_t in_teeth = comb->teeth * comb->take, past, tooth;
 
     if (value <= comb->first) return 0;
-    if (comb->tail_take > 0 && value > comb->tail) /* which may lie less than PERIOD behind */
+    /* the tail may begin less than PERIOD behind the last tooth */
+    if (comb->tail_take > 0 && value > comb->tail)
         return in_teeth + wf_min_i64(value - comb->tail, comb->tail_take);
     past = value - comb->first;
     tooth = comb->teeth == 1 ? 0 : past / comb->period;
@@ -159,19 +161,6 @@ bool wf_index_run(const struct wf_index *index, int64_t position, weft_run *out)
         at = comb_at(&index->combs[i], at, &length);
     *out = (weft_run){at, length};
     return true;
-}
-
-int64_t wf_index_runs(const struct wf_index *index, int64_t limit)
-{
-    weft_run run;
-    int64_t runs = 0;
-
-    if (index->length == 0) return 0;
-    if (index->depth == 0) return 1;
-    if (index->depth == 1) return index->combs[0].teeth + (index->combs[0].tail_take > 0);
-    for (int64_t at = 0; runs < limit && wf_index_run(index, at, &run); at += run.length)
-        runs++;
-    return runs;
 }
 
 bool wf_index_overlap(const struct wf_index *a, const struct wf_index *b, int64_t from,

@@ -1,4 +1,4 @@
-/* local.c - what a rank holds, for users: the index arithmetic of index.c by spec and rank. */
+/* local.c - the public queries of a shard: the index arithmetic of index.c by spec and rank. */
 #include "shard.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
-/* order.c - the order of splits written as strides, and strides read as an order.
+/* order.c - conversion between the order of splits and strided placements.
  *
- * Elsewhere SS(d,f) on an axis means "later axes whose sizes multiply to f have split d before".
- * The two agree where sizes are even; where they are not, they may place elements on different
- * ranks, and then there is no conversion.  A split in any order leaves each rank one run, so
- * comparing a pair of shards is comparing first index and length. */
+ * In other systems SS(d,f) on an axis means "later axes whose sizes multiply to f have split d
+ * before".  The two agree if sizes are even.  If they are not, the two may place elements on
+ * different ranks, and no conversion exists.  A split in any order leaves each rank one run, so two
+ * shards are equal if their first index and length are. */
 #include "shard.h"
 
 static int32_t count_splits(const struct wf_layout *layout, int32_t dim)
@@ -40,7 +40,8 @@ static bool next_coord(const struct wf_layout *layout, int32_t dim, int32_t *coo
     return false;
 }
 
-/* ORDERED splits dimension DIM by S alone.  Does STRIDED place every element where it does? */
+/* ORDERED splits dimension DIM by S alone.  WEFT_OK if STRIDED places every element on the same
+ * ranks. */
 static weft_status check_same(const struct wf_layout *ordered, const struct wf_layout *strided,
                               int32_t dim)
 {
@@ -103,12 +104,13 @@ weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
     return finish(spec, &made, false, out);
 }
 
-/* The axes that split one dimension, in the order they do. */
+/* The axes that split one dimension, in the order of their turns. */
 struct order {
     int32_t count, axes[WEFT_MAX_AXES];
 };
 
-/* Put AXIS behind so many of the later axes in ORDER that their sizes multiply to FACTOR. */
+/* Insert AXIS into ORDER behind as many of the later axes as multiply to FACTOR; false if none
+ * do. */
 static bool insert(struct order *order, const weft_mesh *mesh, int32_t axis, int64_t factor)
 {
     int64_t before = 1;

@@ -1,4 +1,4 @@
-/* placement.c - placements checked, ordered and brought to their one form. */
+/* placement.c - placements checked, ordered and normalized. */
 #include "shard.h"
 
 #include <string.h>
@@ -78,7 +78,8 @@ static weft_status check_split(const struct wf_layout *layout, int32_t axis)
         const weft_placement *q = &layout->placements[i];
         if (!wf_placement_splits(q) || q->dim != p->dim) continue;
         if ((q->turn == 0) != (p->turn == 0))
-            return refuse(layout->placements, axis, "dimension %d has a turn on axis %d only",
+            return refuse(layout->placements, axis,
+                          "axes that split dimension %d must all give a turn; only axis %d does",
                           p->dim, p->turn != 0 ? axis : i);
         if (p->turn != 0 && p->turn == q->turn)
             return refuse(layout->placements, axis, "its turn is that of axis %d", i);

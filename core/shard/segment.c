@@ -1,4 +1,4 @@
-/* segment.c - a shard as pieces of memory: what lies together both in the whole tensor and in the
+/* segment.c - a shard as pieces of memory that are contiguous both in the whole tensor and in the
  * rank's buffer. */
 #include "shard.h"
 
@@ -12,8 +12,8 @@ void wf_row_major(int32_t dims, const int64_t *shape, int64_t *strides)
     }
 }
 
-/* Dimensions from *OUTER + 1 on are held whole and lie without gaps in both places: together they
- * are one block of *BLOCK elements. */
+/* Dimensions from *OUTER + 1 on are held whole and have no gaps on either side: together they are
+ * one block of *BLOCK elements. */
 static void inner_block(const struct wf_shard *shard, const int64_t *shape, const int64_t *strides,
                         int32_t *outer, int64_t *block)
 {
@@ -26,7 +26,8 @@ static void inner_block(const struct wf_shard *shard, const int64_t *shape, cons
     }
 }
 
-/* The piece from POSITION on that the runs of dimension OUTER give, not looking beyond its end. */
+/* The piece from POSITION on, by the runs of dimension OUTER; it ends with the row at the
+ * latest. */
 static void piece_at(const struct wf_shard *shard, const int64_t *shape, const int64_t *strides,
                      int64_t position, weft_segment *out)
 {
@@ -43,7 +44,7 @@ static void piece_at(const struct wf_shard *shard, const int64_t *shape, const i
         int64_t at = rest % shard->shape[d];
         weft_run run;
         rest /= shard->shape[d];
-        if (!wf_index_run(&index, at, &run)) return; /* cannot be: AT is below the length */
+        if (!wf_index_run(&index, at, &run)) return; /* cannot happen: AT is below the length */
         out->global += run.start * global_strides[d];
         out->local += at * strides[d];
         if (d == outer && strides[d] == block) out->length += (run.length - 1) * block;
@@ -62,7 +63,7 @@ bool wf_shard_segment(const struct wf_shard *shard, const int64_t *shape, const 
         strides = dense;
     }
     piece_at(shard, shape, strides, position, out);
-    /* The end of one row may touch the beginning of the next. */
+    /* The end of one row may be contiguous with the beginning of the next. */
     while (position + out->length < shard->elements) {
         piece_at(shard, shape, strides, position + out->length, &more);
         if (more.global != out->global + out->length || more.local != out->local + out->length)

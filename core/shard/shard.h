@@ -1,4 +1,4 @@
-/* shard.h - what a spec is inside, and the index arithmetic that planning and execution share. */
+/* shard.h - the internals of a spec, and the index arithmetic that planning and execution share. */
 #ifndef WEFT_SHARD_SHARD_H
 #define WEFT_SHARD_SHARD_H
 
@@ -12,14 +12,14 @@ struct wf_split {
     int64_t factor;
 };
 
-/* Everything that makes a spec, also before it is one: checked by wf_layout_settle. */
+/* The contents of a spec, also of one that does not exist yet; wf_layout_settle checks them. */
 struct wf_layout {
     const weft_mesh *mesh;
     uint32_t dtype;
     int32_t dims, split_count;
     int64_t shape[WEFT_MAX_DIMS];
     weft_placement placements[WEFT_MAX_AXES];
-    struct wf_split splits[WEFT_MAX_AXES]; /* by dimension, then in the order they happen */
+    struct wf_split splits[WEFT_MAX_AXES]; /* by dimension, then by turn */
 };
 
 struct weft_spec {
@@ -30,8 +30,8 @@ struct weft_spec {
 
 /* ---- placement.c: placements checked and ordered ---- */
 
-/* Check LAYOUT's placements, bring them to their one form (turns from 1, unused fields 0, SS with
- * factor 1 as S) and derive its splits.  Messages name the placement and its axis. */
+/* Check LAYOUT's placements, normalize them (turns from 1, unused fields 0, SS with factor 1 as S)
+ * and derive its splits.  Messages name the placement and its axis. */
 weft_status wf_layout_settle(struct wf_layout *layout) WF_NODISCARD;
 
 static inline bool wf_placement_splits(const weft_placement *p)
@@ -39,21 +39,20 @@ static inline bool wf_placement_splits(const weft_placement *p)
     return p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_STRIDED;
 }
 
-/* Settled placements that say the same. */
+/* Are two settled placements equal? */
 bool wf_placement_same(const weft_placement *a, const weft_placement *b);
 
 /* A settled placement as a number below 2^16, without its factor: kind, dimension, turn and
- * reduction.  Equal for equal placements of R, S and P, the same on every machine, and ordered:
- * R before S before SS before P.  Eight of them name a layout in a search. */
+ * reduction.  Equal for equal placements of R, S and P, the same on every machine, and ordered: R
+ * before S before SS before P. */
 uint16_t wf_placement_code(const weft_placement *p);
 
 /* ---- spec.c ---- */
 
 /* The spec of LAYOUT, which need not be settled.  The mesh is retained. */
 weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out) WF_NODISCARD;
-/* A total order of specs on one mesh that is the same on every machine, for breaking ties. */
-int wf_spec_compare(const weft_spec *a, const weft_spec *b);
-/* Product of the sizes (0 sizes left out) times the dtype's bytes fits 2^63 - 1? */
+/* WEFT_ERR_INVALID: DTYPE is unknown, DIMS or a size is out of range, or the bytes of the tensor
+ * exceed 2^63 - 1. */
 weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype) WF_NODISCARD;
 
 /* ---- text.c ---- */
@@ -64,15 +63,15 @@ void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text)
 
 /* ---- index.c: the indices of a dimension that a rank holds, without listing them ---- */
 
-/* An ascending sequence of numbers: TEETH runs of TAKE, one every PERIOD, from FIRST on; then one
- * of TAIL_TAKE at TAIL.  Runs never touch. */
+/* An ascending sequence of numbers: TEETH runs of TAKE numbers, one every PERIOD, from FIRST on;
+ * then a run of TAIL_TAKE at TAIL.  Runs are never adjacent. */
 struct wf_comb {
     int64_t first, period, take, teeth;
     int64_t tail, tail_take;
 };
 
-/* Nested combs: local index -> the last comb -> ... -> the first comb -> global index.  None at
- * all stands for 0 .. length - 1.  The combs are borrowed. */
+/* Nested combs: local index -> the last comb -> ... -> the first comb -> global index.  Depth 0 is
+ * the identity.  The combs are borrowed. */
 struct wf_index {
     int64_t length;
     int32_t depth;
@@ -89,7 +88,7 @@ struct wf_shard {
     struct wf_comb combs[WEFT_MAX_AXES];
 };
 
-/* The shard at COORD; NULL: of a rank outside the mesh. */
+/* The shard at COORD; NULL: that of a non-member. */
 void wf_shard_at(const struct wf_layout *layout, const int32_t *coord, struct wf_shard *out);
 /* The shard of RANK. */
 void wf_shard_of(const weft_spec *spec, int32_t rank, struct wf_shard *out);
@@ -103,17 +102,16 @@ static inline struct wf_index wf_shard_index(const struct wf_shard *shard, int32
 
 /* Global index of local index POSITION, in [0, length). */
 int64_t wf_index_at(const struct wf_index *index, int64_t position);
-/* Least local index whose global index is at least GLOBAL; the length if there is none. */
+/* Least local index whose global index is at least GLOBAL; the length if no index is. */
 int64_t wf_index_seek(const struct wf_index *index, int64_t global);
 /* The run from local index POSITION on; false at or past the length. */
 bool wf_index_run(const struct wf_index *index, int64_t position, weft_run *out);
-/* Number of runs.  Constant time for a depth up to 1; else counted one by one, up to LIMIT. */
-int64_t wf_index_runs(const struct wf_index *index, int64_t limit);
-/* First overlap at or after global index FROM.  Skips what only one side holds, so the cost of
- * going through all goes with the number of overlaps and of runs that alternate, not with sizes. */
+/* First overlap at or after global index FROM.  Indices that only one side holds are skipped, so
+ * the cost of visiting all overlaps depends on the number of overlaps and alternating runs, not on
+ * sizes. */
 bool wf_index_overlap(const struct wf_index *a, const struct wf_index *b, int64_t from,
                       weft_overlap *out);
-/* Number of indices in both.  Constant time where one side is a single run. */
+/* Number of common indices.  Constant time if one side is a single run. */
 int64_t wf_index_common(const struct wf_index *a, const struct wf_index *b);
 
 /* ---- segment.c ---- */

@@ -1,4 +1,4 @@
-/* spec.c - specs: made once per value, shared, and asked about. */
+/* spec.c - specs: one shared object per value, and its accessors. */
 #include "shard.h"
 
 #include <string.h>
@@ -45,7 +45,8 @@ static weft_status make(const void *key, struct wf_interned **out)
 
 static void drop(struct wf_interned *object)
 {
-    weft_mesh *mesh = (weft_mesh *)((weft_spec *)object)->layout.mesh; /* its reference goes too */
+    /* its reference is released too */
+    weft_mesh *mesh = (weft_mesh *)((weft_spec *)object)->layout.mesh;
 
     weft_mesh_release(&mesh);
     wf_free(object);
@@ -113,23 +114,6 @@ weft_status weft_spec_create(const weft_mesh *mesh, uint32_t dtype, int32_t dims
     if (dims > 0) memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
     memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);
     return wf_spec_intern(&layout, out);
-}
-
-int wf_spec_compare(const weft_spec *a, const weft_spec *b)
-{
-    const struct wf_layout *x = &a->layout, *y = &b->layout;
-
-    if (x->dtype != y->dtype) return x->dtype < y->dtype ? -1 : 1;
-    if (x->dims != y->dims) return x->dims < y->dims ? -1 : 1;
-    for (int32_t i = 0; i < x->dims; i++)
-        if (x->shape[i] != y->shape[i]) return x->shape[i] < y->shape[i] ? -1 : 1;
-    for (int32_t i = 0; i < x->mesh->axes && i < y->mesh->axes; i++) {
-        uint16_t p = wf_placement_code(&x->placements[i]), q = wf_placement_code(&y->placements[i]);
-        if (p != q) return p < q ? -1 : 1;
-        if (x->placements[i].factor != y->placements[i].factor)
-            return x->placements[i].factor < y->placements[i].factor ? -1 : 1;
-    }
-    return 0;
 }
 
 const weft_mesh *weft_spec_mesh(const weft_spec *spec)

@@ -16,7 +16,7 @@
 
 struct reader {
     struct wf_scan scan;
-    const char *kind; /* of text, for messages */
+    const char *kind; /* kind of text, for messages */
 };
 
 static weft_status read_int(struct reader *r, const char *what, int64_t most, int64_t *out)
@@ -132,7 +132,7 @@ static weft_status read_split(struct reader *r, bool strided, weft_placement *ou
 
 static const char placements_known[] = "R, S(dim), SS(dim,factor) and P(op)";
 
-/* What other systems write, and people by mistake. */
+/* Names of other systems, and common mistakes. */
 static const struct {
     const char *theirs, *ours;
     bool with_dim;
@@ -144,8 +144,8 @@ static const struct {
     {"stridedshard", "SS", true},
 };
 
-/* Add "; did you mean S(0)?" where WORD is another system's name.  What follows the word in the
- * text may give the dimension. */
+/* Add "; did you mean S(0)?" if WORD is another system's name.  The text after WORD may give the
+ * dimension. */
 static void suggest_placement(const char *word, size_t length, struct wf_text *out)
 {
     const char *digits = word + length;
@@ -206,8 +206,7 @@ static weft_status read_placement(struct reader *r, weft_placement *out)
     return refuse_placement(r, start, word, length);
 }
 
-/* Where turns are written they count from 0 without gaps; what else can be wrong with them,
- * wf_layout_settle says. */
+/* Turns in text count from 0 without gaps.  wf_layout_settle checks everything else about them. */
 static weft_status check_turns(struct reader *r, const weft_placement *p, int32_t axes)
 {
     for (int32_t i = 0; i < axes; i++) {

@@ -37,8 +37,8 @@ struct shmem_heap {
     size_t count, room;
 };
 
+/* The heap lives as long as the process. */
 weft_status shmem_heap_open(struct shmem_heap *heap, uint64_t bytes);
-void shmem_heap_close(struct shmem_heap *heap);
 /* WEFT_ERR_NO_MEMORY says what was wanted and what is left. */
 weft_status shmem_heap_take(struct shmem_heap *heap, uint64_t bytes, uint64_t *offset);
 /* Bytes of the largest free block. */

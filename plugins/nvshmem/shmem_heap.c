@@ -15,12 +15,6 @@ weft_status shmem_heap_open(struct shmem_heap *heap, uint64_t bytes)
     return WEFT_OK;
 }
 
-void shmem_heap_close(struct shmem_heap *heap)
-{
-    plug_free(heap->blocks);
-    *heap = (struct shmem_heap){0};
-}
-
 static weft_status make_room(struct shmem_heap *heap)
 {
     size_t room = 2 * heap->room;

@@ -51,7 +51,7 @@ json "$weft" plan --mesh 2 --to-mesh 3@2-4 --shape 4 --from R --to R --planner e
     'it["bytes_received_total"] == 48'
 json "$weft" plan --mesh 64x64x32 --shape 8192x8192 --from "S(0),R,R" --to "R,R,R" --json -- \
     'it["bytes_received_total"] == (8192 * 8192 * 4 * 63 // 64) * 64 * 64 * 32'
-for planner in search exchange dtensor-greedy dtensor-graph; do
+for planner in search exchange; do
     json plan "${rows[@]}" --planner $planner --json -- 'it["steps"][-1]["to"] == "R,S(1)"'
 done
 for minimize in time bytes memory; do
@@ -77,18 +77,14 @@ for limit in 8388608 8192K 8192KiB 8M 8MB 8MiB; do
     expect 0 "8.0 MiB of scratch" plan "${rows[@]}" --memory-limit $limit
 done
 expect 1 "within 7340032 bytes" plan "${rows[@]}" --memory-limit 7MiB
-expect 1 "no plan of this planner stays within 1 bytes of scratch; " \
-    plan "${rows[@]}" --planner dtensor-greedy --memory-limit 1
 expect 1 "no plan between the meshes stays within 1 bytes of scratch; " \
     plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
 expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
-expect 1 "search and exchange go between two" \
-    plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15 --planner dtensor-greedy
 expect 2 "mixes with P(max)" plan --from "P(max),P" --to "R,R"
 expect 2 "1 placement for a mesh of 2 axes" plan --from "S(0)" --to "R,R"
 expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
 expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op)" plan --from "S(0),X" --to "R,R"
-expect 2 "--planner is \"greedy\", not one of search, exchange, dtensor-greedy, dtensor-graph" \
+expect 2 "--planner is \"greedy\", not one of search, exchange" \
     plan "${rows[@]}" --planner greedy
 expect 2 "--minimize is \"latency\", not one of time, bytes, memory" plan "${rows[@]}" --minimize latency
 expect 2 "--memory-limit is \"0\", not a size" plan "${rows[@]}" --memory-limit 0

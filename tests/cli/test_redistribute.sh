@@ -23,7 +23,7 @@ expect 0 "is right" "$weft" redistribute --mesh 2x2 --shape 9 --dtype i32 --from
 expect 0 "is right" "$weft" sim --mesh 64x32 --shape 130x70 --from "S(0),S(1)" --to "S(1),S(0)"
 expect 0 "nothing to do" "$weft" sim --mesh 2 --shape 4 --from R --to R
 
-for planner in dtensor-greedy dtensor-graph; do
+for planner in search exchange; do
     expect 0 "is right" "$weft" sim --mesh 4 --shape 16 --from "S(0)" --to "P(avg)" --planner $planner
     expect 0 "is right" "$weft" sim --mesh 2x3 --shape 7 --dtype i64 --from "S(0)[1],S(0)[0]" \
         --to "R,P(sum)" --planner $planner

@@ -178,7 +178,7 @@ static bool run_case(int number)
     bool packed = random_chance(&r, 3);
     struct memory memory;
     weft_plan *plan = NULL;
-    bool planned = weft_plan_create(pair.from, pair.to, &pair.options, &plan) == WEFT_OK;
+    bool planned = dtensor_plan_create(pair.from, pair.to, &pair.options, &plan) == WEFT_OK;
 
     if (planned) {
         fill(number, &pair, &values, &memory);

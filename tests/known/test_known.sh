@@ -14,13 +14,14 @@ run_line()
     eval "words=(${1//\\/\\\\})"
     case ${words[0]} in
     weft) "$weft" "${words[@]:1}" ;;
+    dtensor_sim) "$build/tests/dtensor_sim" "${words[@]:1}" ;;
     seed) "$(dirname "$0")/../../ci/soak.py" "$build" --once "${words[@]:1}" ;;
     fuzz)
         rm -rf "$folder/input" && mkdir "$folder/input"
         printf '%b' "${words[2]:-}" >"$folder/input/known"
         "$build/tests/${words[1]}" "$folder/input" 0
         ;;
-    *) echo "a line begins with weft, seed or fuzz" && return 1 ;;
+    *) echo "a line begins with weft, dtensor_sim, seed or fuzz" && return 1 ;;
     esac
 }
 

@@ -20,6 +20,8 @@ fails()
 
 fails "weft sim --mesh 2 --shape 4 --from 'P(sum)' --to 'P(max)'"
 fails 'weft nosuch'
+fails "dtensor_sim greedy 2 'f32[4] P(sum)' 'f32[4] P(max)'"
+fails "dtensor_sim nosuch 2 'f32[4] R' 'f32[4] R'"
 fails 'seed test_nosuch 7'
 fails 'fuzz fuzz_nosuch \x00'
 fails 'something else'

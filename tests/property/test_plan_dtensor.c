@@ -1,5 +1,6 @@
 /* The incumbent's planners reproduced: the same steps as PyTorch 2.11 took for every pair of
  * tests/data/plans.txt. */
+#include "dtensor_planner.h"
 #include "plan/plan.h"
 #include "support/suite.h"
 
@@ -47,7 +48,8 @@ static void expect_steps(char *const *field, uint32_t planner, const char *wante
     ck_assert_int_eq(weft_spec_parse(mesh, text, &from), WEFT_OK);
     snprintf(text, sizeof text, "f32[%s] %s", field[1], field[3]);
     ck_assert_int_eq(weft_spec_parse(mesh, text, &to), WEFT_OK);
-    ck_assert_msg(weft_plan_create(from, to, &options, &plan) == WEFT_OK, "%s", weft_last_error());
+    ck_assert_msg(dtensor_plan_create(from, to, &options, &plan) == WEFT_OK, "%s",
+                  weft_last_error());
     add_steps(plan, &steps);
     ck_assert_msg(strcmp(steps.data, wanted) == 0,
                   "--mesh %s --shape %s --from \"%s\" --to \"%s\": %s, recorded %s", field[0],
@@ -83,13 +85,13 @@ static void for_each_pair(uint32_t planner, int column)
 
 START_TEST(the_greedy_planner_takes_the_recorded_steps)
 {
-    for_each_pair(WEFT_PLANNER_DTENSOR_GREEDY, 4);
+    for_each_pair(DTENSOR_GREEDY, 4);
 }
 END_TEST
 
 START_TEST(the_graph_planner_takes_the_recorded_steps)
 {
-    for_each_pair(WEFT_PLANNER_DTENSOR_GRAPH, 5);
+    for_each_pair(DTENSOR_GRAPH, 5);
 }
 END_TEST
 

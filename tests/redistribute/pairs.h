@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_PAIRS_H
 #define WEFT_TESTS_PAIRS_H
 
+#include "dtensor_planner.h"
 #include "redistribute/values.h"
 #include "support/random_layout.h"
 #include "weft/plan.h"
@@ -110,8 +111,7 @@ static inline void pair_options(struct random *r, struct pair *out)
                                        .minimize = (uint32_t)random_in(r, 0, 2)};
     if (random_chance(r, 4)) out->options.planner = WEFT_PLANNER_EXCHANGE;
     if (out->from->layout.mesh == out->to->layout.mesh && random_chance(r, 4))
-        out->options.planner =
-            random_chance(r, 2) ? WEFT_PLANNER_DTENSOR_GREEDY : WEFT_PLANNER_DTENSOR_GRAPH;
+        out->options.planner = random_chance(r, 2) ? DTENSOR_GREEDY : DTENSOR_GRAPH;
     if (random_chance(r, 4)) out->options.without = 1u << WEFT_STEP_PERMUTE;
     /* Between two meshes, and by that planner, there is mostly no plan without an exchange. */
     if (out->options.without != 0 && out->from->layout.mesh == out->to->layout.mesh &&
@@ -179,15 +179,34 @@ static inline bool pair_may_be_refused(const struct pair *pair)
     return false;
 }
 
+/* PAIR as a line of tests/data/known.txt for DTensor's planners, which the tool does not know. */
+static inline void pair_dtensor_line(const struct pair *pair, struct wf_text *out)
+{
+    const weft_spec *sides[] = {pair->from, pair->to};
+
+    wf_text_add(out, "dtensor_sim %s ",
+                pair->options.planner == DTENSOR_GREEDY ? "greedy" : "graph");
+    wf_mesh_add_text(pair->from->layout.mesh, out);
+    for (int i = 0; i < 2; i++) {
+        char spec[1024];
+        ck_assert_int_eq(weft_spec_print(sides[i], spec, sizeof spec, NULL), WEFT_OK);
+        wf_text_add(out, " '%s'", spec);
+    }
+}
+
 /* PAIR as a command line, to be pasted. */
 static inline const char *pair_command(const struct pair *pair, const char *command)
 {
     static _Thread_local char text[4096];
     static const char *const measures[] = {"time", "bytes", "memory"};
-    static const char *const planners[] = {"search", "exchange", "dtensor-greedy", "dtensor-graph"};
     const struct wf_layout *from = &pair->from->layout, *to = &pair->to->layout;
     struct wf_text out = {0};
 
+    if (pair->options.planner > WEFT_PLANNER_EXCHANGE) {
+        pair_dtensor_line(pair, &out);
+        ck_assert_int_eq(wf_text_copy_out(&out, text, sizeof text, NULL), WEFT_OK);
+        return text;
+    }
     wf_text_add(&out, "weft %s --mesh ", command);
     wf_mesh_add_text(from->mesh, &out);
     if (to->mesh != from->mesh) {
@@ -201,7 +220,7 @@ static inline const char *pair_command(const struct pair *pair, const char *comm
     wf_text_add(&out, "' --to '");
     wf_placements_add_text(to->placements, to->mesh->axes, &out);
     wf_text_add(&out, "' --costs %s --minimize %s", pair->costs, measures[pair->options.minimize]);
-    wf_text_add(&out, " --planner %s", planners[pair->options.planner]);
+    wf_text_add(&out, " --planner %s", dtensor_planner_name(pair->options.planner));
     for (uint32_t kind = 0, given = 0; kind < WEFT_STEP_KINDS; kind++)
         if (pair->options.without >> kind & 1)
             wf_text_add(&out, "%s%s", given++ == 0 ? " --without " : ",", weft_step_name(kind));

@@ -402,7 +402,8 @@ END_TEST
 static weft_status bind_wrong_strides(void *argument)
 {
     static const int64_t wrong[][2] = {{-8, 1}, {INT64_MAX, 1}, {0, 1}};
-    static const char *const why[] = {"strides go forward", "past 2^63 bytes", "of their own"};
+    static const char *const why[] = {"strides must not be negative", "beyond 2^63 bytes",
+                                      "a target stride of 0"};
     weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
     weft_context *context = NULL;
     weft_bound *bound = NULL;

@@ -21,7 +21,7 @@ static void simulate(const struct pair *pair)
     struct shards source = shards_of(pair->from), target = shards_of(pair->to);
     weft_plan *plan = NULL;
 
-    ck_assert_msg(weft_plan_create(pair->from, pair->to, &pair->options, &plan) == WEFT_OK, "%s",
+    ck_assert_msg(dtensor_plan_create(pair->from, pair->to, &pair->options, &plan) == WEFT_OK, "%s",
                   weft_last_error());
     shards_fill(&values, pair->from, &source);
     ck_assert_int_eq(weft_simulate(plan, (const void *const *)source.at, target.at), WEFT_OK);
@@ -296,8 +296,8 @@ static void arrives_by_planner(uint32_t planner, const char *mesh, const char *f
 
 static void arrives_by_both_dtensor_planners(const char *mesh, const char *from, const char *to)
 {
-    arrives_by_planner(WEFT_PLANNER_DTENSOR_GREEDY, mesh, from, to);
-    arrives_by_planner(WEFT_PLANNER_DTENSOR_GRAPH, mesh, from, to);
+    arrives_by_planner(DTENSOR_GREEDY, mesh, from, to);
+    arrives_by_planner(DTENSOR_GRAPH, mesh, from, to);
 }
 
 START_TEST(shards_become_averages_through_copies)
@@ -333,7 +333,7 @@ START_TEST(wrong_arguments_are_refused)
     check_refused(weft_simulate(NULL, (const void *const *)none, none), WEFT_ERR_INVALID, "plan");
     check_refused(weft_simulate(plan, NULL, none), WEFT_ERR_INVALID, "sources");
     check_refused(weft_simulate_step(plan, 7, (const void *const *)none, none), WEFT_ERR_INVALID,
-                  "step 7");
+                  "INDEX is 7 of");
     weft_plan_release(&plan);
     pair_release(&pair);
 }

@@ -203,7 +203,8 @@ static weft_status rank_main(void *argument)
     for (int i = 0; i < shared.cases && status == WEFT_OK; i++) {
         uint64_t state = wf_hash_mix(shared.random.seed, (uint64_t)i) | 1;
         draw(&run, (struct random){shared.random.seed, state});
-        if (weft_plan_create(run.pair.from, run.pair.to, &run.pair.options, &run.plan) == WEFT_OK) {
+        if (dtensor_plan_create(run.pair.from, run.pair.to, &run.pair.options, &run.plan) ==
+            WEFT_OK) {
             status = run_case(&run);
             done++;
             partial += is_partial(run.pair.to);

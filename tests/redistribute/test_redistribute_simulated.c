@@ -63,7 +63,7 @@ START_TEST(every_step_of_random_plans_keeps_every_element)
         struct pair pair = random_pair(&r, 24);
         struct values values = values_between(pair.from, pair.to);
         weft_plan *plan = NULL;
-        weft_status status = weft_plan_create(pair.from, pair.to, &pair.options, &plan);
+        weft_status status = dtensor_plan_create(pair.from, pair.to, &pair.options, &plan);
         if (status == WEFT_OK) {
             check_steps(&pair, &values, plan);
             check_whole(&pair, &values, plan);

@@ -99,7 +99,7 @@ START_TEST(bytes_have_a_unit_or_none_and_a_limit)
     for (size_t i = 0; i < WF_COUNT(bad); i++)
         ck_assert_msg(wf_knob_check(knob_named("WEFT_CPU_HEAP"), bad[i]) == WEFT_ERR_PARSE, "%s",
                       bad[i]);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "WEFT_CPU_HEAP is \"1.5G\"; wanted is a number "
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "WEFT_CPU_HEAP is \"1.5G\"; expected a number "
                                                     "of bytes"));
     ck_assert_int_eq(
         wf_config_parse(ENVIRONMENT("WEFT_GLOO_STAGE=50k", "WEFT_NVSHMEM_HEAP=8589934591G"),

@@ -66,7 +66,7 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         {"2x2@0-7", "position 4: 8 ranks for a mesh of 4"},
         {"2x3@0-2147483647", "position 4: 2147483648 ranks for a mesh of 6"},
         {"2x2@0,1,-2,3", "position 9: expected a rank, found '-'"},
-        {"2x2@0,1,1,3", "rank 1 is given twice, at places 1 and 2 of the list"},
+        {"2x2@0,1,1,3", "rank 1 is given twice, at positions 1 and 2 of the list"},
         {"2x2@3-0", "position 5: the range 3-0 goes down"},
         {"2@0-3:2", "position 3: steps of 2 from 0 miss 3"},
         {"2@0-2:0", "position 7: the step is from 1"},

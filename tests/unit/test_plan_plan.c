@@ -166,7 +166,7 @@ END_TEST
 
 START_TEST(every_planner_keeps_to_the_memory_limit)
 {
-    for (uint32_t planner = 0; planner <= WEFT_PLANNER_DTENSOR_GRAPH; planner++) {
+    for (uint32_t planner = 0; planner <= WEFT_PLANNER_EXCHANGE; planner++) {
         weft_plan_options options = {.struct_size = sizeof options, .planner = planner};
         weft_plan_info info;
         struct pair pair;
@@ -186,6 +186,20 @@ START_TEST(every_planner_keeps_to_the_memory_limit)
         ck_assert_ptr_nonnull(strstr(weft_last_error(), "is the least"));
         close_pair(&pair);
     }
+}
+END_TEST
+
+START_TEST(unknown_planners_are_refused)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .planner = WEFT_PLANNER_EXCHANGE + 1};
+    struct pair pair;
+    weft_plan *plan = NULL;
+
+    open_pair(&pair, "2", NULL, "8", "S(0)", "R");
+    ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "planner is 2; search is 0 and exchange 1");
+    close_pair(&pair);
 }
 END_TEST
 
@@ -217,4 +231,4 @@ SUITE(plan_plan, null_is_refused_by_every_accessor, equal_layouts_need_no_steps,
       empty_tensors_need_no_steps, what_is_too_much_stays_too_much,
       steps_lead_from_the_source_to_the_target, shapes_and_dtypes_must_agree,
       allocation_failure_is_an_error_without_a_leak, digests_tell_plans_apart,
-      every_planner_keeps_to_the_memory_limit)
+      every_planner_keeps_to_the_memory_limit, unknown_planners_are_refused)

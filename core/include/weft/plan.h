@@ -25,10 +25,8 @@ enum weft_minimize {
 };
 
 enum weft_planner {
-    WEFT_PLANNER_SEARCH = 0,         /* the cheapest plan there is */
-    WEFT_PLANNER_EXCHANGE = 1,       /* always the one-step exchange */
-    WEFT_PLANNER_DTENSOR_GREEDY = 2, /* the steps PyTorch's default planner takes, for study */
-    WEFT_PLANNER_DTENSOR_GRAPH = 3   /* the steps of its graph planner, likewise */
+    WEFT_PLANNER_SEARCH = 0,  /* the cheapest plan there is */
+    WEFT_PLANNER_EXCHANGE = 1 /* always the one-step exchange */
 };
 
 /* struct_size is sizeof(weft_plan_options); elsewhere zero means default. */

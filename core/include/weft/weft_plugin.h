@@ -9,9 +9,9 @@
  *    weft_host.set_error, then returns its status. No exception, signal or exit crosses the border.
  *  - Arguments are checked before anything happens. An unknown enum value, or what `support`
  *    denies, is WEFT_ERR_UNSUPPORTED: another way may be tried. A root, peer, index or extent out
- *    of range, or NULL for memory that is needed, is WEFT_ERR_INVALID. Both leave all as it was.
- *  - A communicator whose work fails in any other way is stuck with that error: async_error says
- *    so, and so do the call, or the stream's query and wait, where they still can.
+ *    of range, or NULL for memory that is needed, is WEFT_ERR_INVALID. Neither changes any state.
+ *  - A communicator whose work fails in any other way has failed for good: async_error returns that
+ *    error, and so do the call, or the stream's query and wait, where they still can.
  *  - Inputs are borrowed for the call and copied if kept, except memory given to stream-ordered
  *    work: the caller leaves it alone until that is done. What a rank does not use may be NULL.
  *  - Structs start with their size as their maker knows it: no field past it is read or written.
@@ -47,17 +47,22 @@ typedef int32_t weft_status;
 
 /* clang-format off */
 #define WEFT_STATUS_LIST(X) \
-    X(OK, 0, "success") X(IN_PROGRESS, 1, "not finished yet") \
+    X(OK, 0, "success") \
+    X(IN_PROGRESS, 1, "not finished yet") \
     X(ERR_INVALID, -1, "an argument is not valid") \
     X(ERR_UNSUPPORTED, -2, "not supported here; another way may be") \
-    X(ERR_NOT_FOUND, -3, "no such thing") X(ERR_NO_MEMORY, -4, "out of memory") \
+    X(ERR_NOT_FOUND, -3, "no such thing") \
+    X(ERR_NO_MEMORY, -4, "out of memory") \
     X(ERR_SYSTEM, -5, "the operating system refused") \
     X(ERR_DEVICE, -6, "the device or its vendor library failed") \
-    X(ERR_PEER, -7, "another rank failed or is gone") X(ERR_TIMEOUT, -8, "the time limit passed") \
+    X(ERR_PEER, -7, "another rank failed or is gone") \
+    X(ERR_TIMEOUT, -8, "the time limit passed") \
     X(ERR_ABORTED, -9, "the communicator was aborted") \
     X(ERR_VERSION, -10, "versions do not fit together") \
-    X(ERR_INTERNAL, -11, "a defect in weft or in a plugin") X(ERR_MISMATCH, -12, "ranks disagree") \
-    X(ERR_PARSE, -13, "text could not be read") X(ERR_NO_BACKEND, -14, "no usable backend") \
+    X(ERR_INTERNAL, -11, "a defect in weft or in a plugin") \
+    X(ERR_MISMATCH, -12, "ranks disagree") \
+    X(ERR_PARSE, -13, "text could not be read") \
+    X(ERR_NO_BACKEND, -14, "no usable backend") \
     X(ERR_NO_LIBRARY, -15, "a vendor library is missing") \
     X(ERR_OLD_LIBRARY, -16, "a vendor library or driver is too old") \
     X(ERR_NO_DEVICE, -17, "no device of the kind is present")
@@ -72,14 +77,20 @@ typedef int32_t weft_status;
     X(F64, 12, "f64", 8) X(F8E4M3, 13, "f8e4m3", 1) X(F8E5M2, 14, "f8e5m2", 1) \
     X(C64, 15, "c64", 8) X(C128, 16, "c128", 16)
 
-/* Integers wrap. avg is the sum divided by the number of ranks (since 1.1 by `divisor`, if that is
- * not 0); integers truncate toward zero, and since 1.1 wrap only then: their sum is exact, in 128
- * bits. Since 1.1 floats are divided before they are added, so that avg is finite where the mean is.
- * min and max hand on NaN. f16, bf16 and f8 are computed in f32 and rounded to nearest even each
- * time the plugin stores one; f8 saturates at its largest finite value, but since 1.1 infinities of
- * f8e5m2 stay infinities. On bool, sum, max and bor are "or"; prod, min and band are "and".
- * premul_sum is the sum of each rank's data times that rank's own scale. Not defined, so never
- * claimed: band/bor/bxor on floats and complex, min/max on complex, avg and premul_sum on bool. */
+/* What the reductions compute:
+ *  - Integers wrap. On bool, sum, max and bor are "or"; prod, min and band are "and".
+ *  - avg is the sum divided by the number of ranks; since 1.1 by `divisor`, if that is not 0.
+ *    Averages of integers truncate toward zero. Since 1.1 their sum is exact, in 128 bits, and only
+ *    the quotient wraps. Since 1.1 floats are divided before they are added, so that avg is finite
+ *    where the mean is.
+ *  - min and max pass on NaN.
+ *  - f16, bf16 and f8 are computed in f32 and rounded to nearest even each time the plugin stores
+ *    one. f8 saturates at its largest finite value, but since 1.1 infinities of f8e5m2 stay
+ *    infinities.
+ *  - premul_sum multiplies each rank's data by that rank's scale, with the same rounding, and then
+ *    sums. Ranks may have different scales.
+ *  - Not defined, so never claimed: band, bor and bxor on floats and complex, min and max on
+ *    complex, avg and premul_sum on bool. */
 #define WEFT_REDUCTION_LIST(X) \
     X(SUM, 0, "sum") X(PROD, 1, "prod") X(MIN, 2, "min") X(MAX, 3, "max") \
     X(AVG, 4, "avg") X(BAND, 5, "band") X(BOR, 6, "bor") X(BXOR, 7, "bxor") \
@@ -255,7 +266,10 @@ typedef struct weft_exchange {
     weft_status (*all_gather)(void *self, const void *mine, void *all, uint64_t bytes);
 } weft_exchange;
 
-enum weft_comm_flag { WEFT_COMM_CHECK = 1 }; /* find calls that differ, and name both ranks' */
+enum weft_comm_flag {
+    WEFT_COMM_CHECK = 1 /* detect calls that differ between ranks, also in their identity, and name
+                         * both ranks' calls */
+};
 
 typedef struct weft_comm_options {
     uint32_t struct_size;
@@ -304,11 +318,16 @@ typedef struct weft_collective_args {
     void *recv;
     uint64_t count;
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
-    const void *scale; /* premul_sum: this rank's own, one element of dtype in host memory */
+    const void *scale; /* premul_sum: this rank's factor, one element of dtype in host memory */
     void *stream;
-    uint64_t plan;          /* since 1.1: the digest of the bound plan that the call belongs to, */
-    uint32_t binding, step; /* and numbers from 1; all 0: no plan. Ranks agree on all three */
-    uint32_t divisor, reserved_1_1; /* of avg, since 1.1; 0: the number of ranks */
+    /* Since 1.1: the identity of the call. It differs between ranks that run bound plans in
+     * different orders. PLAN is the digest of the plan, BINDING the number of its binding on its
+     * communicator, STEP the number of the step; both numbers count from 1. All three are 0 if the
+     * call does not belong to a plan. Ranks agree on them as on the rest of the call. */
+    uint64_t plan;
+    uint32_t binding, step;
+    /* DIVISOR, since 1.1, is what avg divides by; 0: the number of ranks. */
+    uint32_t divisor, reserved_1_1;
 } weft_collective_args;
 
 typedef struct weft_message {
@@ -321,11 +340,12 @@ typedef struct weft_message {
     void *stream;
 } weft_message;
 
-/* A redistribution in one pass: each rank reads what it wants straight out of its peers' SEND
- * buffers into its own RECV. REGIONS (of the kernel table) are this rank's wishes; region.source is
- * an index into SOURCES, which holds ranks; region.target is 0. With HOLDERS > 1 every element is
- * the reduction of SOURCES[region.source .. region.source + HOLDERS), in that order. READERS are
- * the ranks, in any order, whose regions have elements of this one's: only they are waited for. */
+/* A redistribution in one pass: each rank reads what it needs straight out of its peers' SEND
+ * buffers into its own RECV. REGIONS (of the kernel table) list what this rank reads; region.source
+ * is an index into SOURCES, which holds ranks; region.target is 0. With HOLDERS > 1 every element
+ * is the reduction of SOURCES[region.source .. region.source + HOLDERS), in that order. READERS are
+ * the ranks whose regions have an element of this rank's SEND, in any order. The rank waits for no
+ * other rank. */
 typedef struct weft_pull_args {
     uint32_t struct_size;
     uint32_t dtype, reduction, holders;
@@ -336,9 +356,10 @@ typedef struct weft_pull_args {
     uint64_t send_bytes; /* peers read nothing of SEND beyond */
     void *recv;          /* does not overlap SEND */
     void *stream;
-    uint64_t plan; /* since 1.1, with what follows: as in weft_collective_args */
+    uint64_t plan; /* since 1.1, with BINDING and STEP: as in weft_collective_args */
     uint32_t binding, step;
-    uint32_t divisor, reserved_1_1; /* of avg, since 1.1; 0: HOLDERS */
+    /* DIVISOR, since 1.1, is what avg divides by; 0: HOLDERS. */
+    uint32_t divisor, reserved_1_1;
 } weft_pull_args;
 
 typedef struct weft_comm_table {
@@ -495,7 +516,8 @@ typedef struct weft_plugin {
     const weft_kernel_table *kernel; /* NULL: no redistributions */
 } weft_plugin;
 
-/* The one exported symbol. Cheap; touches no vendor library. NULL: set_error says why. [once] */
+/* The one exported symbol. Cheap; touches no vendor library. NULL refuses the host, after set_error
+ * has described the reason. [once] */
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif

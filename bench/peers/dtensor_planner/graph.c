@@ -1,8 +1,8 @@
-/* dtensor_graph.c - DTensor's graph planner: Dijkstra over single-axis steps, with its own costs.
+/* graph.c - DTensor's graph planner: Dijkstra over single-axis steps, with its own costs.
  *
- * Costs are in double precision, as there; ties go to what was pushed first, so edges are made in
- * DTensor's order. */
-#include "dtensor.h"
+ * Costs are in double precision, as in DTensor.  Ties go to the state that was pushed first, so
+ * edges are listed in DTensor's order. */
+#include "steps.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ struct push {
     struct wf_state state;
     double cost;
     int32_t before; /* index of the push it came from; -1: the source */
-    int32_t axis;   /* that moved */
+    int32_t axis;   /* the axis that moved */
 };
 
 struct graph {
@@ -122,10 +122,10 @@ static int32_t pop(struct graph *g)
 
 /* ---- edges, in DTensor's order ---- */
 
-static weft_status move(struct graph *g, int32_t axis, struct wf_code to)
+static weft_status push_move(struct graph *g, int32_t axis, struct wf_code to)
 {
     const struct push *from = &g->pushes[g->here];
-    struct push entry = {.state = wf_dtensor_moved(g->problem, &from->state, axis, to),
+    struct push entry = {.state = dtensor_moved(g->problem, &from->state, axis, to),
                          .cost = from->cost + step_cost(g->problem, &from->state, axis, to),
                          .before = g->here,
                          .axis = axis};
@@ -133,8 +133,8 @@ static weft_status move(struct graph *g, int32_t axis, struct wf_code to)
     return push(g, &entry);
 }
 
-/* The innermost axis of every dimension: to each other dimension, then to copies. */
-static weft_status leave(struct graph *g, const struct wf_state *state)
+/* The innermost axis of every dimension: to each other dimension, then to replicas. */
+static weft_status move_innermost(struct graph *g, const struct wf_state *state)
 {
     struct wf_orders orders;
 
@@ -143,12 +143,12 @@ static weft_status leave(struct graph *g, const struct wf_state *state)
         int32_t last = orders.count[a] > 0 ? orders.axis[a][orders.count[a] - 1] : -1;
         if (last < 0 || state->axis[last].place != WF_SHARD) continue;
         for (int32_t b = 0; b < g->problem->dims; b++)
-            if (b != a) WF_TRY(move(g, last, (struct wf_code){WF_SHARD, (uint8_t)b, 0, 0}));
+            if (b != a) WF_TRY(push_move(g, last, (struct wf_code){WF_SHARD, (uint8_t)b, 0, 0}));
     }
     for (int32_t a = 0; a < g->problem->dims; a++) {
         int32_t last = orders.count[a] > 0 ? orders.axis[a][orders.count[a] - 1] : -1;
         if (last >= 0 && state->axis[last].place == WF_SHARD)
-            WF_TRY(move(g, last, (struct wf_code){0}));
+            WF_TRY(push_move(g, last, (struct wf_code){0}));
     }
     return WEFT_OK;
 }
@@ -157,11 +157,11 @@ static weft_status split(struct graph *g, const struct wf_state *state, uint8_t 
 {
     for (int32_t i = 0; i < g->problem->axes; i++)
         for (int32_t b = 0; state->axis[i].place == place && b < g->problem->dims; b++)
-            WF_TRY(move(g, i, (struct wf_code){WF_SHARD, (uint8_t)b, 0, 0}));
+            WF_TRY(push_move(g, i, (struct wf_code){WF_SHARD, (uint8_t)b, 0, 0}));
     return WEFT_OK;
 }
 
-/* Copies become partial, of any reduction that source or target have. */
+/* Replicas become partial, with any reduction of the source or the target. */
 static weft_status make_partial(struct graph *g, const struct wf_state *state)
 {
     uint32_t reductions = 0;
@@ -175,12 +175,12 @@ static weft_status make_partial(struct graph *g, const struct wf_state *state)
     for (int32_t i = 0; i < g->problem->axes; i++)
         for (uint8_t r = 0; state->axis[i].place == WF_REPLICATE && r < WEFT_REDUCE_COUNT; r++)
             if (reductions >> r & 1 && wf_state_takes_partial(g->problem, state, r))
-                WF_TRY(move(g, i, (struct wf_code){WF_PARTIAL, r, 0, 0}));
+                WF_TRY(push_move(g, i, (struct wf_code){WF_PARTIAL, r, 0, 0}));
     return WEFT_OK;
 }
 
-/* What is strided is gathered, and made where the target has it; shards become contributions to a
- * sum where the target has one.  All of it is free, for DTensor. */
+/* Steps that cost nothing in DTensor's model: strided shards are gathered, or made where the target
+ * has them; shards become contributions to a sum where the target has one. */
 static weft_status free_moves(struct graph *g, const struct wf_state *state)
 {
     const struct wf_problem *problem = g->problem;
@@ -190,10 +190,10 @@ static weft_status free_moves(struct graph *g, const struct wf_state *state)
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code code = state->axis[i], wanted = problem->target.axis[i];
         bool innermost = wf_code_splits(code) && code.turn == orders.count[code.value];
-        if (innermost && code.place != WF_SHARD) WF_TRY(move(g, i, (struct wf_code){0}));
+        if (innermost && code.place != WF_SHARD) WF_TRY(push_move(g, i, (struct wf_code){0}));
         if (code.place == WF_REPLICATE && wf_code_splits(wanted) && wanted.place != WF_SHARD)
-            WF_TRY(move(g, i, wanted));
-        if (wf_dtensor_spreads(problem, state, i, wanted)) WF_TRY(move(g, i, wanted));
+            WF_TRY(push_move(g, i, wanted));
+        if (dtensor_may_spread(problem, state, i, wanted)) WF_TRY(push_move(g, i, wanted));
     }
     return WEFT_OK;
 }
@@ -202,9 +202,9 @@ static weft_status expand(struct graph *g)
 {
     struct wf_state state = g->pushes[g->here].state; /* pushing may move it */
 
-    WF_TRY(leave(g, &state));
+    WF_TRY(move_innermost(g, &state));
     for (int32_t i = 0; i < g->problem->axes; i++)
-        if (state.axis[i].place == WF_PARTIAL) WF_TRY(move(g, i, (struct wf_code){0}));
+        if (state.axis[i].place == WF_PARTIAL) WF_TRY(push_move(g, i, (struct wf_code){0}));
     WF_TRY(split(g, &state, WF_REPLICATE));
     WF_TRY(split(g, &state, WF_PARTIAL));
     WF_TRY(make_partial(g, &state));
@@ -227,7 +227,7 @@ static weft_status search(struct graph *g, const struct wf_state *from)
         if (wf_state_same(&g->pushes[g->here].state, &g->problem->target)) return WEFT_OK;
         if (visit(g)) WF_TRY(expand(g));
     }
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "DTensor's graph planner finds no way");
+    return wf_fail(WEFT_ERR_UNSUPPORTED, "DTensor's graph planner finds no plan");
 }
 
 /* Append the steps from AT to the push HERE. */
@@ -241,18 +241,18 @@ static weft_status read_path(const struct graph *g, struct wf_state at, struct w
     }
     while (count-- > 0) {
         const struct push *p = &g->pushes[chain[count]];
-        WF_TRY(wf_dtensor_step(g->problem, &at, p->axis, p->state.axis[p->axis], out));
+        WF_TRY(dtensor_step(g->problem, &at, p->axis, p->state.axis[p->axis], out));
     }
     return WEFT_OK;
 }
 
-weft_status wf_dtensor_graph(const struct wf_problem *problem, struct wf_path *out)
+weft_status dtensor_graph(const struct wf_problem *problem, struct wf_path *out)
 {
     struct graph g = {.problem = problem};
     struct wf_state from;
     weft_status status;
 
-    wf_dtensor_begin(problem, &from, out);
+    dtensor_begin(problem, &from, out);
     status = search(&g, &from);
     if (status == WEFT_OK) status = read_path(&g, from, out);
     wf_free(g.pushes);

@@ -1,7 +1,8 @@
-/* dtensor.c - steps of one axis, as DTensor takes them. */
-#include "dtensor.h"
+/* steps.c - steps of one axis, as DTensor takes them. */
+#include "steps.h"
 
-uint32_t wf_dtensor_kind(struct wf_code from, struct wf_code to)
+/* The kind of step that takes an axis from one code to another. */
+static uint32_t step_kind(struct wf_code from, struct wf_code to)
 {
     if (to.place == WF_PARTIAL) return WEFT_STEP_PARTIAL;
     if (from.place == WF_REPLICATE) return WEFT_STEP_SLICE;
@@ -10,8 +11,8 @@ uint32_t wf_dtensor_kind(struct wf_code from, struct wf_code to)
     return to.place == WF_REPLICATE ? WEFT_STEP_ALL_GATHER : WEFT_STEP_ALL_TO_ALL;
 }
 
-struct wf_state wf_dtensor_moved(const struct wf_problem *problem, const struct wf_state *state,
-                                 int32_t axis, struct wf_code to)
+struct wf_state dtensor_moved(const struct wf_problem *problem, const struct wf_state *state,
+                              int32_t axis, struct wf_code to)
 {
     struct wf_state moved = *state;
     struct wf_code left = state->axis[axis];
@@ -31,7 +32,7 @@ struct wf_state wf_dtensor_moved(const struct wf_problem *problem, const struct 
     return moved;
 }
 
-bool wf_dtensor_spreads(const struct wf_problem *problem, const struct wf_state *state,
+bool dtensor_may_spread(const struct wf_problem *problem, const struct wf_state *state,
                         int32_t axis, struct wf_code to)
 {
     struct wf_code code = state->axis[axis];
@@ -44,23 +45,23 @@ bool wf_dtensor_spreads(const struct wf_problem *problem, const struct wf_state 
            wf_state_takes_partial(problem, state, WEFT_REDUCE_SUM);
 }
 
-weft_status wf_dtensor_step(const struct wf_problem *problem, struct wf_state *at, int32_t axis,
-                            struct wf_code to, struct wf_path *path)
+weft_status dtensor_step(const struct wf_problem *problem, struct wf_state *at, int32_t axis,
+                         struct wf_code to, struct wf_path *path)
 {
     struct wf_edge *edge = &path->edges[path->count];
 
     if (path->count == WF_PATH_MAX)
         return wf_fail(WEFT_ERR_INTERNAL, "a plan of more than %d steps", WF_PATH_MAX);
-    edge->kind = wf_dtensor_kind(at->axis[axis], to);
+    edge->kind = step_kind(at->axis[axis], to);
     edge->axes = UINT32_C(1) << axis;
-    edge->to = wf_dtensor_moved(problem, at, axis, to);
+    edge->to = dtensor_moved(problem, at, axis, to);
     wf_price_edge(problem, at, edge, &path->prices[path->count]);
     *at = edge->to;
     path->count++;
     return WEFT_OK;
 }
 
-void wf_dtensor_begin(const struct wf_problem *problem, struct wf_state *at, struct wf_path *path)
+void dtensor_begin(const struct wf_problem *problem, struct wf_state *at, struct wf_path *path)
 {
     struct wf_edge *edge = &path->edges[0];
     uint32_t partial = 0, reduced = 0;
