@@ -13,6 +13,7 @@
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
+ *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
  *     symm.h       symmetric memory */
 #ifndef WEFT_COMM_COMM_H
@@ -20,6 +21,7 @@
 
 #include "config/config.h"
 #include "cost/cost.h"
+#include "runs.h"
 #include "plugin/plugin.h"
 #include "posts.h"
 #include "rendezvous.h"
@@ -193,6 +195,7 @@ struct weft_comm {
     void *device;                    /* of the plugin that TABLE is of */
     uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
     uint32_t bindings; /* of plans to it, so far; exec numbers them */
+    struct wf_runs runs;
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;

@@ -31,6 +31,18 @@ static weft_status decline(weft_comm *parent, const int32_t *ranks, int32_t coun
     return status;
 }
 
+/* From now on, GROUP fails with PARENT. */
+static void keep(weft_comm *parent, weft_comm *group)
+{
+    pthread_mutex_lock(&parent->context->lock);
+    group->next_group = parent->groups;
+    parent->groups = group;
+    group->keeper = parent;
+    if (atomic_load(&parent->stuck) != WEFT_OK)
+        wf_comm_break_locked(group, atomic_load(&parent->stuck), parent->stuck_text);
+    pthread_mutex_unlock(&parent->context->lock);
+}
+
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out)
 {
@@ -45,9 +57,7 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     if (group == NULL) {
         if (status != WEFT_OK) return decline(parent, ranks, count, status);
         WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
-        group->next_group = parent->groups;
-        parent->groups = group;
-        group->keeper = parent;
+        keep(parent, group);
     }
     *out = group;
     return status;
@@ -57,7 +67,10 @@ void wf_comm_drop_groups(weft_comm *comm, const char *cause)
 {
     while (comm->groups != NULL) {
         weft_comm *group = comm->groups;
+
+        pthread_mutex_lock(&comm->context->lock);
         comm->groups = group->next_group;
+        pthread_mutex_unlock(&comm->context->lock);
         wf_comm_unmake(group, cause);
     }
 }

@@ -92,7 +92,8 @@ static weft_status give_up_group(weft_comm *comm)
              comm->name, comm->context->rank, comm->group_text);
     wf_comm_break(comm, WEFT_ERR_NO_MEMORY, text);
     if (comm->context->client != NULL)
-        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size, text);
+        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
+                        WEFT_ERR_ABORTED, text);
     return wf_comm_stuck(comm);
 }
 

@@ -129,6 +129,8 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) goto failed;
     bound->binding = binding;
+    for (uint32_t i = 0; i < plan->member_count; i++)
+        if (bound->batch->alone[i] != NULL) bound->batch->alone[i]->runs = bound->runs;
     *out = bound;
     return WEFT_OK;
 failed:
@@ -160,21 +162,38 @@ static bool memory_fits(const weft_bound *bound, const void *const *sources, voi
     return true;
 }
 
+static weft_status run_batch(const weft_bound *bound, const void *const *sources, void *const *targets,
+                             weft_stream *stream)
+{
+    struct wf_batch *batch = bound->batch;
+
+    if (bound->plan->together > 0) {
+        wf_runs_step(bound->runs, 1, batch->together.comm);
+        WF_TRY(wf_together_run(bound, &batch->together, sources, targets, stream));
+    }
+    for (uint32_t i = 0; i < bound->plan->member_count; i++)
+        if (batch->alone[i] != NULL)
+            WF_TRY(wf_run(batch->alone[i], sources[i], targets[i], stream));
+    return WEFT_OK;
+}
+
 weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
                                     void *const *targets, weft_stream *stream, weft_work **work)
 {
     static const char what[] = "weft_redistribute_batch";
+    weft_status status;
+    bool waits;
 
     if (bound == NULL || !wf_is_usable(bound->made)) return wf_bound_refuse(bound, what);
     if (sources == NULL || targets == NULL)
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
     if (!memory_fits(bound, sources, targets))
         WF_TRY(wf_buffers_check(what, bound, sources, targets));
-    if (bound->batch == NULL) WF_TRY(wf_run(bound, sources[0], targets[0], stream));
-    if (bound->batch != NULL && bound->plan->together > 0)
-        WF_TRY(wf_together_run(bound, &bound->batch->together, sources, targets, stream));
-    for (uint32_t i = 0; bound->batch != NULL && i < bound->plan->member_count; i++)
-        if (bound->batch->alone[i] != NULL)
-            WF_TRY(wf_run(bound->batch->alone[i], sources[i], targets[i], stream));
+    waits = wf_comm_is_inline(bound->parent, stream);
+    wf_runs_begin(&bound->parent->runs, bound->runs, waits);
+    status = bound->batch == NULL ? wf_run(bound, sources[0], targets[0], stream)
+                                  : run_batch(bound, sources, targets, stream);
+    wf_runs_end(&bound->parent->runs, waits);
+    if (status != WEFT_OK) return status;
     return work != NULL ? wf_work_record(bound->context, stream, what, work) : WEFT_OK;
 }

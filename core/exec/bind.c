@@ -199,51 +199,15 @@ struct plan_name {
     char text[240];            /* cut where it is longer */
 };
 
-static void add_spec(struct wf_text *text, const weft_spec *spec)
-{
-    const struct wf_layout *layout = &spec->layout;
-
-    wf_text_add(text, "%s", wf_dtype_name(layout->dtype));
-    wf_shape_add_text(layout->dims, layout->shape, text);
-    wf_text_char(text, ' ');
-    wf_placements_add_text(layout->placements, layout->mesh->axes, text);
-}
-
-/* "f32[8] S(0) -> f32[8] R on 4, by all-gather". */
-static void add_plan(struct wf_text *text, const weft_plan *plan)
-{
-    const weft_mesh *from = plan->from->layout.mesh, *to = plan->to->layout.mesh;
-
-    add_spec(text, plan->from);
-    wf_text_add(text, " -> ");
-    add_spec(text, plan->to);
-    wf_text_add(text, " on ");
-    wf_mesh_add_text(from, text);
-    if (from != to) {
-        wf_text_add(text, " and ");
-        wf_mesh_add_text(to, text);
-    }
-    for (uint32_t i = 0; i < plan->step_count; i++)
-        wf_text_add(text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
-}
-
-/* Without memory for the text, the digest must do. */
 static void name_plan(const weft_comm *comm, const weft_plan *plan, const weft_bind_options *given,
                       struct plan_name *out)
 {
-    struct wf_text text = {0};
-
     memset(out, 0, sizeof *out);
     out->bindings = comm->bindings;
     out->digest = plan->digest;
     out->packed = given->packed;
     out->in_place = given->in_place;
-    if (plan->members != NULL)
-        wf_text_add(&text, "a batch of %u tensors", plan->member_count);
-    else
-        add_plan(&text, plan);
-    if (text.data != NULL) snprintf(out->text, sizeof out->text, "%s", text.data);
-    wf_text_free(&text);
+    wf_plan_name(plan, true, out->text, sizeof out->text);
 }
 
 /* MINE of rank COMM->rank, THEIRS of rank I. */
@@ -322,6 +286,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *
     bound->kernel = comm->context->plugin->kernel;
     bound->in_place = given->in_place;
     bound->checked = comm->context->config->check;
+    bound->runs = &bound->own_runs;
 }
 
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
@@ -368,6 +333,7 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 /* Give back what the context and its plugin gave. */
 static void clear(struct weft_bound *bound)
 {
+    if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);
     for (uint32_t i = 0; i < bound->action_count; i++)
         wf_action_clear(bound, &bound->actions[i]);
     wf_batch_clear(bound);
@@ -398,6 +364,36 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function)
     return wf_fail_fork(function);
 }
 
+/* ---- the order of runs ---- */
+
+static bool has_part(const weft_spec *from, const weft_spec *to, int32_t rank)
+{
+    int32_t coord[WEFT_MAX_AXES];
+
+    return weft_mesh_coord(from->layout.mesh, rank, coord) ||
+           weft_mesh_coord(to->layout.mesh, rank, coord);
+}
+
+/* Let runs of BOUND be compared with other ranks'.  A rank in none of the plan's meshes need not
+ * run it. */
+static void list_runs(struct weft_bound *bound)
+{
+    const weft_plan *plan = bound->plan;
+    bool part = false;
+
+    for (uint32_t i = 0; i < (plan->members != NULL ? plan->member_count : 1); i++) {
+        const weft_spec *from = plan->members != NULL ? plan->members[i].from : plan->from;
+        const weft_spec *to = plan->members != NULL ? plan->members[i].to : plan->to;
+
+        part = part || has_part(from, to, bound->parent->rank);
+    }
+    if (!part) return;
+    bound->own_runs.binding = bound->binding;
+    bound->own_runs.digest = plan->digest;
+    wf_plan_name(plan, false, bound->own_runs.text, sizeof bound->own_runs.text);
+    wf_runs_add(bound->parent, &bound->own_runs);
+}
+
 /* ---- the calls ---- */
 
 weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
@@ -417,6 +413,7 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
         WF_TRY(wf_bind(plan, comm, &given, false, out));
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, comm);
+    list_runs(*out);
     return WEFT_OK;
 }
 

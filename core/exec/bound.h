@@ -4,11 +4,13 @@
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
  * does it, buffers.c looks at the memory it is given, average.c reduces what arrived, identity.c
  * makes single elements, places.c lays out scratch; batch.c binds and runs a batch, together.c the
- * exchange in which its tensors go together; strides.c refuses strides that cannot be meant. */
+ * exchange in which its tensors go together; strides.c refuses strides that cannot be meant; name.c
+ * has the words of messages. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
 #include "comm/comm.h"
+#include "comm/runs.h"
 #include "exec.h"
 #include "weft/exec.h"
 
@@ -90,6 +92,7 @@ struct weft_bound {
     const weft_device_table *device_table;
     const weft_kernel_table *kernel;
     uint32_t binding; /* its number on PARENT, the same on all ranks; from 1 */
+    struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
     void *scratch;    /* NULL: none, or for a tensor of a batch the batch's */
     uint64_t scratch_bytes;
     struct wf_batch *batch;  /* NULL: one tensor */
@@ -307,6 +310,12 @@ struct wf_letter {
  * needed, the regions' other ends are changed to it, and no list is made yet. */
 void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region *regions,
                      struct wf_messages *messages);
+
+/* ---- name.c ---- */
+
+/* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
+ * for it. */
+void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
 
 /* ---- identity.c ---- */
 

@@ -62,6 +62,7 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
         if (action->way == WF_NOTHING) continue;
+        wf_runs_step(bound->runs, action->number, action->comm);
         WF_TRY(run_action(bound, action, action->from_source ? source : action->in_scratch,
                           action->to_target ? target : action->out_scratch, stream));
     }
@@ -71,6 +72,9 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
 WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
                                      weft_stream *stream, weft_work **work)
 {
+    weft_status status;
+    bool waits;
+
     if (bound == NULL || !wf_is_usable(bound->made))
         return wf_bound_refuse(bound, "weft_redistribute");
     if (bound->batch != NULL)
@@ -80,7 +84,11 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
             bound->plan->member_count);
     if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, bound->in_place))
         WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target));
-    WF_TRY(wf_run(bound, source, target, stream));
+    waits = wf_comm_is_inline(bound->parent, stream);
+    wf_runs_begin(&bound->parent->runs, bound->runs, waits);
+    status = wf_run(bound, source, target, stream);
+    wf_runs_end(&bound->parent->runs, waits);
+    if (status != WEFT_OK) return status;
     return work != NULL ? wf_work_record(bound->context, stream, "weft_redistribute", work)
                         : WEFT_OK;
 }

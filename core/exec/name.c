@@ -1,0 +1,43 @@
+/* name.c - plans and their steps in words, for messages. */
+#include "bound.h"
+
+#include "weft/status.h"
+
+#include <stdio.h>
+
+static void add_spec(struct wf_text *text, const weft_spec *spec)
+{
+    const struct wf_layout *layout = &spec->layout;
+
+    wf_text_add(text, "%s", wf_dtype_name(layout->dtype));
+    wf_shape_add_text(layout->dims, layout->shape, text);
+    wf_text_char(text, ' ');
+    wf_placements_add_text(layout->placements, layout->mesh->axes, text);
+}
+
+/* "f32[8] S(0) -> f32[8] R on 4". */
+static void add_change(struct wf_text *text, const weft_spec *from, const weft_spec *to)
+{
+    add_spec(text, from);
+    wf_text_add(text, " -> ");
+    add_spec(text, to);
+    wf_text_add(text, " on ");
+    wf_mesh_add_text(from->layout.mesh, text);
+    if (from->layout.mesh == to->layout.mesh) return;
+    wf_text_add(text, " and ");
+    wf_mesh_add_text(to->layout.mesh, text);
+}
+
+void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes)
+{
+    struct wf_text text = {0};
+
+    if (plan->members != NULL)
+        wf_text_add(&text, "a batch of %u tensors", plan->member_count);
+    else
+        add_change(&text, plan->from, plan->to);
+    for (uint32_t i = 0; with_steps && plan->members == NULL && i < plan->step_count; i++)
+        wf_text_add(&text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
+    snprintf(out, bytes, "%s", text.failed || text.data == NULL ? "" : text.data);
+    wf_text_free(&text);
+}
