@@ -402,7 +402,7 @@ static inline bool wf_comm_limit(weft_comm *comm, uint64_t count)
 /* Which step of which bound plan a call is, as in weft_collective_args. */
 struct wf_call_identity {
     uint64_t plan;
-    uint32_t binding, step;
+    uint32_t binding, step, divisor;
 };
 /* WEFT_ERR_MISMATCH on all ranks unless all come to a call of this KIND, of the ring, with this
  * identity.  Collective. */

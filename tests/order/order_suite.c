@@ -312,6 +312,32 @@ static void roots_of_scatters_differ(struct rank *self)
     different_roots_are_found(self, 3);
 }
 
+/* ---- divisors ---- */
+
+static void divisors_of_averages_differ(struct rank *self)
+{
+    static const uint32_t dtypes[] = {WEFT_DTYPE_I64, WEFT_DTYPE_F32};
+    static const uint64_t counts[] = {1, 20000};
+
+    for (size_t i = 0; i < 4; i++) {
+        weft_collective_args args = {.struct_size = sizeof args,
+                                     .collective = WEFT_COLL_ALL_REDUCE,
+                                     .dtype = dtypes[i / 2],
+                                     .reduction = WEFT_REDUCE_AVG,
+                                     .root = -1,
+                                     .send = self->device[0],
+                                     .recv = self->device[2],
+                                     .count = counts[i % 2],
+                                     .divisor = 7};
+
+        order_good(self, "one divisor", weft_collective(self->comm, &args));
+        if (order_is_last(self)) args.divisor = 5;
+        order_differs(self, weft_collective(self->comm, &args), "divisor 7", "divisor 5",
+                      (char *)NULL);
+        renew(self);
+    }
+}
+
 /* ---- the suite ---- */
 
 static const struct order_case cases[] = {
@@ -337,6 +363,7 @@ static const struct order_case cases[] = {
     {"roots_of_reductions_differ", roots_of_reductions_differ, 2},
     {"roots_of_gathers_differ", roots_of_gathers_differ, 2},
     {"roots_of_scatters_differ", roots_of_scatters_differ, 2},
+    {"divisors_of_averages_differ", divisors_of_averages_differ, 2},
 };
 
 /* Another communicator, when all are done with the one that is stuck. */

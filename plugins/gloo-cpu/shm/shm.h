@@ -37,13 +37,14 @@ struct cpu_shm_call {
     int32_t root;
     uint64_t count;
     struct cpu_shm_identity identity;
+    uint32_t divisor, unused_too; /* of avg, else 0 */
 };
 
 /* What peers compare of a call: it fits into the slot's first cache line. */
 struct cpu_shm_head {
     uint32_t kind; /* collective, dtype and reduction, a byte each from the lowest; then where */
     int32_t root;
-    uint64_t signature; /* of the count and the identity */
+    uint64_t signature; /* of the count, the identity and the divisor */
 };
 
 /* Each rank's own choice, which is not compared. */
@@ -309,6 +310,7 @@ static inline struct cpu_shm_head cpu_shm_head_of(const struct cpu_shm_call *cal
                                 .signature = call->count};
 
     if (call->identity.binding != 0) head.signature ^= cpu_shm_identity_hash(&call->identity);
+    if (call->divisor != 0) head.signature ^= call->divisor * UINT64_C(0x9e3779b97f4a7c15);
     return head;
 }
 static inline bool cpu_shm_head_same(const struct cpu_shm_head *a, const struct cpu_shm_head *b)

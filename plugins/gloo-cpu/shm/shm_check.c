@@ -11,7 +11,7 @@ static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes
 {
     bool reduces = plug_collective_reduces(call->collective);
     bool per_rank = call->collective > WEFT_COLL_BARRIER;
-    char step[96] = "calls ", root[32] = "", count[48];
+    char step[96] = "calls ", root[32] = "", count[48], divisor[32] = "";
 
     if (call->identity.binding == SHM_WINDOW) {
         snprintf(text, bytes, "%s symmetric memory",
@@ -26,15 +26,17 @@ static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes
         snprintf(text, bytes, "%sbarrier", step);
         return;
     }
+    if (call->divisor != 0)
+        snprintf(divisor, sizeof divisor, ", divisor %u", (unsigned)call->divisor);
     if (call->root >= 0) snprintf(root, sizeof root, ", root %d", (int)call->root);
     if (per_rank)
         snprintf(count, sizeof count, "counts #%08llx",
                  (unsigned long long)(call->count & 0xffffffffu));
     else
         snprintf(count, sizeof count, "count %llu", (unsigned long long)call->count);
-    snprintf(text, bytes, "%s%s(%s, %s%s%s%s)", step, cpu_call_name(call->collective),
+    snprintf(text, bytes, "%s%s(%s, %s%s%s%s%s)", step, cpu_call_name(call->collective),
              plug_dtype_name(call->dtype), count, reduces ? ", " : "",
-             reduces ? plug_reduction_name(call->reduction) : "", root);
+             reduces ? plug_reduction_name(call->reduction) : "", divisor, root);
 }
 
 static bool same_identity(const struct cpu_shm_identity *a, const struct cpu_shm_identity *b)
@@ -45,7 +47,8 @@ static bool same_identity(const struct cpu_shm_identity *a, const struct cpu_shm
 bool cpu_shm_call_same(const struct cpu_shm_call *a, const struct cpu_shm_call *b)
 {
     return a->collective == b->collective && a->dtype == b->dtype && a->reduction == b->reduction &&
-           a->root == b->root && a->count == b->count && same_identity(&a->identity, &b->identity);
+           a->root == b->root && a->count == b->count && a->divisor == b->divisor &&
+           same_identity(&a->identity, &b->identity);
 }
 
 uint64_t cpu_shm_identity_hash(const struct cpu_shm_identity *identity)

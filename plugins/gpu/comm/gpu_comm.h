@@ -115,6 +115,7 @@ struct gpu_call {
     uint64_t count, counts_hash;
     uint64_t plan;
     uint32_t binding, step;
+    uint32_t divisor, unused; /* of avg */
 };
 struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op);
 /* CALLS has one call per rank.  WEFT_ERR_MISMATCH names two ranks that differ and fails the
