@@ -237,7 +237,7 @@ static weft_status show_and_take(const struct work *work)
 weft_status example_compare_notes(struct example_comm *comm)
 {
     const struct example_note *first = example_note_of(comm, 0);
-    bool even = first->collective != EXAMPLE_PULL && !shape_of(first->collective).varied &&
+    bool even = first->collective < WEFT_COLL_COUNT && !shape_of(first->collective).varied &&
                 !shape_of(first->collective).one_source;
 
     if ((comm->flags & WEFT_COMM_CHECK) == 0) return WEFT_OK;

@@ -7,6 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
+static void print_window(const struct cpu_shm_identity *identity, char *text, size_t bytes)
+{
+    if (identity->step == SHM_WINDOW_BARRIER)
+        snprintf(text, bytes, "calls weft_symm_barrier of symmetric memory #%llu",
+                 (unsigned long long)identity->plan);
+    else
+        snprintf(text, bytes, "%s symmetric memory",
+                 identity->step == SHM_WINDOW_MAKE ? "makes" : "releases");
+}
+
 static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes)
 {
     bool reduces = plug_collective_reduces(call->collective);
@@ -14,8 +24,7 @@ static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes
     char step[96] = "calls ", root[32] = "", count[48], divisor[32] = "";
 
     if (call->identity.binding == SHM_WINDOW) {
-        snprintf(text, bytes, "%s symmetric memory",
-                 call->identity.step == 1 ? "makes" : "releases");
+        print_window(&call->identity, text, bytes);
         return;
     }
     if (call->identity.binding != 0)

@@ -55,6 +55,11 @@ static void print(const struct gpu_call *call, char *out, size_t size)
         snprintf(reduction, sizeof reduction, ", %s", plug_reduction_name(call->reduction));
     if (call->divisor != 0) snprintf(divisor, sizeof divisor, ", divisor %u", call->divisor);
     if (has_a_root(call->kind)) snprintf(root, sizeof root, ", root %d", call->root);
+    if (call->binding == GPU_SYMM) {
+        snprintf(out, size, "calls weft_symm_barrier of symmetric memory #%llu",
+                 (unsigned long long)call->plan);
+        return;
+    }
     if (call->binding != 0)
         snprintf(step, sizeof step, "runs step %u of plan %016llx (binding %u) as", call->step,
                  (unsigned long long)call->plan, call->binding);
@@ -75,8 +80,9 @@ weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls)
         if (memcmp(&calls[0], &calls[r], sizeof calls[0]) == 0) continue;
         print(&calls[0], first, sizeof first);
         print(&calls[r], other, sizeof other);
-        of_plans = calls[0].plan != calls[r].plan || calls[0].binding != calls[r].binding ||
-                   calls[0].step != calls[r].step;
+        of_plans = (calls[0].plan != calls[r].plan || calls[0].binding != calls[r].binding ||
+                    calls[0].step != calls[r].step) &&
+                   calls[0].binding != GPU_SYMM && calls[r].binding != GPU_SYMM;
         status = plug_fail(WEFT_ERR_MISMATCH, "on %s rank %d %s, but rank %d %s%s", comm->name,
                            comm->world_ranks[0], first, comm->world_ranks[r], other,
                            of_plans ? "; all ranks must run bound plans in the same order" : "");
