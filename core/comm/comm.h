@@ -98,11 +98,13 @@ struct wf_dependent {
     void (*end)(struct wf_dependent *self, const char *cause);
 };
 
-#define WF_CAUSE 176 /* bytes of a cause */
+#define WF_CAUSE         176 /* bytes of a cause */
+#define WF_STREAM_PLACES 64
 
 /* A stream that was given out. */
 struct wf_stream_note {
     struct wf_stream_note *next;
+    struct wf_stream_note *next_alike; /* in context->streams_by_place */
     void *stream;
     bool is_wrapped; /* the vendor's stream is the user's, who may have destroyed it */
 };
@@ -150,6 +152,8 @@ struct weft_context {
     struct weft_symm *windows;
     weft_work *works;               /* all of them, the spare ones too */
     struct wf_stream_note *streams; /* given out and not yet given back */
+    struct wf_stream_note *streams_by_place[WF_STREAM_PLACES];  /* the same, by wf_stream_place */
+    _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
     _Atomic uint64_t noted_waits;   /* for signals, on streams: 0 if certainly none */
     atomic_bool uses_streams;       /* some communicator has put work on one that is done later */
     _Atomic uint64_t clock;         /* of posts.h */
@@ -491,14 +495,14 @@ static inline bool wf_surely_fit(const weft_comm *comm, const weft_collective_ar
     bool reduces = kind == WEFT_COLL_ALL_REDUCE || kind == WEFT_COLL_REDUCE_SCATTER ||
                    kind == WEFT_COLL_REDUCE;
 
-    if (kind == WEFT_COLL_BARRIER) return true;
+    if (kind == WEFT_COLL_BARRIER) return wf_stream_is_known(comm->context, args->stream);
     if (kind > WEFT_COLL_SCATTER || args->dtype >= WEFT_DTYPE_COUNT) return false;
     if (rooted && (uint32_t)args->root >= (uint32_t)comm->size) return false;
     if (reduces && (args->reduction >= WEFT_REDUCE_COUNT ||
                     (comm->defined[args->reduction] >> args->dtype & 1) == 0))
         return false;
     return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL &&
-           args->divisor == 0;
+           args->divisor == 0 && wf_stream_is_known(comm->context, args->stream);
 }
 
 static inline bool wf_comm_is_inline(const weft_comm *comm, const void *stream)

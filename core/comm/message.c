@@ -21,7 +21,8 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
                        comm->name, message->count, wf_dtype_name(message->dtype));
     if (message->buffer == NULL && message->count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
-    return WEFT_OK;
+    return wf_stream_check(comm->context, message->stream,
+                           what[0] == 's' ? "weft_send" : "weft_receive");
 }
 
 static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)

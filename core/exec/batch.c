@@ -189,6 +189,7 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
     if (!memory_fits(bound, sources, targets))
         WF_TRY(wf_buffers_check(what, bound, sources, targets));
+    WF_TRY(wf_stream_check(bound->context, stream, what));
     waits = wf_comm_is_inline(bound->parent, stream);
     wf_runs_begin(&bound->parent->runs, bound->runs, waits);
     status = bound->batch == NULL ? wf_run(bound, sources[0], targets[0], stream)

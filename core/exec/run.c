@@ -84,6 +84,7 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
             bound->plan->member_count);
     if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, bound->in_place))
         WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target));
+    WF_TRY(wf_stream_check(bound->context, stream, "weft_redistribute"));
     waits = wf_comm_is_inline(bound->parent, stream);
     wf_runs_begin(&bound->parent->runs, bound->runs, waits);
     status = wf_run(bound, source, target, stream);
