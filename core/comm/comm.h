@@ -293,6 +293,14 @@ void wf_comm_end(weft_comm *comm, const char *cause);
 /* Free COMM, which has ended. */
 void wf_comm_free(weft_comm *comm);
 
+/* ---- split.c ---- */
+
+/* wf_agree of the ranks that make a communicator of WORLD_RANKS, in whichever order each of them
+ * lists these; blobs are in the order of ranks. */
+weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
+                             int64_t timeout_ns, weft_status status, weft_blob blob,
+                             struct wf_gathered *out) WF_NODISCARD;
+
 /* ---- groups.c ---- */
 
 /* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one

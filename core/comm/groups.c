@@ -1,8 +1,6 @@
 /* groups.c - communicators of groups of ranks within another, made once and kept with it. */
 #include "comm.h"
 
-#include <stdio.h>
-
 static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32_t *ranks,
                      int32_t count)
 {
@@ -19,14 +17,12 @@ static weft_status decline(weft_comm *parent, const int32_t *ranks, int32_t coun
 {
     int32_t *world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     struct wf_gathered got;
-    char label[160];
 
     if (world_ranks == NULL) return status;
     for (int32_t i = 0; i < count; i++)
         world_ranks[i] = weft_comm_world_rank(parent, ranks[i]);
-    snprintf(label, sizeof label, "a communicator made of %s", parent->name);
-    status = wf_agree(parent->context, world_ranks, count, label, parent->timeout_ns, status,
-                      (weft_blob){"", 0}, &got);
+    status = wf_agree_on_list(parent, world_ranks, count, parent->timeout_ns, status,
+                              (weft_blob){"", 0}, &got);
     wf_free(world_ranks);
     return status;
 }

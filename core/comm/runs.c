@@ -95,6 +95,21 @@ void wf_runs_tell(weft_comm *comm, struct wf_text *out)
     wf_text_free(&counts);
 }
 
+void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
+{
+    const weft_comm *whole = comm->keeper != NULL ? comm->keeper : comm;
+    const struct wf_plan_runs *last;
+
+    pthread_mutex_lock(&comm->context->lock);
+    last = find_last(&whole->runs);
+    if (last == NULL)
+        snprintf(out, bytes, "work on a stream");
+    else
+        snprintf(out, bytes, "work on a stream, at the latest of weft_redistribute: %s: step %u",
+                 last->text, atomic_load_explicit(&last->step, memory_order_relaxed));
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
 /* ---- when to ask ---- */
 
 /* Does a run on COMM seem to wait, and is it time to ask?  On a stream nobody knows whether it

@@ -171,6 +171,18 @@ static weft_status fill_in(struct binding *b)
     return WEFT_OK;
 }
 
+static weft_status refuse_size(const weft_comm *comm, int32_t last)
+{
+    char help[64] = "use a larger communicator";
+
+    if (comm == comm->context->world)
+        snprintf(help, sizeof help, "start more (`weft run -n %d`)", last + 1);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "weft_plan_bind: the plan's meshes number ranks up to %d, so they want %d; %s "
+                   "has %d: %s, or use a smaller mesh",
+                   last, last + 1, comm->name, comm->size, help);
+}
+
 weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft_comm *comm)
 {
     const weft_kernel_table *kernel = comm->context->plugin->kernel;
@@ -181,10 +193,7 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
         for (int32_t i = 0; i < meshes[m]->size; i++)
             if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
     if (last >= comm->size)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the plan's meshes number ranks up to %d, so they want %d; %s has %d: start "
-                       "more (`weft run -n %d`), or use a smaller mesh",
-                       last, last + 1, comm->name, comm->size, last + 1);
+        return refuse_size(comm, last);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
                        comm->context->plugin->name);
@@ -240,7 +249,7 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
     char label[192];
 
     name_plan(comm, plan, given, &mine);
-    snprintf(label, sizeof label, "%s a plan on %s", step, comm->name);
+    snprintf(label, sizeof label, "weft_plan_bind on %s (%s)", comm->name, step);
     WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
                     (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
@@ -314,7 +323,6 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
     uint32_t binding = 0;
     weft_status status;
 
-    WF_TRY(wf_bind_check(plan->from, plan->to, comm));
     plan_copies(&b, plan, given->in_place);
     status = check_strides(&b, plan, comm->rank);
     status = status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline(plan, comm, status);
@@ -405,8 +413,10 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
         return wf_fail_null("weft_plan_bind", "plan, comm or out");
     WF_TRY(wf_comm_check(comm, "weft_plan_bind"));
     WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
-    if (comm->context->config->check)
-        WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan, &given, NULL));
+    if (plan->members == NULL) WF_TRY(wf_bind_check(plan->from, plan->to, comm));
+    for (uint32_t i = 0; plan->members != NULL && i < plan->member_count; i++)
+        WF_TRY(wf_bind_check(plan->members[i].from, plan->members[i].to, comm));
+    WF_TRY(wf_bind_agree(comm, "comparing plans", WEFT_OK, plan, &given, NULL));
     if (plan->members != NULL)
         WF_TRY(wf_batch_bind(plan, comm, &given, out));
     else

@@ -316,6 +316,10 @@ void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region
 /* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
  * for it. */
 void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
+/* ACTION of BOUND failed with STATUS, which is returned: name the plan and the step before the
+ * thread's last error. */
+weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
+                           weft_status status);
 
 /* ---- identity.c ---- */
 

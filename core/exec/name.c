@@ -41,3 +41,17 @@ void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t byte
     snprintf(out, bytes, "%s", text.failed || text.data == NULL ? "" : text.data);
     wf_text_free(&text);
 }
+
+weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
+                           weft_status status)
+{
+    const weft_plan *plan = bound->plan;
+    char name[240];
+
+    wf_plan_name(plan, false, name, sizeof name);
+    if (action->number == 0)
+        return wf_fail_context(status, "%s, the copy %s the steps", name,
+                               action->step == &bound->before ? "before" : "after");
+    return wf_fail_context(status, "%s, step %u of %u (%s)", name, action->number,
+                           plan->step_count, weft_step_name(action->step->kind));
+}

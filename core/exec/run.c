@@ -59,12 +59,15 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
 WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *target,
                           weft_stream *stream)
 {
+    weft_status status;
+
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
         if (action->way == WF_NOTHING) continue;
         wf_runs_step(bound->runs, action->number, action->comm);
-        WF_TRY(run_action(bound, action, action->from_source ? source : action->in_scratch,
-                          action->to_target ? target : action->out_scratch, stream));
+        status = run_action(bound, action, action->from_source ? source : action->in_scratch,
+                            action->to_target ? target : action->out_scratch, stream);
+        if (status != WEFT_OK) return wf_step_failed(bound, action, status);
     }
     return WEFT_OK;
 }
@@ -89,7 +92,7 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
     wf_runs_begin(&bound->parent->runs, bound->runs, waits);
     status = wf_run(bound, source, target, stream);
     wf_runs_end(&bound->parent->runs, waits);
-    if (status != WEFT_OK) return status;
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_redistribute");
     return work != NULL ? wf_work_record(bound->context, stream, "weft_redistribute", work)
                         : WEFT_OK;
 }
