@@ -127,13 +127,12 @@ static weft_status drop(struct contributions *all, weft_status status)
 static weft_status compare(weft_comm *comm, const weft_collective_args *args)
 {
     uint32_t divisor = args->divisor != 0 ? args->divisor : (uint32_t)comm->size;
-    weft_status status = wf_comm_compare(
-        comm, args->collective,
-        &(struct wf_call_identity){args->plan, args->binding, args->step, divisor});
+    weft_status status =
+        wf_comm_compare(comm, args->collective,
+                        &(struct wf_call_identity){args->plan, args->binding, args->step, divisor});
 
-    return status == WEFT_OK
-               ? status
-               : wf_comm_fault(comm, status, wf_collective_name(args->collective));
+    return status == WEFT_OK ? status
+                             : wf_comm_fault(comm, status, wf_collective_name(args->collective));
 }
 
 weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args)

@@ -59,10 +59,10 @@ struct wf_client {
     struct wf_held *held; /* by the thread: what the standby said and the server has not yet */
     char cause[320];      /* the first error that a rank reported, or "" */
 
-    atomic_bool watches;          /* the event `watch` is wanted */
-    uint64_t watched;             /* id of the request whose answer is awaited, or 0; the thread's */
-    uint64_t watch_ns;            /* when the event is next */
-    struct wf_question question;  /* that was asked */
+    atomic_bool watches;         /* the event `watch` is wanted */
+    uint64_t watched;            /* id of the request whose answer is awaited, or 0; the thread's */
+    uint64_t watch_ns;           /* when the event is next */
+    struct wf_question question; /* that was asked */
 };
 
 /* ---- enter.c ---- */

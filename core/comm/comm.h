@@ -82,8 +82,9 @@ void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
 
 /* ---- the objects ---- */
 
-#define WF_SPARE_WORKS 32
-#define WF_RELEASED    64
+#define WF_SPARE_WORKS   32
+#define WF_RELEASED      64
+#define WF_STREAM_PLACES 64
 
 /* How far this rank took part in a communicator that it has released. */
 struct wf_released {
@@ -98,9 +99,7 @@ struct wf_dependent {
     void (*end)(struct wf_dependent *self, const char *cause);
 };
 
-#define WF_CAUSE         176 /* bytes of a cause */
-#define WF_STREAM_PLACES 64
-
+#define WF_CAUSE 176 /* bytes of a cause */
 /* A stream that was given out. */
 struct wf_stream_note {
     struct wf_stream_note *next;
@@ -152,18 +151,17 @@ struct weft_context {
     struct weft_symm *windows;
     weft_work *works;               /* all of them, the spare ones too */
     struct wf_stream_note *streams; /* given out and not yet given back */
-    struct wf_stream_note *streams_by_place[WF_STREAM_PLACES];  /* the same, by wf_stream_place */
+    struct wf_stream_note *streams_by_place[WF_STREAM_PLACES]; /* the same, by wf_stream_place */
     _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
-    _Atomic uint64_t noted_waits;   /* for signals, on streams: 0 if certainly none */
-    atomic_bool uses_streams;       /* some communicator has put work on one that is done later */
-    _Atomic uint64_t clock;         /* of posts.h */
-    _Atomic uint64_t told;          /* posts whose failure was told and is not past */
+    _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
+    atomic_bool uses_streams;     /* some communicator has put work on one that is done later */
+    _Atomic uint64_t clock;       /* of posts.h */
+    _Atomic uint64_t told;        /* posts whose failure was told and is not past */
     struct wf_released released[WF_RELEASED];            /* the last ones; under `lock` */
     uint64_t released_count;                             /* of all times */
     struct wf_early_abort early_aborts[WF_EARLY_ABORTS]; /* the last ones; under `lock` */
     uint64_t early_abort_count;                          /* of all times */
-    pthread_mutex_t watched; /* held while communicators are described; nothing else is waited for
-                                under it but answers of other ranks */
+    pthread_mutex_t watched; /* held while communicators are described */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
     _Atomic uint64_t live_memory, live_bound; /* given out and not yet given back */
     weft_context *next_ended;                 /* of those that ended.c keeps */
@@ -217,6 +215,7 @@ struct weft_work {
 };
 
 #include "ended.h"
+#include "groups.h"
 
 /* ---- place.c ---- */
 
@@ -293,24 +292,6 @@ void wf_comm_end(weft_comm *comm, const char *cause);
 /* Free COMM, which has ended. */
 void wf_comm_free(weft_comm *comm);
 
-/* ---- split.c ---- */
-
-/* wf_agree of the ranks that make a communicator of WORLD_RANKS, in whichever order each of them
- * lists these; blobs are in the order of ranks. */
-weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
-                             int64_t timeout_ns, weft_status status, weft_blob blob,
-                             struct wf_gathered *out) WF_NODISCARD;
-
-/* ---- groups.c ---- */
-
-/* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
- * made on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is how
- * things went here so far: where it is not OK, all of RANKS that have to make the communicator
- * learn of it. */
-weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
-                          weft_status status, weft_comm **out) WF_NODISCARD;
-void wf_comm_drop_groups(weft_comm *comm, const char *cause);
-
 /* ---- fault.c ---- */
 
 /* "weft_alloc: out is NULL" */
@@ -318,11 +299,11 @@ weft_status wf_fail_null(const char *function, const char *argument);
 /* Keep the first error inside a group for its end.  Returns STATUS. */
 weft_status wf_comm_note(weft_comm *comm, weft_status status);
 
-/* A plugin's call about WHAT on COMM returned STATUS, not OK: what the caller is to be told.  Makes
- * the communicator stick to errors that cannot pass. */
+/* The error for the caller after the plugin's WHAT on COMM returned STATUS, which is not OK.  Fails
+ * COMM unless the call was refused. */
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
-/* A backend may notice that a rank is no longer with us before word of why has come, and takes it
- * for a failure.  The word is not far behind: wait until COMM sticks to it, at most MOST_NS. */
+/* Wait until COMM has failed, at most MOST_NS: a backend may notice that a rank is gone before the
+ * cause arrives. */
 void wf_comm_await_word(weft_comm *comm, int64_t most_ns);
 /* How many collectives of each communicator this rank has taken part in, for those who stay. */
 void wf_fault_farewell(weft_context *context, struct wf_text *out);
@@ -330,14 +311,13 @@ void wf_fault_farewell(weft_context *context, struct wf_text *out);
 weft_status wf_comm_over(weft_comm *comm);
 /* Describe the error COMM sticks to, and return it. */
 weft_status wf_comm_stuck(weft_comm *comm);
-/* Let COMM stick to STATUS, unless it does to another; TEXT is for the users.  Then end its work.
- */
+/* Fail COMM with STATUS and TEXT, unless it has failed already, and end its work. */
 void wf_comm_break(weft_comm *comm, weft_status status, const char *text);
 /* The same where the context's lock is held already. */
 void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text);
-/* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */
-/* COMM has just been listed: fail it if an abort came before.  The context's lock is held. */
+/* COMM has just been listed: fail it if an abort arrived before.  The context's lock is held. */
 void wf_fault_apply_early(weft_comm *comm);
+/* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */
 void wf_fault_gone(void *context, const struct wf_departure *departure);
 void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char *text);
 
@@ -380,14 +360,12 @@ static inline void wf_posts_add(weft_comm *comm, const void *stream)
 
 /* ---- coll.c ---- */
 
-/* Count the next collective, unless it cannot end: then wf_comm_over says why.
+/* Count the next collective; false if it cannot end (wf_comm_over has the cause).
  *
- * A rank that leaves sets a limit (wf_comm_limit) while another thread may be here.  One of the two
- * must see the other: either this thread sees the limit after it has counted, or that thread, which
- * looks at the count after it has set the limit, sees the collective and ends it.  So both write,
- * then read the other's, in the one order of sequentially consistent operations.  The exchange is
- * what that costs here, 5 ns; the count has one writer, so it needs no other atomicity.  Nobody
- * leaves a communicator of one rank. */
+ * A departure sets a limit (wf_comm_limit) while another thread may be here.  Both write, then read
+ * the other's value, in the one order of sequentially consistent operations, so at least one of
+ * them sees the other.  The exchange costs 5 ns; the count has one writer and needs no other
+ * atomicity.  A communicator of one rank has no departures. */
 static inline bool wf_comm_may_begin(weft_comm *comm)
 {
     uint64_t number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;
@@ -450,10 +428,9 @@ weft_status wf_context_waited(weft_context *context, weft_status status, int64_t
 
 /* ---- release.c, waits.c, second.c: for the rest see symm.h ---- */
 
-/* Windows on COMM, which ends, are of no use any more. */
+/* Detach the windows of COMM, which ends. */
 void wf_symm_forsake(weft_comm *comm, const char *cause);
-/* End what waits for signals: all communicators are about to end, and one that waits for the device
- * must not wait for that. */
+/* End all waits for signals, before communicators end and wait for the device. */
 void wf_symm_stop(weft_context *context);
 /* WEFT_ERR_INVALID if symmetric memory lies where POINTER is to be freed. */
 weft_status wf_symm_check_free(weft_context *context, const void *pointer) WF_NODISCARD;
@@ -491,7 +468,7 @@ void wf_works_end(weft_context *context);
 
 /* Are ARGS fit to be given to the plugin? */
 weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
-/* Fill in what wf_surely_fit looks up; AVERAGES is set. */
+/* Set the fields that wf_surely_fit reads; AVERAGES is set. */
 void wf_check_begin(weft_comm *comm);
 
 /* The common case without a call: true only if wf_check_collective would say OK. */

@@ -61,9 +61,11 @@ static weft_status compare(const weft_comm *comm, const struct wf_gathered *got)
 
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind, const struct wf_call_identity *identity)
 {
-    struct record mine = {
-        .plan = identity->plan, .binding = identity->binding, .step = identity->step,
-        .kind = kind,           .divisor = identity->divisor};
+    struct record mine = {.plan = identity->plan,
+                          .binding = identity->binding,
+                          .step = identity->step,
+                          .kind = kind,
+                          .divisor = identity->divisor};
     struct wf_gathered got;
     char label[160];
     weft_status status;

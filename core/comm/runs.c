@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 
-/* How long a run lasts before this rank asks.  Every later question waits twice as long, but not
- * longer than MOST_GAP_NS if the run is known to wait. */
+/* How long a run lasts before this rank asks.  Every later question waits twice as long, up to
+ * MOST_GAP_NS. */
 #define FIRST_GAP_NS (UINT64_C(1) * WF_SECOND_NS)
-#define MOST_GAP_NS  (UINT64_C(8) * WF_SECOND_NS)
+#define MOST_GAP_NS  (UINT64_C(64) * WF_SECOND_NS)
 #define ASKED        16 /* ranks at a time */
 #define LOOKS        1000
 #define RECENT       64 /* runs whose order is compared */
@@ -129,8 +129,7 @@ static bool is_due(weft_comm *comm, uint64_t now_ns)
     if (begun == 0 || begun == load(&runs->done) || now_ns < runs->next_ns ||
         atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
         return false;
-    if (runs->gap_ns < MOST_GAP_NS || !atomic_load_explicit(&runs->waits, memory_order_relaxed))
-        runs->gap_ns *= 2;
+    if (runs->gap_ns < MOST_GAP_NS) runs->gap_ns *= 2;
     runs->next_ns = now_ns + runs->gap_ns;
     return true;
 }
@@ -153,7 +152,9 @@ static bool choose_ranks(weft_comm *comm, struct wf_question *out)
     if (out->ranks == NULL) return false;
     for (int32_t i = 0; i < out->count; i++)
         out->ranks[i] =
-            group->world_ranks[(group->rank + 1 + (int32_t)((comm->runs.asked + (uint64_t)i) % (uint64_t)others)) % group->size];
+            group->world_ranks[(group->rank + 1 +
+                                (int32_t)((comm->runs.asked + (uint64_t)i) % (uint64_t)others)) %
+                               group->size];
     comm->runs.asked += (uint64_t)out->count;
     return out->count > 0;
 }
@@ -281,12 +282,12 @@ static struct swap find_partner(const weft_comm *comm, const struct answer *answ
         if (swaps((struct count[]){one->mine, list[i].mine},
                   (struct count[]){one->theirs, list[i].theirs}))
             return (struct swap){one->plan, list[i].plan, true};
-    return (struct swap){one->plan, NULL,
-                         swaps((struct count[]){one->mine, calls},
-                               (struct count[]){one->theirs, their_calls})};
+    return (struct swap){
+        one->plan, NULL,
+        swaps((struct count[]){one->mine, calls}, (struct count[]){one->theirs, their_calls})};
 }
 
-/* Of the plans that this rank has begun lately, one that the other rank has swapped. */
+/* A plan that this rank has begun lately and that the other rank has swapped with another. */
 static struct swap find_swap(const weft_comm *comm, const struct answer *answer)
 {
     uint64_t begun = load(&comm->runs.begun);
@@ -303,7 +304,8 @@ static struct swap find_swap(const weft_comm *comm, const struct answer *answer)
     return swap;
 }
 
-static void add_run(struct wf_text *out, int32_t rank, const struct wf_plan_runs *plan, uint32_t step)
+static void add_run(struct wf_text *out, int32_t rank, const struct wf_plan_runs *plan,
+                    uint32_t step)
 {
     wf_text_add(out, "rank %d runs ", rank);
     if (step > 0) wf_text_add(out, "step %u of ", step);
@@ -356,8 +358,7 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
     if (out->length > 0) wf_comm_break_locked(comm, WEFT_ERR_MISMATCH, out->data);
 }
 
-void wf_runs_told(void *self, const struct wf_question *question,
-                   const struct wf_gathered *answers)
+void wf_runs_told(void *self, const struct wf_question *question, const struct wf_gathered *answers)
 {
     weft_context *context = self;
     struct wf_text text = {0};
@@ -374,7 +375,7 @@ void wf_runs_told(void *self, const struct wf_question *question,
             ranks[i] = comm->world_ranks[i];
     }
     pthread_mutex_unlock(&context->lock);
-    if (ranks != NULL)
+    if (ranks != NULL && context->client != NULL)
         wf_client_abort(context->client, question->comm, ranks, count, WEFT_ERR_MISMATCH,
                         text.data);
     wf_free(ranks);

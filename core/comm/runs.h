@@ -21,38 +21,49 @@ struct wf_plan_runs {
     uint32_t binding;
     uint64_t digest;
     _Atomic uint64_t begun;
-    _Atomic uint64_t last;  /* which run of the communicator the last one is; 0: none yet */
-    _Atomic uint32_t step;  /* that it is in, from 1 */
+    _Atomic uint64_t last;      /* which run of the communicator the last one is; 0: none yet */
+    _Atomic uint32_t step;      /* that it is in, from 1 */
     _Atomic(weft_comm *) group; /* of that step; NULL: it has none */
-    char text[WF_RUNS_TEXT]; /* "f32[8] S(0) -> f32[8] R on 4" */
+    char text[WF_RUNS_TEXT];    /* "f32[8] S(0) -> f32[8] R on 4" */
 };
 
 /* The runs of all plans bound to one communicator.  One writer, the thread that runs them: it sets
  * `begun`, then the plan's counts, then `settled`.  A reader that finds both equal around its look
  * has seen one state. */
 struct wf_runs {
-    struct wf_plan_runs *list; /* of plans in which this rank has a part; under the context's lock */
+    struct wf_plan_runs
+        *list; /* of plans in which this rank has a part; under the context's lock */
     _Atomic uint64_t begun, settled;
     _Atomic uint64_t done; /* the last run that ended before its call returned */
-    atomic_bool waits;     /* the last run is over when its call returns */
-    /* Of the client's thread: */
+    /* The client's thread has these: */
     uint64_t seen;    /* `begun`, when it looked last */
     uint64_t next_ns; /* when it asks again, if nothing begins until then */
     uint64_t gap_ns;  /* between that and the question after it */
     uint64_t asked;   /* ranks since the last run began */
 };
 
-/* A run of PLAN begins.  WAITS: its call returns when it is over. */
-static inline void wf_runs_begin(struct wf_runs *runs, struct wf_plan_runs *plan, bool waits)
+static inline void wf_runs_count(struct wf_runs *runs, struct wf_plan_runs *plan, uint64_t count,
+                                 uint64_t last)
 {
     uint64_t number = atomic_load_explicit(&runs->begun, memory_order_relaxed) + 1;
-    uint64_t count = atomic_load_explicit(&plan->begun, memory_order_relaxed) + 1;
 
     atomic_store_explicit(&runs->begun, number, memory_order_relaxed);
-    atomic_store_explicit(&runs->waits, waits, memory_order_relaxed);
     atomic_store_explicit(&plan->begun, count, memory_order_release);
-    atomic_store_explicit(&plan->last, number, memory_order_release);
+    atomic_store_explicit(&plan->last, last != 0 ? last : number, memory_order_release);
     atomic_store_explicit(&runs->settled, number, memory_order_release);
+}
+
+/* A run of PLAN begins. */
+static inline void wf_runs_begin(struct wf_runs *runs, struct wf_plan_runs *plan)
+{
+    wf_runs_count(runs, plan, atomic_load_explicit(&plan->begun, memory_order_relaxed) + 1, 0);
+}
+
+/* The run of PLAN that has begun last failed on this rank, which may try again.  Before it, PLAN's
+ * `last` was LAST. */
+static inline void wf_runs_undo(struct wf_runs *runs, struct wf_plan_runs *plan, uint64_t last)
+{
+    wf_runs_count(runs, plan, atomic_load_explicit(&plan->begun, memory_order_relaxed) - 1, last);
 }
 
 /* The run of PLAN comes to step NUMBER, on GROUP. */
@@ -62,13 +73,11 @@ static inline void wf_runs_step(struct wf_plan_runs *plan, uint32_t number, weft
     atomic_store_explicit(&plan->group, group, memory_order_relaxed);
 }
 
-/* The call of the run that has begun last returns. */
-static inline void wf_runs_end(struct wf_runs *runs, bool waits)
+/* The run that has begun last is over. */
+static inline void wf_runs_end(struct wf_runs *runs)
 {
-    if (waits)
-        atomic_store_explicit(&runs->done,
-                              atomic_load_explicit(&runs->begun, memory_order_relaxed),
-                              memory_order_relaxed);
+    atomic_store_explicit(&runs->done, atomic_load_explicit(&runs->begun, memory_order_relaxed),
+                          memory_order_relaxed);
 }
 
 /* Put PLAN, whose binding, digest and text are set, into COMM's list, and take it out. */
@@ -84,6 +93,6 @@ void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes);
 /* Events of the client: see struct wf_client_events. */
 bool wf_runs_watch(void *context, struct wf_question *out);
 void wf_runs_told(void *context, const struct wf_question *question,
-                   const struct wf_gathered *answers);
+                  const struct wf_gathered *answers);
 
 #endif

@@ -239,8 +239,7 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
     memcpy(sorted, world_ranks, bytes);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_ranks);
     snprintf(label, sizeof label, "a communicator made of %s", parent->name);
-    status =
-        wf_agree(parent->context, sorted, count, label, timeout_ns, status, blob, out);
+    status = wf_agree(parent->context, sorted, count, label, timeout_ns, status, blob, out);
     wf_free(sorted);
     return status;
 }

@@ -159,8 +159,8 @@ static bool memory_fits(const weft_bound *bound, const void *const *sources, voi
     return true;
 }
 
-static weft_status run_batch(const weft_bound *bound, const void *const *sources, void *const *targets,
-                             weft_stream *stream)
+static weft_status run_batch(const weft_bound *bound, const void *const *sources,
+                             void *const *targets, weft_stream *stream)
 {
     struct wf_batch *batch = bound->batch;
 
@@ -189,7 +189,7 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
 {
     static const char what[] = "weft_redistribute_batch";
     weft_status status;
-    bool waits;
+    uint64_t last;
 
     if (bound == NULL || !wf_is_usable(bound->made)) return wf_bound_refuse(bound, what);
     if (sources == NULL || targets == NULL)
@@ -197,11 +197,11 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
     if (!memory_fits(bound, sources, targets))
         WF_TRY(wf_buffers_check(what, bound, sources, targets));
     WF_TRY(wf_stream_check(bound->context, stream, what));
-    waits = wf_comm_is_inline(bound->parent, stream);
-    wf_runs_begin(&bound->parent->runs, bound->runs, waits);
+    last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    wf_runs_begin(&bound->parent->runs, bound->runs);
     status = bound->batch == NULL ? wf_run(bound, sources[0], targets[0], stream)
                                   : run_batch(bound, sources, targets, stream);
-    wf_runs_end(&bound->parent->runs, waits);
-    if (status != WEFT_OK) return wf_fail_context(status, "%s", what);
+    if (status != WEFT_OK) return wf_run_failed(bound, last, status, what);
+    if (wf_comm_is_inline(bound->parent, stream)) wf_runs_end(&bound->parent->runs);
     return work != NULL ? wf_work_record(bound->context, stream, what, work) : WEFT_OK;
 }

@@ -192,8 +192,7 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
     for (size_t m = 0; m < WF_COUNT(meshes); m++)
         for (int32_t i = 0; i < meshes[m]->size; i++)
             if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
-    if (last >= comm->size)
-        return refuse_size(comm, last);
+    if (last >= comm->size) return refuse_size(comm, last);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
                        comm->context->plugin->name);

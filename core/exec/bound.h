@@ -4,8 +4,7 @@
  * lays out messages where ranks cannot read each other's memory, messages.c one side of them, run.c
  * does it, buffers.c looks at the memory it is given, average.c reduces what arrived, identity.c
  * makes single elements, places.c lays out scratch; batch.c binds and runs a batch, together.c the
- * exchange in which its tensors go together; strides.c refuses strides that cannot be meant; name.c
- * has the words of messages. */
+ * exchange in which its tensors go together; strides.c refuses strides that cannot be meant. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -90,9 +89,9 @@ struct weft_bound {
     char ended[WF_CAUSE];
     void *device;
     const weft_device_table *device_table;
+    struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
     const weft_kernel_table *kernel;
     uint32_t binding; /* its number on PARENT, the same on all ranks; from 1 */
-    struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
     void *scratch;    /* NULL: none, or for a tensor of a batch the batch's */
     uint64_t scratch_bytes;
     struct wf_batch *batch;  /* NULL: one tensor */
@@ -320,6 +319,9 @@ void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t byte
  * thread's last error. */
 weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
                            weft_status status);
+/* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
+weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
+                          const char *function);
 
 /* ---- identity.c ---- */
 

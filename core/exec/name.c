@@ -52,6 +52,14 @@ weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *acti
     if (action->number == 0)
         return wf_fail_context(status, "%s, the copy %s the steps", name,
                                action->step == &bound->before ? "before" : "after");
-    return wf_fail_context(status, "%s, step %u of %u (%s)", name, action->number,
-                           plan->step_count, weft_step_name(action->step->kind));
+    return wf_fail_context(status, "%s, step %u of %u (%s)", name, action->number, plan->step_count,
+                           weft_step_name(action->step->kind));
+}
+
+weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
+                          const char *function)
+{
+    wf_runs_undo(&bound->parent->runs, bound->runs, last);
+    wf_runs_end(&bound->parent->runs);
+    return wf_fail_context(status, "%s", function);
 }

@@ -255,8 +255,8 @@ weft_status example_compare_notes(struct example_comm *comm)
                       first->collective, (unsigned long long)first->total, first->dtype,
                       first->reduction, first->root, first->divisor, first->step,
                       (unsigned long long)first->plan, first->binding, i, other->collective,
-                      (unsigned long long)other->total, other->dtype, other->reduction,
-                      other->root, other->divisor, other->step, (unsigned long long)other->plan,
+                      (unsigned long long)other->total, other->dtype, other->reduction, other->root,
+                      other->divisor, other->step, (unsigned long long)other->plan,
                       other->binding));
     }
     return WEFT_OK;

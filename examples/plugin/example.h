@@ -53,7 +53,7 @@ struct example_note {
     int32_t root;
     uint64_t plan; /* with BINDING and STEP: which step of which bound plan it is; or a window */
     uint32_t binding, step;
-    uint32_t divisor, unused; /* of an average */
+    uint32_t divisor, unused;          /* of an average */
     uint64_t parts[EXAMPLE_MAX_RANKS]; /* bytes of its data, per peer where it is split */
     uint64_t total;
     char name[64]; /* of shared memory that rank 0 made */

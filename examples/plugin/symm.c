@@ -244,8 +244,8 @@ static weft_status barrier(void *self, void *stream)
     weft_status status;
 
     (void)stream;
-    *example_next_note(window->comm) = (struct example_note){.collective = EXAMPLE_SYMM_BARRIER,
-                                                             .plan = window->number};
+    *example_next_note(window->comm) =
+        (struct example_note){.collective = EXAMPLE_SYMM_BARRIER, .plan = window->number};
     status = example_meet(window->comm);
     return status == WEFT_OK ? example_compare_notes(window->comm) : status;
 }

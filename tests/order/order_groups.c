@@ -15,19 +15,19 @@ static const char *opposite(const struct rank *self)
 void order_plans_on_other_groups_are_found(struct rank *self)
 {
     order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"), 0, 0);
+               order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"), 0, 0);
 }
 
 void order_packed_plans_on_other_groups_are_found(struct rank *self)
 {
     order_swap(self, order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"), 1, 0);
+               order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"), 1, 0);
 }
 
 void order_batches_on_other_groups_are_found(struct rank *self)
 {
     order_swap(self, order_batch_on(self, NULL, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         order_batch_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"), 0, 1);
+               order_batch_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"), 0, 1);
 }
 
 /* Ranks whose groups have gone on may have all they need.  Then the next call says it. */
@@ -115,7 +115,8 @@ void order_streams_with_other_groups_are_found(struct rank *self)
 
     if (a != NULL && b != NULL) {
         status = order_run_bound(self, order_is_last(self) ? a : b, 0, self->stream);
-        if (status == WEFT_OK) status = order_run_bound(self, order_is_last(self) ? b : a, 0, self->stream);
+        if (status == WEFT_OK)
+            status = order_run_bound(self, order_is_last(self) ? b : a, 0, self->stream);
         if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
         order_differs(self, status, "(binding 1)", "(binding 2)", (char *)NULL);
     }
@@ -134,8 +135,9 @@ void order_a_call_beside_a_group_is_found(struct rank *self)
         order_good(self, "a plan", order_run_bound(self, bound, 0, NULL));
         order_good(self, "a call", weft_barrier(self->comm, NULL));
         order_differs(self,
-                order_is_last(self) ? weft_barrier(self->comm, NULL) : order_run_bound(self, bound, 0, NULL),
-                "of plan ", "(binding 1)", " collective ", (char *)NULL);
+                      order_is_last(self) ? weft_barrier(self->comm, NULL)
+                                          : order_run_bound(self, bound, 0, NULL),
+                      "of plan ", "(binding 1)", " collective ", (char *)NULL);
     }
     weft_bound_release(&bound);
     weft_plan_release(&plan);
@@ -149,7 +151,8 @@ void order_late_ranks_are_not_wrong(struct rank *self)
     weft_bound *a = order_bind(self, first, 0), *b = order_bind(self, second, 0);
 
     for (int i = 0; a != NULL && b != NULL && i < 2; i++) {
-        if (self->number == i) nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 600000000}, NULL);
+        if (self->number == i)
+            nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 600000000}, NULL);
         /* A rank in neither mesh need not run the plan. */
         if (self->number < 2) order_good(self, "two ranks", order_run_bound(self, b, 0, NULL));
         order_good(self, "all ranks", order_run_bound(self, a, 0, NULL));
@@ -160,4 +163,3 @@ void order_late_ranks_are_not_wrong(struct rank *self)
     weft_plan_release(&first);
     weft_plan_release(&second);
 }
-

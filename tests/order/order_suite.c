@@ -42,7 +42,7 @@ void order_differs(struct rank *self, weft_status status, ...)
 
     if (status != WEFT_ERR_MISMATCH) {
         order_complain(self, "%s, not a mismatch: %s", weft_status_name(status),
-                 status == WEFT_OK ? "" : text);
+                       status == WEFT_OK ? "" : text);
         return;
     }
     va_start(args, status);
@@ -74,7 +74,7 @@ static weft_spec *spec_of(struct rank *self, const char *mesh_text, const char *
 }
 
 weft_plan *order_plan_on(struct rank *self, const char *mesh, const char *from_text,
-                          const char *to_text)
+                         const char *to_text)
 {
     weft_spec *from = spec_of(self, mesh, from_text), *to = spec_of(self, mesh, to_text);
     weft_plan *plan = NULL;
@@ -92,7 +92,7 @@ weft_plan *order_plan_of(struct rank *self, const char *from_text, const char *t
 
 /* Two tensors in one plan. */
 weft_plan *order_batch_on(struct rank *self, const char *mesh, const char *from_text,
-                           const char *to_text)
+                          const char *to_text)
 {
     weft_spec *from = spec_of(self, mesh, from_text), *to = spec_of(self, mesh, to_text);
     const weft_spec *froms[] = {from, from}, *tos[] = {to, to};
@@ -144,10 +144,10 @@ void order_swap(struct rank *self, weft_plan *first, weft_plan *second, int pack
     if (a != NULL && b != NULL) {
         order_good(self, "the same order", order_run_bound(self, a, batch, NULL));
         order_good(self, "the same order", order_run_bound(self, b, batch, NULL));
-        order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, batch, NULL), "(binding ",
-                digest_of(first, first_name, sizeof first_name),
-                digest_of(second, second_name, sizeof second_name),
-                "must run bound plans in the same order", (char *)NULL);
+        order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, batch, NULL),
+                      "(binding ", digest_of(first, first_name, sizeof first_name),
+                      digest_of(second, second_name, sizeof second_name),
+                      "must run bound plans in the same order", (char *)NULL);
     }
     weft_bound_release(&a);
     weft_bound_release(&b);
@@ -158,31 +158,31 @@ void order_swap(struct rank *self, weft_plan *first, weft_plan *second, int pack
 static void swapped_plans_are_found(struct rank *self)
 {
     order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 0);
+               order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 0);
 }
 
 static void swapped_packed_plans_are_found(struct rank *self)
 {
     order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 1, 0);
+               order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 1, 0);
 }
 
 static void swapped_gathers_are_found(struct rank *self)
 {
     order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] R"),
-         order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] R"), 1, 0);
+               order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] R"), 1, 0);
 }
 
 static void swapped_reductions_are_found(struct rank *self)
 {
     order_swap(self, order_plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R"),
-         order_plan_of(self, "i32[4096] P(sum)", "i32[4096] R"), 0, 0);
+               order_plan_of(self, "i32[4096] P(sum)", "i32[4096] R"), 0, 0);
 }
 
 static void swapped_batches_are_found(struct rank *self)
 {
     order_swap(self, order_batch_on(self, NULL, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         order_batch_on(self, NULL, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 1);
+               order_batch_on(self, NULL, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 1);
 }
 
 static void two_bindings_of_one_plan_differ(struct rank *self, int packed)
@@ -192,8 +192,9 @@ static void two_bindings_of_one_plan_differ(struct rank *self, int packed)
 
     if (a != NULL && b != NULL) {
         order_good(self, "the same order", order_run_bound(self, b, 0, NULL));
-        order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, 0, NULL), "(binding 1)", "(binding 2)",
-                "must run bound plans in the same order", (char *)NULL);
+        order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, 0, NULL),
+                      "(binding 1)", "(binding 2)", "must run bound plans in the same order",
+                      (char *)NULL);
     }
     weft_bound_release(&a);
     weft_bound_release(&b);
@@ -220,13 +221,14 @@ static void a_plan_is_no_plain_call(struct rank *self)
     if (bound != NULL) {
         order_good(self, "a plan", order_run_bound(self, bound, 0, NULL));
         order_good(self, "a call",
-             weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
-                             WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
-        status = order_is_last(self) ? weft_all_reduce(self->comm, self->device[0], self->device[2],
-                                                 SIDE * SIDE, WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL)
-                               : order_run_bound(self, bound, 0, NULL);
+                   weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
+                                   WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
+        status = order_is_last(self)
+                     ? weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
+                                       WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL)
+                     : order_run_bound(self, bound, 0, NULL);
         order_differs(self, status, "runs step 1 of plan", "calls all_reduce(i32, count 4096, sum)",
-                (char *)NULL);
+                      (char *)NULL);
     }
     weft_bound_release(&bound);
     weft_plan_release(&plan);
@@ -287,7 +289,7 @@ static void different_roots_are_found(struct rank *self, int number)
             for (int way = 0; way < 3; way++) {
                 order_good(self, "one root", rooted(self, number, counts[i], 0, hidden));
                 order_differs(self, rooted(self, number, counts[i], root_of(self, way), hidden),
-                        names[number], ", root ", (char *)NULL);
+                              names[number], ", root ", (char *)NULL);
                 renew(self);
             }
 }
@@ -371,7 +373,8 @@ static void renew(struct rank *self)
 {
     order_good(self, "a barrier of all", weft_barrier(self->world, NULL));
     weft_comm_release(&self->comm);
-    order_good(self, "a communicator", weft_comm_split(self->world, 0, self->number, NULL, &self->comm));
+    order_good(self, "a communicator",
+               weft_comm_split(self->world, 0, self->number, NULL, &self->comm));
 }
 
 static weft_status allocate(struct rank *self)

@@ -206,7 +206,8 @@ static weft_status lists_differ(void *argument)
     WF_TRY(weft_init(NULL, &context));
     EXPECT(weft_comm_create(weft_world(context), 3, weft_rank(context) == 2 ? back : forth, NULL,
                             &comm) == WEFT_ERR_MISMATCH);
-    EXPECT(says("weft_comm_create on world: ") && says("0,1,2 on rank ") && says("2,1,0 on rank 2"));
+    EXPECT(says("weft_comm_create on world: ") && says("0,1,2 on rank ") &&
+           says("2,1,0 on rank 2"));
     WF_TRY(weft_comm_create(weft_world(context), 3, back, NULL, &comm));
     EXPECT(weft_comm_world_rank(comm, 0) == 2);
     return finish(&context, &comm);

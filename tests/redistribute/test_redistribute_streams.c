@@ -1,4 +1,5 @@
-/* Streams and works of another context: every call refuses them, names itself, and changes nothing. */
+/* Streams and works of another context: every call refuses them, names itself, and changes nothing.
+ */
 #include "support/layout.h"
 #include "support/suite.h"
 #include "weft/exec.h"

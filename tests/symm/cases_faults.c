@@ -317,8 +317,8 @@ static void barriers_are_of_two_kinds(struct rank *self)
                     (self->checks || strcmp(weft_symm_backend(symm), "gloo-cpu") == 0);
 
     if (compares && self->number == 0)
-        refused(self, "a barrier of another kind", weft_symm_barrier(symm, NULL),
-                WEFT_ERR_MISMATCH, "calls weft_symm_barrier of symmetric memory #1, ");
+        refused(self, "a barrier of another kind", weft_symm_barrier(symm, NULL), WEFT_ERR_MISMATCH,
+                "calls weft_symm_barrier of symmetric memory #1, ");
     if (compares && self->number != 0)
         refused(self, "a barrier of another kind", weft_barrier(comm, NULL), WEFT_ERR_MISMATCH,
                 " calls barrier");

@@ -30,6 +30,9 @@ struct cpu_shm_identity {
 /* Instead of a binding: a step is what happens to a window.  With a barrier, the plan is the
  * window's number. */
 #define SHM_WINDOW UINT32_MAX
+/* Instead of a binding, of a call that belongs to no plan: an average whose divisor, in `plan`, is
+ * not the number of ranks. */
+#define SHM_AVERAGE (UINT32_MAX - 1)
 enum { SHM_WINDOW_MAKE = 1, SHM_WINDOW_RELEASE, SHM_WINDOW_BARRIER };
 
 /* A call as all ranks should make it.  COUNT is a hash where ranks share an array of counts, and 0
@@ -39,14 +42,13 @@ struct cpu_shm_call {
     int32_t root;
     uint64_t count;
     struct cpu_shm_identity identity;
-    uint32_t divisor, unused_too; /* of avg, else 0 */
 };
 
 /* What peers compare of a call: it fits into the slot's first cache line. */
 struct cpu_shm_head {
     uint32_t kind; /* collective, dtype and reduction, a byte each from the lowest; then where */
     int32_t root;
-    uint64_t signature; /* of the count, the identity and the divisor */
+    uint64_t signature; /* of the count and the identity */
 };
 
 /* Each rank's own choice, which is not compared. */
@@ -312,7 +314,6 @@ static inline struct cpu_shm_head cpu_shm_head_of(const struct cpu_shm_call *cal
                                 .signature = call->count};
 
     if (call->identity.binding != 0) head.signature ^= cpu_shm_identity_hash(&call->identity);
-    if (call->divisor != 0) head.signature ^= call->divisor * UINT64_C(0x9e3779b97f4a7c15);
     return head;
 }
 static inline bool cpu_shm_head_same(const struct cpu_shm_head *a, const struct cpu_shm_head *b)

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool is_of_plan(const struct cpu_shm_identity *identity)
+{
+    return identity->binding != 0 && identity->binding < SHM_AVERAGE;
+}
+
 static void print_window(const struct cpu_shm_identity *identity, char *text, size_t bytes)
 {
     if (identity->step == SHM_WINDOW_BARRIER)
@@ -27,7 +32,7 @@ static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes
         print_window(&call->identity, text, bytes);
         return;
     }
-    if (call->identity.binding != 0)
+    if (is_of_plan(&call->identity))
         snprintf(step, sizeof step, "runs step %u of plan %016llx (binding %u) as ",
                  (unsigned)call->identity.step, (unsigned long long)call->identity.plan,
                  (unsigned)call->identity.binding);
@@ -35,8 +40,9 @@ static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes
         snprintf(text, bytes, "%sbarrier", step);
         return;
     }
-    if (call->divisor != 0)
-        snprintf(divisor, sizeof divisor, ", divisor %u", (unsigned)call->divisor);
+    if (call->identity.binding == SHM_AVERAGE)
+        snprintf(divisor, sizeof divisor, ", divisor %llu",
+                 (unsigned long long)call->identity.plan);
     if (call->root >= 0) snprintf(root, sizeof root, ", root %d", (int)call->root);
     if (per_rank)
         snprintf(count, sizeof count, "counts #%08llx",
@@ -56,8 +62,7 @@ static bool same_identity(const struct cpu_shm_identity *a, const struct cpu_shm
 bool cpu_shm_call_same(const struct cpu_shm_call *a, const struct cpu_shm_call *b)
 {
     return a->collective == b->collective && a->dtype == b->dtype && a->reduction == b->reduction &&
-           a->root == b->root && a->count == b->count && a->divisor == b->divisor &&
-           same_identity(&a->identity, &b->identity);
+           a->root == b->root && a->count == b->count && same_identity(&a->identity, &b->identity);
 }
 
 uint64_t cpu_shm_identity_hash(const struct cpu_shm_identity *identity)
@@ -74,7 +79,7 @@ weft_status cpu_shm_call_differs(struct cpu_shm_group *group, int32_t rank,
                                  const struct cpu_shm_call *other)
 {
     bool of_plans = !same_identity(&call->identity, &other->identity) &&
-                    call->identity.binding != SHM_WINDOW && other->identity.binding != SHM_WINDOW;
+                    (is_of_plan(&call->identity) || is_of_plan(&other->identity));
     char text[200], other_text[200];
 
     print_call(call, text, sizeof text);
