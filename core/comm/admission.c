@@ -35,11 +35,24 @@ static void announce_ready(struct wf_server *s)
     wf_text_free(&payload);
 }
 
+/* JOIN's rank has come already, from process PID. */
+static void describe_double(uint64_t pid, const struct wf_join *join, char *out, size_t bytes)
+{
+    if (pid != join->pid)
+        snprintf(out, bytes, "two processes say they are rank %d: %" PRIu64 " and %" PRIu64,
+                 join->rank, pid, join->pid);
+    else
+        snprintf(out, bytes,
+                 "process %" PRIu64 " has joined as rank %d already: weft_init was called twice; "
+                 "release the first context, or use it",
+                 pid, join->rank);
+}
+
 /* May who proved the token be the rank it says?  If not, it has been refused. */
 static bool may_join(struct wf_server *s, struct wf_connection *c)
 {
     const struct wf_join *join = &c->join;
-    char text[160];
+    char text[192];
 
     if (join->size != s->options.size || join->rank < 0 || join->rank >= s->options.size) {
         snprintf(text, sizeof text, "rank %d of %d came to a rendezvous of %d ranks", join->rank,
@@ -52,8 +65,7 @@ static bool may_join(struct wf_server *s, struct wf_connection *c)
         return false;
     }
     if (s->members[join->rank] != NULL) {
-        snprintf(text, sizeof text, "two processes say they are rank %d: %" PRIu64 " and %" PRIu64,
-                 join->rank, s->members[join->rank]->join.pid, join->pid);
+        describe_double(s->members[join->rank]->join.pid, join, text, sizeof text);
         wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
         return false;
     }

@@ -123,6 +123,18 @@ static weft_status drop(struct contributions *all, weft_status status)
     return status;
 }
 
+/* The backend sees none of the divisors. */
+static weft_status compare(weft_comm *comm, const weft_collective_args *args)
+{
+    uint32_t divisor = args->divisor != 0 ? args->divisor : (uint32_t)comm->size;
+    weft_status status =
+        wf_comm_compare(comm, args->collective,
+                        &(struct wf_call_identity){args->plan, args->binding, args->step, divisor});
+
+    return status == WEFT_OK ? status
+                             : wf_comm_fault(comm, status, wf_collective_name(args->collective));
+}
+
 weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args)
 {
     struct contributions all = {
@@ -136,6 +148,7 @@ weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *a
                        "weft_group_end",
                        wf_collective_name(args->collective), wf_dtype_name(args->dtype), comm->name,
                        comm->context->plugin->name);
+    if (comm->context->config->check) WF_TRY(compare(comm, args));
     if (args->collective == WEFT_COLL_REDUCE_SCATTER_V) all.count = args->send_counts[comm->rank];
     status = allocate(&all);
     if (status != WEFT_OK) wf_comm_break(comm, status, weft_last_error());

@@ -138,6 +138,7 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
     if (args->collective >= WEFT_COLL_COUNT)
         return wf_fail(WEFT_ERR_INVALID, "on %s: collective %u is none of 0 to %d", comm->name,
                        args->collective, WEFT_COLL_COUNT - 1);
+    WF_TRY(wf_stream_check(comm->context, args->stream, wf_collective_name(args->collective)));
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     rule = &rules[args->collective];
     WF_TRY(check_vocabulary(comm, args, rule));

@@ -288,19 +288,12 @@ void wf_gathered_free(struct wf_gathered *gathered)
     *gathered = (struct wf_gathered){0};
 }
 
-static void put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
-{
-    wf_put_u32(out, (uint32_t)count);
-    for (int32_t i = 0; i < count; i++)
-        wf_put_u32(out, (uint32_t)ranks[i]);
-}
-
 static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, const int32_t *ranks,
                       int32_t count, const char *text)
 {
     wf_put_u64(out, comm);
     wf_put_u32(out, (uint32_t)status);
-    put_ranks(out, ranks, count);
+    wf_put_ranks(out, ranks, count);
     wf_put_string(out, text);
 }
 
@@ -320,11 +313,11 @@ static void send_now(struct wf_client *client, int except, const struct wf_text 
 }
 
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
-                     const char *text)
+                     weft_status status, const char *text)
 {
     struct wf_text payload = {0};
 
-    put_abort(&payload, comm, WEFT_ERR_ABORTED, ranks, count, text);
+    put_abort(&payload, comm, status, ranks, count, text);
     send_now(client, -1, &payload);
     wf_text_free(&payload);
 }
@@ -363,9 +356,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     struct wf_text payload = {0};
     weft_status status = WEFT_ERR_PEER;
 
-    wf_put_u64(&payload, comm);
-    wf_put_u64(&payload, (uint64_t)timeout_ns);
-    put_ranks(&payload, ranks, count);
+    wf_question_put(&payload, comm, ranks, count, timeout_ns);
     /* A server that is stopped is among those that the standby finds. */
     for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
         struct wf_waiter w = {0};

@@ -4,6 +4,8 @@
 
 #include "server.h"
 
+#include <stdatomic.h>
+
 /* How much longer than the server a client waits before it gives the server up. */
 #define WF_SERVER_GRACE_NS (5 * WF_SECOND_NS)
 
@@ -56,6 +58,11 @@ struct wf_client {
     const struct wf_departure *first_lost;
     struct wf_held *held; /* by the thread: what the standby said and the server has not yet */
     char cause[320];      /* the first error that a rank reported, or "" */
+
+    atomic_bool watches;         /* the event `watch` is wanted */
+    uint64_t watched;            /* id of the request whose answer is awaited, or 0; the thread's */
+    uint64_t watch_ns;           /* when the event is next */
+    struct wf_question question; /* that was asked */
 };
 
 /* ---- enter.c ---- */
@@ -69,6 +76,19 @@ bool wf_client_greet_standby(struct wf_client *client);
 
 /* What a meeting or an inquiry came to, from its answer, whose bytes it takes. */
 weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
+
+/* The payload of an ASK. */
+void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);
+void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, int32_t count,
+                     int64_t timeout_ns);
+
+/* ---- watch.c: what the thread asks by itself ---- */
+
+/* Ask what there is to ask.  Returns the milliseconds until the next time, -1 for never. */
+int wf_client_watch_now(struct wf_client *client);
+/* Is FRAME the answer?  Then it is passed on. */
+bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *frame);
+void wf_client_end_watch(struct wf_client *client);
 
 /* ---- link.c: the thread that owns the connections ---- */
 

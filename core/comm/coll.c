@@ -30,8 +30,9 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
     }
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
     if (UNLIKELY(comm->compares)) {
-        status = compare(comm, args->collective, wf_collective_name(args->collective),
-                         &(struct wf_call_identity){args->plan, args->binding, args->step});
+        status = compare(
+            comm, args->collective, wf_collective_name(args->collective),
+            &(struct wf_call_identity){args->plan, args->binding, args->step, args->divisor});
         if (status != WEFT_OK) return status;
     }
     wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
@@ -51,8 +52,9 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
     if (UNLIKELY(comm->compares))
-        WF_TRY(compare(comm, WF_RING_PULL, "pull",
-                       &(struct wf_call_identity){args->plan, args->binding, args->step}));
+        WF_TRY(compare(
+            comm, WF_RING_PULL, "pull",
+            &(struct wf_call_identity){args->plan, args->binding, args->step, args->divisor}));
     wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
     status = comm->table->pull(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, wf_comm_fault(comm, status, "pull"));

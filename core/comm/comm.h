@@ -13,6 +13,7 @@
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
  *     ended.h      what depends on a context or communicator that was released
+ *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
  *     symm.h       symmetric memory */
 #ifndef WEFT_COMM_COMM_H
@@ -20,6 +21,7 @@
 
 #include "config/config.h"
 #include "cost/cost.h"
+#include "runs.h"
 #include "plugin/plugin.h"
 #include "posts.h"
 #include "rendezvous.h"
@@ -80,8 +82,9 @@ void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
 
 /* ---- the objects ---- */
 
-#define WF_SPARE_WORKS 32
-#define WF_RELEASED    64
+#define WF_SPARE_WORKS   32
+#define WF_RELEASED      64
+#define WF_STREAM_PLACES 64
 
 /* How far this rank took part in a communicator that it has released. */
 struct wf_released {
@@ -100,6 +103,7 @@ struct wf_dependent {
 /* A stream that was given out. */
 struct wf_stream_note {
     struct wf_stream_note *next;
+    struct wf_stream_note *next_alike; /* in context->streams_by_place */
     void *stream;
     bool is_wrapped; /* the vendor's stream is the user's, who may have destroyed it */
 };
@@ -147,10 +151,12 @@ struct weft_context {
     struct weft_symm *windows;
     weft_work *works;               /* all of them, the spare ones too */
     struct wf_stream_note *streams; /* given out and not yet given back */
-    _Atomic uint64_t noted_waits;   /* for signals, on streams: 0 if certainly none */
-    atomic_bool uses_streams;       /* some communicator has put work on one that is done later */
-    _Atomic uint64_t clock;         /* of posts.h */
-    _Atomic uint64_t told;          /* posts whose failure was told and is not past */
+    struct wf_stream_note *streams_by_place[WF_STREAM_PLACES]; /* the same, by wf_stream_place */
+    _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
+    _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
+    atomic_bool uses_streams;     /* some communicator has put work on one that is done later */
+    _Atomic uint64_t clock;       /* of posts.h */
+    _Atomic uint64_t told;        /* posts whose failure was told and is not past */
     struct wf_released released[WF_RELEASED];            /* the last ones; under `lock` */
     uint64_t released_count;                             /* of all times */
     struct wf_early_abort early_aborts[WF_EARLY_ABORTS]; /* the last ones; under `lock` */
@@ -191,6 +197,7 @@ struct weft_comm {
     void *device;                    /* of the plugin that TABLE is of */
     uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
     uint32_t bindings; /* of plans to it, so far; exec numbers them */
+    struct wf_runs runs;
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
@@ -208,6 +215,7 @@ struct weft_work {
 };
 
 #include "ended.h"
+#include "groups.h"
 
 /* ---- place.c ---- */
 
@@ -283,16 +291,6 @@ void wf_comm_unmake(weft_comm *comm, const char *cause);
 void wf_comm_end(weft_comm *comm, const char *cause);
 /* Free COMM, which has ended. */
 void wf_comm_free(weft_comm *comm);
-
-/* ---- groups.c ---- */
-
-/* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
- * made on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is how
- * things went here so far: where it is not OK, all of RANKS that have to make the communicator
- * learn of it. */
-weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
-                          weft_status status, weft_comm **out) WF_NODISCARD;
-void wf_comm_drop_groups(weft_comm *comm, const char *cause);
 
 /* ---- fault.c ---- */
 
@@ -394,7 +392,7 @@ static inline bool wf_comm_limit(weft_comm *comm, uint64_t count)
 /* Which step of which bound plan a call is, as in weft_collective_args. */
 struct wf_call_identity {
     uint64_t plan;
-    uint32_t binding, step;
+    uint32_t binding, step, divisor;
 };
 /* WEFT_ERR_MISMATCH on all ranks unless all come to a call of this KIND, of the ring, with this
  * identity.  Collective. */
@@ -482,14 +480,14 @@ static inline bool wf_surely_fit(const weft_comm *comm, const weft_collective_ar
     bool reduces = kind == WEFT_COLL_ALL_REDUCE || kind == WEFT_COLL_REDUCE_SCATTER ||
                    kind == WEFT_COLL_REDUCE;
 
-    if (kind == WEFT_COLL_BARRIER) return true;
+    if (kind == WEFT_COLL_BARRIER) return wf_stream_is_known(comm->context, args->stream);
     if (kind > WEFT_COLL_SCATTER || args->dtype >= WEFT_DTYPE_COUNT) return false;
     if (rooted && (uint32_t)args->root >= (uint32_t)comm->size) return false;
     if (reduces && (args->reduction >= WEFT_REDUCE_COUNT ||
                     (comm->defined[args->reduction] >> args->dtype & 1) == 0))
         return false;
     return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL &&
-           args->divisor == 0;
+           args->divisor == 0 && wf_stream_is_known(comm->context, args->stream);
 }
 
 static inline bool wf_comm_is_inline(const weft_comm *comm, const void *stream)

@@ -1,5 +1,6 @@
 /* compare.c - WEFT_CHECK where the plugin is of ABI 1.0: it compares calls, but knows nothing of
- * the bound plans they belong to, so the ranks compare that over the rendezvous. */
+ * the bound plans they belong to, nor of divisors, so the ranks compare these over the rendezvous.
+ * So they do where weft averages for the backend. */
 #include "comm.h"
 
 #include <stdio.h>
@@ -9,31 +10,37 @@
 struct record {
     uint64_t plan;
     uint32_t binding, step;
-    uint32_t kind, unused; /* of the ring */
+    uint32_t kind; /* of the ring */
+    uint32_t divisor;
 };
 
 static void print(const struct record *record, char *out, size_t bytes)
 {
     const char *name = record->kind == WF_RING_PULL ? "pull" : wf_collective_name(record->kind);
+    char divisor[32] = "";
 
+    if (name == NULL) name = "an unknown collective";
+    if (record->divisor != 0)
+        snprintf(divisor, sizeof divisor, " with divisor %u", record->divisor);
     if (record->binding == 0)
-        snprintf(out, bytes, "calls %s", name != NULL ? name : "an unknown collective");
+        snprintf(out, bytes, "calls %s%s", name, divisor);
     else
-        snprintf(out, bytes, "runs step %u of plan %016llx (binding %u) as %s", record->step,
-                 (unsigned long long)record->plan, record->binding,
-                 name != NULL ? name : "an unknown collective");
+        snprintf(out, bytes, "runs step %u of plan %016llx (binding %u) as %s%s", record->step,
+                 (unsigned long long)record->plan, record->binding, name, divisor);
 }
 
 static weft_status differ(const weft_comm *comm, const struct record *first, int32_t other,
                           const struct record *theirs)
 {
-    char text[160], other_text[160];
+    bool of_plans = first->plan != theirs->plan || first->binding != theirs->binding ||
+                    first->step != theirs->step;
+    char text[192], other_text[192];
 
     print(first, text, sizeof text);
     print(theirs, other_text, sizeof other_text);
-    return wf_fail(WEFT_ERR_MISMATCH,
-                   "rank %d %s, rank %d %s; all ranks must run bound plans in the same order",
-                   comm->world_ranks[0], text, comm->world_ranks[other], other_text);
+    return wf_fail(WEFT_ERR_MISMATCH, "rank %d %s, rank %d %s%s", comm->world_ranks[0], text,
+                   comm->world_ranks[other], other_text,
+                   of_plans ? "; all ranks must run bound plans in the same order" : "");
 }
 
 /* All compare all with the first, so all find the same. */
@@ -54,8 +61,11 @@ static weft_status compare(const weft_comm *comm, const struct wf_gathered *got)
 
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind, const struct wf_call_identity *identity)
 {
-    struct record mine = {
-        .plan = identity->plan, .binding = identity->binding, .step = identity->step, .kind = kind};
+    struct record mine = {.plan = identity->plan,
+                          .binding = identity->binding,
+                          .step = identity->step,
+                          .kind = kind,
+                          .divisor = identity->divisor};
     struct wf_gathered got;
     char label[160];
     weft_status status;

@@ -260,8 +260,11 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     weft_options given;
     weft_context *context;
     struct setback setback = {0};
-    struct wf_client_events events = {
-        .gone = wf_fault_gone, .abort = wf_fault_abort, .where = wf_position_tell};
+    struct wf_client_events events = {.gone = wf_fault_gone,
+                                      .abort = wf_fault_abort,
+                                      .where = wf_position_tell,
+                                      .watch = wf_runs_watch,
+                                      .told = wf_runs_told};
     weft_status status;
 
     WF_TRY(read_options(options, &given));

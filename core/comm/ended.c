@@ -73,17 +73,44 @@ void wf_stream_add(weft_context *context, struct wf_stream_note *note)
     pthread_mutex_lock(&context->lock);
     note->next = context->streams;
     context->streams = note;
+    note->next_alike = context->streams_by_place[wf_stream_place(note->stream)];
+    context->streams_by_place[wf_stream_place(note->stream)] = note;
     pthread_mutex_unlock(&context->lock);
+}
+
+weft_status wf_stream_find(weft_context *context, const void *stream, const char *function)
+{
+    size_t place = wf_stream_place(stream);
+    const struct wf_stream_note *note;
+
+    pthread_mutex_lock(&context->lock);
+    note = context->streams_by_place[place];
+    while (note != NULL && note->stream != stream)
+        note = note->next_alike;
+    if (note != NULL)
+        atomic_store_explicit(&context->known_streams[place], stream, memory_order_relaxed);
+    pthread_mutex_unlock(&context->lock);
+    if (note != NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: the stream is not of this context; it is of another one, or was released",
+                   function);
 }
 
 static struct wf_stream_note *take_note(weft_context *context, const void *stream)
 {
     struct wf_stream_note **at = &context->streams, *note;
+    size_t place = wf_stream_place(stream);
 
     while (*at != NULL && (*at)->stream != stream)
         at = &(*at)->next;
     note = *at;
-    if (note != NULL) *at = note->next;
+    if (note == NULL) return NULL;
+    *at = note->next;
+    at = &context->streams_by_place[place];
+    while (*at != note)
+        at = &(*at)->next_alike;
+    *at = note->next_alike;
+    atomic_store_explicit(&context->known_streams[place], NULL, memory_order_relaxed);
     return note;
 }
 

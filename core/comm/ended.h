@@ -28,6 +28,29 @@ void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm);
 void wf_dependent_remove(struct wf_dependent *dependent);
 void wf_dependents_end(weft_comm *comm, const char *cause);
 
+static inline size_t wf_stream_place(const void *stream)
+{
+    uintptr_t bits = (uintptr_t)stream;
+
+    return (bits >> 4 ^ bits >> 10 ^ bits >> 16) % WF_STREAM_PLACES;
+}
+
+/* Is STREAM NULL, or surely one of CONTEXT?  The common case without a call. */
+static inline bool wf_stream_is_known(const weft_context *context, const void *stream)
+{
+    return stream == NULL || atomic_load_explicit(&context->known_streams[wf_stream_place(stream)],
+                                                  memory_order_relaxed) == stream;
+}
+
+/* WEFT_ERR_INVALID by FUNCTION if STREAM is not one of CONTEXT. */
+weft_status wf_stream_find(weft_context *context, const void *stream, const char *function);
+static inline weft_status wf_stream_check(weft_context *context, const void *stream,
+                                          const char *function)
+{
+    return wf_stream_is_known(context, stream) ? WEFT_OK
+                                               : wf_stream_find(context, stream, function);
+}
+
 /* Keep NOTE of a stream that is given out; drop it when the stream is given back. */
 void wf_stream_add(weft_context *context, struct wf_stream_note *note);
 void wf_stream_remove(weft_context *context, const void *stream);

@@ -44,11 +44,20 @@ static void stick(weft_comm *comm, weft_status status, const char *text)
     atomic_store_explicit(&comm->stuck, status, memory_order_release);
 }
 
+/* Break the groups of COMM but EXCEPT: their ranks run the same bound plans. */
+static void break_groups(weft_comm *comm, const weft_comm *except, weft_status status,
+                         const char *text)
+{
+    for (weft_comm *group = comm->groups; group != NULL; group = group->next_group)
+        if (group != except) wf_comm_break_locked(group, status, text);
+}
+
 void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text)
 {
     stick(comm, status, text);
     comm->table->abort(comm->handle);
     if (comm->twin != NULL) wf_comm_break_locked(comm->twin, status, text);
+    break_groups(comm, NULL, status, text);
 }
 
 void wf_comm_break(weft_comm *comm, weft_status status, const char *text)
@@ -56,17 +65,6 @@ void wf_comm_break(weft_comm *comm, weft_status status, const char *text)
     pthread_mutex_lock(&comm->context->lock);
     wf_comm_break_locked(comm, status, text);
     pthread_mutex_unlock(&comm->context->lock);
-}
-
-weft_status wf_comm_stuck(weft_comm *comm)
-{
-    weft_status status;
-
-    pthread_mutex_lock(&comm->context->lock);
-    status = atomic_load_explicit(&comm->stuck, memory_order_acquire);
-    if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->stuck_text);
-    pthread_mutex_unlock(&comm->context->lock);
-    return status;
 }
 
 /* Who keeps us waiting, for the message; every rank's position, for the log. */
@@ -80,6 +78,9 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     wf_position_ask(comm, &lines, &suspects);
     if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
     wf_text_add(out, "%s", own);
+    if (strcmp(what, "send") == 0)
+        wf_text_add(out, "; a send may wait for its receive, so ranks that send to each other call "
+                         "both between weft_group_begin and weft_group_end");
     wf_position_log_answers(comm, &lines);
     wf_text_free(&lines);
     wf_text_free(&suspects);
@@ -95,16 +96,59 @@ void wf_comm_await_word(weft_comm *comm, int64_t most_ns)
     }
 }
 
-/* The other ranks learn the cause before they see this rank leave because of it. */
+/* The other ranks learn the cause before they see this rank leave because of it.  What ranks
+ * disagree in, all of them find out, unless some wait in other groups of COMM. */
 static void report(weft_comm *comm, weft_status status, const char *text)
 {
     char words[1024];
 
     if (comm->context->client == NULL || comm->size == 1) return;
-    if (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT) return;
+    if (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT &&
+        !(comm->groups != NULL && status == WEFT_ERR_MISMATCH))
+        return;
     snprintf(words, sizeof words, "%.900s (reported by rank %d)", text, comm->context->rank);
     wf_client_report(comm->context->client, comm->number, comm->world_ranks, comm->size, status,
                      words);
+}
+
+static bool is_group(const weft_comm *comm)
+{
+    return comm->keeper != NULL && comm->keeper->twin != comm;
+}
+
+/* GROUP has failed.  The communicator that keeps it fails with it, on all ranks: those that run the
+ * other steps of the same plan wait in other groups. */
+static void fail_keeper(weft_comm *group)
+{
+    weft_comm *keeper = group->keeper;
+    char text[sizeof group->stuck_text];
+    weft_status status;
+    bool first;
+
+    if (!is_group(group)) return;
+    pthread_mutex_lock(&group->context->lock);
+    status = atomic_load(&group->stuck);
+    first = atomic_load(&keeper->stuck) == WEFT_OK;
+    if (first) {
+        snprintf(text, sizeof text, "%s", group->stuck_text);
+        stick(keeper, status, text);
+        keeper->table->abort(keeper->handle);
+        break_groups(keeper, group, status, text);
+    }
+    pthread_mutex_unlock(&group->context->lock);
+    if (first) report(keeper, status, text);
+}
+
+weft_status wf_comm_stuck(weft_comm *comm)
+{
+    weft_status status;
+
+    fail_keeper(comm);
+    pthread_mutex_lock(&comm->context->lock);
+    status = atomic_load_explicit(&comm->stuck, memory_order_acquire);
+    if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->stuck_text);
+    pthread_mutex_unlock(&comm->context->lock);
+    return status;
 }
 
 /* The rank that the backend misses may have gone because of one that is not in COMM. */
@@ -138,8 +182,9 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
     pthread_mutex_lock(&comm->context->lock);
     first = atomic_load_explicit(&comm->stuck, memory_order_relaxed) == WEFT_OK;
     stick(comm, status, text.failed ? "out of memory" : text.data);
+    break_groups(comm, NULL, status, comm->stuck_text);
     pthread_mutex_unlock(&comm->context->lock);
-    if (first && !text.failed) report(comm, status, text.data);
+    if (first && !text.failed && !is_group(comm)) report(comm, status, text.data);
     wf_text_free(&text);
     return wf_comm_stuck(comm);
 }
@@ -257,7 +302,8 @@ void weft_comm_abort(weft_comm *comm)
     snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
     wf_comm_break(comm, WEFT_ERR_ABORTED, text);
     if (comm->context->client != NULL && comm->size > 1)
-        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size, text);
+        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
+                        WEFT_ERR_ABORTED, text);
 }
 
 weft_status weft_comm_async_error(weft_comm *comm)

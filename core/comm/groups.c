@@ -1,8 +1,6 @@
 /* groups.c - communicators of groups of ranks within another, made once and kept with it. */
 #include "comm.h"
 
-#include <stdio.h>
-
 static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32_t *ranks,
                      int32_t count)
 {
@@ -19,16 +17,26 @@ static weft_status decline(weft_comm *parent, const int32_t *ranks, int32_t coun
 {
     int32_t *world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     struct wf_gathered got;
-    char label[160];
 
     if (world_ranks == NULL) return status;
     for (int32_t i = 0; i < count; i++)
         world_ranks[i] = weft_comm_world_rank(parent, ranks[i]);
-    snprintf(label, sizeof label, "a communicator made of %s", parent->name);
-    status = wf_agree(parent->context, world_ranks, count, label, parent->timeout_ns, status,
-                      (weft_blob){"", 0}, &got);
+    status = wf_agree_on_list(parent, world_ranks, count, parent->timeout_ns, status,
+                              (weft_blob){"", 0}, &got);
     wf_free(world_ranks);
     return status;
+}
+
+/* From now on, GROUP fails with PARENT. */
+static void keep(weft_comm *parent, weft_comm *group)
+{
+    pthread_mutex_lock(&parent->context->lock);
+    group->next_group = parent->groups;
+    parent->groups = group;
+    group->keeper = parent;
+    if (atomic_load(&parent->stuck) != WEFT_OK)
+        wf_comm_break_locked(group, atomic_load(&parent->stuck), parent->stuck_text);
+    pthread_mutex_unlock(&parent->context->lock);
 }
 
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
@@ -45,9 +53,7 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     if (group == NULL) {
         if (status != WEFT_OK) return decline(parent, ranks, count, status);
         WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
-        group->next_group = parent->groups;
-        parent->groups = group;
-        group->keeper = parent;
+        keep(parent, group);
     }
     *out = group;
     return status;
@@ -57,7 +63,10 @@ void wf_comm_drop_groups(weft_comm *comm, const char *cause)
 {
     while (comm->groups != NULL) {
         weft_comm *group = comm->groups;
+
+        pthread_mutex_lock(&comm->context->lock);
         comm->groups = group->next_group;
+        pthread_mutex_unlock(&comm->context->lock);
         wf_comm_unmake(group, cause);
     }
 }

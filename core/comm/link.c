@@ -225,7 +225,7 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
     case WF_FRAME_PASSED:
         if (frame->id == LOOK_ID + WF_LINKS - 1 - (uint64_t)link)
             client->links[WF_LINKS - 1 - link].deadline_ns = 0;
-        else
+        else if (!wf_client_hear_watched(client, frame))
             answer(client, link, frame);
         break;
     case WF_FRAME_GONE:
@@ -333,8 +333,8 @@ static bool see_end(struct wf_client *client, int link)
 
 /* ---- the loop ---- */
 
-/* Until something arrives or is to be sent; not for long if ASKING. */
-static void wait_for_bytes(struct wf_client *client, bool asking)
+/* Until something arrives or is to be sent, at most MOST milliseconds; -1: no limit. */
+static void wait_for_bytes(struct wf_client *client, int most)
 {
     struct pollfd fds[WF_LINKS + 1];
     uint64_t count;
@@ -351,7 +351,7 @@ static void wait_for_bytes(struct wf_client *client, bool asking)
     }
     pthread_mutex_unlock(&client->lock);
     fds[WF_LINKS] = (struct pollfd){.fd = client->wake, .events = POLLIN};
-    if (poll(fds, WF_LINKS + 1, asking ? 10 : -1) < 0) return;
+    if (poll(fds, WF_LINKS + 1, most) < 0) return;
     if ((fds[WF_LINKS].revents & POLLIN) && read(client->wake, &count, sizeof count) < 0) return;
     /* The server's link is read last and heard first: it has reported every loss that a report of
      * the standby may be the consequence of. */
@@ -369,6 +369,7 @@ void *wf_client_listen(void *argument)
     struct wf_client *client = argument;
     char prefix[24];
     bool asking;
+    int most;
 
     pthread_setname_np(pthread_self(), "weft-client");
     snprintf(prefix, sizeof prefix, "rank %d", client->options.rank);
@@ -380,7 +381,10 @@ void *wf_client_listen(void *argument)
         for (int link = 0; link < WF_LINKS; link++)
             asking |= see_end(client, link);
         if (has_ended(&client->links[WF_LINK_SERVER]) && has_ended(&client->links[WF_LINK_STANDBY]))
-            return NULL; /* nothing is held any more */
-        wait_for_bytes(client, asking);
+            break; /* nothing is held any more */
+        most = wf_client_watch_now(client);
+        wait_for_bytes(client, asking ? 10 : most);
     }
+    wf_client_end_watch(client);
+    return NULL;
 }

@@ -44,6 +44,7 @@ weft_status weft_copy(weft_context *context, void *target, const void *source, u
     WF_TRY(wf_context_check(context, "weft_copy"));
     if (bytes > 0 && (target == NULL || source == NULL))
         return wf_fail_null("weft_copy", target == NULL ? "target" : "source");
+    WF_TRY(wf_stream_check(context, stream, "weft_copy"));
     if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
         wf_posts_forgive(context, stream);
     return context->plugin->device->copy(context->device, target, source, bytes, stream);
@@ -54,6 +55,7 @@ weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_
 {
     WF_TRY(wf_context_check(context, "weft_fill"));
     if (bytes > 0 && target == NULL) return wf_fail_null("weft_fill", "target");
+    WF_TRY(wf_stream_check(context, stream, "weft_fill"));
     if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
         wf_posts_forgive(context, stream);
     return context->plugin->device->fill(context->device, target, byte, bytes, stream);
@@ -106,6 +108,11 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
 
     if (stream == NULL || *stream == NULL) return;
     mine = *stream;
+    if (context != NULL && wf_is_usable(context->made) &&
+        wf_stream_check(context, mine, "weft_stream_release") != WEFT_OK) {
+        wf_log(WF_WARNING, "%s", weft_last_error());
+        return;
+    }
     *stream = NULL;
     if (context == NULL || context->made == WF_ENDED) {
         wf_stream_forget(mine);
@@ -138,7 +145,8 @@ weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **
 void *weft_stream_native(weft_context *context, weft_stream *stream)
 {
     if (context == NULL || !wf_is_usable(context->made) ||
-        !WF_HAS(context->plugin->device, stream_native))
+        !WF_HAS(context->plugin->device, stream_native) ||
+        wf_stream_check(context, stream, "weft_stream_native") != WEFT_OK)
         return NULL;
     return context->plugin->device->stream_native(context->device, stream);
 }
@@ -158,6 +166,7 @@ weft_status weft_stream_test(weft_context *context, weft_stream *stream)
     weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_stream_test"));
+    WF_TRY(wf_stream_check(context, stream, "weft_stream_test"));
     span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_query(context->device, stream);
     if (status == WEFT_IN_PROGRESS) return status;
@@ -189,6 +198,7 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
     weft_status status;
 
     WF_TRY(wf_context_check(context, "weft_stream_wait"));
+    WF_TRY(wf_stream_check(context, stream, "weft_stream_wait"));
     span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of work on the stream? */

@@ -21,7 +21,8 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
                        comm->name, message->count, wf_dtype_name(message->dtype));
     if (message->buffer == NULL && message->count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
-    return WEFT_OK;
+    return wf_stream_check(comm->context, message->stream,
+                           what[0] == 's' ? "weft_send" : "weft_receive");
 }
 
 static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)
@@ -92,7 +93,8 @@ static weft_status give_up_group(weft_comm *comm)
              comm->name, comm->context->rank, comm->group_text);
     wf_comm_break(comm, WEFT_ERR_NO_MEMORY, text);
     if (comm->context->client != NULL)
-        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size, text);
+        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
+                        WEFT_ERR_ABORTED, text);
     return wf_comm_stuck(comm);
 }
 

@@ -111,7 +111,7 @@ weft_status weft_symm_put(weft_symm *symm, uint64_t offset, const void *source, 
 
     WF_TRY(enter(symm, what));
     WF_TRY(check_move(symm, what, offset, source, bytes, peer));
-    WF_TRY(wf_symm_stream(symm, given, &stream));
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given,
                   symm->table->put(symm->window, offset, source, bytes, peer, stream));
 }
@@ -124,7 +124,7 @@ weft_status weft_symm_get(weft_symm *symm, void *target, uint64_t offset, uint64
 
     WF_TRY(enter(symm, what));
     WF_TRY(check_move(symm, what, offset, target, bytes, peer));
-    WF_TRY(wf_symm_stream(symm, given, &stream));
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given,
                   symm->table->get(symm->window, target, offset, bytes, peer, stream));
 }
@@ -140,7 +140,7 @@ weft_status weft_symm_put_signal(weft_symm *symm, uint64_t offset, const void *s
     WF_TRY(check_move(symm, what, offset, source, bytes, peer));
     WF_TRY(check_channel(symm, what, channel));
     WF_TRY(check_op(symm, what, op));
-    WF_TRY(wf_symm_stream(symm, given, &stream));
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given,
                   symm->table->put_signal(symm->window, offset, source, bytes,
                                           wf_symm_index(symm, channel, symm->comm->rank), value, op,
@@ -159,7 +159,7 @@ weft_status weft_symm_signal(weft_symm *symm, uint32_t channel, uint64_t value, 
     WF_TRY(check_peer(symm, what, peer));
     WF_TRY(check_channel(symm, what, channel));
     WF_TRY(check_op(symm, what, op));
-    WF_TRY(wf_symm_stream(symm, given, &stream));
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given,
                   symm->table->signal(symm->window, wf_symm_index(symm, channel, symm->comm->rank),
                                       value, op, peer, stream));
@@ -203,7 +203,7 @@ weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer, uint
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: a time limit of %" PRId64 " ns", what,
                        symm->comm->name, timeout_ns);
     if (timeout_ns == 0) timeout_ns = symm->comm->timeout_ns;
-    WF_TRY(wf_symm_stream(symm, given, &stream));
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
     if (given != NULL || !symm->carrier->done_on_return) wf_symm_note_wait(symm, &wait);
     status = symm->table->wait_signal(symm->window, wf_symm_index(symm, channel, peer), compare,
                                       value, timeout_ns, stream);
@@ -247,7 +247,7 @@ weft_status weft_symm_fence(weft_symm *symm, weft_stream *given)
     void *stream;
 
     WF_TRY(enter(symm, what));
-    WF_TRY(wf_symm_stream(symm, given, &stream));
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given, symm->table->fence(symm->window, stream));
 }
 
@@ -257,11 +257,12 @@ weft_status weft_symm_quiet(weft_symm *symm, weft_stream *given)
     void *stream;
 
     WF_TRY(enter(symm, what));
-    WF_TRY(wf_symm_stream(symm, given, &stream));
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given, symm->table->quiet(symm->window, stream));
 }
 
-/* With WEFT_CHECK: do all ranks come to the barrier of the same memory? */
+/* With WEFT_CHECK: do all ranks come to the barrier of the same memory?  A plugin of ABI 1.1
+ * compares it with all other calls. */
 static weft_status agree_on_barrier(const weft_symm *symm)
 {
     const weft_comm *comm = symm->comm;
@@ -284,8 +285,8 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
 
     WF_TRY(enter(symm, what));
     carrier = symm->carrier;
-    WF_TRY(wf_symm_stream(symm, given, &stream));
-    if (symm->comm->context->config->check) {
+    WF_TRY(wf_symm_stream(symm, what, given, &stream));
+    if (symm->comm->context->config->check && symm->comm->context->symm_plugin->abi_minor < 1) {
         weft_status status = agree_on_barrier(symm);
         if (status != WEFT_OK) return leave(symm, what, status);
     }

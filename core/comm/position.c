@@ -38,6 +38,7 @@ void wf_position_tell(void *self, uint64_t number, struct wf_text *out)
         wf_put_u64(out, posted);
         wf_put_u64(out, load(&comm->ring.finished));
         wf_put_blob(out, last.data, last.length);
+        wf_runs_tell(comm, out);
     }
     pthread_mutex_unlock(&context->lock);
     wf_text_free(&last);

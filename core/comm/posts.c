@@ -237,8 +237,11 @@ struct wf_span wf_span_begin(weft_context *context, const void *stream)
 /* Say why COMM failed.  Not released meanwhile: `watched` is held. */
 static weft_status explain(weft_comm *comm, weft_status cause)
 {
+    char what[2 * WF_RUNS_TEXT];
+
     if (cause == WEFT_OK) return wf_comm_stuck(comm);
-    return wf_comm_fault(comm, cause, "work on a stream");
+    wf_runs_describe_last(comm, what, sizeof what);
+    return wf_comm_fault(comm, cause, what);
 }
 
 static weft_status blame(weft_context *context, const struct wf_span *span, weft_status status)

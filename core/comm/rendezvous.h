@@ -12,7 +12,8 @@
  *     inquiry.c   asking ranks where they are
  *     server.c    the star's middle; connection.c, admission.c and members.c are
  *                 parts of it
- *     client.c    a rank's end, which enter.c brings there; link.c is its thread
+ *     client.c    a rank's end, which enter.c brings there; link.c is its thread, watch.c what it
+ *                 asks by itself
  *     fork.h      what a fork of the process does not get
  *
  * A server on rank 0 has a standby on rank 1, if there are more ranks than these.  Every rank holds
@@ -128,7 +129,8 @@ static inline int32_t wf_turn_of(int32_t rank)
 /* Can STATUS end a communicator on all of its ranks?  An abort can, and an error on one of them. */
 static inline bool wf_abort_may_be(weft_status status)
 {
-    return status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT;
+    return status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT ||
+           status == WEFT_ERR_MISMATCH;
 }
 
 struct wf_frame {
@@ -319,6 +321,15 @@ struct wf_departure {
     struct wf_text farewell; /* what it left for the others to know */
 };
 
+/* Where ranks are in a communicator, as the client's own thread asks. */
+struct wf_question {
+    uint64_t comm;
+    int32_t *ranks; /* to be freed */
+    int32_t count;
+};
+
+struct wf_gathered;
+
 /* What the client's own thread tells.  Never while a call of the client holds a lock. */
 struct wf_client_events {
     void *self;
@@ -326,6 +337,10 @@ struct wf_client_events {
     void (*abort)(void *self, uint64_t comm, weft_status status, const char *text);
     /* Describe communicator COMM's position: an enum wf_where and what follows it. */
     void (*where)(void *self, uint64_t comm, struct wf_text *out);
+    /* After wf_client_watch, several times a second: is there something to ask?  And the answers,
+     * a blob per rank as from wf_client_ask. */
+    bool (*watch)(void *self, struct wf_question *out);
+    void (*told)(void *self, const struct wf_question *question, const struct wf_gathered *answers);
 };
 
 struct wf_client_options {
@@ -362,9 +377,10 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);
 
-/* Tell RANKS that communicator COMM is aborted.  Does not wait.  [any thread] */
+/* Tell RANKS that communicator COMM is aborted, or has failed with another STATUS.  Does not wait.
+ * [any thread] */
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
-                     const char *text);
+                     weft_status status, const char *text);
 /* Tell RANKS that communicator COMM has failed with STATUS.  Waits until they have been sent it, so
  * that this process may end because of it, but not for long.  [any thread] */
 void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
@@ -376,6 +392,8 @@ enum wf_where { WF_WHERE_UNKNOWN, WF_WHERE_KNOWN, WF_WHERE_GONE };
  * [any thread] */
 weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t *ranks,
                           int32_t count, int64_t timeout_ns, struct wf_gathered *out) WF_NODISCARD;
+/* From now on, let the client's thread ask what the event `watch` wants to know.  [any thread] */
+void wf_client_watch(struct wf_client *client);
 /* How RANK departed, or NULL; it lives as long as the client.  [any thread] */
 const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank);
 /* The rank that went first without a goodbye, likewise. */

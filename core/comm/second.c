@@ -148,12 +148,14 @@ static void unwrap_all(weft_context *context)
     }
 }
 
-weft_status wf_symm_stream(const weft_symm *symm, weft_stream *stream, void **out)
+weft_status wf_symm_stream(const weft_symm *symm, const char *function, weft_stream *stream,
+                           void **out)
 {
     weft_context *context = symm->comm->context;
     weft_status status;
     void *native;
 
+    WF_TRY(wf_stream_check(context, stream, function));
     if (stream == NULL || symm->carrier == symm->comm) {
         *out = stream;
         return WEFT_OK;

@@ -2,6 +2,7 @@
 #include "comm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES 96
@@ -221,13 +222,71 @@ static weft_status check_list(const weft_comm *parent, int32_t count, const int3
     return WEFT_OK;
 }
 
+static int compare_ranks(const void *a, const void *b)
+{
+    return *(const int32_t *)a - *(const int32_t *)b;
+}
+
+weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
+                             int64_t timeout_ns, weft_status status, weft_blob blob,
+                             struct wf_gathered *out)
+{
+    size_t bytes = (size_t)count * sizeof *world_ranks;
+    int32_t *sorted = wf_alloc(bytes);
+    char label[160];
+
+    if (sorted == NULL) return wf_fail_memory(bytes);
+    memcpy(sorted, world_ranks, bytes);
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_ranks);
+    snprintf(label, sizeof label, "a communicator made of %s", parent->name);
+    status = wf_agree(parent->context, sorted, count, label, timeout_ns, status, blob, out);
+    wf_free(sorted);
+    return status;
+}
+
+static void print_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        wf_text_add(out, "%s%d", i == 0 ? "" : ",", ranks[i]);
+}
+
+/* BLOB has a rank as its key and ends with that rank's list, which must be MINE. */
+static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, int32_t count,
+                                 weft_blob blob)
+{
+    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
+    size_t bytes = (size_t)count * sizeof *mine;
+    struct wf_text text = {0};
+    int32_t *theirs, rank;
+    weft_status status;
+
+    (void)wf_take_u32(&reader);
+    rank = (int32_t)wf_take_u32(&reader);
+    if (blob.bytes < bytes || reader.failed)
+        return wf_fail(WEFT_ERR_MISMATCH, "a rank makes something else of %s", parent->name);
+    if (memcmp((const char *)blob.data + blob.bytes - bytes, mine, bytes) == 0) return WEFT_OK;
+    theirs = wf_alloc(bytes);
+    if (theirs == NULL) return wf_fail_memory(bytes);
+    memcpy(theirs, (const char *)blob.data + blob.bytes - bytes, bytes);
+    print_ranks(&text, mine, count);
+    wf_text_add(&text, " on rank %d, ", parent->context->rank);
+    print_ranks(&text, theirs, count);
+    status = wf_fail(WEFT_ERR_MISMATCH,
+                     "weft_comm_create on %s: the ranks are listed in different orders: %s on "
+                     "rank %d; all ranks give the same list",
+                     parent->name, text.failed ? "" : text.data, rank);
+    wf_free(theirs);
+    wf_text_free(&text);
+    return status;
+}
+
 static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t *world_ranks,
                                 const struct wishes *wishes, weft_comm **out)
 {
     struct wf_text place = {0};
     struct wf_gathered got;
     struct place ignored;
-    char name[NAME_BYTES], label[160];
+    char name[NAME_BYTES];
     weft_status status;
     struct wf_comm_request request = {.agree = world_ranks,
                                       .ranks = world_ranks,
@@ -238,13 +297,19 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
                                       .timeout_ns = wishes->timeout_ns,
                                       .native = wishes->native};
 
-    snprintf(label, sizeof label, "a communicator made of %s", parent->name);
-    put_place(&place, 0, 0, wishes);
+    put_place(&place, 0, parent->context->rank, wishes);
+    wf_text_append(&place, (const char *)world_ranks, (size_t)count * sizeof *world_ranks);
     status = wf_text_status(&place);
-    status = wf_agree(parent->context, world_ranks, count, label, wishes->timeout_ns, status,
-                      (weft_blob){place.data, place.length}, &got);
+    status = wf_agree_on_list(parent, world_ranks, count, wishes->timeout_ns, status,
+                              (weft_blob){place.data, place.length}, &got);
     wf_text_free(&place);
     if (status != WEFT_OK) return status;
+    for (int32_t i = 0; i < count && status == WEFT_OK; i++)
+        status = compare_lists(parent, world_ranks, count, got.blobs[i]);
+    if (status != WEFT_OK) {
+        wf_gathered_free(&got);
+        return status;
+    }
     for (int32_t i = 0; i < count && request.status == WEFT_OK; i++)
         request.status = read_place(parent, got.blobs[i], 0, wishes, &ignored);
     request.number = got.serial;

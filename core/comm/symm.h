@@ -72,7 +72,8 @@ static inline uint32_t wf_symm_index(const weft_symm *symm, uint32_t channel, in
 /* The communicator that windows on COMM are made with; where the memory is another plugin's, made
  * on first use and kept with COMM.  NUMBER is fresh and the same on all ranks.  Collective. */
 weft_status wf_symm_carrier(weft_comm *comm, uint64_t number, weft_comm **out) WF_NODISCARD;
-/* STREAM of the context as one of SYMM's plugin. */
-weft_status wf_symm_stream(const weft_symm *symm, weft_stream *stream, void **out) WF_NODISCARD;
+/* STREAM, which FUNCTION was given, as one of SYMM's plugin. */
+weft_status wf_symm_stream(const weft_symm *symm, const char *function, weft_stream *stream,
+                           void **out) WF_NODISCARD;
 
 #endif

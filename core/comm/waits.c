@@ -170,5 +170,5 @@ void wf_symm_tell(const weft_comm *carrier, const char *text)
 {
     if (carrier->context->client != NULL && carrier->size > 1)
         wf_client_abort(carrier->context->client, carrier->number, carrier->world_ranks,
-                        carrier->size, text);
+                        carrier->size, WEFT_ERR_ABORTED, text);
 }

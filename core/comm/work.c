@@ -138,6 +138,7 @@ weft_status weft_work_record(weft_context *context, weft_stream *stream, weft_wo
 {
     WF_TRY(wf_context_check(context, "weft_work_record"));
     if (out == NULL) return wf_fail_null("weft_work_record", "out");
+    WF_TRY(wf_stream_check(context, stream, "weft_work_record"));
     return wf_work_record(context, stream, "weft_work_record", out);
 }
 
@@ -246,6 +247,7 @@ weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
 weft_status weft_stream_wait_work(weft_stream *stream, weft_work *work)
 {
     WF_TRY(check(work, "weft_stream_wait_work", "work"));
+    WF_TRY(wf_stream_check(work->context, stream, "weft_stream_wait_work"));
     return work->context->plugin->device->stream_wait_event(work->context->device, stream,
                                                             work->event);
 }
@@ -255,6 +257,8 @@ weft_status weft_work_elapsed(weft_work *from, weft_work *to, int64_t *nanosecon
     WF_TRY(check(from, "weft_work_elapsed", "from"));
     WF_TRY(check(to, "weft_work_elapsed", "to"));
     if (nanoseconds == NULL) return wf_fail_null("weft_work_elapsed", "nanoseconds");
+    if (from->context != to->context)
+        return wf_fail(WEFT_ERR_INVALID, "weft_work_elapsed: from and to are of two contexts");
     if (!WF_HAS(from->context->plugin->device, event_elapsed))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "%s does not time its work",
                        from->context->plugin->name);

@@ -16,11 +16,8 @@ const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor
     return bound->batch != NULL ? &bound->batch->memory[tensor] : &bound->memory;
 }
 
-static weft_status check(const weft_plan *plan, const weft_comm *comm,
-                         const weft_bind_options *given)
+static weft_status check(const weft_plan *plan, const weft_bind_options *given)
 {
-    for (uint32_t i = 0; i < plan->member_count; i++)
-        WF_TRY(wf_bind_check(plan->members[i].from, plan->members[i].to, comm));
     if (given->source_strides != NULL || given->target_strides != NULL)
         return wf_fail(WEFT_ERR_INVALID,
                        "a batch of %u tensors has strides by tensor: "
@@ -117,7 +114,7 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
 {
     weft_bound *bound = NULL;
     uint32_t binding = 0;
-    weft_status status = check(plan, comm, given);
+    weft_status status = check(plan, given);
 
     if (status == WEFT_OK) status = check_strides(plan, comm->rank, given);
     if (status == WEFT_OK) status = make_bound(plan, comm, given, &bound);
@@ -129,6 +126,8 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
     status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) goto failed;
     bound->binding = binding;
+    for (uint32_t i = 0; i < plan->member_count; i++)
+        if (bound->batch->alone[i] != NULL) bound->batch->alone[i]->runs = bound->runs;
     *out = bound;
     return WEFT_OK;
 failed:
@@ -160,21 +159,49 @@ static bool memory_fits(const weft_bound *bound, const void *const *sources, voi
     return true;
 }
 
+static weft_status run_batch(const weft_bound *bound, const void *const *sources,
+                             void *const *targets, weft_stream *stream)
+{
+    struct wf_batch *batch = bound->batch;
+
+    if (bound->plan->together > 0) {
+        weft_status status;
+
+        wf_runs_step(bound->runs, 1, batch->together.comm);
+        status = wf_together_run(bound, &batch->together, sources, targets, stream);
+
+        if (status != WEFT_OK)
+            return wf_fail_context(status, "the exchange of %u tensors", batch->together.count);
+    }
+    for (uint32_t i = 0; i < bound->plan->member_count; i++) {
+        weft_status status = batch->alone[i] == NULL
+                                 ? WEFT_OK
+                                 : wf_run(batch->alone[i], sources[i], targets[i], stream);
+
+        if (status != WEFT_OK)
+            return wf_fail_context(status, "tensor %u of %u", i, bound->plan->member_count);
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_redistribute_batch(weft_bound *bound, const void *const *sources,
                                     void *const *targets, weft_stream *stream, weft_work **work)
 {
     static const char what[] = "weft_redistribute_batch";
+    weft_status status;
+    uint64_t last;
 
     if (bound == NULL || !wf_is_usable(bound->made)) return wf_bound_refuse(bound, what);
     if (sources == NULL || targets == NULL)
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
     if (!memory_fits(bound, sources, targets))
         WF_TRY(wf_buffers_check(what, bound, sources, targets));
-    if (bound->batch == NULL) WF_TRY(wf_run(bound, sources[0], targets[0], stream));
-    if (bound->batch != NULL && bound->plan->together > 0)
-        WF_TRY(wf_together_run(bound, &bound->batch->together, sources, targets, stream));
-    for (uint32_t i = 0; bound->batch != NULL && i < bound->plan->member_count; i++)
-        if (bound->batch->alone[i] != NULL)
-            WF_TRY(wf_run(bound->batch->alone[i], sources[i], targets[i], stream));
+    WF_TRY(wf_stream_check(bound->context, stream, what));
+    last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    wf_runs_begin(&bound->parent->runs, bound->runs);
+    status = bound->batch == NULL ? wf_run(bound, sources[0], targets[0], stream)
+                                  : run_batch(bound, sources, targets, stream);
+    if (status != WEFT_OK) return wf_run_failed(bound, last, status, what);
+    if (wf_comm_is_inline(bound->parent, stream)) wf_runs_end(&bound->parent->runs);
     return work != NULL ? wf_work_record(bound->context, stream, what, work) : WEFT_OK;
 }

@@ -171,6 +171,18 @@ static weft_status fill_in(struct binding *b)
     return WEFT_OK;
 }
 
+static weft_status refuse_size(const weft_comm *comm, int32_t last)
+{
+    char help[64] = "use a larger communicator";
+
+    if (comm == comm->context->world)
+        snprintf(help, sizeof help, "start more (`weft run -n %d`)", last + 1);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "weft_plan_bind: the plan's meshes number ranks up to %d, so they want %d; %s "
+                   "has %d: %s, or use a smaller mesh",
+                   last, last + 1, comm->name, comm->size, help);
+}
+
 weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft_comm *comm)
 {
     const weft_kernel_table *kernel = comm->context->plugin->kernel;
@@ -180,11 +192,7 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
     for (size_t m = 0; m < WF_COUNT(meshes); m++)
         for (int32_t i = 0; i < meshes[m]->size; i++)
             if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
-    if (last >= comm->size)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the plan's meshes number ranks up to %d, so they want %d; %s has %d: start "
-                       "more (`weft run -n %d`), or use a smaller mesh",
-                       last, last + 1, comm->name, comm->size, last + 1);
+    if (last >= comm->size) return refuse_size(comm, last);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
         return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
                        comm->context->plugin->name);
@@ -199,51 +207,15 @@ struct plan_name {
     char text[240];            /* cut where it is longer */
 };
 
-static void add_spec(struct wf_text *text, const weft_spec *spec)
-{
-    const struct wf_layout *layout = &spec->layout;
-
-    wf_text_add(text, "%s", wf_dtype_name(layout->dtype));
-    wf_shape_add_text(layout->dims, layout->shape, text);
-    wf_text_char(text, ' ');
-    wf_placements_add_text(layout->placements, layout->mesh->axes, text);
-}
-
-/* "f32[8] S(0) -> f32[8] R on 4, by all-gather". */
-static void add_plan(struct wf_text *text, const weft_plan *plan)
-{
-    const weft_mesh *from = plan->from->layout.mesh, *to = plan->to->layout.mesh;
-
-    add_spec(text, plan->from);
-    wf_text_add(text, " -> ");
-    add_spec(text, plan->to);
-    wf_text_add(text, " on ");
-    wf_mesh_add_text(from, text);
-    if (from != to) {
-        wf_text_add(text, " and ");
-        wf_mesh_add_text(to, text);
-    }
-    for (uint32_t i = 0; i < plan->step_count; i++)
-        wf_text_add(text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
-}
-
-/* Without memory for the text, the digest must do. */
 static void name_plan(const weft_comm *comm, const weft_plan *plan, const weft_bind_options *given,
                       struct plan_name *out)
 {
-    struct wf_text text = {0};
-
     memset(out, 0, sizeof *out);
     out->bindings = comm->bindings;
     out->digest = plan->digest;
     out->packed = given->packed;
     out->in_place = given->in_place;
-    if (plan->members != NULL)
-        wf_text_add(&text, "a batch of %u tensors", plan->member_count);
-    else
-        add_plan(&text, plan);
-    if (text.data != NULL) snprintf(out->text, sizeof out->text, "%s", text.data);
-    wf_text_free(&text);
+    wf_plan_name(plan, true, out->text, sizeof out->text);
 }
 
 /* MINE of rank COMM->rank, THEIRS of rank I. */
@@ -276,7 +248,7 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
     char label[192];
 
     name_plan(comm, plan, given, &mine);
-    snprintf(label, sizeof label, "%s a plan on %s", step, comm->name);
+    snprintf(label, sizeof label, "weft_plan_bind on %s (%s)", comm->name, step);
     WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
                     (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
@@ -322,6 +294,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *
     bound->kernel = comm->context->plugin->kernel;
     bound->in_place = given->in_place;
     bound->checked = comm->context->config->check;
+    bound->runs = &bound->own_runs;
 }
 
 static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_comm *comm,
@@ -349,7 +322,6 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
     uint32_t binding = 0;
     weft_status status;
 
-    WF_TRY(wf_bind_check(plan->from, plan->to, comm));
     plan_copies(&b, plan, given->in_place);
     status = check_strides(&b, plan, comm->rank);
     status = status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline(plan, comm, status);
@@ -368,6 +340,7 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 /* Give back what the context and its plugin gave. */
 static void clear(struct weft_bound *bound)
 {
+    if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);
     for (uint32_t i = 0; i < bound->action_count; i++)
         wf_action_clear(bound, &bound->actions[i]);
     wf_batch_clear(bound);
@@ -398,6 +371,36 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function)
     return wf_fail_fork(function);
 }
 
+/* ---- the order of runs ---- */
+
+static bool has_part(const weft_spec *from, const weft_spec *to, int32_t rank)
+{
+    int32_t coord[WEFT_MAX_AXES];
+
+    return weft_mesh_coord(from->layout.mesh, rank, coord) ||
+           weft_mesh_coord(to->layout.mesh, rank, coord);
+}
+
+/* Let runs of BOUND be compared with other ranks'.  A rank in none of the plan's meshes need not
+ * run it. */
+static void list_runs(struct weft_bound *bound)
+{
+    const weft_plan *plan = bound->plan;
+    bool part = false;
+
+    for (uint32_t i = 0; i < (plan->members != NULL ? plan->member_count : 1); i++) {
+        const weft_spec *from = plan->members != NULL ? plan->members[i].from : plan->from;
+        const weft_spec *to = plan->members != NULL ? plan->members[i].to : plan->to;
+
+        part = part || has_part(from, to, bound->parent->rank);
+    }
+    if (!part) return;
+    bound->own_runs.binding = bound->binding;
+    bound->own_runs.digest = plan->digest;
+    wf_plan_name(plan, false, bound->own_runs.text, sizeof bound->own_runs.text);
+    wf_runs_add(bound->parent, &bound->own_runs);
+}
+
 /* ---- the calls ---- */
 
 weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
@@ -409,14 +412,17 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
         return wf_fail_null("weft_plan_bind", "plan, comm or out");
     WF_TRY(wf_comm_check(comm, "weft_plan_bind"));
     WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
-    if (comm->context->config->check)
-        WF_TRY(wf_bind_agree(comm, "comparing", WEFT_OK, plan, &given, NULL));
+    if (plan->members == NULL) WF_TRY(wf_bind_check(plan->from, plan->to, comm));
+    for (uint32_t i = 0; plan->members != NULL && i < plan->member_count; i++)
+        WF_TRY(wf_bind_check(plan->members[i].from, plan->members[i].to, comm));
+    WF_TRY(wf_bind_agree(comm, "comparing plans", WEFT_OK, plan, &given, NULL));
     if (plan->members != NULL)
         WF_TRY(wf_batch_bind(plan, comm, &given, out));
     else
         WF_TRY(wf_bind(plan, comm, &given, false, out));
     (*out)->dependent.end = end_with_comm;
     wf_dependent_add(&(*out)->dependent, comm);
+    list_runs(*out);
     return WEFT_OK;
 }
 

@@ -10,6 +10,7 @@
 #define WEFT_EXEC_BOUND_H
 
 #include "comm/comm.h"
+#include "comm/runs.h"
 #include "exec.h"
 #include "weft/exec.h"
 
@@ -90,6 +91,7 @@ struct weft_bound {
     char ended[WF_CAUSE];
     void *device;
     const weft_device_table *device_table;
+    struct wf_plan_runs own_runs, *runs; /* RUNS: its own, or for a tensor of a batch the batch's */
     const weft_kernel_table *kernel;
     uint32_t binding; /* its number on PARENT, the same on all ranks; from 1 */
     void *scratch;    /* NULL: none, or the batch's */
@@ -316,6 +318,19 @@ struct wf_letter {
  * needed, the regions' other ends are changed to it, and no list is made yet. */
 void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region *regions,
                      struct wf_messages *messages);
+
+/* ---- name.c ---- */
+
+/* Write PLAN, "f32[8] S(0) -> f32[8] R on 4, by all-gather", as far as it fits; "" without memory
+ * for it. */
+void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes);
+/* ACTION of BOUND failed with STATUS, which is returned: name the plan and the step before the
+ * thread's last error. */
+weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
+                           weft_status status);
+/* The run of BOUND by FUNCTION failed with STATUS, which is returned.  LAST: see wf_runs_undo. */
+weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
+                          const char *function);
 
 /* ---- identity.c ---- */
 

@@ -59,11 +59,15 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
 WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *target,
                           weft_stream *stream)
 {
+    weft_status status;
+
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
         if (action->way == WF_NOTHING) continue;
-        WF_TRY(run_action(bound, action, action->from_source ? source : action->in_scratch,
-                          action->to_target ? target : action->out_scratch, stream));
+        wf_runs_step(bound->runs, action->number, action->comm);
+        status = run_action(bound, action, action->from_source ? source : action->in_scratch,
+                            action->to_target ? target : action->out_scratch, stream);
+        if (__builtin_expect(status != WEFT_OK, 0)) return wf_step_failed(bound, action, status);
     }
     return WEFT_OK;
 }
@@ -71,6 +75,9 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
 WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
                                      weft_stream *stream, weft_work **work)
 {
+    weft_status status;
+    uint64_t last;
+
     if (bound == NULL || !wf_is_usable(bound->made))
         return wf_bound_refuse(bound, "weft_redistribute");
     if (bound->batch != NULL)
@@ -80,7 +87,13 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
             bound->plan->member_count);
     if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, bound->in_place))
         WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target));
-    WF_TRY(wf_run(bound, source, target, stream));
+    WF_TRY(wf_stream_check(bound->context, stream, "weft_redistribute"));
+    last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
+    wf_runs_begin(&bound->parent->runs, bound->runs);
+    status = wf_run(bound, source, target, stream);
+    if (__builtin_expect(status != WEFT_OK, 0))
+        return wf_run_failed(bound, last, status, "weft_redistribute");
+    if (wf_comm_is_inline(bound->parent, stream)) wf_runs_end(&bound->parent->runs);
     return work != NULL ? wf_work_record(bound->context, stream, "weft_redistribute", work)
                         : WEFT_OK;
 }

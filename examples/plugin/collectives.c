@@ -141,6 +141,8 @@ static void write_note(const struct work *work)
     note->plan = work->args->plan;
     note->binding = work->args->binding;
     note->step = work->args->step;
+    note->divisor = work->args->divisor;
+    note->unused = 0;
     note->total = 0;
     for (int32_t i = 0; i < send_part_count(work); i++) {
         note->parts[i] = work->send_parts[i].bytes;
@@ -235,7 +237,7 @@ static weft_status show_and_take(const struct work *work)
 weft_status example_compare_notes(struct example_comm *comm)
 {
     const struct example_note *first = example_note_of(comm, 0);
-    bool even = first->collective != EXAMPLE_PULL && !shape_of(first->collective).varied &&
+    bool even = first->collective < WEFT_COLL_COUNT && !shape_of(first->collective).varied &&
                 !shape_of(first->collective).one_source;
 
     if ((comm->flags & WEFT_COMM_CHECK) == 0) return WEFT_OK;
@@ -248,13 +250,14 @@ weft_status example_compare_notes(struct example_comm *comm)
             comm,
             plug_fail(WEFT_ERR_MISMATCH,
                       "rank 0 calls collective %u on %llu bytes of dtype %u, reduction "
-                      "%u, root %d (step %u of plan %016llx, binding %u); rank %d calls "
-                      "%u, %llu, %u, %u, %d (step %u of plan %016llx, binding %u)",
+                      "%u, root %d, divisor %u (step %u of plan %016llx, binding %u); rank %d "
+                      "calls %u, %llu, %u, %u, %d, %u (step %u of plan %016llx, binding %u)",
                       first->collective, (unsigned long long)first->total, first->dtype,
-                      first->reduction, first->root, first->step, (unsigned long long)first->plan,
-                      first->binding, i, other->collective, (unsigned long long)other->total,
-                      other->dtype, other->reduction, other->root, other->step,
-                      (unsigned long long)other->plan, other->binding));
+                      first->reduction, first->root, first->divisor, first->step,
+                      (unsigned long long)first->plan, first->binding, i, other->collective,
+                      (unsigned long long)other->total, other->dtype, other->reduction, other->root,
+                      other->divisor, other->step, (unsigned long long)other->plan,
+                      other->binding));
     }
     return WEFT_OK;
 }

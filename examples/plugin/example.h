@@ -46,13 +46,14 @@ bool example_cast(uint32_t from, uint32_t to, uint64_t count, const void *source
 /* ---- comm.c: a communicator, and how its ranks meet ---- */
 
 /* What a rank shows the others of the collective it is in. */
-enum { EXAMPLE_PULL = WEFT_COLL_COUNT }; /* in a note, beside the collectives */
+enum { EXAMPLE_PULL = WEFT_COLL_COUNT, EXAMPLE_SYMM_BARRIER }; /* in a note, beside collectives */
 
 struct example_note {
     uint32_t collective, dtype, reduction;
     int32_t root;
-    uint64_t plan; /* with BINDING and STEP: which step of which bound plan it is */
+    uint64_t plan; /* with BINDING and STEP: which step of which bound plan it is; or a window */
     uint32_t binding, step;
+    uint32_t divisor, unused;          /* of an average */
     uint64_t parts[EXAMPLE_MAX_RANKS]; /* bytes of its data, per peer where it is split */
     uint64_t total;
     char name[64]; /* of shared memory that rank 0 made */
@@ -86,7 +87,7 @@ struct example_comm {
     char name[64];         /* of the shared memory; "" once it has no name any more */
     _Atomic int32_t error; /* the first one; stays */
     _Atomic uint32_t aborted;
-    uint32_t meetings, notes; /* so far */
+    uint32_t meetings, notes, windows; /* so far */
     int32_t group_depth;
     weft_status group_error;
     struct example_operation *queue;

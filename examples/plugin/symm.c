@@ -15,7 +15,7 @@ struct window {
     struct example_comm *comm;
     uint8_t *memory;
     uint64_t bytes, mapped;
-    uint32_t signal_count;
+    uint32_t signal_count, number;
     void *buffers[EXAMPLE_MAX_RANKS];
     uint64_t *signals[EXAMPLE_MAX_RANKS];
 };
@@ -96,6 +96,7 @@ static weft_status window_create(void *comm, uint64_t bytes, uint32_t signals, v
         return status;
     }
     set_pointers(window, local);
+    window->number = ++window->comm->windows;
     *out = window;
     return WEFT_OK;
 }
@@ -240,9 +241,13 @@ static weft_status fence(void *self, void *stream)
 static weft_status barrier(void *self, void *stream)
 {
     struct window *window = self;
+    weft_status status;
 
     (void)stream;
-    return example_meet(window->comm);
+    *example_next_note(window->comm) =
+        (struct example_note){.collective = EXAMPLE_SYMM_BARRIER, .plan = window->number};
+    status = example_meet(window->comm);
+    return status == WEFT_OK ? example_compare_notes(window->comm) : status;
 }
 
 const weft_symm_table example_symm = {

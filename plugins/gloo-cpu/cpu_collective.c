@@ -88,6 +88,8 @@ static void fill_op(const struct cpu_comm *comm, const weft_collective_args *arg
                               .scale = scaled ? args->scale : NULL,
                               .parts = args->divisor != 0 ? args->divisor : (uint32_t)comm->size};
     if (args->collective == WEFT_COLL_BARRIER) op->count = 0;
+    if (args->divisor != 0 && args->divisor != (uint32_t)comm->size && args->binding == 0)
+        op->identity = (struct cpu_shm_identity){.plan = args->divisor, .binding = SHM_AVERAGE};
 }
 
 struct turn {

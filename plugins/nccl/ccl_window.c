@@ -327,6 +327,7 @@ static void add(struct gpu_window *window)
 
     pthread_mutex_lock(&comm->lock);
     window->next = comm->windows;
+    window->number = window->next != NULL ? window->next->number + 1 : 1;
     comm->windows = window;
     pthread_mutex_unlock(&comm->lock);
     comm->window_calls = &ccl_window_calls;

@@ -59,6 +59,7 @@ struct gpu_window {
     struct gpu_comm *comm;
     uint64_t bytes;
     uint32_t signals;
+    uint32_t number;          /* of those on the communicator, the same on all ranks */
     struct ccl_piece *pieces; /* of all ranks; those out of reach are empty */
     void **buffers;
     uint64_t **pads;

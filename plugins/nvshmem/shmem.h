@@ -363,6 +363,7 @@ struct gpu_window {
     struct gpu_comm *comm;
     uint64_t bytes;
     uint32_t signals;
+    uint32_t number; /* of those on the communicator, the same on all ranks */
     void *memory;
     uint64_t *pad;
     bool is_registered; /* MEMORY is the caller's */

@@ -178,6 +178,7 @@ static weft_status create(struct gpu_comm *comm, void *memory, uint64_t bytes, u
         return status;
     }
     window->next = comm->windows;
+    window->number = window->next != NULL ? window->next->number + 1 : 1;
     comm->windows = window;
     *out = window;
     return WEFT_OK;

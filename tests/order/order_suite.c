@@ -5,40 +5,18 @@
  * Every case has a communicator of its own, on which all ranks make the same two calls in different
  * orders, or one call that differs.  Every rank must get WEFT_ERR_MISMATCH, with both operations
  * in its text, and no rank may wait for its time limit. */
-#include "weft/exec.h"
-#include "weft/weft.h"
+#include "order.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 64, BYTES = 2 << 20 };
-
-struct rank {
-    weft_context *context;
-    weft_comm *world, *comm; /* COMM: of one case */
-    weft_stream *stream;
-    int32_t number, size;
-    void *device[4], *private[2]; /* BYTES each */
-    const char *name;             /* of the case */
-    int failed;
-};
-
-struct order_case {
-    const char *name;
-    void (*run)(struct rank *self);
-    int32_t least; /* ranks */
-};
-
 static const char *only;
 static int words = 1;        /* look for weft's own words in what plugins say */
 static int takes_any_memory; /* also what is not from weft_alloc */
 
-static void complain(struct rank *self, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void complain(struct rank *self, const char *format, ...)
+void order_complain(struct rank *self, const char *format, ...)
 {
     char text[1400];
     va_list args;
@@ -50,83 +28,92 @@ static void complain(struct rank *self, const char *format, ...)
     self->failed = 1;
 }
 
-static int good(struct rank *self, const char *what, weft_status status)
+int order_good(struct rank *self, const char *what, weft_status status)
 {
-    if (status != WEFT_OK) complain(self, "%s: %s", what, weft_last_error());
+    if (status != WEFT_OK) order_complain(self, "%s: %s", what, weft_last_error());
     return status == WEFT_OK;
 }
 
 /* STATUS is a mismatch, and its text has all of the WANTED, up to NULL. */
-static void differs(struct rank *self, weft_status status, ...)
+void order_differs(struct rank *self, weft_status status, ...)
 {
     const char *text = weft_last_error(), *wanted;
     va_list args;
 
     if (status != WEFT_ERR_MISMATCH) {
-        complain(self, "%s, not a mismatch: %s", weft_status_name(status),
-                 status == WEFT_OK ? "" : text);
+        order_complain(self, "%s, not a mismatch: %s", weft_status_name(status),
+                       status == WEFT_OK ? "" : text);
         return;
     }
     va_start(args, status);
     while (words && (wanted = va_arg(args, const char *)) != NULL)
-        if (strstr(text, wanted) == NULL) complain(self, "no \"%s\" in: %s", wanted, text);
+        if (strstr(text, wanted) == NULL) order_complain(self, "no \"%s\" in: %s", wanted, text);
     va_end(args);
 }
 
-static int is_last(const struct rank *self)
+int order_is_last(const struct rank *self)
 {
     return self->number == self->size - 1;
 }
 
 /* ---- plans ---- */
 
-static weft_spec *spec_of(struct rank *self, const char *text)
+/* TEXT on MESH; NULL: one axis of all ranks. */
+static weft_spec *spec_of(struct rank *self, const char *mesh_text, const char *text)
 {
     weft_mesh *mesh = NULL;
     weft_spec *spec = NULL;
     char ranks[16];
 
     snprintf(ranks, sizeof ranks, "%d", self->size);
-    if (good(self, ranks, weft_mesh_parse(ranks, &mesh)))
-        good(self, text, weft_spec_parse(mesh, text, &spec));
+    if (mesh_text == NULL) mesh_text = ranks;
+    if (order_good(self, mesh_text, weft_mesh_parse(mesh_text, &mesh)))
+        order_good(self, text, weft_spec_parse(mesh, text, &spec));
     weft_mesh_release(&mesh);
     return spec;
 }
 
-static weft_plan *plan_of(struct rank *self, const char *from_text, const char *to_text)
+weft_plan *order_plan_on(struct rank *self, const char *mesh, const char *from_text,
+                         const char *to_text)
 {
-    weft_spec *from = spec_of(self, from_text), *to = spec_of(self, to_text);
+    weft_spec *from = spec_of(self, mesh, from_text), *to = spec_of(self, mesh, to_text);
     weft_plan *plan = NULL;
 
-    good(self, "a plan", weft_plan_create(from, to, NULL, &plan));
+    order_good(self, "a plan", weft_plan_create(from, to, NULL, &plan));
     weft_spec_release(&from);
     weft_spec_release(&to);
     return plan;
+}
+
+weft_plan *order_plan_of(struct rank *self, const char *from_text, const char *to_text)
+{
+    return order_plan_on(self, NULL, from_text, to_text);
 }
 
 /* Two tensors in one plan. */
-static weft_plan *batch_of(struct rank *self, const char *from_text, const char *to_text)
+weft_plan *order_batch_on(struct rank *self, const char *mesh, const char *from_text,
+                          const char *to_text)
 {
-    weft_spec *from = spec_of(self, from_text), *to = spec_of(self, to_text);
+    weft_spec *from = spec_of(self, mesh, from_text), *to = spec_of(self, mesh, to_text);
     const weft_spec *froms[] = {from, from}, *tos[] = {to, to};
     weft_plan *plan = NULL;
 
-    good(self, "a plan of a batch", weft_plan_create_batch(2, froms, tos, NULL, &plan));
+    order_good(self, "a plan of a batch", weft_plan_create_batch(2, froms, tos, NULL, &plan));
     weft_spec_release(&from);
     weft_spec_release(&to);
     return plan;
 }
 
-static weft_bound *bind(struct rank *self, weft_plan *plan, int packed)
+weft_bound *order_bind(struct rank *self, weft_plan *plan, int packed)
 {
     weft_bind_options options = {.struct_size = sizeof options, .packed = packed != 0};
     weft_bound *bound = NULL;
 
-    good(self, "binding", weft_plan_bind(plan, self->comm, &options, &bound));
+    order_good(self, "binding", weft_plan_bind(plan, self->comm, &options, &bound));
     return bound;
 }
 
-static weft_status run_bound(struct rank *self, weft_bound *bound, int batch, weft_stream *stream)
+weft_status order_run_bound(struct rank *self, weft_bound *bound, int batch, weft_stream *stream)
 {
     const void *sources[] = {self->device[0], self->device[1]};
     void *targets[] = {self->device[2], self->device[3]};
@@ -149,18 +136,18 @@ static char *digest_of(const weft_plan *plan, char *text, size_t bytes)
 }
 
 /* All ranks run FIRST, then all but the last run SECOND, and the last runs FIRST again. */
-static void swap(struct rank *self, weft_plan *first, weft_plan *second, int packed, int batch)
+void order_swap(struct rank *self, weft_plan *first, weft_plan *second, int packed, int batch)
 {
-    weft_bound *a = bind(self, first, packed), *b = bind(self, second, packed);
+    weft_bound *a = order_bind(self, first, packed), *b = order_bind(self, second, packed);
     char first_name[40], second_name[40];
 
     if (a != NULL && b != NULL) {
-        good(self, "the same order", run_bound(self, a, batch, NULL));
-        good(self, "the same order", run_bound(self, b, batch, NULL));
-        differs(self, run_bound(self, is_last(self) ? a : b, batch, NULL), "(binding ",
-                digest_of(first, first_name, sizeof first_name),
-                digest_of(second, second_name, sizeof second_name),
-                "must run bound plans in the same order", (char *)NULL);
+        order_good(self, "the same order", order_run_bound(self, a, batch, NULL));
+        order_good(self, "the same order", order_run_bound(self, b, batch, NULL));
+        order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, batch, NULL),
+                      "(binding ", digest_of(first, first_name, sizeof first_name),
+                      digest_of(second, second_name, sizeof second_name),
+                      "must run bound plans in the same order", (char *)NULL);
     }
     weft_bound_release(&a);
     weft_bound_release(&b);
@@ -170,43 +157,44 @@ static void swap(struct rank *self, weft_plan *first, weft_plan *second, int pac
 
 static void swapped_plans_are_found(struct rank *self)
 {
-    swap(self, plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 0);
+    order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+               order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 0);
 }
 
 static void swapped_packed_plans_are_found(struct rank *self)
 {
-    swap(self, plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 1, 0);
+    order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+               order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 1, 0);
 }
 
 static void swapped_gathers_are_found(struct rank *self)
 {
-    swap(self, plan_of(self, "f32[64,64] S(0)", "f32[64,64] R"),
-         plan_of(self, "f32[64,64] S(1)", "f32[64,64] R"), 1, 0);
+    order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] R"),
+               order_plan_of(self, "f32[64,64] S(1)", "f32[64,64] R"), 1, 0);
 }
 
 static void swapped_reductions_are_found(struct rank *self)
 {
-    swap(self, plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R"),
-         plan_of(self, "i32[4096] P(sum)", "i32[4096] R"), 0, 0);
+    order_swap(self, order_plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R"),
+               order_plan_of(self, "i32[4096] P(sum)", "i32[4096] R"), 0, 0);
 }
 
 static void swapped_batches_are_found(struct rank *self)
 {
-    swap(self, batch_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
-         batch_of(self, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 1);
+    order_swap(self, order_batch_on(self, NULL, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+               order_batch_on(self, NULL, "f32[64,64] S(1)", "f32[64,64] S(0)"), 0, 1);
 }
 
 static void two_bindings_of_one_plan_differ(struct rank *self, int packed)
 {
-    weft_plan *plan = plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
-    weft_bound *a = bind(self, plan, packed), *b = bind(self, plan, packed);
+    weft_plan *plan = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *a = order_bind(self, plan, packed), *b = order_bind(self, plan, packed);
 
     if (a != NULL && b != NULL) {
-        good(self, "the same order", run_bound(self, b, 0, NULL));
-        differs(self, run_bound(self, is_last(self) ? a : b, 0, NULL), "(binding 1)", "(binding 2)",
-                "must run bound plans in the same order", (char *)NULL);
+        order_good(self, "the same order", order_run_bound(self, b, 0, NULL));
+        order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, 0, NULL),
+                      "(binding 1)", "(binding 2)", "must run bound plans in the same order",
+                      (char *)NULL);
     }
     weft_bound_release(&a);
     weft_bound_release(&b);
@@ -226,20 +214,21 @@ static void one_plan_bound_twice_is_two_packed(struct rank *self)
 /* The same all-reduce, in a plan and as a call of its own. */
 static void a_plan_is_no_plain_call(struct rank *self)
 {
-    weft_plan *plan = plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R");
-    weft_bound *bound = bind(self, plan, 0);
+    weft_plan *plan = order_plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R");
+    weft_bound *bound = order_bind(self, plan, 0);
     weft_status status;
 
     if (bound != NULL) {
-        good(self, "a plan", run_bound(self, bound, 0, NULL));
-        good(self, "a call",
-             weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
-                             WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
-        status = is_last(self) ? weft_all_reduce(self->comm, self->device[0], self->device[2],
-                                                 SIDE * SIDE, WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL)
-                               : run_bound(self, bound, 0, NULL);
-        differs(self, status, "runs step 1 of plan", "calls all_reduce(i32, count 4096, sum)",
-                (char *)NULL);
+        order_good(self, "a plan", order_run_bound(self, bound, 0, NULL));
+        order_good(self, "a call",
+                   weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
+                                   WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
+        status = order_is_last(self)
+                     ? weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
+                                       WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL)
+                     : order_run_bound(self, bound, 0, NULL);
+        order_differs(self, status, "runs step 1 of plan", "calls all_reduce(i32, count 4096, sum)",
+                      (char *)NULL);
     }
     weft_bound_release(&bound);
     weft_plan_release(&plan);
@@ -248,14 +237,14 @@ static void a_plan_is_no_plain_call(struct rank *self)
 /* Another rank is the odd one, and the work is on a stream. */
 static void a_stream_says_it_too(struct rank *self)
 {
-    weft_plan *plan = plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
-    weft_bound *a = bind(self, plan, 0), *b = bind(self, plan, 0);
+    weft_plan *plan = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *a = order_bind(self, plan, 0), *b = order_bind(self, plan, 0);
     weft_status status;
 
     if (a != NULL && b != NULL) {
-        status = run_bound(self, self->number == 0 ? a : b, 0, self->stream);
+        status = order_run_bound(self, self->number == 0 ? a : b, 0, self->stream);
         if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
-        differs(self, status, "(binding 1)", "(binding 2)", (char *)NULL);
+        order_differs(self, status, "(binding 1)", "(binding 2)", (char *)NULL);
     }
     weft_bound_release(&a);
     weft_bound_release(&b);
@@ -284,7 +273,7 @@ static weft_status rooted(struct rank *self, int number, uint64_t count, int32_t
 static int32_t root_of(const struct rank *self, int way)
 {
     if (way == 0) return self->number;
-    if (way == 1) return is_last(self);
+    if (way == 1) return order_is_last(self);
     return self->number < self->size / 2 ? 0 : self->size - 1;
 }
 
@@ -298,9 +287,9 @@ static void different_roots_are_found(struct rank *self, int number)
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         for (int hidden = 0; hidden < 1 + takes_any_memory; hidden++)
             for (int way = 0; way < 3; way++) {
-                good(self, "one root", rooted(self, number, counts[i], 0, hidden));
-                differs(self, rooted(self, number, counts[i], root_of(self, way), hidden),
-                        names[number], ", root ", (char *)NULL);
+                order_good(self, "one root", rooted(self, number, counts[i], 0, hidden));
+                order_differs(self, rooted(self, number, counts[i], root_of(self, way), hidden),
+                              names[number], ", root ", (char *)NULL);
                 renew(self);
             }
 }
@@ -325,6 +314,32 @@ static void roots_of_scatters_differ(struct rank *self)
     different_roots_are_found(self, 3);
 }
 
+/* ---- divisors ---- */
+
+static void divisors_of_averages_differ(struct rank *self)
+{
+    static const uint32_t dtypes[] = {WEFT_DTYPE_I64, WEFT_DTYPE_F32};
+    static const uint64_t counts[] = {1, 20000};
+
+    for (size_t i = 0; i < 4; i++) {
+        weft_collective_args args = {.struct_size = sizeof args,
+                                     .collective = WEFT_COLL_ALL_REDUCE,
+                                     .dtype = dtypes[i / 2],
+                                     .reduction = WEFT_REDUCE_AVG,
+                                     .root = -1,
+                                     .send = self->device[0],
+                                     .recv = self->device[2],
+                                     .count = counts[i % 2],
+                                     .divisor = 7};
+
+        order_good(self, "one divisor", weft_collective(self->comm, &args));
+        if (order_is_last(self)) args.divisor = 5;
+        order_differs(self, weft_collective(self->comm, &args), "divisor 7", "divisor 5",
+                      (char *)NULL);
+        renew(self);
+    }
+}
+
 /* ---- the suite ---- */
 
 static const struct order_case cases[] = {
@@ -337,18 +352,29 @@ static const struct order_case cases[] = {
     {"one_plan_bound_twice_is_two_packed", one_plan_bound_twice_is_two_packed, 2},
     {"a_plan_is_no_plain_call", a_plan_is_no_plain_call, 2},
     {"a_stream_says_it_too", a_stream_says_it_too, 2},
+    {"plans_on_other_groups_are_found", order_plans_on_other_groups_are_found, 2},
+    {"packed_plans_on_other_groups_are_found", order_packed_plans_on_other_groups_are_found, 2},
+    {"batches_on_other_groups_are_found", order_batches_on_other_groups_are_found, 2},
+    {"plans_of_two_axes_are_found", order_plans_of_two_axes_are_found, 4},
+    {"plans_of_two_axes_are_found_by_some", order_plans_of_two_axes_are_found_by_some, 4},
+    {"a_failed_step_ends_the_plan_everywhere", order_a_failed_step_ends_the_plan_everywhere, 4},
+    {"streams_with_other_groups_are_found", order_streams_with_other_groups_are_found, 2},
+    {"a_call_beside_a_group_is_found", order_a_call_beside_a_group_is_found, 2},
+    {"late_ranks_are_not_wrong", order_late_ranks_are_not_wrong, 2},
     {"roots_of_broadcasts_differ", roots_of_broadcasts_differ, 2},
     {"roots_of_reductions_differ", roots_of_reductions_differ, 2},
     {"roots_of_gathers_differ", roots_of_gathers_differ, 2},
     {"roots_of_scatters_differ", roots_of_scatters_differ, 2},
+    {"divisors_of_averages_differ", divisors_of_averages_differ, 2},
 };
 
 /* Another communicator, when all are done with the one that is stuck. */
 static void renew(struct rank *self)
 {
-    good(self, "a barrier of all", weft_barrier(self->world, NULL));
+    order_good(self, "a barrier of all", weft_barrier(self->world, NULL));
     weft_comm_release(&self->comm);
-    good(self, "a communicator", weft_comm_split(self->world, 0, self->number, NULL, &self->comm));
+    order_good(self, "a communicator",
+               weft_comm_split(self->world, 0, self->number, NULL, &self->comm));
 }
 
 static weft_status allocate(struct rank *self)
@@ -373,7 +399,7 @@ static weft_status run_rank(void *argument)
     self.world = weft_world(self.context);
     self.number = weft_rank(self.context);
     self.size = weft_size(self.context);
-    good(&self, "memory", allocate(&self));
+    order_good(&self, "memory", allocate(&self));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (self.size < cases[i].least || (only != NULL && strstr(cases[i].name, only) == NULL))
             continue;
@@ -381,11 +407,11 @@ static weft_status run_rank(void *argument)
         renew(&self);
         if (self.comm != NULL) cases[i].run(&self);
     }
-    good(&self, "a barrier of all", weft_barrier(self.world, NULL));
+    order_good(&self, "a barrier of all", weft_barrier(self.world, NULL));
     weft_comm_release(&self.comm);
     weft_stream_release(self.context, &self.stream);
     for (int i = 0; i < 4; i++)
-        good(&self, "freeing", weft_free(self.context, self.device[i]));
+        order_good(&self, "freeing", weft_free(self.context, self.device[i]));
     for (int i = 0; i < 2; i++)
         free(self.private[i]);
     weft_context_release(&self.context);

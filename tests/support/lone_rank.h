@@ -64,6 +64,7 @@ static inline void lone_begin(struct lone_rank *lone, int32_t rank, int32_t size
     lone->bound->context = lone->context;
     lone->bound->parent = &lone->comm;
     lone->bound->kernel = &keeping_kernel;
+    lone->bound->runs = &lone->bound->own_runs;
 }
 
 /* Make the action of one step of KIND along all axes. */

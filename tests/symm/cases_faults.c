@@ -281,7 +281,7 @@ static void checks_find_what_differs(struct rank *self)
     if (a != NULL && b != NULL)
         refused(self, "barriers of two memories",
                 weft_symm_barrier(self->number == 0 ? a : b, NULL), WEFT_ERR_MISMATCH,
-                "came to a barrier of symmetric memory #");
+                "weft_symm_barrier of symmetric memory #");
     weft_symm_release(&b);
     weft_symm_release(&a);
     weft_comm_release(&comm);
@@ -302,6 +302,26 @@ static void a_release_meets_no_barrier(struct rank *self)
             refused(self, "a barrier beside a release", weft_barrier(comm, NULL), WEFT_ERR_MISMATCH,
                     "barrier");
     }
+    OK(weft_barrier(self->world, NULL));
+    finish(self, NULL);
+    weft_symm_release(&symm);
+    weft_comm_release(&comm);
+}
+
+/* The barrier of symmetric memory is another call than that of its communicator. */
+static void barriers_are_of_two_kinds(struct rank *self)
+{
+    weft_comm *comm = spare_comm(self);
+    weft_symm *symm = comm != NULL ? make(self, comm, 64, 1) : NULL;
+    bool compares = symm != NULL && !self->second &&
+                    (self->checks || strcmp(weft_symm_backend(symm), "gloo-cpu") == 0);
+
+    if (compares && self->number == 0)
+        refused(self, "a barrier of another kind", weft_symm_barrier(symm, NULL), WEFT_ERR_MISMATCH,
+                "calls weft_symm_barrier of symmetric memory #1, ");
+    if (compares && self->number != 0)
+        refused(self, "a barrier of another kind", weft_barrier(comm, NULL), WEFT_ERR_MISMATCH,
+                " calls barrier");
     OK(weft_barrier(self->world, NULL));
     finish(self, NULL);
     weft_symm_release(&symm);
@@ -348,6 +368,7 @@ const struct symm_case fault_cases[] = {
     {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},
     {"checks_find_what_differs", checks_find_what_differs, 2},
     {"a_release_meets_no_barrier", a_release_meets_no_barrier, 2},
+    {"barriers_are_of_two_kinds", barriers_are_of_two_kinds, 2},
     {"a_release_is_no_collective", a_release_is_no_collective, 2},
     {NULL, NULL, 0}};
 

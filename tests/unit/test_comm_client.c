@@ -107,7 +107,7 @@ static void ask_and_abort(struct rv_rank *self)
                 rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "wrong answers"));
             wf_gathered_free(&got);
         }
-        wf_client_abort(self->client, 7, list, 3, "enough");
+        wf_client_abort(self->client, 7, list, 3, WEFT_ERR_ABORTED, "enough");
     }
     for (int i = 0; i < 1000 && self->rank != 0 && self->aborts == 0; i++)
         rv_sleep_ms(5);

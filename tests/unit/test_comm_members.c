@@ -43,7 +43,8 @@ START_TEST(two_of_one_rank_are_refused)
         late = 2 - late; /* 0 and 2: the one that came second */
         rv_sleep_ms(1);
     }
-    saw(&ranks[late], WEFT_ERR_MISMATCH, "two processes say they are rank 0: ");
+    saw(&ranks[late], WEFT_ERR_MISMATCH,
+        "has joined as rank 0 already: weft_init was called twice");
     ranks[late] = (struct rv_rank){.rv = &rv,
                                    .rank = 2,
                                    .size = 3,

@@ -280,7 +280,9 @@ static void mismatch(struct kit *kit, const char *name, const weft_collective_ar
         return;
     if (!kit_begin(kit, "mismatch/%s", name)) return;
     if (patient_make(kit, wish, &p)) {
-        weft_status status = run(&p, SLACK_NS);
+        weft_status status;
+        p.args.reduction = odd->reduction;
+        status = run(&p, SLACK_NS);
         kit_ok(kit, "a collective that matches, with WEFT_COMM_CHECK", status);
         if (kit->rank == kit->size - 1) {
             p.args.count = odd->count;
@@ -288,6 +290,7 @@ static void mismatch(struct kit *kit, const char *name, const weft_collective_ar
             p.args.plan = odd->plan;
             p.args.binding = odd->binding;
             p.args.step = odd->step;
+            p.args.divisor = odd->divisor;
         }
         if (status == WEFT_OK)
             kit_expect(kit, "a collective that differs on one rank", run(&p, 2 * SLACK_NS),
@@ -308,11 +311,15 @@ static void mismatches(struct kit *kit)
     odd = args;
     odd.collective = WEFT_COLL_ALL_GATHER;
     if (args.collective == WEFT_COLL_ALL_REDUCE) mismatch(kit, "collective", &odd);
-    if (kit->plugin->abi_minor < 1) return; /* which has no plans */
+    if (kit->plugin->abi_minor < 1) return; /* which has no plans, nor divisors */
     odd = args;
     odd.plan = UINT64_C(0x123456789abcdef0);
     odd.binding = odd.step = 1;
     mismatch(kit, "plan", &odd);
+    odd = args;
+    odd.reduction = WEFT_REDUCE_AVG;
+    odd.divisor = (uint32_t)kit->size + 1;
+    if (args.collective == WEFT_COLL_ALL_REDUCE) mismatch(kit, "divisor", &odd);
 }
 
 /* ---- an exchange that fails while communicators are made ---- */

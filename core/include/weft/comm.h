@@ -45,7 +45,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t c
                                                     weft_comm **out);
 
 /* The communicator of RANKS (of PARENT), in the order given: RANKS[i] becomes rank i.  Collective
- * over the listed ranks, which all give the same list; a rank that is not in the list may call too,
+ * over the listed ranks, which all give the same list, else WEFT_ERR_MISMATCH if the lists differ
+ * in their order; a rank that is not in the list may call too,
  * and gets NULL at once.  OPTIONS may be NULL.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t count,
                                                      const int32_t *ranks,

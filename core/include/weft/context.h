@@ -143,9 +143,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_fill(weft_context *context, void *targe
 
 /* ---- streams and works ------------------------------------------------------- */
 
+/* Every call that takes a stream or a work together with an object of another context returns
+ * WEFT_ERR_INVALID and changes nothing. */
+
 /* The caller releases *OUT. [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_create(weft_context *context, weft_stream **out);
-/* Waits for the stream's work.  CONTEXT may be NULL if it was released before. */
+/* Waits for the stream's work.  CONTEXT may be NULL if it was released before.  A stream of another
+ * context is left as it is, with a warning. */
 WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
 
 /* A stream of the vendor (cudaStream_t, hipStream_t) as weft's; still the caller's, never

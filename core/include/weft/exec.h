@@ -40,8 +40,7 @@ typedef struct weft_bind_options {
  * in_place and packed.  Communicators of the groups that steps need are made on first use and kept
  * with COMM.  The caller releases *OUT, before COMM: after it *OUT answers WEFT_ERR_INVALID.
  * WEFT_ERR_INVALID: a mesh has ranks that COMM has not, or strides cannot be meant.
- * WEFT_ERR_MISMATCH, always with WEFT_CHECK=1: ranks have different plans, or want them packed or
- * in place differently. */
+ * WEFT_ERR_MISMATCH: ranks have different plans, or want them packed or in place differently. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
@@ -59,10 +58,12 @@ WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
  * WEFT_ERR_INVALID: memory that is NULL, or the same for both; with WEFT_CHECK=1 also memory that
  * the device knows to be too small, and shards without strides that overlap.  Collective.  *WORK,
  * if wanted, stands for it and is the caller's to release.  What is bound to one communicator runs
- * in the same order on all its ranks, one thread at a time, else WEFT_ERR_MISMATCH (always on
- * gloo-cpu within a host, elsewhere with WEFT_CHECK=1); on different communicators, at the same
- * time.  Runs of one BOUND use the same scratch: on different streams, the second must wait for the
- * first (weft_stream_wait_work), or be bound apart. */
+ * in the same order on all its ranks, one thread at a time, else WEFT_ERR_MISMATCH (of steps on the
+ * same ranks always on gloo-cpu within a host, elsewhere with WEFT_CHECK=1; of steps on different
+ * groups of ranks always, after a second or two); on different communicators, at the same time.  A
+ * step that fails makes the communicator fail that BOUND is bound to.  Runs of one BOUND use the
+ * same scratch: on different streams, the second must wait for the first (weft_stream_wait_work),
+ * or be bound apart. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);

@@ -214,8 +214,12 @@ weft_status cpu_symm_quiet(void *window, void *stream)
 weft_status cpu_symm_barrier(void *handle, void *stream)
 {
     const struct cpu_window *window = handle;
-    weft_collective_args args = {
-        .struct_size = sizeof args, .collective = WEFT_COLL_BARRIER, .stream = stream};
+    weft_collective_args args = {.struct_size = sizeof args,
+                                 .collective = WEFT_COLL_BARRIER,
+                                 .stream = stream,
+                                 .plan = window->number,
+                                 .binding = SHM_WINDOW,
+                                 .step = SHM_WINDOW_BARRIER};
 
     return cpu_comm_collective(window->comm, &args);
 }

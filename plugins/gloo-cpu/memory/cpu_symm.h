@@ -9,6 +9,7 @@ struct cpu_window {
     struct cpu_comm *comm;
     uint64_t bytes;
     uint32_t signals;
+    uint32_t number;        /* of those on the communicator, the same on all ranks */
     void *memory;           /* this rank's, in its heap */
     _Atomic(uint64_t) *pad; /* this rank's signals */
     bool registered;        /* MEMORY is the user's */

@@ -60,7 +60,7 @@ static weft_status settle(struct cpu_window *window, const struct entry *mine)
     weft_status status;
 
     if (all == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
-    status = gather(comm, 1, mine, all);
+    status = gather(comm, SHM_WINDOW_MAKE, mine, all);
     if (status == WEFT_OK) status = judge(comm, all);
     for (int32_t p = 0; status == WEFT_OK && p < comm->size; p++) {
         window->buffers[p] = cpu_shm_reach(&comm->group, p, &all[p].memory);
@@ -153,6 +153,7 @@ static weft_status create(struct cpu_comm *comm, void *memory, uint64_t bytes, u
         return status;
     }
     window->next = comm->windows;
+    window->number = window->next != NULL ? window->next->number + 1 : 1;
     comm->windows = window;
     *out = window;
     return WEFT_OK;
@@ -244,7 +245,7 @@ static weft_status sync_at_end(struct cpu_window *window)
     weft_status status;
 
     if (all == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "window: out of memory");
-    status = gather(comm, 2, &mine, all);
+    status = gather(comm, SHM_WINDOW_RELEASE, &mine, all);
     for (int32_t p = 0; p < comm->size && status == WEFT_OK; p++)
         if (all[p].status != mine.status || all[p].bytes != mine.bytes ||
             all[p].signals != mine.signals)

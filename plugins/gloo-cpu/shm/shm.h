@@ -27,8 +27,13 @@ struct cpu_shm_identity {
     uint64_t plan;
     uint32_t binding, step;
 };
-/* Instead of a binding: step 1 makes a window, step 2 releases it. */
+/* Instead of a binding: a step is what happens to a window.  With a barrier, the plan is the
+ * window's number. */
 #define SHM_WINDOW UINT32_MAX
+/* Instead of a binding, of a call that belongs to no plan: an average whose divisor, in `plan`, is
+ * not the number of ranks. */
+#define SHM_AVERAGE (UINT32_MAX - 1)
+enum { SHM_WINDOW_MAKE = 1, SHM_WINDOW_RELEASE, SHM_WINDOW_BARRIER };
 
 /* A call as all ranks should make it.  COUNT is a hash where ranks share an array of counts, and 0
  * where each has its own. */

@@ -7,18 +7,32 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool is_of_plan(const struct cpu_shm_identity *identity)
+{
+    return identity->binding != 0 && identity->binding < SHM_AVERAGE;
+}
+
+static void print_window(const struct cpu_shm_identity *identity, char *text, size_t bytes)
+{
+    if (identity->step == SHM_WINDOW_BARRIER)
+        snprintf(text, bytes, "calls weft_symm_barrier of symmetric memory #%llu",
+                 (unsigned long long)identity->plan);
+    else
+        snprintf(text, bytes, "%s symmetric memory",
+                 identity->step == SHM_WINDOW_MAKE ? "makes" : "releases");
+}
+
 static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes)
 {
     bool reduces = plug_collective_reduces(call->collective);
     bool per_rank = call->collective > WEFT_COLL_BARRIER;
-    char step[96] = "calls ", root[32] = "", count[48];
+    char step[96] = "calls ", root[32] = "", count[48], divisor[32] = "";
 
     if (call->identity.binding == SHM_WINDOW) {
-        snprintf(text, bytes, "%s symmetric memory",
-                 call->identity.step == 1 ? "makes" : "releases");
+        print_window(&call->identity, text, bytes);
         return;
     }
-    if (call->identity.binding != 0)
+    if (is_of_plan(&call->identity))
         snprintf(step, sizeof step, "runs step %u of plan %016llx (binding %u) as ",
                  (unsigned)call->identity.step, (unsigned long long)call->identity.plan,
                  (unsigned)call->identity.binding);
@@ -26,15 +40,18 @@ static void print_call(const struct cpu_shm_call *call, char *text, size_t bytes
         snprintf(text, bytes, "%sbarrier", step);
         return;
     }
+    if (call->identity.binding == SHM_AVERAGE)
+        snprintf(divisor, sizeof divisor, ", divisor %llu",
+                 (unsigned long long)call->identity.plan);
     if (call->root >= 0) snprintf(root, sizeof root, ", root %d", (int)call->root);
     if (per_rank)
         snprintf(count, sizeof count, "counts #%08llx",
                  (unsigned long long)(call->count & 0xffffffffu));
     else
         snprintf(count, sizeof count, "count %llu", (unsigned long long)call->count);
-    snprintf(text, bytes, "%s%s(%s, %s%s%s%s)", step, cpu_call_name(call->collective),
+    snprintf(text, bytes, "%s%s(%s, %s%s%s%s%s)", step, cpu_call_name(call->collective),
              plug_dtype_name(call->dtype), count, reduces ? ", " : "",
-             reduces ? plug_reduction_name(call->reduction) : "", root);
+             reduces ? plug_reduction_name(call->reduction) : "", divisor, root);
 }
 
 static bool same_identity(const struct cpu_shm_identity *a, const struct cpu_shm_identity *b)
@@ -62,7 +79,7 @@ weft_status cpu_shm_call_differs(struct cpu_shm_group *group, int32_t rank,
                                  const struct cpu_shm_call *other)
 {
     bool of_plans = !same_identity(&call->identity, &other->identity) &&
-                    call->identity.binding != SHM_WINDOW && other->identity.binding != SHM_WINDOW;
+                    (is_of_plan(&call->identity) || is_of_plan(&other->identity));
     char text[200], other_text[200];
 
     print_call(call, text, sizeof text);

@@ -115,7 +115,10 @@ struct gpu_call {
     uint64_t count, counts_hash;
     uint64_t plan;
     uint32_t binding, step;
+    uint32_t divisor, unused; /* of avg */
 };
+/* Instead of a binding: the barrier of a window, whose number is in `plan`. */
+#define GPU_SYMM UINT32_MAX
 struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op);
 /* CALLS has one call per rank.  WEFT_ERR_MISMATCH names two ranks that differ and fails the
  * communicator. */
@@ -126,6 +129,7 @@ weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls)
 /* Each plugin defines its own struct gpu_window, with at least these fields:
  *
  *     comm, bytes, signals   what it was made with
+ *     number                 of those on the communicator, the same on all ranks
  *     buffers, pads          each rank's memory and signals as seen here; NULL out of reach.  A pad
  *                            has a word more for each rank, for gpu_window_part
  *     device_copy            of these two arrays

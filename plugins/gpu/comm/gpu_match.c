@@ -27,7 +27,10 @@ struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op
 
     if (op->kind == WEFT_COLL_BARRIER) return call;
     call.dtype = op->dtype;
-    if (plug_collective_reduces(op->kind)) call.reduction = op->reduction;
+    if (plug_collective_reduces(op->kind)) {
+        call.reduction = op->reduction;
+        if (op->reduction == WEFT_REDUCE_AVG) call.divisor = op->divisor;
+    }
     if (op->kind < WEFT_COLL_BARRIER) call.count = op->count;
     if (op->kind == WEFT_COLL_ALL_GATHER_V) call.counts_hash = hash(op->recv_counts, comm->size);
     if (op->kind == WEFT_COLL_REDUCE_SCATTER_V)
@@ -41,7 +44,7 @@ static void print(const struct gpu_call *call, char *out, size_t size)
 {
     char step[96] = "calls";
     const char *name = gpu_op_name(call->kind), *dtype = plug_dtype_name(call->dtype);
-    char count[40] = "", reduction[32] = "", root[24] = "";
+    char count[40] = "", reduction[32] = "", divisor[24] = "", root[24] = "";
 
     if (call->kind < WEFT_COLL_BARRIER)
         snprintf(count, sizeof count, ", count %llu", (unsigned long long)call->count);
@@ -50,14 +53,21 @@ static void print(const struct gpu_call *call, char *out, size_t size)
                  (unsigned long long)(call->counts_hash & 0xffffffffu));
     if (plug_collective_reduces(call->kind))
         snprintf(reduction, sizeof reduction, ", %s", plug_reduction_name(call->reduction));
+    if (call->divisor != 0) snprintf(divisor, sizeof divisor, ", divisor %u", call->divisor);
     if (has_a_root(call->kind)) snprintf(root, sizeof root, ", root %d", call->root);
+    if (call->binding == GPU_SYMM) {
+        snprintf(out, size, "calls weft_symm_barrier of symmetric memory #%llu",
+                 (unsigned long long)call->plan);
+        return;
+    }
     if (call->binding != 0)
         snprintf(step, sizeof step, "runs step %u of plan %016llx (binding %u) as", call->step,
                  (unsigned long long)call->plan, call->binding);
     if (call->kind == WEFT_COLL_BARRIER)
         snprintf(out, size, "%s %s", step, name);
     else
-        snprintf(out, size, "%s %s(%s%s%s%s)", step, name, dtype, count, reduction, root);
+        snprintf(out, size, "%s %s(%s%s%s%s%s)", step, name, dtype, count, reduction, divisor,
+                 root);
 }
 
 weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls)
@@ -70,8 +80,9 @@ weft_status gpu_calls_match(struct gpu_comm *comm, const struct gpu_call *calls)
         if (memcmp(&calls[0], &calls[r], sizeof calls[0]) == 0) continue;
         print(&calls[0], first, sizeof first);
         print(&calls[r], other, sizeof other);
-        of_plans = calls[0].plan != calls[r].plan || calls[0].binding != calls[r].binding ||
-                   calls[0].step != calls[r].step;
+        of_plans = (calls[0].plan != calls[r].plan || calls[0].binding != calls[r].binding ||
+                    calls[0].step != calls[r].step) &&
+                   calls[0].binding != GPU_SYMM && calls[r].binding != GPU_SYMM;
         status = plug_fail(WEFT_ERR_MISMATCH, "on %s rank %d %s, but rank %d %s%s", comm->name,
                            comm->world_ranks[0], first, comm->world_ranks[r], other,
                            of_plans ? "; all ranks must run bound plans in the same order" : "");

@@ -170,8 +170,11 @@ static weft_status fence(void *given, void *stream)
 static weft_status barrier(void *given, void *stream)
 {
     const struct gpu_window *window = given;
-    weft_collective_args args = {
-        .struct_size = sizeof args, .collective = WEFT_COLL_BARRIER, .stream = stream};
+    weft_collective_args args = {.struct_size = sizeof args,
+                                 .collective = WEFT_COLL_BARRIER,
+                                 .stream = stream,
+                                 .plan = window->number,
+                                 .binding = GPU_SYMM};
 
     return gpu_comm_collective(window->comm, &args);
 }

@@ -1,0 +1,26 @@
+/* groups.h - communicators of some ranks of another one.  A part of comm.h, which includes it after
+ * the objects. */
+#ifndef WEFT_COMM_GROUPS_H
+#define WEFT_COMM_GROUPS_H
+
+#include "comm.h"
+
+/* ---- split.c ---- */
+
+/* wf_agree of the ranks that make a communicator of WORLD_RANKS, in whichever order each of them
+ * lists these; blobs are in the order of ranks. */
+weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int32_t count,
+                             int64_t timeout_ns, weft_status status, weft_blob blob,
+                             struct wf_gathered *out) WF_NODISCARD;
+
+/* ---- groups.c ---- */
+
+/* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
+ * made on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is how
+ * things went here so far: where it is not OK, all of RANKS that have to make the communicator
+ * learn of it. */
+weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
+                          weft_status status, weft_comm **out) WF_NODISCARD;
+void wf_comm_drop_groups(weft_comm *comm, const char *cause);
+
+#endif

@@ -1,0 +1,383 @@
+/* runs.c - the order in which bound plans run on a communicator, compared with another rank's. */
+#include "comm.h"
+
+#include "weft/status.h"
+
+#include <stdio.h>
+
+/* How long a run lasts before this rank asks.  Every later question waits twice as long, up to
+ * MOST_GAP_NS. */
+#define FIRST_GAP_NS (UINT64_C(1) * WF_SECOND_NS)
+#define MOST_GAP_NS  (UINT64_C(64) * WF_SECOND_NS)
+#define ASKED        16 /* ranks at a time */
+#define LOOKS        1000
+#define RECENT       64 /* runs whose order is compared */
+#define COUNT_BYTES  20 /* of a plan's counts in an answer */
+
+/* ---- the list ---- */
+
+void wf_runs_add(weft_comm *comm, struct wf_plan_runs *plan)
+{
+    weft_context *context = comm->context;
+
+    pthread_mutex_lock(&context->lock);
+    plan->next = comm->runs.list;
+    comm->runs.list = plan;
+    pthread_mutex_unlock(&context->lock);
+    if (context->client != NULL && comm->size > 1) wf_client_watch(context->client);
+}
+
+void wf_runs_remove(weft_comm *comm, struct wf_plan_runs *plan)
+{
+    struct wf_plan_runs **at = &comm->runs.list;
+
+    pthread_mutex_lock(&comm->context->lock);
+    while (*at != NULL && *at != plan)
+        at = &(*at)->next;
+    if (*at != NULL) *at = plan->next;
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
+/* ---- counts ---- */
+
+static uint64_t load(const _Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_acquire);
+}
+
+/* The plan that has begun last. */
+static struct wf_plan_runs *find_last(const struct wf_runs *runs)
+{
+    struct wf_plan_runs *found = NULL;
+
+    for (struct wf_plan_runs *plan = runs->list; plan != NULL; plan = plan->next)
+        if (load(&plan->last) > 0 && (found == NULL || load(&plan->last) > load(&found->last)))
+            found = plan;
+    return found;
+}
+
+static void put_counts(weft_comm *comm, struct wf_text *out)
+{
+    const struct wf_plan_runs *last = find_last(&comm->runs);
+
+    wf_put_u64(out, load(&comm->collectives));
+    wf_put_u32(out, last != NULL ? last->binding : 0);
+    wf_put_u32(out, last != NULL ? atomic_load_explicit(&last->step, memory_order_relaxed) : 0);
+    for (const struct wf_plan_runs *plan = comm->runs.list; plan != NULL; plan = plan->next) {
+        wf_put_u32(out, plan->binding);
+        wf_put_u64(out, load(&plan->begun));
+        wf_put_u64(out, load(&plan->last));
+    }
+}
+
+/* Counts of one state, or nothing: then plans begin all the time, and this rank does not wait. */
+static bool put_state(weft_comm *comm, struct wf_text *out)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        uint64_t settled = load(&comm->runs.settled);
+        size_t before = out->length;
+
+        put_counts(comm, out);
+        if (load(&comm->runs.begun) == settled) return true;
+        out->length = before;
+    }
+    return false;
+}
+
+void wf_runs_tell(weft_comm *comm, struct wf_text *out)
+{
+    struct wf_text counts = {0};
+
+    if (put_state(comm, &counts) && !counts.failed)
+        wf_put_blob(out, counts.data, counts.length);
+    else
+        wf_put_blob(out, "", 0);
+    wf_text_free(&counts);
+}
+
+void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
+{
+    const weft_comm *whole = comm->keeper != NULL ? comm->keeper : comm;
+    const struct wf_plan_runs *last;
+
+    pthread_mutex_lock(&comm->context->lock);
+    last = find_last(&whole->runs);
+    if (last == NULL)
+        snprintf(out, bytes, "work on a stream");
+    else
+        snprintf(out, bytes, "work on a stream, at the latest of weft_redistribute: %s: step %u",
+                 last->text, atomic_load_explicit(&last->step, memory_order_relaxed));
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
+/* ---- when to ask ---- */
+
+/* Does a run on COMM seem to wait, and is it time to ask?  On a stream nobody knows whether it
+ * does, so the questions become rare. */
+static bool is_due(weft_comm *comm, uint64_t now_ns)
+{
+    struct wf_runs *runs = &comm->runs;
+    uint64_t begun = load(&runs->begun);
+
+    if (begun != runs->seen) {
+        runs->seen = begun;
+        runs->asked = 0;
+        runs->gap_ns = FIRST_GAP_NS;
+        runs->next_ns = now_ns + runs->gap_ns;
+        return false;
+    }
+    if (begun == 0 || begun == load(&runs->done) || now_ns < runs->next_ns ||
+        atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
+        return false;
+    if (runs->gap_ns < MOST_GAP_NS) runs->gap_ns *= 2;
+    runs->next_ns = now_ns + runs->gap_ns;
+    return true;
+}
+
+/* The ranks that this one waits for are in the group of its step.  In a large group, every question
+ * goes to other ranks, so that a slow rank of a large job does not make all ask all. */
+static bool choose_ranks(weft_comm *comm, struct wf_question *out)
+{
+    const struct wf_plan_runs *last = find_last(&comm->runs);
+    const weft_comm *group = comm;
+    int32_t others;
+
+    if (last == NULL) return false;
+    if (comm->size > ASKED && atomic_load_explicit(&last->group, memory_order_relaxed) != NULL)
+        group = atomic_load_explicit(&last->group, memory_order_relaxed);
+    others = group->size - 1;
+    out->comm = comm->number;
+    out->count = others < ASKED ? others : ASKED;
+    out->ranks = wf_alloc((size_t)out->count * sizeof *out->ranks + 1);
+    if (out->ranks == NULL) return false;
+    for (int32_t i = 0; i < out->count; i++)
+        out->ranks[i] =
+            group->world_ranks[(group->rank + 1 +
+                                (int32_t)((comm->runs.asked + (uint64_t)i) % (uint64_t)others)) %
+                               group->size];
+    comm->runs.asked += (uint64_t)out->count;
+    return out->count > 0;
+}
+
+bool wf_runs_watch(void *self, struct wf_question *out)
+{
+    weft_context *context = self;
+    uint64_t now_ns = wf_now_ns();
+    bool asks = false;
+
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL && !asks; comm = comm->next)
+        if (comm->size > 1 && comm->runs.list != NULL && is_due(comm, now_ns))
+            asks = choose_ranks(comm, out);
+    pthread_mutex_unlock(&context->lock);
+    return asks;
+}
+
+/* ---- what the answers tell ---- */
+
+/* One side's count of something that all ranks begin in the same order: runs of a bound plan, or
+ * collectives, whose place among the runs is not known (`last` 0). */
+struct count {
+    uint64_t begun, last;
+};
+
+/* Has the side with these counts begun number A of the first before number B of the second (1), or
+ * after it (-1)?  0: it cannot be told. */
+static int order_of(const struct count *first, uint64_t a, const struct count *second, uint64_t b)
+{
+    bool has_a = first->begun >= a, has_b = second->begun >= b;
+
+    if (has_a != has_b) return has_a ? 1 : -1;
+    if (!has_a || first->begun != a || second->begun != b) return 0;
+    if (first->last == 0 || second->last == 0) return 0;
+    return first->last < second->last ? 1 : -1;
+}
+
+/* Has this rank begun the first before the second, and the other rank after it? */
+static bool swaps(const struct count mine[2], const struct count theirs[2])
+{
+    uint64_t a = mine[0].begun > theirs[0].begun ? mine[0].begun : theirs[0].begun;
+    uint64_t b = mine[1].begun > theirs[1].begun ? mine[1].begun : theirs[1].begun;
+
+    if (a == 0 || b == 0) return false;
+    return order_of(&mine[0], a, &mine[1], b) > 0 && order_of(&theirs[0], a, &theirs[1], b) < 0;
+}
+
+/* Another rank's counts. */
+struct answer {
+    int32_t rank;         /* of the world */
+    uint64_t collectives; /* on the communicator */
+    uint32_t binding, step;
+    struct wf_reader counts;
+};
+
+static bool read_answer(weft_blob blob, int32_t rank, struct answer *out)
+{
+    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
+    weft_blob counts;
+
+    if (blob.bytes == 0 || wf_take_u32(&reader) != WF_WHERE_KNOWN) return false;
+    (void)wf_take_u64(&reader); /* posted, finished, the last operation */
+    (void)wf_take_u64(&reader);
+    (void)wf_take_blob(&reader);
+    counts = wf_take_blob(&reader);
+    if (reader.failed || counts.bytes == 0) return false;
+    out->rank = rank;
+    out->counts = (struct wf_reader){counts.data, (size_t)counts.bytes, false};
+    out->collectives = wf_take_u64(&out->counts);
+    out->binding = wf_take_u32(&out->counts);
+    out->step = wf_take_u32(&out->counts);
+    return !out->counts.failed;
+}
+
+/* A plan in which both ranks have a part. */
+struct shared {
+    const struct wf_plan_runs *plan;
+    struct count mine, theirs;
+};
+
+static const struct wf_plan_runs *find_binding(const weft_comm *comm, uint32_t binding)
+{
+    const struct wf_plan_runs *plan = comm->runs.list;
+
+    while (plan != NULL && plan->binding != binding)
+        plan = plan->next;
+    return plan;
+}
+
+/* The plans of ANSWER that this rank has too, into OUT, which has room for MOST. */
+static size_t list_shared(const weft_comm *comm, const struct answer *answer, struct shared *out,
+                          size_t most)
+{
+    struct wf_reader reader = answer->counts;
+    size_t count = 0;
+
+    while (reader.left > 0 && count < most) {
+        const struct wf_plan_runs *plan = find_binding(comm, wf_take_u32(&reader));
+        struct count theirs = {.begun = wf_take_u64(&reader)};
+
+        theirs.last = wf_take_u64(&reader);
+        if (reader.failed) break;
+        if (plan != NULL)
+            out[count++] = (struct shared){plan, {load(&plan->begun), load(&plan->last)}, theirs};
+    }
+    return count;
+}
+
+/* Two operations that the ranks have begun in different runs.  Without a second plan, it is the
+ * communicator's collectives. */
+struct swap {
+    const struct wf_plan_runs *mine, *theirs;
+    bool found;
+};
+
+/* Which of the plans of LIST, or of the collectives, has this rank begun after ONE, and the other
+ * rank before it? */
+static struct swap find_partner(const weft_comm *comm, const struct answer *answer,
+                                const struct shared *one, const struct shared *list, size_t count)
+{
+    struct count calls = {load(&comm->collectives), 0}, their_calls = {answer->collectives, 0};
+
+    for (size_t i = 0; i < count; i++)
+        if (swaps((struct count[]){one->mine, list[i].mine},
+                  (struct count[]){one->theirs, list[i].theirs}))
+            return (struct swap){one->plan, list[i].plan, true};
+    return (struct swap){
+        one->plan, NULL,
+        swaps((struct count[]){one->mine, calls}, (struct count[]){one->theirs, their_calls})};
+}
+
+/* A plan that this rank has begun lately and that the other rank has swapped with another. */
+static struct swap find_swap(const weft_comm *comm, const struct answer *answer)
+{
+    uint64_t begun = load(&comm->runs.begun);
+    size_t most = answer->counts.left / COUNT_BYTES, count;
+    struct shared *shared = wf_calloc(most + 1, sizeof *shared);
+    struct swap swap = {NULL, NULL, false};
+
+    if (shared == NULL) return swap;
+    count = list_shared(comm, answer, shared, most);
+    for (size_t i = 0; i < count && !swap.found; i++)
+        if (shared[i].mine.last > 0 && shared[i].mine.last + RECENT > begun)
+            swap = find_partner(comm, answer, &shared[i], shared, count);
+    wf_free(shared);
+    return swap;
+}
+
+static void add_run(struct wf_text *out, int32_t rank, const struct wf_plan_runs *plan,
+                    uint32_t step)
+{
+    wf_text_add(out, "rank %d runs ", rank);
+    if (step > 0) wf_text_add(out, "step %u of ", step);
+    wf_text_add(out, "plan %016llx (binding %u): %s", (unsigned long long)plan->digest,
+                plan->binding, plan->text);
+}
+
+/* Compare this rank's counts with ANSWER; with a text if they are not of one plan. */
+static void compare(const weft_comm *comm, const struct answer *answer, struct wf_text *out)
+{
+    struct swap swap = find_swap(comm, answer);
+
+    if (!swap.found) return;
+    wf_text_add(out, "weft_redistribute on %s: ", comm->name);
+    add_run(out, comm->context->rank, swap.mine,
+            atomic_load_explicit(&swap.mine->step, memory_order_relaxed));
+    wf_text_add(out, "; ");
+    if (swap.theirs != NULL)
+        add_run(out, answer->rank, swap.theirs,
+                swap.theirs->binding == answer->binding ? answer->step : 0);
+    else
+        wf_text_add(out, "rank %d is at collective %llu of the communicator, rank %d at %llu",
+                    answer->rank, (unsigned long long)answer->collectives, comm->context->rank,
+                    (unsigned long long)load(&comm->collectives));
+    wf_text_add(out, "; all ranks must run bound plans in the same order");
+}
+
+static weft_comm *find_comm(const weft_context *context, uint64_t number)
+{
+    weft_comm *comm = context->comms;
+
+    while (comm != NULL && comm->number != number)
+        comm = comm->next;
+    return comm;
+}
+
+/* Compare with every answer until one differs: what is then to be told, and break COMM. */
+static void compare_all(weft_comm *comm, const struct wf_question *question,
+                        const struct wf_gathered *answers, struct wf_text *out)
+{
+    uint64_t settled = load(&comm->runs.settled);
+    struct answer answer;
+
+    for (int32_t i = 0; i < answers->count && i < question->count && out->length == 0; i++)
+        if (read_answer(answers->blobs[i], question->ranks[i], &answer))
+            compare(comm, &answer, out);
+    if (load(&comm->runs.begun) != settled || out->failed || /* a run has begun meanwhile */
+        atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
+        wf_text_free(out);
+    if (out->length > 0) wf_comm_break_locked(comm, WEFT_ERR_MISMATCH, out->data);
+}
+
+void wf_runs_told(void *self, const struct wf_question *question, const struct wf_gathered *answers)
+{
+    weft_context *context = self;
+    struct wf_text text = {0};
+    int32_t *ranks = NULL, count = 0;
+    weft_comm *comm;
+
+    pthread_mutex_lock(&context->lock);
+    comm = find_comm(context, question->comm);
+    if (comm != NULL) compare_all(comm, question, answers, &text);
+    if (text.length > 0) {
+        count = comm->size;
+        ranks = wf_alloc((size_t)count * sizeof *ranks);
+        for (int32_t i = 0; ranks != NULL && i < count; i++)
+            ranks[i] = comm->world_ranks[i];
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (ranks != NULL && context->client != NULL)
+        wf_client_abort(context->client, question->comm, ranks, count, WEFT_ERR_MISMATCH,
+                        text.data);
+    wf_free(ranks);
+    wf_text_free(&text);
+}

@@ -1,0 +1,65 @@
+/* name.c - plans and their steps in words, for messages. */
+#include "bound.h"
+
+#include "weft/status.h"
+
+#include <stdio.h>
+
+static void add_spec(struct wf_text *text, const weft_spec *spec)
+{
+    const struct wf_layout *layout = &spec->layout;
+
+    wf_text_add(text, "%s", wf_dtype_name(layout->dtype));
+    wf_shape_add_text(layout->dims, layout->shape, text);
+    wf_text_char(text, ' ');
+    wf_placements_add_text(layout->placements, layout->mesh->axes, text);
+}
+
+/* "f32[8] S(0) -> f32[8] R on 4". */
+static void add_change(struct wf_text *text, const weft_spec *from, const weft_spec *to)
+{
+    add_spec(text, from);
+    wf_text_add(text, " -> ");
+    add_spec(text, to);
+    wf_text_add(text, " on ");
+    wf_mesh_add_text(from->layout.mesh, text);
+    if (from->layout.mesh == to->layout.mesh) return;
+    wf_text_add(text, " and ");
+    wf_mesh_add_text(to->layout.mesh, text);
+}
+
+void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t bytes)
+{
+    struct wf_text text = {0};
+
+    if (plan->members != NULL)
+        wf_text_add(&text, "a batch of %u tensors", plan->member_count);
+    else
+        add_change(&text, plan->from, plan->to);
+    for (uint32_t i = 0; with_steps && plan->members == NULL && i < plan->step_count; i++)
+        wf_text_add(&text, "%s%s", i == 0 ? ", by " : ", ", weft_step_name(plan->steps[i].kind));
+    snprintf(out, bytes, "%s", text.failed || text.data == NULL ? "" : text.data);
+    wf_text_free(&text);
+}
+
+weft_status wf_step_failed(const weft_bound *bound, const struct wf_action *action,
+                           weft_status status)
+{
+    const weft_plan *plan = bound->plan;
+    char name[240];
+
+    wf_plan_name(plan, false, name, sizeof name);
+    if (action->number == 0)
+        return wf_fail_context(status, "%s, the copy %s the steps", name,
+                               action->step == &bound->before ? "before" : "after");
+    return wf_fail_context(status, "%s, step %u of %u (%s)", name, action->number, plan->step_count,
+                           weft_step_name(action->step->kind));
+}
+
+weft_status wf_run_failed(const weft_bound *bound, uint64_t last, weft_status status,
+                          const char *function)
+{
+    wf_runs_undo(&bound->parent->runs, bound->runs, last);
+    wf_runs_end(&bound->parent->runs);
+    return wf_fail_context(status, "%s", function);
+}

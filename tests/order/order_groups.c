@@ -1,0 +1,165 @@
+/* order_groups.c - the cases of order_suite.c in which plans run on different groups of ranks: no
+ * call meets a call of another plan. */
+#include "order.h"
+
+#include <time.h>
+
+/* The ranks in their opposite order: groups on it are other communicators. */
+static const char *opposite(const struct rank *self)
+{
+    static const char *const meshes[] = {"2@1,0", "3@2,1,0", "4@3,2,1,0"};
+
+    return meshes[self->size - 2];
+}
+
+void order_plans_on_other_groups_are_found(struct rank *self)
+{
+    order_swap(self, order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+               order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"), 0, 0);
+}
+
+void order_packed_plans_on_other_groups_are_found(struct rank *self)
+{
+    order_swap(self, order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"),
+               order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)"), 1, 0);
+}
+
+void order_batches_on_other_groups_are_found(struct rank *self)
+{
+    order_swap(self, order_batch_on(self, NULL, "f32[64,64] S(0)", "f32[64,64] S(1)"),
+               order_batch_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)"), 0, 1);
+}
+
+/* Ranks whose groups have gone on may have all they need.  Then the next call says it. */
+static void must_differ(struct rank *self, weft_status status)
+{
+    if (status == WEFT_OK) status = weft_barrier(self->comm, NULL);
+    order_differs(self, status, "(binding 1)", "(binding 2)",
+                  "must run bound plans in the same order", (char *)NULL);
+}
+
+/* ODD: a bit per rank that runs the other axis's plan. */
+static void swap_axes(struct rank *self, int odd)
+{
+    weft_plan *first = order_plan_on(self, "2x2", "f32[64,64] S(0),R", "f32[64,64] S(1),R");
+    weft_plan *second = order_plan_on(self, "2x2", "f32[64,64] R,S(0)", "f32[64,64] R,S(1)");
+    weft_bound *a = order_bind(self, first, 0), *b = order_bind(self, second, 0);
+
+    if (a != NULL && b != NULL) {
+        order_good(self, "the same order", order_run_bound(self, a, 0, NULL));
+        must_differ(self, order_run_bound(self, odd >> self->number & 1 ? a : b, 0, NULL));
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&first);
+    weft_plan_release(&second);
+}
+
+/* All four ranks wait for one another. */
+void order_plans_of_two_axes_are_found(struct rank *self)
+{
+    swap_axes(self, 1 << 0 | 1 << 3);
+}
+
+/* Ranks 0 and 1 do not wait. */
+void order_plans_of_two_axes_are_found_by_some(struct rank *self)
+{
+    swap_axes(self, 1 << 3);
+}
+
+/* A plan whose first step is in the groups of ranks 0, 1 and 2, 3, its second in those of 0, 2 and
+ * 1, 3. */
+static weft_plan *two_steps(struct rank *self)
+{
+    weft_plan_options options = {.struct_size = sizeof options,
+                                 .without = 1u << WEFT_STEP_EXCHANGE};
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_spec *from = NULL, *to = NULL;
+    weft_mesh *mesh = NULL;
+    weft_plan *plan = NULL;
+
+    order_good(self, "a mesh", weft_mesh_parse("2x2", &mesh));
+    order_good(self, "a source", weft_spec_parse(mesh, "i32[64,64] S(0),P(sum)", &from));
+    order_good(self, "a target", weft_spec_parse(mesh, "i32[64,64] R,R", &to));
+    order_good(self, "a plan", weft_plan_create(from, to, &options, &plan));
+    weft_plan_get(plan, &info);
+    if (info.steps != 2) order_complain(self, "the plan has %u steps, not 2", info.steps);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_mesh_release(&mesh);
+    return plan;
+}
+
+/* Ranks 2 and 3 fail in the first step, and ranks 0 and 1 wait for them in the second. */
+void order_a_failed_step_ends_the_plan_everywhere(struct rank *self)
+{
+    weft_plan *plan = two_steps(self);
+    weft_bound *a = order_bind(self, plan, 0), *b = order_bind(self, plan, 0);
+
+    if (a != NULL && b != NULL) {
+        order_good(self, "the same order", order_run_bound(self, b, 0, NULL));
+        must_differ(self, order_run_bound(self, order_is_last(self) ? a : b, 0, NULL));
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&plan);
+}
+
+/* No rank waits between its two runs. */
+void order_streams_with_other_groups_are_found(struct rank *self)
+{
+    weft_plan *first = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_plan *second = order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *a = order_bind(self, first, 0), *b = order_bind(self, second, 0);
+    weft_status status;
+
+    if (a != NULL && b != NULL) {
+        status = order_run_bound(self, order_is_last(self) ? a : b, 0, self->stream);
+        if (status == WEFT_OK)
+            status = order_run_bound(self, order_is_last(self) ? b : a, 0, self->stream);
+        if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
+        order_differs(self, status, "(binding 1)", "(binding 2)", (char *)NULL);
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&first);
+    weft_plan_release(&second);
+}
+
+void order_a_call_beside_a_group_is_found(struct rank *self)
+{
+    weft_plan *plan = order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *bound = order_bind(self, plan, 0);
+
+    if (bound != NULL) {
+        order_good(self, "a plan", order_run_bound(self, bound, 0, NULL));
+        order_good(self, "a call", weft_barrier(self->comm, NULL));
+        order_differs(self,
+                      order_is_last(self) ? weft_barrier(self->comm, NULL)
+                                          : order_run_bound(self, bound, 0, NULL),
+                      "of plan ", "(binding 1)", " collective ", (char *)NULL);
+    }
+    weft_bound_release(&bound);
+    weft_plan_release(&plan);
+}
+
+/* The right order, with a rank that comes so late that the others compare. */
+void order_late_ranks_are_not_wrong(struct rank *self)
+{
+    weft_plan *first = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_plan *second = order_plan_on(self, "2@1,0", "f32[64,64] S(0)", "f32[64,64] S(1)");
+    weft_bound *a = order_bind(self, first, 0), *b = order_bind(self, second, 0);
+
+    for (int i = 0; a != NULL && b != NULL && i < 2; i++) {
+        if (self->number == i)
+            nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 600000000}, NULL);
+        /* A rank in neither mesh need not run the plan. */
+        if (self->number < 2) order_good(self, "two ranks", order_run_bound(self, b, 0, NULL));
+        order_good(self, "all ranks", order_run_bound(self, a, 0, NULL));
+        order_good(self, "a call", weft_barrier(self->comm, NULL));
+    }
+    weft_bound_release(&a);
+    weft_bound_release(&b);
+    weft_plan_release(&first);
+    weft_plan_release(&second);
+}

@@ -1,0 +1,158 @@
+/* The counts of runs that one rank has, compared with those that another rank tells. */
+#include "comm/comm.h"
+#include "support/fake_world.h"
+#include "support/suite.h"
+
+static weft_context *context;
+static weft_comm *comm;
+static struct wf_plan_runs first, second;
+
+static void begin(void)
+{
+    fake_reset();
+    context = world_alone();
+    comm = weft_world(context);
+    first = (struct wf_plan_runs){.binding = 1, .digest = 0x11, .text = "the first"};
+    second = (struct wf_plan_runs){.binding = 2, .digest = 0x22, .text = "the second"};
+    wf_runs_add(comm, &first);
+    wf_runs_add(comm, &second);
+}
+
+static void end(void)
+{
+    wf_runs_remove(comm, &first);
+    wf_runs_remove(comm, &second);
+    weft_context_release(&context);
+}
+
+static void run(struct wf_plan_runs *plan)
+{
+    wf_runs_begin(&comm->runs, plan);
+}
+
+/* What another rank tells: of the first plan and the second, how many runs it has begun, and which
+ * run of the communicator the last is. */
+struct told {
+    uint64_t collectives, first, first_last, second, second_last;
+};
+
+/* Is this rank's order of runs another one?  BYTES: cut the answer to that length; 0: do not. */
+static bool differs_cut(const struct told *told, size_t bytes)
+{
+    struct wf_text counts = {0}, answer = {0};
+    int32_t rank = 5;
+    weft_blob blob;
+
+    wf_put_u64(&counts, told->collectives);
+    wf_put_u32(&counts, 2);
+    wf_put_u32(&counts, 3);
+    wf_put_u32(&counts, 9); /* a plan that this rank does not have */
+    wf_put_u64(&counts, 100);
+    wf_put_u64(&counts, 100);
+    wf_put_u32(&counts, 1);
+    wf_put_u64(&counts, told->first);
+    wf_put_u64(&counts, told->first_last);
+    wf_put_u32(&counts, 2);
+    wf_put_u64(&counts, told->second);
+    wf_put_u64(&counts, told->second_last);
+    wf_put_u32(&answer, WF_WHERE_KNOWN);
+    wf_put_u64(&answer, 0);
+    wf_put_u64(&answer, 0);
+    wf_put_blob(&answer, "", 0);
+    wf_put_blob(&answer, counts.data, counts.length);
+    blob = (weft_blob){answer.data, bytes > 0 ? bytes : answer.length};
+    wf_runs_told(context, &(struct wf_question){comm->number, &rank, 1},
+                 &(struct wf_gathered){.blobs = &blob, .count = 1});
+    wf_text_free(&counts);
+    wf_text_free(&answer);
+    return atomic_load(&comm->stuck) != WEFT_OK;
+}
+
+static bool differs(const struct told *told)
+{
+    return differs_cut(told, 0);
+}
+
+START_TEST(the_same_order_is_fine)
+{
+    begin();
+    run(&first);
+    ck_assert(!differs(&(struct told){0}));
+    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1}));
+    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1, .second = 1, .second_last = 2}));
+    run(&second);
+    ck_assert(!differs(&(struct told){.first = 1, .first_last = 7, .second = 1, .second_last = 8}));
+    ck_assert(!differs(&(struct told){.first = 2, .first_last = 9, .second = 1, .second_last = 8}));
+    end();
+}
+END_TEST
+
+START_TEST(runs_that_wait_for_each_other_are_found)
+{
+    begin();
+    run(&first);
+    ck_assert(differs(&(struct told){.second = 1, .second_last = 1}));
+    ck_assert_int_eq(wf_comm_stuck(comm), WEFT_ERR_MISMATCH);
+    ck_assert_ptr_nonnull(strstr(
+        weft_last_error(), "rank 0 runs plan 0000000000000011 (binding 1): the first; rank 5 "
+                           "runs step 3 of plan 0000000000000022 (binding 2): the second; all "
+                           "ranks must run bound plans in the same order"));
+    end();
+}
+END_TEST
+
+/* Both ranks have put both runs on their streams. */
+START_TEST(runs_that_have_begun_are_compared_by_their_order)
+{
+    begin();
+    run(&first);
+    run(&second);
+    ck_assert(differs(&(struct told){.first = 1, .first_last = 2, .second = 1, .second_last = 1}));
+    end();
+}
+END_TEST
+
+START_TEST(a_collective_in_the_place_of_a_run_is_found)
+{
+    begin();
+    run(&first);
+    ck_assert(!differs(&(struct told){.collectives = 1, .first = 1, .first_last = 1}));
+    ck_assert(differs(&(struct told){.collectives = 1}));
+    end();
+}
+END_TEST
+
+/* The rank may try again, and the others have not begun another run. */
+START_TEST(a_run_that_failed_does_not_count)
+{
+    uint64_t last;
+
+    begin();
+    run(&first);
+    run(&second);
+    last = atomic_load(&first.last);
+    run(&first);
+    wf_runs_undo(&comm->runs, &first, last);
+    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1, .second = 1, .second_last = 2}));
+    run(&second);
+    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1, .second = 2, .second_last = 3}));
+    end();
+}
+END_TEST
+
+START_TEST(an_answer_that_is_cut_proves_nothing)
+{
+    const struct told told = {.second = 1, .second_last = 1};
+
+    begin();
+    run(&first);
+    for (size_t bytes = 1; bytes < 36 + 16 + 3 * 20; bytes++)
+        ck_assert(!differs_cut(&told, bytes));
+    ck_assert(differs(&told));
+    end();
+}
+END_TEST
+
+SUITE(comm_runs, the_same_order_is_fine, runs_that_wait_for_each_other_are_found,
+      runs_that_have_begun_are_compared_by_their_order, a_collective_in_the_place_of_a_run_is_found,
+      a_run_that_failed_does_not_count, an_answer_that_is_cut_proves_nothing)
