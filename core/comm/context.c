@@ -166,6 +166,10 @@ static weft_status list_all_ranks(const weft_context *context, int32_t **out)
 static weft_status compare(weft_context *context, const weft_options *options,
                            const struct setback *setback, const int32_t *ranks, uint64_t *serial)
 {
+    struct wf_agreement agreement = {.ranks = ranks,
+                                     .count = context->size,
+                                     .label = "weft_init",
+                                     .timeout_ns = context->timeout_ns};
     struct wf_choices choices = {0};
     struct wf_text card = {0};
     struct wf_gathered got;
@@ -177,8 +181,7 @@ static weft_status compare(weft_context *context, const weft_options *options,
     status = recall(setback);
     if (status == WEFT_OK && (card.failed || choices.rows.failed))
         status = wf_fail_memory(card.length);
-    status = wf_agree(context, ranks, context->size, "weft_init", context->timeout_ns, status,
-                      (weft_blob){card.data, card.length}, &got);
+    status = wf_agree(context, &agreement, status, (weft_blob){card.data, card.length}, &got);
     wf_text_free(&choices.rows);
     wf_text_free(&card);
     if (status != WEFT_OK) return status;
@@ -203,10 +206,11 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.status = open_device(context, options);
         request.agree = request.ranks = ranks;
         request.agree_count = request.count = context->size;
+        request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
     if (status == WEFT_OK) status = wf_symm_begin(context);
-    if (status == WEFT_OK) status = wf_costs_ask(context, ranks);
+    if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
     return status;
 }

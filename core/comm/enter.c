@@ -96,9 +96,11 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     /* The sender is not authenticated yet, so its text is not used. */
     if (!c->in.seal.on) return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
     reader = wf_frame_reader(frame);
-    status = (weft_status)wf_take_u32(&reader);
+    status = wf_take_status(&reader);
     wf_take_string(&reader, text, sizeof text);
-    return wf_fail(status == WEFT_OK ? WEFT_ERR_INTERNAL : status, "%s", text);
+    if (reader.failed || status == WEFT_OK)
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous refused with an unknown status");
+    return wf_fail(status, "%s", text);
 }
 
 /* The handshake on C, with a server on RANK, as JOIN, whose nonces it fills. */
@@ -251,9 +253,12 @@ static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_
     reader = wf_frame_reader(&frame);
     client->job = wf_take_u64(&reader);
     link->rank = (int32_t)wf_take_u32(&reader);
-    link->over = false;
     wf_take_string(&reader, where, sizeof where);
     wf_frame_drop(&link->connection->in, &frame);
+    if (reader.failed || link->rank < -1 || link->rank >= client->options.size)
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous is served by rank %d of %d", link->rank,
+                       client->options.size);
+    link->over = false;
     wf_log(WF_DEBUG, "all %d ranks have joined", client->options.size);
     if (where[0] != '\0')
         begin_standby(client, where);

@@ -20,13 +20,18 @@ static weft_status decline(weft_comm *parent, const int32_t *ranks, int32_t coun
     int32_t *world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     struct wf_gathered got;
     char label[160];
+    struct wf_agreement agreement = {.comm = parent,
+                                     .number = parent->number,
+                                     .ranks = world_ranks,
+                                     .count = count,
+                                     .label = label,
+                                     .timeout_ns = parent->timeout_ns};
 
     if (world_ranks == NULL) return status;
     for (int32_t i = 0; i < count; i++)
         world_ranks[i] = weft_comm_world_rank(parent, ranks[i]);
     snprintf(label, sizeof label, "a communicator made of %s", parent->name);
-    status = wf_agree(parent->context, world_ranks, count, label, parent->timeout_ns, status,
-                      (weft_blob){"", 0}, &got);
+    status = wf_agree(parent->context, &agreement, status, (weft_blob){"", 0}, &got);
     wf_free(world_ranks);
     return status;
 }
@@ -43,6 +48,7 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     while (group != NULL && !is_group(group, parent, ranks, count))
         group = group->next_group;
     if (group == NULL) {
+        if (wf_comm_is_lost(parent)) return wf_comm_stuck(parent);
         if (status != WEFT_OK) return decline(parent, ranks, count, status);
         WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
         group->next_group = parent->groups;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define MAGIC       "weft-rv2"
+#define MAGIC       "weft-rv3"
 #define MAGIC_BYTES 8
 
 /* The proof's fields before the hash: rank, size, pid, and where it can stand by. */

@@ -74,8 +74,19 @@ weft_status wf_members_create(struct wf_server *s)
     return begin_joining(s);
 }
 
+static void free_looks(struct wf_server *s)
+{
+    while (s->looks != NULL) {
+        struct wf_look *look = s->looks;
+
+        s->looks = look->next;
+        wf_free(look);
+    }
+}
+
 void wf_members_release(struct wf_server *s)
 {
+    free_looks(s);
     wf_meetings_release(&s->meetings);
     wf_inquiries_free(&s->inquiries);
     wf_free(s->members);
@@ -262,7 +273,7 @@ static void hear_abort(struct wf_server *s, struct wf_connection *c, const struc
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_text payload = {0};
     uint64_t comm = wf_take_u64(&reader);
-    weft_status status = (weft_status)wf_take_u32(&reader);
+    weft_status status = wf_take_status(&reader);
     int32_t count = take_ranks(s, &reader, ranks);
     char text[1024];
 
@@ -316,17 +327,47 @@ static void hear_tell(struct wf_server *s, struct wf_connection *c, const struct
         wf_inquiry_answer(&s->inquiries, frame->id, c->rank, answer);
 }
 
-static void hear_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame)
+static void hear_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                      uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     int32_t rank = (int32_t)wf_take_u32(&reader);
+
+    struct wf_look *look = s->looks;
 
     if (reader.failed || rank < 0 || rank >= s->options.size || rank == c->rank) {
         c->broken = true;
         return;
     }
-    c->look_id = frame->id;
-    c->look_rank = rank;
+    while (look != NULL && (look->asker != c->rank || look->rank != rank))
+        look = look->next;
+    if (look == NULL) {
+        look = wf_alloc(sizeof *look);
+        if (look == NULL) return; /* the rank does not wait long for the answer */
+        look->next = s->looks;
+        s->looks = look;
+    }
+    *look = (struct wf_look){look->next, c->rank, rank, frame->id, now_ns + (uint64_t)WF_LOOK_NS};
+}
+
+void wf_members_answer_looks(struct wf_server *s, uint64_t now_ns)
+{
+    struct wf_look **at = &s->looks, *look;
+
+    while ((look = *at) != NULL) {
+        bool is_here = s->members[look->rank] != NULL;
+        struct wf_text payload = {0};
+
+        if (is_here && s->members[look->asker] != NULL && now_ns < look->deadline_ns) {
+            at = &look->next;
+            continue;
+        }
+        wf_put_u32(&payload, is_here);
+        wf_members_deliver(s, WF_FRAME_PASSED, look->asker, look->id, &payload);
+        wf_text_free(&payload);
+        *at = look->next;
+        wf_free(look);
+    }
 }
 
 static void hear_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
@@ -345,7 +386,7 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
     } else if (frame->type == WF_FRAME_TELL) {
         hear_tell(s, c, frame);
     } else if (frame->type == WF_FRAME_LOOK) {
-        hear_look(s, c, frame);
+        hear_look(s, c, frame, now_ns);
     } else {
         c->broken = true;
     }
@@ -384,5 +425,7 @@ uint64_t wf_members_expire(struct wf_server *s, uint64_t now_ns)
     meetings = wf_meetings_expire(s->meetings, now_ns);
     inquiries = wf_inquiries_expire(&s->inquiries, now_ns);
     earliest = meetings < inquiries ? meetings : inquiries;
+    for (const struct wf_look *look = s->looks; look != NULL; look = look->next)
+        if (look->deadline_ns < earliest) earliest = look->deadline_ns;
     return earliest < s->join_deadline_ns ? earliest : s->join_deadline_ns;
 }

@@ -27,13 +27,18 @@ struct wf_connection {
     int32_t rank;                   /* -1 before it is a member */
     bool leaving;                   /* the next frame in `in` is its goodbye */
     char *fault;                    /* the first error that it reported, or NULL */
-    uint64_t look_id;               /* of a LOOK that is not answered, or 0 */
-    int32_t look_rank;              /* that it is about */
     struct wf_join join;
     struct wf_inbox in;
     struct wf_text out;
     struct wf_seal seal; /* of `out` */
     size_t sent;         /* of `out` */
+};
+
+/* A LOOK of rank ASKER about RANK that is not answered. */
+struct wf_look {
+    struct wf_look *next;
+    int32_t asker, rank;
+    uint64_t id, deadline_ns;
 };
 
 enum wf_command_kind { WF_COMMAND_STOP, WF_COMMAND_ADOPT, WF_COMMAND_GONE };
@@ -70,6 +75,7 @@ struct wf_server {
     char *absent;       /* whose process has ended, and how; nobody can then join any more */
     struct wf_meetings *meetings;
     struct wf_inquiries inquiries;
+    struct wf_look *looks;
 };
 
 /* Connections in the handshake at a time, and how long each stage of it may take. */
@@ -110,6 +116,9 @@ void wf_members_lost(struct wf_server *server, struct wf_connection *connection)
 void wf_members_leave(struct wf_server *server, struct wf_connection *connection);
 /* RANK's process has ended. */
 void wf_members_ended(struct wf_server *server, int32_t rank, const char *text);
+/* Answer every LOOK whose rank is gone or whose time is over.  The members have been sent all
+ * departures. */
+void wf_members_answer_looks(struct wf_server *server, uint64_t now_ns);
 /* End what is overdue; the next moment something will be. */
 uint64_t wf_members_expire(struct wf_server *server, uint64_t now_ns);
 weft_status wf_members_create(struct wf_server *server) WF_NODISCARD;

@@ -10,7 +10,8 @@
 struct wishes {
     char name[64];
     int64_t timeout_ns;
-    void *native; /* to wrap; each rank's own */
+    uint64_t deadline_ns; /* of the call, on this rank */
+    void *native;         /* to wrap; each rank's own */
 };
 
 static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_options *options,
@@ -27,6 +28,7 @@ static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_optio
     *out =
         (struct wishes){.timeout_ns = given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
                         .native = given.native};
+    out->deadline_ns = wf_deadline(out->timeout_ns);
     snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
     return WEFT_OK;
 }
@@ -86,6 +88,22 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
         parent->world_ranks[rank], theirs.name, (long long)theirs.timeout_ns);
 }
 
+/* The first step: RANKS of PARENT show each other their places. */
+static weft_status agree_on_place(weft_comm *parent, const int32_t *ranks, int32_t count,
+                                  const char *label, int64_t timeout_ns, weft_status status,
+                                  const struct wf_text *place, struct wf_gathered *out)
+{
+    struct wf_agreement agreement = {.comm = parent,
+                                     .number = parent->number,
+                                     .ranks = ranks,
+                                     .count = count,
+                                     .label = label,
+                                     .timeout_ns = timeout_ns};
+
+    return wf_agree(parent->context, &agreement, status, (weft_blob){place->data, place->length},
+                    out);
+}
+
 static bool comes_before(const struct place *a, const struct place *b)
 {
     return a->key != b->key ? a->key < b->key : a->rank < b->rank;
@@ -129,12 +147,14 @@ static weft_status make_part(weft_comm *parent, int32_t colour, const struct wis
     int32_t *members = wf_alloc(size * sizeof *members);
     char name[NAME_BYTES], what[NAME_BYTES];
     struct wf_comm_request request = {.parent = parent,
+                                      .origin = parent,
                                       .agree = parent->world_ranks,
                                       .agree_count = parent->size,
                                       .number = got->serial,
                                       .name = name,
                                       .what = what,
-                                      .timeout_ns = wishes->timeout_ns};
+                                      .timeout_ns = wishes->timeout_ns,
+                                      .deadline_ns = wishes->deadline_ns};
     weft_status status;
 
     number_name(wishes->name, got->serial, name);
@@ -193,9 +213,9 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
         put_place(&place, colour, key, &wishes);
         status = wf_text_status(&place);
     }
-    status = wf_agree(parent->context, parent->world_ranks, parent->size, label,
-                      status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns, status,
-                      (weft_blob){place.data, place.length}, &got);
+    status = agree_on_place(parent, parent->world_ranks, parent->size, label,
+                            status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns, status,
+                            &place, &got);
     wf_text_free(&place);
     return status != WEFT_OK ? status : make_part(parent, colour, &wishes, &got, out);
 }
@@ -229,20 +249,22 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
     struct place ignored;
     char name[NAME_BYTES], label[160];
     weft_status status;
-    struct wf_comm_request request = {.agree = world_ranks,
+    struct wf_comm_request request = {.origin = parent,
+                                      .agree = world_ranks,
                                       .ranks = world_ranks,
                                       .agree_count = count,
                                       .count = count,
                                       .name = name,
                                       .what = name,
                                       .timeout_ns = wishes->timeout_ns,
+                                      .deadline_ns = wishes->deadline_ns,
                                       .native = wishes->native};
 
     snprintf(label, sizeof label, "a communicator made of %s", parent->name);
     put_place(&place, 0, 0, wishes);
     status = wf_text_status(&place);
-    status = wf_agree(parent->context, world_ranks, count, label, wishes->timeout_ns, status,
-                      (weft_blob){place.data, place.length}, &got);
+    status =
+        agree_on_place(parent, world_ranks, count, label, wishes->timeout_ns, status, &place, &got);
     wf_text_free(&place);
     if (status != WEFT_OK) return status;
     for (int32_t i = 0; i < count && request.status == WEFT_OK; i++)
