@@ -4,6 +4,9 @@
 #include "weft/status.h"
 
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,10 +138,34 @@ static weft_status connect_by(int fd, struct wf_connection **out)
     return WEFT_OK;
 }
 
+/* How long this process has run, in milliseconds; 0 if the kernel does not say. */
+static uint64_t measure_age(void)
+{
+    FILE *file = fopen("/proc/self/stat", "re");
+    unsigned long long started = 0, per_second = (unsigned long long)sysconf(_SC_CLK_TCK);
+    struct timespec now;
+    char text[1024] = "";
+    const char *at;
+    uint64_t now_ms, started_ms;
+
+    if (file == NULL) return 0;
+    at = fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
+    fclose(file);
+    for (int field = 2; at != NULL && field < 22; field++) /* the 2nd is a name in parentheses */
+        at = strchr(at + 1, ' ');
+    if (at != NULL) started = strtoull(at + 1, NULL, 10);
+    if (started == 0 || per_second == 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+    now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    started_ms = started * 1000 / per_second;
+    return now_ms > started_ms ? now_ms - started_ms : 0;
+}
+
 static struct wf_join claim(const struct wf_client *client)
 {
-    return (struct wf_join){
-        .rank = client->options.rank, .size = client->options.size, .pid = (uint64_t)getpid()};
+    return (struct wf_join){.rank = client->options.rank,
+                            .size = client->options.size,
+                            .pid = (uint64_t)getpid(),
+                            .age_ms = measure_age()};
 }
 
 /* ---- the standby ---- */

@@ -312,14 +312,16 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
 static void lose(struct wf_client *client, int link)
 {
     struct wf_link *l = &client->links[link];
-    char words[512], why[sizeof l->why];
+    const char *closed = l->connection->why;
+    char words[512], why[sizeof l->why], text[512];
     bool expected;
 
+    snprintf(text, sizeof text, "is gone: it served the rendezvous, and its connection closed%s%s",
+             closed != NULL ? ": " : "", closed != NULL ? closed : "");
     pthread_mutex_lock(&client->lock);
     expected = client->leaving || l->over;
     pthread_mutex_unlock(&client->lock);
-    explain_end(client, -1, "is gone: it served the rendezvous, and its connection closed", words,
-                sizeof words);
+    explain_end(client, -1, text, words, sizeof words);
     if (!expected) note_gone(client, l->rank, false, words, (weft_blob){"", 0});
     explain_end(client, l->rank, "the rendezvous no longer answers", why, sizeof why);
     end(client, link, why);
@@ -341,8 +343,8 @@ static void hear_all(struct wf_client *client, int link)
         wf_frame_drop(&c->in, &frame);
     }
     if (status == WEFT_IN_PROGRESS) return;
-    wf_log(WF_WARNING, "the connection to the rendezvous is closed: %s", weft_last_error());
-    c->broken = true;
+    wf_connection_reject(c);
+    wf_log(WF_WARNING, "this rank closes its connection to the rendezvous: %s", weft_last_error());
 }
 
 /* The link has ended.  Its server may have ended because of another rank, so the other server is

@@ -211,7 +211,7 @@ void wf_inbox_free(struct wf_inbox *inbox);
 
 #define WF_NONCE_BYTES 16
 #define WF_HELLO_BYTES 24
-#define WF_PROOF_BYTES 56
+#define WF_PROOF_BYTES 64
 
 struct wf_job_key {
     uint8_t bytes[WF_SHA256_BYTES];
@@ -227,6 +227,7 @@ struct wf_join {
     int32_t rank, size;
     uint64_t pid;
     uint64_t standby; /* its port, or the number in its name, if the rank can stand by; else 0 */
+    uint64_t age_ms;  /* how long its process has run; 0: not known */
 };
 
 void wf_join_hello(const uint8_t nonce[WF_NONCE_BYTES], uint8_t out[WF_HELLO_BYTES]);
@@ -235,7 +236,7 @@ bool wf_join_read_hello(const uint8_t in[WF_HELLO_BYTES], uint8_t nonce[WF_NONCE
 bool wf_join_may_be_hello(const uint8_t *in, size_t bytes);
 void wf_join_proof(const struct wf_job_key *key, const struct wf_join *join,
                    uint8_t out[WF_PROOF_BYTES]);
-/* Fills rank, size and pid of JOIN, whose nonces are set; false if the proof is wrong. */
+/* Fills the claim of JOIN, whose nonces are set; false if the proof is wrong. */
 bool wf_join_read_proof(const struct wf_job_key *key, const uint8_t in[WF_PROOF_BYTES],
                         struct wf_join *join);
 void wf_join_server_proof(const struct wf_job_key *key, const struct wf_join *join,
