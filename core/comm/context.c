@@ -236,10 +236,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
 
     WF_TRY(wf_fork_enter());
     context = wf_calloc(1, sizeof *context);
-    if (context == NULL) {
-        wf_fork_leave();
-        return wf_fail_memory(sizeof *context);
-    }
+    if (context == NULL) return wf_fail_memory(sizeof *context);
     context->made = wf_generation_now();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->watched, NULL);
@@ -346,7 +343,6 @@ void weft_context_release(weft_context **held)
     wf_free(context->host_ids);
     context->world = NULL;
     context->made = WF_ENDED;
-    wf_fork_leave();
     wf_context_bury(context);
 }
 
