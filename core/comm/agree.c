@@ -39,6 +39,7 @@ static weft_status give_up(weft_context *context, const struct wf_agreement *agr
         return wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
     }
     wf_comm_break(comm, WEFT_ERR_TIMEOUT, text);
+    atomic_store(&comm->parted, true);
     wf_client_report(context->client, comm->number, comm->world_ranks, comm->size, WEFT_ERR_TIMEOUT,
                      text);
     return wf_comm_stuck(comm);
@@ -46,7 +47,7 @@ static weft_status give_up(weft_context *context, const struct wf_agreement *agr
 
 bool wf_comm_is_lost(weft_comm *comm)
 {
-    return wf_abort_may_be(atomic_load_explicit(&comm->stuck, memory_order_acquire));
+    return atomic_load_explicit(&comm->parted, memory_order_acquire);
 }
 
 weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement,
@@ -65,7 +66,10 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
     if (mine.count == 1) return status != WEFT_OK ? status : agree_alone(context, blob, out);
     snprintf(text, sizeof text, "%s", status != WEFT_OK ? weft_last_error() : "");
     if (status != WEFT_OK) mine.blob = (weft_blob){"", 0};
+    if (agreement->needs_comm) mine.lost = &agreement->comm->parted;
     status = wf_client_gather(context->client, &mine, out);
+    if (status == WEFT_ERR_ABORTED && agreement->needs_comm && wf_comm_is_lost(agreement->comm))
+        return wf_comm_stuck(agreement->comm);
     return status == WEFT_ERR_TIMEOUT ? give_up(context, agreement) : status;
 }
 
@@ -77,7 +81,8 @@ weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status
                                      .ranks = comm->world_ranks,
                                      .count = comm->size,
                                      .label = label,
-                                     .timeout_ns = comm->timeout_ns};
+                                     .timeout_ns = comm->timeout_ns,
+                                     .needs_comm = true};
 
     if (comm->size > 1 && wf_comm_is_lost(comm)) return wf_comm_stuck(comm);
     return wf_agree(comm->context, &agreement, status, blob, out);

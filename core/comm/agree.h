@@ -20,6 +20,7 @@ struct wf_agreement {
     int32_t count;
     const char *label;
     int64_t timeout_ns;
+    bool needs_comm; /* the step ends if the communicator fails in the meantime */
 };
 
 /* Take a step together: STATUS is how it went here (then the thread's last error says why not).
@@ -29,7 +30,7 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
 /* The same with all ranks of COMM, within its time limit. */
 weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
                           struct wf_gathered *out) WF_NODISCARD;
-/* Has COMM failed, and will all its ranks find that it has? */
+/* Has COMM failed because a time limit passed on some rank?  All its ranks find that. */
 bool wf_comm_is_lost(weft_comm *comm);
 
 #endif

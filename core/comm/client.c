@@ -145,6 +145,11 @@ static void note_over(const struct wf_client *client, const struct wf_link *link
         (void)wf_fail(WEFT_ERR_PEER, "%s", link->why);
 }
 
+static bool is_lost(const struct wf_waiter *w)
+{
+    return w->lost != NULL && atomic_load_explicit(w->lost, memory_order_acquire);
+}
+
 /* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
  * frees. LINK is -1 for the one that is asked.  A server that does not keep the time is waited for
  * GRACE_NS longer. */
@@ -167,7 +172,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     client->waiters = w;
     if (!l->over) wf_connection_send(l->connection, type, w->id, payload);
     wf_client_wake(client);
-    while (!w->done && !l->over && code != ETIMEDOUT)
+    while (!w->done && !l->over && !is_lost(w) && code != ETIMEDOUT)
         code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
                               : pthread_cond_timedwait(&client->changed, &client->lock, &until);
     while (*at != w)
@@ -175,10 +180,11 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     *at = w->next;
     over = l->over;
     if (over) note_over(client, l);
-    l->silent = !w->done;
+    if (code == ETIMEDOUT) l->silent = !w->done;
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;
+    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed in the meantime");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
@@ -265,7 +271,7 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
                              struct wf_gathered *out)
 {
     uint64_t deadline_ns = wf_deadline(contribution->timeout_ns);
-    struct wf_waiter w = {0};
+    struct wf_waiter w = {.lost = contribution->lost};
     weft_status status = bring(client, contribution, &w);
 
     if (status == WEFT_ERR_PEER && was_left(client, &w)) {
@@ -313,6 +319,7 @@ static void send_now(struct wf_client *client, int except, const struct wf_text 
         wf_connection_send(l->connection, WF_FRAME_ABORT, 0, payload);
         wf_connection_write(l->connection);
     }
+    pthread_cond_broadcast(&client->changed); /* the communicator may have failed here */
     wf_client_wake(client);
     pthread_mutex_unlock(&client->lock);
 }

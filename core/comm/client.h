@@ -13,6 +13,7 @@ struct wf_waiter {
     uint64_t id;
     int link;
     bool done;
+    _Atomic bool *lost; /* of a contribution, or NULL */
     struct wf_text payload;
 };
 
@@ -81,6 +82,8 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
 /* Pass on the standby's reports that need not wait for the server's any longer, drop those that
  * the server has made or denied; are any left? */
 bool wf_client_release_held(struct wf_client *client);
+/* Let every call that waits look at what has changed. */
+void wf_client_stir(struct wf_client *client);
 /* Let the thread look at what is queued. */
 void wf_client_wake(struct wf_client *client);
 /* The link by which the server is asked.  The lock is held. */

@@ -170,6 +170,7 @@ struct weft_comm {
     void *handle;
     uint32_t made; /* generation of fork.h; WF_ENDED: its context was released, and is NULL */
     _Atomic weft_status stuck;
+    _Atomic bool parted;          /* a time limit passed on some rank: none comes to another step */
     _Atomic uint64_t collectives; /* posted on this rank */
     _Atomic uint64_t may_post; /* collectives that can end: all, none when it is stuck, or as many
                                   as a rank that has left took part in */

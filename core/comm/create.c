@@ -202,7 +202,8 @@ static weft_status agree(weft_context *context, const struct wf_comm_request *re
                                      .ranks = request->agree,
                                      .count = request->agree_count,
                                      .label = label,
-                                     .timeout_ns = wf_time_left(request->deadline_ns)};
+                                     .timeout_ns = wf_time_left(request->deadline_ns),
+                                     .needs_comm = request->parent != NULL};
 
     if (request->parent != NULL && wf_comm_is_lost(request->parent))
         return wf_comm_stuck(request->parent);

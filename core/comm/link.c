@@ -73,6 +73,13 @@ static void answer(struct wf_client *client, int link, const struct wf_frame *fr
     pthread_mutex_unlock(&client->lock);
 }
 
+void wf_client_stir(struct wf_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
 /* Keep the first report about a rank, and pass it on. */
 static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
                       weft_blob farewell)
@@ -92,10 +99,12 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
     if (news) client->departed[rank] = departure;
     if (news && !left && client->first_lost == NULL) client->first_lost = departure;
     pthread_mutex_unlock(&client->lock);
-    if (news)
-        client->options.events.gone(client->options.events.self, departure);
-    else
+    if (!news) {
         wf_departure_free(departure);
+        return;
+    }
+    client->options.events.gone(client->options.events.self, departure);
+    wf_client_stir(client);
 }
 
 static bool hold(struct wf_client *client, int32_t rank, bool left, const char *text,
@@ -215,6 +224,7 @@ static void hear_abort(struct wf_client *client, struct wf_reader *reader)
         snprintf(client->cause, sizeof client->cause, "%s", text);
     pthread_mutex_unlock(&client->lock);
     client->options.events.abort(client->options.events.self, comm, status, text);
+    wf_client_stir(client);
 }
 
 static void hear_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)

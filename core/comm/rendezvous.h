@@ -257,6 +257,7 @@ struct wf_contribution {
     weft_status status; /* a failure ends the meeting for all */
     const char *text;   /* of the failure */
     weft_blob blob;
+    _Atomic bool *lost; /* true ends the wait; NULL: nothing does */
 };
 
 /* Where results go: the payload of a GATHERED frame for request ID of RANK. */
@@ -381,7 +382,8 @@ struct wf_gathered {
 };
 
 /* Bring CONTRIBUTION, wait for the others.  On failure of any rank, the same status and text on
- * all.  [any thread; one at a time per communicator] */
+ * all.  WEFT_ERR_ABORTED if CONTRIBUTION's `lost` has ended the wait.  [any thread; one at a time
+ * per communicator] */
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);

@@ -90,15 +90,17 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
 
 /* The first step: RANKS of PARENT show each other their places. */
 static weft_status agree_on_place(weft_comm *parent, const int32_t *ranks, int32_t count,
-                                  const char *label, int64_t timeout_ns, weft_status status,
-                                  const struct wf_text *place, struct wf_gathered *out)
+                                  const char *label, int64_t timeout_ns, bool needs_parent,
+                                  weft_status status, const struct wf_text *place,
+                                  struct wf_gathered *out)
 {
     struct wf_agreement agreement = {.comm = parent,
                                      .number = parent->number,
                                      .ranks = ranks,
                                      .count = count,
                                      .label = label,
-                                     .timeout_ns = timeout_ns};
+                                     .timeout_ns = timeout_ns,
+                                     .needs_comm = needs_parent};
 
     return wf_agree(parent->context, &agreement, status, (weft_blob){place->data, place->length},
                     out);
@@ -214,8 +216,8 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
         status = wf_text_status(&place);
     }
     status = agree_on_place(parent, parent->world_ranks, parent->size, label,
-                            status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns, status,
-                            &place, &got);
+                            status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns, true,
+                            status, &place, &got);
     wf_text_free(&place);
     return status != WEFT_OK ? status : make_part(parent, colour, &wishes, &got, out);
 }
@@ -263,8 +265,8 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
     snprintf(label, sizeof label, "a communicator made of %s", parent->name);
     put_place(&place, 0, 0, wishes);
     status = wf_text_status(&place);
-    status =
-        agree_on_place(parent, world_ranks, count, label, wishes->timeout_ns, status, &place, &got);
+    status = agree_on_place(parent, world_ranks, count, label, wishes->timeout_ns, false, status,
+                            &place, &got);
     wf_text_free(&place);
     if (status != WEFT_OK) return status;
     for (int32_t i = 0; i < count && request.status == WEFT_OK; i++)

@@ -94,5 +94,33 @@ START_TEST(a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
 }
 END_TEST
 
-SUITE(comm_agree, a_list_of_one_agrees_with_itself, a_failure_is_everyones,
-      a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
+/* Rank 0 finds that time has run out while the others wait for it without a limit. */
+static void wait_for_the_end(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WEFT_FOREVER};
+    weft_comm *world = weft_world(self->context), *comm = NULL, *part = NULL;
+
+    HOLDS(weft_comm_create(world, 3, (int32_t[]){0, 1, 2}, &options, &comm) == WEFT_OK);
+    if (self->rank == 0)
+        HOLDS(wf_comm_fault(comm, wf_fail(WEFT_ERR_TIMEOUT, "too late"), "barrier") ==
+              WEFT_ERR_TIMEOUT);
+    else
+        HOLDS(weft_comm_split(comm, 0, 0, NULL, &part) == WEFT_ERR_TIMEOUT);
+    note_seen(&self->seen, weft_barrier(comm, NULL));
+    pthread_barrier_wait(&together); /* nobody leaves before */
+    weft_comm_release(&comm);
+}
+
+START_TEST(a_step_ends_when_time_runs_out_on_another_rank)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    pthread_barrier_init(&together, NULL, 3);
+    world_run(ranks, 3, wait_for_the_end, NULL);
+    pthread_barrier_destroy(&together);
+    all_saw(ranks, 3, WEFT_ERR_TIMEOUT, "too late");
+}
+END_TEST
+
+SUITE(comm_agree, a_step_ends_when_time_runs_out_on_another_rank, a_list_of_one_agrees_with_itself,
+      a_failure_is_everyones, a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
