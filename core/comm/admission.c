@@ -27,6 +27,8 @@ static void announce_ready(struct wf_server *s)
 
     s->running = true;
     s->join_deadline_ns = UINT64_MAX;
+    wf_free(s->failure.text);
+    s->failure.text = NULL;
     wf_put_u64(&payload, s->job);
     wf_put_u32(&payload, (uint32_t)s->options.serving_rank);
     wf_put_string(&payload, find_standby(s, text) ? text : "");
@@ -48,8 +50,15 @@ static void describe_double(uint64_t pid, const struct wf_join *join, char *out,
                  pid, join->rank);
 }
 
-/* May who proved the token be the rank it says?  If not, it has been refused. */
-static bool may_join(struct wf_server *s, struct wf_connection *c)
+/* Did the joining that JOIN's process was started for fail before it came, and has no other rank
+ * come since? */
+static bool is_late(const struct wf_server *s, const struct wf_join *join, uint64_t now_ns)
+{
+    return s->failure.text != NULL && s->present == 0 && !s->failure.told[join->rank] &&
+           join->age_ms > (now_ns - s->failure.at_ns) / 1000000;
+}
+
+bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
 {
     const struct wf_join *join = &c->join;
     char text[192];
@@ -73,6 +82,11 @@ static bool may_join(struct wf_server *s, struct wf_connection *c)
         wf_connection_refuse(c, WEFT_ERR_PEER, s->absent);
         return false;
     }
+    if (is_late(s, join, now_ns)) {
+        s->failure.told[join->rank] = true;
+        wf_connection_refuse(c, s->failure.status, s->failure.text);
+        return false;
+    }
     if (s->running && !s->options.standby) {
         snprintf(text, sizeof text, "ranks of the last job have not all left yet");
         wf_connection_refuse(c, WEFT_IN_PROGRESS, text);
@@ -91,7 +105,7 @@ static void admit(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
     wf_connection_send(c, WF_FRAME_ADMITTED, 0, &payload);
     wf_text_free(&payload);
     wf_join_seals(&s->options.key, &c->join, &c->in.seal, &c->seal);
-    if (!may_join(s, c)) return;
+    if (!wf_admission_may_join(s, c, now_ns)) return;
     c->stage = WF_STAGE_MEMBER;
     c->deadline_ns = UINT64_MAX;
     c->rank = c->join.rank;

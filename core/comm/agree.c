@@ -25,21 +25,65 @@ static weft_status agree_alone(weft_context *context, weft_blob blob, struct wf_
     return WEFT_OK;
 }
 
-weft_status wf_agree(weft_context *context, const int32_t *ranks, int32_t count, const char *label,
-                     int64_t timeout_ns, weft_status status, weft_blob blob,
-                     struct wf_gathered *out)
+/* The time limit passed, and ranks may be at different steps now.  COMM fails on all its ranks, so
+ * that no later call pairs with this one. */
+static weft_status give_up(weft_context *context, const struct wf_agreement *agreement)
+{
+    weft_comm *comm = agreement->comm;
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s", weft_last_error());
+    if (comm == NULL) {
+        wf_client_report(context->client, 0, agreement->ranks, agreement->count, WEFT_ERR_TIMEOUT,
+                         text);
+        return wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
+    }
+    wf_comm_break(comm, WEFT_ERR_TIMEOUT, text);
+    atomic_store(&comm->parted, true);
+    wf_client_report(context->client, comm->number, comm->world_ranks, comm->size, WEFT_ERR_TIMEOUT,
+                     text);
+    return wf_comm_stuck(comm);
+}
+
+bool wf_comm_is_lost(weft_comm *comm)
+{
+    return atomic_load_explicit(&comm->parted, memory_order_acquire);
+}
+
+weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement,
+                     weft_status status, weft_blob blob, struct wf_gathered *out)
 {
     char text[1600];
-    struct wf_contribution mine = {.ranks = ranks,
-                                   .count = count,
-                                   .label = label,
-                                   .timeout_ns = timeout_ns,
+    struct wf_contribution mine = {.comm = agreement->number,
+                                   .ranks = agreement->ranks,
+                                   .count = agreement->count,
+                                   .label = agreement->label,
+                                   .timeout_ns = agreement->timeout_ns,
                                    .status = status,
                                    .text = text,
                                    .blob = blob};
 
-    if (count == 1) return status != WEFT_OK ? status : agree_alone(context, blob, out);
+    if (mine.count == 1) return status != WEFT_OK ? status : agree_alone(context, blob, out);
     snprintf(text, sizeof text, "%s", status != WEFT_OK ? weft_last_error() : "");
     if (status != WEFT_OK) mine.blob = (weft_blob){"", 0};
-    return wf_client_gather(context->client, &mine, out);
+    if (agreement->needs_comm) mine.lost = &agreement->comm->parted;
+    status = wf_client_gather(context->client, &mine, out);
+    if (status == WEFT_ERR_ABORTED && agreement->needs_comm && wf_comm_is_lost(agreement->comm))
+        return wf_comm_stuck(agreement->comm);
+    return status == WEFT_ERR_TIMEOUT ? give_up(context, agreement) : status;
+}
+
+weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
+                          struct wf_gathered *out)
+{
+    struct wf_agreement agreement = {.comm = comm,
+                                     .number = comm->number,
+                                     .ranks = comm->world_ranks,
+                                     .count = comm->size,
+                                     .label = label,
+                                     .timeout_ns = comm->timeout_ns,
+                                     .needs_comm = true};
+
+    if (comm->size > 1 && wf_comm_is_lost(comm)) return wf_comm_stuck(comm);
+    return wf_agree(comm->context, &agreement, status, blob, out);
 }

@@ -93,9 +93,12 @@ static struct timespec moment(uint64_t ns)
     return (struct timespec){(time_t)(ns / WF_SECOND_NS), (long)(ns % WF_SECOND_NS)};
 }
 
+/* Will a server that this rank tells goodbye close its connection? */
 static bool has_links(const struct wf_client *client)
 {
-    return !client->links[WF_LINK_SERVER].over || !client->links[WF_LINK_STANDBY].over;
+    for (int link = 0; link < WF_LINKS; link++)
+        if (!client->links[link].over && !client->links[link].silent) return true;
+    return false;
 }
 
 void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
@@ -142,6 +145,11 @@ static void note_over(const struct wf_client *client, const struct wf_link *link
         (void)wf_fail(WEFT_ERR_PEER, "%s", link->why);
 }
 
+static bool is_lost(const struct wf_waiter *w)
+{
+    return w->lost != NULL && atomic_load_explicit(w->lost, memory_order_acquire);
+}
+
 /* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
  * frees. LINK is -1 for the one that is asked.  A server that does not keep the time is waited for
  * GRACE_NS longer. */
@@ -151,7 +159,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
 {
     struct timespec until = moment(wf_now_ns() + (uint64_t)timeout_ns + (uint64_t)grace_ns);
     struct wf_waiter **at = &client->waiters;
-    const struct wf_link *l;
+    struct wf_link *l;
     int code = 0;
     bool over;
 
@@ -164,7 +172,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     client->waiters = w;
     if (!l->over) wf_connection_send(l->connection, type, w->id, payload);
     wf_client_wake(client);
-    while (!w->done && !l->over && code != ETIMEDOUT)
+    while (!w->done && !l->over && !is_lost(w) && code != ETIMEDOUT)
         code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
                               : pthread_cond_timedwait(&client->changed, &client->lock, &until);
     while (*at != w)
@@ -172,9 +180,11 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     *at = w->next;
     over = l->over;
     if (over) note_over(client, l);
+    if (code == ETIMEDOUT) l->silent = !w->done;
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;
+    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed in the meantime");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
@@ -182,10 +192,12 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
 weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
 {
     struct wf_reader reader = {(const uint8_t *)payload->data, payload->length, false};
-    weft_status status = (weft_status)wf_take_u32(&reader);
+    weft_status status = wf_take_status(&reader);
     struct wf_gathered got = {0};
     char text[2000];
 
+    if (reader.failed || status == WEFT_IN_PROGRESS)
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer without a known status");
     if (status != WEFT_OK) {
         wf_take_string(&reader, text, sizeof text);
         return wf_fail(status, "%s", text);
@@ -224,16 +236,6 @@ static weft_status check_departed(struct wf_client *client, const struct wf_cont
     return wf_fail(WEFT_ERR_PEER, "rank %d %s", departure->rank, departure->text);
 }
 
-/* Let the servers know why this rank may leave now; no communicator has the number 0. */
-static void report_timeout(struct wf_client *client, const struct wf_contribution *c)
-{
-    char text[1024];
-
-    snprintf(text, sizeof text, "%s", weft_last_error());
-    wf_client_report(client, 0, c->ranks, c->count, WEFT_ERR_TIMEOUT, text);
-    (void)wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
-}
-
 /* Did the server say goodbye before it answered W?  Then no rank has an answer, and all of them can
  * meet at the standby. */
 static bool was_left(struct wf_client *client, const struct wf_waiter *w)
@@ -248,35 +250,37 @@ static bool was_left(struct wf_client *client, const struct wf_waiter *w)
 }
 
 static weft_status bring(struct wf_client *client, const struct wf_contribution *contribution,
-                         const struct wf_text *payload, struct wf_waiter *w)
-{
-    weft_status status;
-
-    WF_TRY(check_departed(client, contribution));
-    status = request(client, -1, WF_FRAME_GATHER, payload, contribution->timeout_ns,
-                     WF_SERVER_GRACE_NS, w);
-    if (status != WEFT_ERR_PEER || !was_left(client, w)) return status;
-    WF_TRY(check_departed(client, contribution));
-    return request(client, -1, WF_FRAME_GATHER, payload, contribution->timeout_ns,
-                   WF_SERVER_GRACE_NS, w);
-}
-
-weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
-                             struct wf_gathered *out)
+                         struct wf_waiter *w)
 {
     struct wf_text payload = {0};
-    struct wf_waiter w = {0};
     weft_status status;
 
+    WF_TRY(check_departed(client, contribution));
     wf_contribution_put(&payload, contribution);
     if (payload.length >= WF_FRAME_MOST)
         status = wf_fail(WEFT_ERR_INVALID, "%s: %zu bytes are more than the rendezvous carries",
                          contribution->label, payload.length);
     else
-        status = bring(client, contribution, &payload, &w);
-    if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
-    if (status == WEFT_ERR_TIMEOUT) report_timeout(client, contribution);
+        status = request(client, -1, WF_FRAME_GATHER, &payload, contribution->timeout_ns,
+                         WF_SERVER_GRACE_NS, w);
     wf_text_free(&payload);
+    return status;
+}
+
+weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
+                             struct wf_gathered *out)
+{
+    uint64_t deadline_ns = wf_deadline(contribution->timeout_ns);
+    struct wf_waiter w = {.lost = contribution->lost};
+    weft_status status = bring(client, contribution, &w);
+
+    if (status == WEFT_ERR_PEER && was_left(client, &w)) {
+        struct wf_contribution again = *contribution;
+
+        again.timeout_ns = wf_time_left(deadline_ns);
+        status = bring(client, &again, &w);
+    }
+    if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
     wf_text_free(&w.payload);
     return status;
 }
@@ -308,6 +312,7 @@ static void send_now(struct wf_client *client, int except, const struct wf_text 
         wf_connection_send(l->connection, WF_FRAME_ABORT, 0, payload);
         wf_connection_write(l->connection);
     }
+    pthread_cond_broadcast(&client->changed); /* the communicator may have failed here */
     wf_client_wake(client);
     pthread_mutex_unlock(&client->lock);
 }
@@ -327,27 +332,32 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
 {
     struct wf_text payload = {0};
     struct wf_waiter w = {0};
+    bool waits;
     int link;
 
     pthread_mutex_lock(&client->lock);
     link = wf_client_asks(client);
+    waits = !client->links[link].silent;
     pthread_mutex_unlock(&client->lock);
     put_abort(&payload, comm, status, ranks, count, text);
-    send_now(client, link, &payload);
-    if (request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
+    send_now(client, waits ? link : -1, &payload);
+    if (waits && request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
         wf_log(WF_DEBUG, "the other ranks may not know of an error: %s", weft_last_error());
     wf_text_free(&payload);
     wf_text_free(&w.payload);
 }
 
-static bool has_standby(struct wf_client *client)
+/* May positions be asked by LINK?  By the server's always, unless it is silent and the standby can
+ * answer. */
+static bool may_ask(struct wf_client *client, int link)
 {
-    bool has;
+    bool has_standby, silent;
 
     pthread_mutex_lock(&client->lock);
-    has = !client->links[WF_LINK_STANDBY].over;
+    has_standby = !client->links[WF_LINK_STANDBY].over;
+    silent = client->links[WF_LINK_SERVER].silent;
     pthread_mutex_unlock(&client->lock);
-    return has;
+    return link == WF_LINK_STANDBY ? has_standby : !(silent && has_standby);
 }
 
 weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t *ranks,
@@ -361,7 +371,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
         struct wf_waiter w = {0};
 
-        if (link == WF_LINK_STANDBY && !has_standby(client)) continue;
+        if (!may_ask(client, link)) continue;
         status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
         if (status == WEFT_OK) status = wf_gathered_read(&w.payload, out);
         wf_text_free(&w.payload);

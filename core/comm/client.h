@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 /* How much longer than the server a client waits before it gives the server up. */
-#define WF_SERVER_GRACE_NS (5 * WF_SECOND_NS)
+#define WF_SERVER_GRACE_NS WF_SECOND_NS
 
 /* A call that waits for its answer; lives on the caller's stack. */
 struct wf_waiter {
@@ -15,6 +15,7 @@ struct wf_waiter {
     uint64_t id;
     int link;
     bool done;
+    _Atomic bool *lost; /* of a contribution, or NULL */
     struct wf_text payload;
 };
 
@@ -34,9 +35,11 @@ struct wf_link {
     int32_t rank;                     /* that serves it, or -1 */
     bool over;                        /* or never begun; under the lock, as are the next */
     bool left;                        /* the server has said goodbye */
+    bool silent;                      /* it has not answered the last request in time */
     char why[640];                    /* it is over */
-    enum wf_link_stage stage;         /* the thread's, as is the next */
+    enum wf_link_stage stage;         /* the thread's, as are the next */
     uint64_t deadline_ns;             /* of the other server's answer */
+    bool vouched;                     /* it answered that the rank is still connected */
 };
 
 struct wf_client {
@@ -96,8 +99,11 @@ void wf_client_end_watch(struct wf_client *client);
 void *wf_client_listen(void *client);
 /* Act on a frame that came by link number LINK. */
 void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame);
-/* Pass on the standby's reports that need not wait for the server's any longer; are any left? */
+/* Pass on the standby's reports that need not wait for the server's any longer, drop those that
+ * the server has made or denied; are any left? */
 bool wf_client_release_held(struct wf_client *client);
+/* Let every call that waits look at what has changed. */
+void wf_client_stir(struct wf_client *client);
 /* Let the thread look at what is queued. */
 void wf_client_wake(struct wf_client *client);
 /* The link by which the server is asked.  The lock is held. */

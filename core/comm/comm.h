@@ -3,7 +3,7 @@
  *     place.c      who this rank is, and its way to the rendezvous
  *     threads.c    ranks as threads of one process
  *     context.c    joining and leaving the job
- *     agree.c      one step that all ranks of a list take together
+ *     agree.h      one step that all ranks of a list take together
  *     create.c     making communicators in two phases; split.c cuts them, groups.c keeps parts
  *     comm.c       asking, aborting, releasing
  *     fault.c      what an error on a communicator becomes
@@ -19,6 +19,7 @@
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
+#include "agree.h"
 #include "config/config.h"
 #include "cost/cost.h"
 #include "runs.h"
@@ -173,6 +174,7 @@ struct weft_comm {
     void *handle;
     uint32_t made; /* generation of fork.h; WF_ENDED: its context was released, and is NULL */
     _Atomic weft_status stuck;
+    _Atomic bool parted;          /* a time limit passed on some rank: none comes to another step */
     _Atomic uint64_t collectives; /* posted on this rank */
     _Atomic uint64_t may_post; /* collectives that can end: all, none when it is stuck, or as many
                                   as a rank that has left took part in */
@@ -254,29 +256,20 @@ static inline weft_status wf_device_open(const weft_plugin *plugin,
     return status;
 }
 
-/* ---- agree.c ---- */
-
-/* Serials of what a rank does alone: its rank plus one above this bit, a counter below. */
-#define WF_SOLO_SHIFT 40
-
-/* Take one step together with RANKS: STATUS is how it went here (then the thread's last error says
- * why not).  All get OK and every rank's blob, or the same error. */
-weft_status wf_agree(weft_context *context, const int32_t *ranks, int32_t count, const char *label,
-                     int64_t timeout_ns, weft_status status, weft_blob blob,
-                     struct wf_gathered *out) WF_NODISCARD;
-
 /* ---- create.c ---- */
 
 /* A communicator to be made.  The ranks in AGREE make it, or several of its kind, together; RANKS,
  * which has this rank, are its own. */
 struct wf_comm_request {
-    weft_comm *parent;            /* NULL: none */
+    weft_comm *parent;            /* that the plugin may split; NULL: none */
+    weft_comm *origin;            /* fails if the time limit passes; NULL: the world is made */
     const int32_t *agree, *ranks; /* world ranks; RANKS NULL: this rank has no part */
     int32_t agree_count, count;
     uint64_t number;
-    const char *name; /* of this rank's own */
-    const char *what; /* what all of AGREE do: "split#7" */
-    int64_t timeout_ns;
+    const char *name;          /* of this rank's own */
+    const char *what;          /* what all of AGREE do: "split#7" */
+    int64_t timeout_ns;        /* of the communicator */
+    uint64_t deadline_ns;      /* of all steps, by wf_now_ns; UINT64_MAX: none */
     weft_status status;        /* of what went before on this rank */
     const weft_plugin *plugin; /* NULL: the context's, and its device */
     void *device;
@@ -416,9 +409,9 @@ weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *a
 
 /* Set the context's costs to those that WEFT_COSTS names, or that suit its plugin. */
 weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
-/* Unless WEFT_COSTS is set: change them to what suits the device, which is open now, and on RANKS,
- * all of the job, to what rank 0's plugin says. */
-weft_status wf_costs_ask(weft_context *context, const int32_t *ranks) WF_NODISCARD;
+/* Unless WEFT_COSTS is set: change them to what suits the device, which is open now, and on all
+ * ranks to what rank 0's plugin says. */
+weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 

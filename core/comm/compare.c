@@ -71,8 +71,7 @@ weft_status wf_comm_compare(weft_comm *comm, uint32_t kind, const struct wf_call
     weft_status status;
 
     snprintf(label, sizeof label, "comparing calls on %s", comm->name);
-    status = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns,
-                      WEFT_OK, (weft_blob){&mine, sizeof mine}, &got);
+    status = wf_comm_agree(comm, label, WEFT_OK, (weft_blob){&mine, sizeof mine}, &got);
     if (status != WEFT_OK) return status;
     status = compare(comm, &got);
     wf_gathered_free(&got);

@@ -1,6 +1,8 @@
 /* connection.c - one connection of the rendezvous server: bytes in, bytes out. */
 #include "server.h"
 
+#include "weft/status.h"
+
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@ void wf_connection_release(struct wf_connection *c)
     wf_fd_close(c->fd);
     wf_inbox_free(&c->in);
     wf_free(c->fault);
+    wf_free(c->why);
     wf_text_free(&c->out);
     wf_free(c);
 }
@@ -82,6 +85,15 @@ void wf_connection_send(struct wf_connection *c, uint16_t type, uint64_t id,
     }
     wf_frame_end(&c->out, &c->seal, begin);
     if (c->out.failed) c->broken = true;
+}
+
+void wf_connection_reject(struct wf_connection *c)
+{
+    struct wf_text why = {0};
+
+    wf_text_add(&why, "%.300s", weft_last_error());
+    if (c->why != NULL || wf_text_take(&why, &c->why) != WEFT_OK) wf_text_free(&why);
+    c->broken = true;
 }
 
 void wf_connection_refuse(struct wf_connection *c, weft_status status, const char *text)

@@ -166,6 +166,10 @@ static weft_status list_all_ranks(const weft_context *context, int32_t **out)
 static weft_status compare(weft_context *context, const weft_options *options,
                            const struct setback *setback, const int32_t *ranks, uint64_t *serial)
 {
+    struct wf_agreement agreement = {.ranks = ranks,
+                                     .count = context->size,
+                                     .label = "weft_init",
+                                     .timeout_ns = context->timeout_ns};
     struct wf_choices choices = {0};
     struct wf_text card = {0};
     struct wf_gathered got;
@@ -177,8 +181,7 @@ static weft_status compare(weft_context *context, const weft_options *options,
     status = recall(setback);
     if (status == WEFT_OK && (card.failed || choices.rows.failed))
         status = wf_fail_memory(card.length);
-    status = wf_agree(context, ranks, context->size, "weft_init", context->timeout_ns, status,
-                      (weft_blob){card.data, card.length}, &got);
+    status = wf_agree(context, &agreement, status, (weft_blob){card.data, card.length}, &got);
     wf_text_free(&choices.rows);
     wf_text_free(&card);
     if (status != WEFT_OK) return status;
@@ -203,10 +206,11 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.status = open_device(context, options);
         request.agree = request.ranks = ranks;
         request.agree_count = request.count = context->size;
+        request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
     if (status == WEFT_OK) status = wf_symm_begin(context);
-    if (status == WEFT_OK) status = wf_costs_ask(context, ranks);
+    if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
     return status;
 }
@@ -232,10 +236,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
 
     WF_TRY(wf_fork_enter());
     context = wf_calloc(1, sizeof *context);
-    if (context == NULL) {
-        wf_fork_leave();
-        return wf_fail_memory(sizeof *context);
-    }
+    if (context == NULL) return wf_fail_memory(sizeof *context);
     context->made = wf_generation_now();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->watched, NULL);
@@ -345,7 +346,6 @@ void weft_context_release(weft_context **held)
     wf_free(context->host_ids);
     context->world = NULL;
     context->made = WF_ENDED;
-    wf_fork_leave();
     wf_context_bury(context);
 }
 

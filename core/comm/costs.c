@@ -132,7 +132,7 @@ static weft_status write_table(weft_context *context, char **text, size_t *lengt
     return status;
 }
 
-weft_status wf_costs_ask(weft_context *context, const int32_t *ranks)
+weft_status wf_costs_ask(weft_context *context)
 {
     weft_status status = WEFT_OK;
     struct wf_gathered got;
@@ -143,8 +143,8 @@ weft_status wf_costs_ask(weft_context *context, const int32_t *ranks)
     WF_TRY(suit_device(context));
     if (!WF_HAS(context->plugin->comm, cost)) return WEFT_OK;
     if (context->rank == 0) status = write_table(context, &text, &length);
-    status = wf_agree(context, ranks, context->size, "costs", context->timeout_ns, status,
-                      (weft_blob){text != NULL ? text : "", length}, &got);
+    status = wf_comm_agree(context->world, "costs", status,
+                           (weft_blob){text != NULL ? text : "", length}, &got);
     wf_free(text);
     if (status != WEFT_OK) return status;
     text = wf_calloc(1, (size_t)got.blobs[0].bytes + 1);

@@ -14,9 +14,25 @@
 
 struct exchange {
     weft_comm *comm;
+    const struct wf_comm_request *request;
     weft_status shared; /* a failure that all ranks of the communicator have been told */
     char text[1024];    /* of that failure, kept from what the plugin says about it */
 };
+
+/* A step of the ranks of COMM, which is being made. */
+static weft_status agree_inside(weft_comm *comm, const struct wf_comm_request *request,
+                                const char *label, weft_status status, weft_blob blob,
+                                struct wf_gathered *out)
+{
+    struct wf_agreement agreement = {.comm = request->origin,
+                                     .number = request->number,
+                                     .ranks = comm->world_ranks,
+                                     .count = comm->size,
+                                     .label = label,
+                                     .timeout_ns = wf_time_left(request->deadline_ns)};
+
+    return wf_agree(comm->context, &agreement, status, blob, out);
+}
 
 static weft_status gather_equal(struct exchange *self, const void *mine, void *all, uint64_t bytes)
 {
@@ -25,8 +41,8 @@ static weft_status gather_equal(struct exchange *self, const void *mine, void *a
     char label[192];
 
     snprintf(label, sizeof label, "the exchange of %s", comm->name);
-    self->shared = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns,
-                            WEFT_OK, (weft_blob){mine, bytes}, &got);
+    self->shared =
+        agree_inside(comm, self->request, label, WEFT_OK, (weft_blob){mine, bytes}, &got);
     if (self->shared != WEFT_OK) {
         snprintf(self->text, sizeof self->text, "%s", weft_last_error());
         return self->shared;
@@ -171,8 +187,7 @@ static weft_status agree_on_commit(weft_comm *comm, weft_status status,
         return status;
     if (exchange->shared != WEFT_OK) return wf_fail(exchange->shared, "%s", exchange->text);
     snprintf(label, sizeof label, "the last step of making %s", comm->name);
-    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
-                    (weft_blob){"", 0}, &got));
+    WF_TRY(agree_inside(comm, exchange->request, label, status, (weft_blob){"", 0}, &got));
     wf_gathered_free(&got);
     return WEFT_OK;
 }
@@ -182,10 +197,18 @@ static weft_status agree(weft_context *context, const struct wf_comm_request *re
                          struct wf_gathered *out)
 {
     char label[192];
+    struct wf_agreement agreement = {.comm = request->origin,
+                                     .number = request->number,
+                                     .ranks = request->agree,
+                                     .count = request->agree_count,
+                                     .label = label,
+                                     .timeout_ns = wf_time_left(request->deadline_ns),
+                                     .needs_comm = request->parent != NULL};
 
+    if (request->parent != NULL && wf_comm_is_lost(request->parent))
+        return wf_comm_stuck(request->parent);
     snprintf(label, sizeof label, "%s of %s", step, request->what);
-    return wf_agree(context, request->agree, request->agree_count, label, request->timeout_ns,
-                    status, blob, out);
+    return wf_agree(context, &agreement, status, blob, out);
 }
 
 static bool same_ranks(const struct wf_comm_request *request)
@@ -203,7 +226,7 @@ static weft_status make_by_phases(weft_context *context, const struct wf_comm_re
     if (status == WEFT_OK && comm != NULL) status = prepare(comm, &address);
     WF_TRY(agree(context, request, "the preparation", status, address, &got));
     if (comm != NULL) {
-        struct exchange exchange = {.comm = comm};
+        struct exchange exchange = {.comm = comm, .request = request};
 
         status = commit(comm, request, got.blobs, &exchange);
         status = agree_on_commit(comm, status, &exchange);

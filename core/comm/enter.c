@@ -4,6 +4,9 @@
 #include "weft/status.h"
 
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,9 +99,11 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     /* The sender is not authenticated yet, so its text is not used. */
     if (!c->in.seal.on) return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
     reader = wf_frame_reader(frame);
-    status = (weft_status)wf_take_u32(&reader);
+    status = wf_take_status(&reader);
     wf_take_string(&reader, text, sizeof text);
-    return wf_fail(status == WEFT_OK ? WEFT_ERR_INTERNAL : status, "%s", text);
+    if (reader.failed || status == WEFT_OK)
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous refused with an unknown status");
+    return wf_fail(status, "%s", text);
 }
 
 /* The handshake on C, with a server on RANK, as JOIN, whose nonces it fills. */
@@ -133,10 +138,34 @@ static weft_status connect_by(int fd, struct wf_connection **out)
     return WEFT_OK;
 }
 
+/* How long this process has run, in milliseconds; 0 if the kernel does not say. */
+static uint64_t measure_age(void)
+{
+    FILE *file = fopen("/proc/self/stat", "re");
+    unsigned long long started = 0, per_second = (unsigned long long)sysconf(_SC_CLK_TCK);
+    struct timespec now;
+    char text[1024] = "";
+    const char *at;
+    uint64_t now_ms, started_ms;
+
+    if (file == NULL) return 0;
+    at = fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
+    fclose(file);
+    for (int field = 2; at != NULL && field < 22; field++) /* the 2nd is a name in parentheses */
+        at = strchr(at + 1, ' ');
+    if (at != NULL) started = strtoull(at + 1, NULL, 10);
+    if (started == 0 || per_second == 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+    now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    started_ms = started * 1000 / per_second;
+    return now_ms > started_ms ? now_ms - started_ms : 0;
+}
+
 static struct wf_join claim(const struct wf_client *client)
 {
-    return (struct wf_join){
-        .rank = client->options.rank, .size = client->options.size, .pid = (uint64_t)getpid()};
+    return (struct wf_join){.rank = client->options.rank,
+                            .size = client->options.size,
+                            .pid = (uint64_t)getpid(),
+                            .age_ms = measure_age()};
 }
 
 /* ---- the standby ---- */
@@ -251,9 +280,12 @@ static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_
     reader = wf_frame_reader(&frame);
     client->job = wf_take_u64(&reader);
     link->rank = (int32_t)wf_take_u32(&reader);
-    link->over = false;
     wf_take_string(&reader, where, sizeof where);
     wf_frame_drop(&link->connection->in, &frame);
+    if (reader.failed || link->rank < -1 || link->rank >= client->options.size)
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous is served by rank %d of %d", link->rank,
+                       client->options.size);
+    link->over = false;
     wf_log(WF_DEBUG, "all %d ranks have joined", client->options.size);
     if (where[0] != '\0')
         begin_standby(client, where);

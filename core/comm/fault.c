@@ -106,6 +106,7 @@ static void report(weft_comm *comm, weft_status status, const char *text)
     if (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT &&
         !(comm->groups != NULL && status == WEFT_ERR_MISMATCH))
         return;
+    if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
     snprintf(words, sizeof words, "%.900s (reported by rank %d)", text, comm->context->rank);
     wf_client_report(comm->context->client, comm->number, comm->world_ranks, comm->size, status,
                      words);
@@ -272,6 +273,7 @@ void wf_fault_abort(void *self, uint64_t number, weft_status status, const char 
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
         if (comm->number == number) {
             wf_comm_break_locked(comm, status, text);
+            if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
             found = true;
         }
     if (!found) {
@@ -290,8 +292,10 @@ void wf_fault_apply_early(weft_comm *comm)
     uint64_t count = comm->context->early_abort_count;
 
     for (uint64_t i = 0; i < count && i < WF_EARLY_ABORTS; i++)
-        if (early[i].number == comm->number)
+        if (early[i].number == comm->number) {
             wf_comm_break_locked(comm, early[i].status, early[i].text);
+            if (early[i].status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
+        }
 }
 
 void weft_comm_abort(weft_comm *comm)

@@ -14,8 +14,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held during a fork */
 static uint64_t kept[MOST_FDS / 64];                     /* a bit for each descriptor */
 static int beyond;                                       /* all that are kept are below it */
-static uint64_t contexts;
-static bool inherited; /* this process is a fork of one that had contexts */
+static bool begun;                                       /* this process has begun a context */
+static bool inherited; /* this process is a fork of one that had */
 
 static void before_fork(void)
 {
@@ -45,8 +45,8 @@ static void in_child(void)
             close(fd);
     }
     beyond = 0;
-    inherited = inherited || contexts > 0;
-    contexts = 0;
+    inherited = inherited || begun;
+    begun = false;
     atomic_fetch_add(&wf_generation, 1);
     pthread_mutex_unlock(&lock);
 }
@@ -73,16 +73,9 @@ weft_status wf_fork_enter(void)
     pthread_once(&once, watch);
     pthread_mutex_lock(&lock);
     refused = inherited;
-    if (!refused) contexts++;
+    begun = begun || !refused;
     pthread_mutex_unlock(&lock);
     return refused ? wf_fail_fork("weft_init") : WEFT_OK;
-}
-
-void wf_fork_leave(void)
-{
-    pthread_mutex_lock(&lock);
-    contexts--;
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- descriptors ---- */

@@ -33,10 +33,9 @@ static inline bool wf_is_usable(uint32_t made)
 /* "weft_copy: this process is a fork ..." */
 weft_status wf_fail_fork(const char *function);
 
-/* A context is begun; WEFT_ERR_INVALID in a fork of a process that had one. */
+/* A context is begun.  WEFT_ERR_INVALID in a fork of a process that has begun one, released or not:
+ * vendor libraries that it has started do not work in a fork. */
 weft_status wf_fork_enter(void) WF_NODISCARD;
-/* It is gone. */
-void wf_fork_leave(void);
 
 /* Descriptors that a fork closes.  No fork happens between wf_fd_hold and the wf_fd_keep that
  * follows it:

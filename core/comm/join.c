@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#define MAGIC       "weft-rv2"
+#define MAGIC       "weft-rv3"
 #define MAGIC_BYTES 8
 
-/* The proof's fields before the hash: rank, size, pid, and where it can stand by. */
+/* The proof's fields before the hash: rank, size, pid, the number of its standby, and its age. */
 #define CLAIM_BYTES (WF_PROOF_BYTES - WF_SHA256_BYTES)
 
 _Static_assert(MAGIC_BYTES + WF_NONCE_BYTES == WF_HELLO_BYTES, "a hello is magic and nonce");
-_Static_assert(CLAIM_BYTES == 24, "a claim has four fields");
+_Static_assert(CLAIM_BYTES == 32, "a claim has five fields");
 
 struct wf_job_key wf_job_key(const char *token)
 {
@@ -71,6 +71,7 @@ static void write_claim(const struct wf_join *join, uint8_t out[CLAIM_BYTES])
     for (int i = 0; i < 8; i++) {
         out[8 + i] = (uint8_t)(join->pid >> (8 * i));
         out[16 + i] = (uint8_t)(join->standby >> (8 * i));
+        out[24 + i] = (uint8_t)(join->age_ms >> (8 * i));
     }
 }
 
@@ -82,6 +83,7 @@ static void read_claim(const uint8_t in[CLAIM_BYTES], struct wf_join *join)
     join->size = (int32_t)wf_take_u32(&reader);
     join->pid = wf_take_u64(&reader);
     join->standby = wf_take_u64(&reader);
+    join->age_ms = wf_take_u64(&reader);
 }
 
 void wf_join_proof(const struct wf_job_key *key, const struct wf_join *join,

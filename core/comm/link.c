@@ -11,9 +11,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Of LOOK frames: no other request's, and the link that has ended. */
+/* The ids of LOOK frames, which no other request has: plus the link that has ended, or plus the
+ * rank that the standby has reported. */
 #define LOOK_ID (UINT64_C(1) << 63)
-#define LOOK_NS WF_SECOND_NS
+#define HELD_ID (LOOK_ID | UINT64_C(1) << 62)
+/* How long an answer to it may take, and how long a report of the standby waits before it is asked.
+ */
+#define LOOK_NS (2 * WF_SECOND_NS)
+#define ASK_NS  (WF_SECOND_NS / 4)
 
 void wf_client_wake(struct wf_client *client)
 {
@@ -38,12 +43,13 @@ void wf_departure_free(struct wf_departure *departure)
 
 /* A departure that only the standby has reported.  A rank's connections do not close at one moment,
  * so the standby may see who went because of a loss before the loss itself.  The server's reports
- * are in order, and ranks act on them; the standby's count once it ends or does not answer. */
+ * are in order, and ranks act on them; the standby's count once the server ends or does not answer.
+ * A rank that the server denies to be gone has lost its connection to the standby alone. */
 struct wf_held {
     struct wf_held *next;
     int32_t rank;
-    bool left;
-    uint64_t deadline_ns;
+    bool left, asked, denied;
+    uint64_t ask_ns, deadline_ns;
     char text[512];
     struct wf_text farewell;
 };
@@ -67,6 +73,13 @@ static void answer(struct wf_client *client, int link, const struct wf_frame *fr
     pthread_mutex_unlock(&client->lock);
 }
 
+void wf_client_stir(struct wf_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
 /* Keep the first report about a rank, and pass it on. */
 static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
                       weft_blob farewell)
@@ -74,7 +87,7 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
     struct wf_departure *departure;
     bool news;
 
-    if (rank < 0 || rank >= client->options.size) return;
+    if (rank < 0) return; /* the server is not a rank */
     departure = wf_calloc(1, sizeof *departure);
     if (departure == NULL) return; /* the time limit will tell */
     departure->rank = rank;
@@ -86,10 +99,12 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
     if (news) client->departed[rank] = departure;
     if (news && !left && client->first_lost == NULL) client->first_lost = departure;
     pthread_mutex_unlock(&client->lock);
-    if (news)
-        client->options.events.gone(client->options.events.self, departure);
-    else
+    if (!news) {
         wf_departure_free(departure);
+        return;
+    }
+    client->options.events.gone(client->options.events.self, departure);
+    wf_client_stir(client);
 }
 
 static bool hold(struct wf_client *client, int32_t rank, bool left, const char *text,
@@ -100,7 +115,8 @@ static bool hold(struct wf_client *client, int32_t rank, bool left, const char *
     if (held == NULL) return false;
     held->rank = rank;
     held->left = left;
-    held->deadline_ns = wf_now_ns() + (uint64_t)LOOK_NS;
+    held->ask_ns = wf_now_ns() + (uint64_t)ASK_NS;
+    held->deadline_ns = held->ask_ns + (uint64_t)LOOK_NS;
     snprintf(held->text, sizeof held->text, "%s", text);
     wf_text_append(&held->farewell, farewell.data, (size_t)farewell.bytes);
     while (*last != NULL)
@@ -109,20 +125,73 @@ static bool hold(struct wf_client *client, int32_t rank, bool left, const char *
     return true;
 }
 
+/* Ask LINK whether RANK is gone; false if it cannot be asked. */
+static bool look(struct wf_client *client, int link, int32_t rank, uint64_t id)
+{
+    struct wf_link *l = &client->links[link];
+    struct wf_text payload = {0};
+    bool asks;
+
+    wf_put_u32(&payload, (uint32_t)rank);
+    pthread_mutex_lock(&client->lock);
+    asks = !client->leaving && !l->over && is_open(l);
+    if (asks) wf_connection_send(l->connection, WF_FRAME_LOOK, id, &payload);
+    pthread_mutex_unlock(&client->lock);
+    wf_text_free(&payload);
+    return asks;
+}
+
+static void free_held(struct wf_held *held)
+{
+    wf_text_free(&held->farewell);
+    wf_free(held);
+}
+
+/* Ask the server about reports that wait for its own, drop those that it has made or denied. */
+static void settle_held(struct wf_client *client)
+{
+    struct wf_held **at = &client->held, *held;
+
+    while ((held = *at) != NULL) {
+        if (held->denied || client->departed[held->rank] != NULL) {
+            *at = held->next;
+            free_held(held);
+            continue;
+        }
+        if (!held->asked && wf_now_ns() >= held->ask_ns)
+            held->asked = look(client, WF_LINK_SERVER, held->rank, HELD_ID + (uint64_t)held->rank);
+        at = &held->next;
+    }
+}
+
 bool wf_client_release_held(struct wf_client *client)
 {
     struct wf_held *held;
 
+    settle_held(client);
     while ((held = client->held) != NULL) {
         if (client->links[WF_LINK_SERVER].stage != WF_LINK_LOST && wf_now_ns() < held->deadline_ns)
             return true;
         client->held = held->next;
         note_gone(client, held->rank, held->left, held->text,
                   (weft_blob){held->farewell.data, held->farewell.length});
-        wf_text_free(&held->farewell);
-        wf_free(held);
+        free_held(held);
     }
     return false;
+}
+
+/* The server has answered a LOOK with ID. */
+static void hear_look(struct wf_client *client, int link, uint64_t id, struct wf_reader *reader)
+{
+    bool is_here = wf_take_u32(reader) == 1;
+    struct wf_link *other = &client->links[WF_LINKS - 1 - link];
+
+    if (id == LOOK_ID + WF_LINKS - 1 - (uint64_t)link) {
+        other->deadline_ns = 0;
+        other->vouched = is_here;
+    }
+    for (struct wf_held *held = client->held; held != NULL; held = held->next)
+        if (is_here && id == HELD_ID + (uint64_t)held->rank) held->denied = true;
 }
 
 static void hear_gone(struct wf_client *client, int link, struct wf_reader *reader)
@@ -134,7 +203,8 @@ static void hear_gone(struct wf_client *client, int link, struct wf_reader *read
 
     wf_take_string(reader, text, sizeof text);
     farewell = wf_take_blob(reader);
-    if (reader->failed) return;
+    if (reader->failed || rank < 0 || rank >= client->options.size) return;
+    if (link == WF_LINK_STANDBY && rank == client->options.rank) return;
     if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
         hold(client, rank, left, text, farewell))
         return;
@@ -144,7 +214,7 @@ static void hear_gone(struct wf_client *client, int link, struct wf_reader *read
 static void hear_abort(struct wf_client *client, struct wf_reader *reader)
 {
     uint64_t comm = wf_take_u64(reader);
-    weft_status status = (weft_status)wf_take_u32(reader);
+    weft_status status = wf_take_status(reader);
     char text[1024];
 
     wf_take_string(reader, text, sizeof text);
@@ -154,6 +224,7 @@ static void hear_abort(struct wf_client *client, struct wf_reader *reader)
         snprintf(client->cause, sizeof client->cause, "%s", text);
     pthread_mutex_unlock(&client->lock);
     client->options.events.abort(client->options.events.self, comm, status, text);
+    wf_client_stir(client);
 }
 
 static void hear_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)
@@ -223,8 +294,8 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
     case WF_FRAME_GATHERED:
     case WF_FRAME_TELL:
     case WF_FRAME_PASSED:
-        if (frame->id == LOOK_ID + WF_LINKS - 1 - (uint64_t)link)
-            client->links[WF_LINKS - 1 - link].deadline_ns = 0;
+        if (frame->id >= LOOK_ID)
+            hear_look(client, link, frame->id, &reader);
         else if (!wf_client_hear_watched(client, frame))
             answer(client, link, frame);
         break;
@@ -251,14 +322,16 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
 static void lose(struct wf_client *client, int link)
 {
     struct wf_link *l = &client->links[link];
-    char words[512], why[sizeof l->why];
+    const char *closed = l->connection->why;
+    char words[512], why[sizeof l->why], text[512];
     bool expected;
 
+    snprintf(text, sizeof text, "is gone: it served the rendezvous, and its connection closed%s%s",
+             closed != NULL ? ": " : "", closed != NULL ? closed : "");
     pthread_mutex_lock(&client->lock);
     expected = client->leaving || l->over;
     pthread_mutex_unlock(&client->lock);
-    explain_end(client, -1, "is gone: it served the rendezvous, and its connection closed", words,
-                sizeof words);
+    explain_end(client, -1, text, words, sizeof words);
     if (!expected) note_gone(client, l->rank, false, words, (weft_blob){"", 0});
     explain_end(client, l->rank, "the rendezvous no longer answers", why, sizeof why);
     end(client, link, why);
@@ -273,32 +346,35 @@ static void hear_all(struct wf_client *client, int link)
     if (c == NULL || c->broken) return;
     if (link == WF_LINK_STANDBY && !wf_client_greet_standby(client)) return;
     while ((status = wf_frame_next(&c->in, &frame)) == WEFT_OK) {
+        pthread_mutex_lock(&client->lock);
+        client->links[link].silent = false;
+        pthread_mutex_unlock(&client->lock);
         wf_client_hear(client, link, &frame);
         wf_frame_drop(&c->in, &frame);
     }
     if (status == WEFT_IN_PROGRESS) return;
-    wf_log(WF_WARNING, "the connection to the rendezvous is closed: %s", weft_last_error());
-    c->broken = true;
+    wf_connection_reject(c);
+    wf_log(WF_WARNING, "this rank closes its connection to the rendezvous: %s", weft_last_error());
 }
 
 /* The link has ended.  Its server may have ended because of another rank, so the other server is
  * asked first who is gone.  False when it need not be, or cannot. */
 static bool ask_other(struct wf_client *client, int link)
 {
-    int other = WF_LINKS - 1 - link;
-    struct wf_text payload = {0};
-    bool asks;
+    struct wf_link *l = &client->links[link];
 
-    wf_put_u32(&payload, (uint32_t)client->links[link].rank);
-    pthread_mutex_lock(&client->lock);
-    asks = !client->leaving && !client->links[link].over && !client->links[other].over &&
-           is_open(&client->links[other]);
-    if (asks)
-        wf_connection_send(client->links[other].connection, WF_FRAME_LOOK, LOOK_ID + (uint64_t)link,
-                           &payload);
-    pthread_mutex_unlock(&client->lock);
-    wf_text_free(&payload);
-    return asks;
+    /* Only this thread sets `over`. */
+    return !l->over && look(client, WF_LINKS - 1 - link, l->rank, LOOK_ID + (uint64_t)link);
+}
+
+/* The connection to the standby has closed, and its rank goes on. */
+static void lose_standby(struct wf_client *client)
+{
+    static const char why[] = "the connection to the standby of the rendezvous has closed";
+
+    wf_log(WF_NOTICE, "%s, which rank %d serves; the job continues without it", why,
+           WF_STANDBY_RANK);
+    end(client, WF_LINK_STANDBY, why);
 }
 
 static bool is_held(const struct wf_client *client, int32_t rank)
@@ -326,7 +402,10 @@ static bool see_end(struct wf_client *client, int link)
     l->stage = WF_LINK_LOST;
     /* A standby that has not seen the server's rank go reports what came after it. */
     if (link == WF_LINK_SERVER && is_held(client, l->rank)) (void)wf_client_release_held(client);
-    lose(client, link);
+    if (link == WF_LINK_STANDBY && l->vouched)
+        lose_standby(client);
+    else
+        lose(client, link);
     if (link == WF_LINK_SERVER) (void)wf_client_release_held(client);
     return false;
 }

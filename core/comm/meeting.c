@@ -1,9 +1,10 @@
 /* meeting.c - all-gathers among lists of ranks: who came, who is missing, what came of it.
  *
- * Meetings are found by their list.  A rank's calls on one list wait for each other, so its first
- * call that is not answered belongs to the oldest meeting of that list it has not come to.  A
- * failed meeting stays until every rank that is still there has been told: that is how a rank that
- * comes late learns what the others know.  Nothing here touches a socket or a clock. */
+ * Meetings are found by their communicator and list.  A rank's calls on one communicator wait for
+ * each other, so its first call that is not answered belongs to the oldest such meeting it has not
+ * come to.  A failed meeting stays until every rank that is still there has been sent the failure:
+ * a rank that comes late gets it too.  One that timed out does not stay for long: its ranks need
+ * not all make that call.  Nothing here touches a socket or a clock. */
 #include "rendezvous.h"
 
 #include "weft/status.h"
@@ -21,12 +22,14 @@ struct seat {
 
 struct meeting {
     struct meeting *next;
+    uint64_t comm;
     int32_t *ranks;
     struct seat *seats;
     int32_t count, first_come;
     int64_t timeout_ns;
     uint64_t deadline_ns;
     weft_status status;
+    bool timed_out; /* and stays until `deadline_ns` for ranks that come late */
     char label[LABEL_BYTES], text[TEXT_BYTES];
 };
 
@@ -47,6 +50,7 @@ struct wf_meetings {
 void wf_contribution_put(struct wf_text *out, const struct wf_contribution *contribution)
 {
     wf_put_u32(out, (uint32_t)contribution->status);
+    wf_put_u64(out, contribution->comm);
     wf_put_u64(out, (uint64_t)contribution->timeout_ns);
     wf_put_string(out, contribution->label);
     wf_put_string(out, contribution->text != NULL ? contribution->text : "");
@@ -62,7 +66,10 @@ weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32
 {
     struct wf_contribution taken = {.ranks = ranks, .label = label, .text = text};
 
-    taken.status = (weft_status)wf_take_u32(reader);
+    taken.status = wf_take_status(reader);
+    if (reader->failed || taken.status == WEFT_IN_PROGRESS)
+        return wf_fail(WEFT_ERR_PARSE, "a contribution without a status that weft has");
+    taken.comm = wf_take_u64(reader);
     taken.timeout_ns = (int64_t)wf_take_u64(reader);
     wf_take_string(reader, label, label_bytes);
     wf_take_string(reader, text, text_bytes);
@@ -149,15 +156,32 @@ static int32_t seat_of(const struct meeting *meeting, int32_t rank)
 
 static bool is_for(const struct meeting *meeting, const struct wf_contribution *c)
 {
-    return meeting->count == c->count &&
+    return meeting->comm == c->comm && meeting->count == c->count &&
            memcmp(meeting->ranks, c->ranks, (size_t)c->count * sizeof *c->ranks) == 0;
 }
 
+static void close_meeting(struct wf_meetings *m, struct meeting *meeting)
+{
+    struct meeting **at = &m->first;
+
+    while (*at != meeting)
+        at = &(*at)->next;
+    *at = meeting->next;
+    free_meeting(meeting);
+}
+
+/* The meeting that RANK comes to, or NULL.  One that timed out ends when a rank comes again. */
 static struct meeting *find_unseen(struct wf_meetings *m, int32_t rank,
                                    const struct wf_contribution *c)
 {
-    for (struct meeting *meeting = m->first; meeting != NULL; meeting = meeting->next)
-        if (is_for(meeting, c) && !meeting->seats[seat_of(meeting, rank)].came) return meeting;
+    struct meeting *next;
+
+    for (struct meeting *meeting = m->first; meeting != NULL; meeting = next) {
+        next = meeting->next;
+        if (!is_for(meeting, c)) continue;
+        if (!meeting->seats[seat_of(meeting, rank)].came) return meeting;
+        if (meeting->timed_out) close_meeting(m, meeting);
+    }
     return NULL;
 }
 
@@ -168,6 +192,7 @@ static weft_status open_meeting(struct wf_meetings *m, uint64_t now_ns, int32_t 
     size_t list_bytes = (size_t)c->count * sizeof *meeting->ranks;
 
     if (meeting == NULL) return wf_fail_memory(sizeof *meeting);
+    meeting->comm = c->comm;
     meeting->count = c->count;
     meeting->ranks = wf_alloc(list_bytes);
     meeting->seats = wf_calloc((size_t)c->count, sizeof *meeting->seats);
@@ -185,16 +210,6 @@ static weft_status open_meeting(struct wf_meetings *m, uint64_t now_ns, int32_t 
     *last = meeting;
     *out = meeting;
     return WEFT_OK;
-}
-
-static void close_meeting(struct wf_meetings *m, struct meeting *meeting)
-{
-    struct meeting **at = &m->first;
-
-    while (*at != meeting)
-        at = &(*at)->next;
-    *at = meeting->next;
-    free_meeting(meeting);
 }
 
 /* ---- outcomes ---- */
@@ -326,6 +341,16 @@ static void judge(struct wf_meetings *m, struct meeting *meeting, int32_t rank,
     wf_text_free(&why);
 }
 
+/* The rank that comes last may have the least time left. */
+static void shorten(struct meeting *meeting, uint64_t now_ns, int64_t timeout_ns)
+{
+    uint64_t deadline_ns = now_ns + (uint64_t)timeout_ns;
+
+    if (meeting->status != WEFT_OK || timeout_ns < 0 || deadline_ns >= meeting->deadline_ns) return;
+    meeting->deadline_ns = deadline_ns;
+    meeting->timeout_ns = timeout_ns;
+}
+
 weft_status wf_meetings_post(struct wf_meetings *m, uint64_t now_ns, int32_t rank, uint64_t id,
                              const struct wf_contribution *c)
 {
@@ -345,6 +370,7 @@ weft_status wf_meetings_post(struct wf_meetings *m, uint64_t now_ns, int32_t ran
     WF_TRY(keep_blob(seat, c->blob));
     seat->came = true;
     seat->id = id;
+    shorten(meeting, now_ns, c->timeout_ns);
     if (meeting->status != WEFT_OK)
         deliver_failure(m, rank, id, meeting->status, meeting->text);
     else
@@ -376,15 +402,15 @@ void wf_meetings_gone(struct wf_meetings *m, int32_t rank, const char *text)
     wf_text_free(&why);
 }
 
-/* Does RANK wait in a meeting for another? */
-static bool waits(const struct wf_meetings *m, int32_t rank)
+/* The meeting in which RANK waits for another, or NULL. */
+static const struct meeting *find_wait(const struct wf_meetings *m, int32_t rank)
 {
     for (const struct meeting *meeting = m->first; meeting != NULL; meeting = meeting->next) {
         int32_t seat = seat_of(meeting, rank);
 
-        if (seat >= 0 && meeting->seats[seat].came && meeting->status == WEFT_OK) return true;
+        if (seat >= 0 && meeting->seats[seat].came && meeting->status == WEFT_OK) return meeting;
     }
-    return false;
+    return NULL;
 }
 
 /* The ranks that did not come: only those that wait nowhere else, if there are any. */
@@ -394,7 +420,7 @@ static int32_t list_missing(const struct wf_meetings *m, const struct meeting *m
     int32_t count = 0;
 
     for (int32_t i = 0; i < meeting->count; i++)
-        if (!meeting->seats[i].came && !waits(m, meeting->ranks[i]))
+        if (!meeting->seats[i].came && find_wait(m, meeting->ranks[i]) == NULL)
             out[count++] = meeting->ranks[i];
     if (count > 0) return count;
     for (int32_t i = 0; i < meeting->count; i++)
@@ -402,18 +428,22 @@ static int32_t list_missing(const struct wf_meetings *m, const struct meeting *m
     return count;
 }
 
-static void time_out(struct wf_meetings *m, struct meeting *meeting)
+static void time_out(struct wf_meetings *m, struct meeting *meeting, uint64_t now_ns)
 {
     struct wf_text why = {0};
     int32_t *missing = wf_alloc((size_t)meeting->count * sizeof *missing);
     int32_t count = missing != NULL ? list_missing(m, meeting, missing) : 0;
+    const struct meeting *other = count > 0 ? find_wait(m, missing[0]) : NULL;
 
     if (missing != NULL) {
         wf_ranks_print(&why, missing, count);
         wf_text_add(&why, " of %d did not come to %s within ", meeting->count, meeting->label);
         wf_text_time(&why, (uint64_t)meeting->timeout_ns);
+        if (other != NULL) wf_text_add(&why, "; rank %d came to %s", missing[0], other->label);
     }
     fail_meeting(m, meeting, WEFT_ERR_TIMEOUT, &why);
+    meeting->timed_out = true;
+    meeting->deadline_ns = now_ns + (uint64_t)meeting->timeout_ns;
     wf_free(missing);
     wf_text_free(&why);
 }
@@ -421,9 +451,15 @@ static void time_out(struct wf_meetings *m, struct meeting *meeting)
 uint64_t wf_meetings_expire(struct wf_meetings *m, uint64_t now_ns)
 {
     uint64_t earliest = UINT64_MAX;
+    struct meeting *next;
 
-    for (struct meeting *meeting = m->first; meeting != NULL; meeting = meeting->next) {
-        if (meeting->deadline_ns <= now_ns) time_out(m, meeting);
+    for (struct meeting *meeting = m->first; meeting != NULL; meeting = next) {
+        next = meeting->next;
+        if (meeting->deadline_ns <= now_ns && meeting->timed_out) {
+            close_meeting(m, meeting);
+            continue;
+        }
+        if (meeting->deadline_ns <= now_ns) time_out(m, meeting, now_ns);
         if (meeting->deadline_ns < earliest) earliest = meeting->deadline_ns;
     }
     return earliest;

@@ -68,27 +68,47 @@ weft_status wf_members_create(struct wf_server *s)
 {
     s->members = wf_calloc((size_t)s->options.size, sizeof(struct wf_connection *));
     s->came = wf_calloc((size_t)s->options.size, sizeof *s->came);
-    if (s->members == NULL || s->came == NULL)
+    s->failure.told = wf_calloc((size_t)s->options.size, sizeof *s->failure.told);
+    if (s->members == NULL || s->came == NULL || s->failure.told == NULL)
         return wf_fail_memory((size_t)s->options.size * sizeof(struct wf_connection *));
     s->inquiries.sink = (struct wf_meeting_sink){s, deliver_told};
     return begin_joining(s);
 }
 
+static void free_looks(struct wf_server *s)
+{
+    while (s->looks != NULL) {
+        struct wf_look *look = s->looks;
+
+        s->looks = look->next;
+        wf_free(look);
+    }
+}
+
 void wf_members_release(struct wf_server *s)
 {
+    free_looks(s);
     wf_meetings_release(&s->meetings);
     wf_inquiries_free(&s->inquiries);
     wf_free(s->members);
     wf_free(s->came);
     wf_free(s->absent);
+    wf_free(s->failure.told);
+    wf_free(s->failure.text);
 }
 
 /* ---- not coming ---- */
 
-/* The ranks that came are sent away with the same reason, and may try again. */
+/* The ranks that came are refused with the same reason, and may try again.  A process that was
+ * already running and comes later is refused with it too, once. */
 static void fail_join(struct wf_server *s, weft_status status, const char *text)
 {
+    wf_free(s->failure.text);
+    s->failure.text = wf_strdup(text);
+    s->failure.status = status;
+    s->failure.at_ns = wf_now_ns();
     for (int32_t rank = 0; rank < s->options.size; rank++) {
+        s->failure.told[rank] = s->members[rank] != NULL;
         if (s->members[rank] == NULL) continue;
         wf_connection_refuse(s->members[rank], status, text);
         s->members[rank] = NULL;
@@ -160,6 +180,7 @@ static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
     if (s->present == 0) return;
     wf_text_add(&why, "rank %d %s", rank, text);
     fail_join(s, WEFT_ERR_PEER, why.failed ? "out of memory" : why.data);
+    s->failure.told[rank] = true;
     wf_text_free(&why);
 }
 
@@ -190,11 +211,16 @@ static void part_with(struct wf_server *s, struct wf_connection *c, bool left, c
 
 void wf_members_lost(struct wf_server *s, struct wf_connection *c)
 {
-    if (c->rank >= 0)
-        part_with(s, c, false,
-                  "is gone: its connection closed without a goodbye, so it crashed, was killed, or "
-                  "exited without weft_context_release",
-                  (weft_blob){"", 0});
+    struct wf_text text = {0};
+
+    if (c->rank < 0) return;
+    if (c->why != NULL)
+        wf_text_add(&text, "is gone: the rendezvous closed its connection: %s", c->why);
+    else
+        wf_text_add(&text, "is gone: its connection closed without a goodbye, so it crashed, was "
+                           "killed, or exited without weft_context_release");
+    part_with(s, c, false, text.failed ? "is gone" : text.data, (weft_blob){"", 0});
+    wf_text_free(&text);
 }
 
 void wf_members_leave(struct wf_server *s, struct wf_connection *c)
@@ -224,6 +250,21 @@ void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
 
 /* ---- saying ---- */
 
+/* C sent a frame that a rank does not send; the last error says why. */
+static void reject(struct wf_connection *c)
+{
+    wf_connection_reject(c);
+    wf_log(WF_WARNING, "the rendezvous closes rank %d's connection: %s", c->rank,
+           weft_last_error());
+}
+
+static void reject_contents(struct wf_connection *c, const struct wf_frame *frame)
+{
+    (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u has contents that are not valid",
+                  (unsigned)frame->type);
+    reject(c);
+}
+
 /* Ranks listed in a frame; -1 if they cannot be. */
 static int32_t take_ranks(struct wf_server *s, struct wf_reader *reader, int32_t *ranks)
 {
@@ -249,11 +290,7 @@ static void hear_gather(struct wf_server *s, struct wf_connection *c, const stru
                                   sizeof text, &contribution);
     if (status == WEFT_OK)
         status = wf_meetings_post(s->meetings, now_ns, c->rank, frame->id, &contribution);
-    if (status != WEFT_OK) {
-        wf_log(WF_WARNING, "the rendezvous ends rank %d's connection: %s", c->rank,
-               weft_last_error());
-        c->broken = true;
-    }
+    if (status != WEFT_OK) reject(c);
 }
 
 static void hear_abort(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
@@ -262,13 +299,13 @@ static void hear_abort(struct wf_server *s, struct wf_connection *c, const struc
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_text payload = {0};
     uint64_t comm = wf_take_u64(&reader);
-    weft_status status = (weft_status)wf_take_u32(&reader);
+    weft_status status = wf_take_status(&reader);
     int32_t count = take_ranks(s, &reader, ranks);
     char text[1024];
 
     wf_take_string(&reader, text, sizeof text);
     if (count < 0 || reader.failed || !wf_abort_may_be(status)) {
-        c->broken = true;
+        reject_contents(c, frame);
         return;
     }
     if (status != WEFT_ERR_ABORTED && c->fault == NULL) c->fault = wf_strdup(text);
@@ -288,9 +325,13 @@ static void hear_ask(struct wf_server *s, struct wf_connection *c, const struct 
     uint64_t comm = wf_take_u64(&reader), timeout_ns = wf_take_u64(&reader), number;
     int32_t count = take_ranks(s, &reader, ranks);
 
-    if (count < 0 || wf_inquiry_open(&s->inquiries, now_ns + timeout_ns, c->rank, frame->id, ranks,
-                                     count, &number) != WEFT_OK) {
-        c->broken = true;
+    if (count < 0 || timeout_ns > INT64_MAX) {
+        reject_contents(c, frame);
+        return;
+    }
+    if (wf_inquiry_open(&s->inquiries, now_ns + timeout_ns, c->rank, frame->id, ranks, count,
+                        &number) != WEFT_OK) {
+        reject(c);
         return;
     }
     wf_put_u32(&gone, WF_WHERE_GONE);
@@ -311,22 +352,52 @@ static void hear_tell(struct wf_server *s, struct wf_connection *c, const struct
     weft_blob answer = wf_take_blob(&reader);
 
     if (reader.failed)
-        c->broken = true;
+        reject_contents(c, frame);
     else
         wf_inquiry_answer(&s->inquiries, frame->id, c->rank, answer);
 }
 
-static void hear_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame)
+static void hear_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                      uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     int32_t rank = (int32_t)wf_take_u32(&reader);
 
+    struct wf_look *look = s->looks;
+
     if (reader.failed || rank < 0 || rank >= s->options.size || rank == c->rank) {
-        c->broken = true;
+        reject_contents(c, frame);
         return;
     }
-    c->look_id = frame->id;
-    c->look_rank = rank;
+    while (look != NULL && (look->asker != c->rank || look->rank != rank))
+        look = look->next;
+    if (look == NULL) {
+        look = wf_alloc(sizeof *look);
+        if (look == NULL) return; /* the rank does not wait long for the answer */
+        look->next = s->looks;
+        s->looks = look;
+    }
+    *look = (struct wf_look){look->next, c->rank, rank, frame->id, now_ns + (uint64_t)WF_LOOK_NS};
+}
+
+void wf_members_answer_looks(struct wf_server *s, uint64_t now_ns)
+{
+    struct wf_look **at = &s->looks, *look;
+
+    while ((look = *at) != NULL) {
+        bool is_here = s->members[look->rank] != NULL;
+        struct wf_text payload = {0};
+
+        if (is_here && s->members[look->asker] != NULL && now_ns < look->deadline_ns) {
+            at = &look->next;
+            continue;
+        }
+        wf_put_u32(&payload, is_here);
+        wf_members_deliver(s, WF_FRAME_PASSED, look->asker, look->id, &payload);
+        wf_text_free(&payload);
+        *at = look->next;
+        wf_free(look);
+    }
 }
 
 static void hear_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
@@ -334,8 +405,13 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
 {
     int32_t *ranks = wf_alloc((size_t)s->options.size * sizeof *ranks);
 
-    if (ranks == NULL || !s->running) {
-        c->broken = true;
+    if (ranks == NULL) {
+        (void)wf_fail_memory((size_t)s->options.size * sizeof *ranks);
+        reject(c);
+    } else if (!s->running) {
+        (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u came before all ranks had joined",
+                      (unsigned)frame->type);
+        reject(c);
     } else if (frame->type == WF_FRAME_GATHER) {
         hear_gather(s, c, frame, ranks, now_ns);
     } else if (frame->type == WF_FRAME_ABORT) {
@@ -345,9 +421,11 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
     } else if (frame->type == WF_FRAME_TELL) {
         hear_tell(s, c, frame);
     } else if (frame->type == WF_FRAME_LOOK) {
-        hear_look(s, c, frame);
+        hear_look(s, c, frame, now_ns);
     } else {
-        c->broken = true;
+        (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u, which only a server sends",
+                      (unsigned)frame->type);
+        reject(c);
     }
     wf_free(ranks);
 }
@@ -362,9 +440,7 @@ void wf_members_hear(struct wf_server *s, struct wf_connection *c, uint64_t now_
         status = wf_frame_next(&c->in, &frame);
         if (status == WEFT_IN_PROGRESS) return;
         if (status != WEFT_OK) {
-            wf_log(WF_WARNING, "the rendezvous ends rank %d's connection: %s", c->rank,
-                   weft_last_error());
-            c->broken = true;
+            reject(c);
             return;
         }
         if (frame.type == WF_FRAME_LEAVE) {
@@ -384,5 +460,7 @@ uint64_t wf_members_expire(struct wf_server *s, uint64_t now_ns)
     meetings = wf_meetings_expire(s->meetings, now_ns);
     inquiries = wf_inquiries_expire(&s->inquiries, now_ns);
     earliest = meetings < inquiries ? meetings : inquiries;
+    for (const struct wf_look *look = s->looks; look != NULL; look = look->next)
+        if (look->deadline_ns < earliest) earliest = look->deadline_ns;
     return earliest < s->join_deadline_ns ? earliest : s->join_deadline_ns;
 }

@@ -265,14 +265,13 @@ weft_status weft_symm_quiet(weft_symm *symm, weft_stream *given)
  * compares it with all other calls. */
 static weft_status agree_on_barrier(const weft_symm *symm)
 {
-    const weft_comm *comm = symm->comm;
+    weft_comm *comm = symm->comm;
     struct wf_gathered got;
     char label[160];
 
     snprintf(label, sizeof label, "a barrier of symmetric memory #%" PRIu64 " on %s", symm->number,
              comm->name);
-    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, WEFT_OK,
-                    (weft_blob){"", 0}, &got));
+    WF_TRY(wf_comm_agree(comm, label, WEFT_OK, (weft_blob){"", 0}, &got));
     wf_gathered_free(&got);
     return WEFT_OK;
 }

@@ -50,6 +50,7 @@ static void read_position(weft_blob blob, struct position *out)
 
     *out = (struct position){.answered = blob.bytes > 0};
     out->where = wf_take_u32(&reader);
+    if (out->where > WF_WHERE_GONE) out->where = WF_WHERE_UNKNOWN;
     if (out->where != WF_WHERE_KNOWN) return;
     out->posted = wf_take_u64(&reader);
     out->finished = wf_take_u64(&reader);

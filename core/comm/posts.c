@@ -118,7 +118,7 @@ static struct wf_posts *list_at(struct wf_posts_list *list, uint32_t i)
     return i < list->count ? &list->kept[i] : &list->crowd;
 }
 
-/* Who has put work on streams: a communicator, or what remains of one. */
+/* The owner of work on streams: a communicator, or the remains of a released one. */
 struct owner {
     weft_comm *comm;
     struct wf_remains *remains;

@@ -36,8 +36,8 @@ struct wf_posts_list {
     struct wf_posts crowd; /* those for whose streams there was no room */
 };
 
-/* What is left of a communicator that failed and ended before anyone was told: its streams may
- * still be waited for. */
+/* The part of a communicator that outlives it.  The communicator failed and was released before a
+ * wait returned its error, and the program may still wait for its streams. */
 struct wf_remains {
     struct wf_remains *next;
     weft_status status;

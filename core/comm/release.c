@@ -24,15 +24,14 @@ static void delist(weft_symm *symm, weft_context *context)
 /* With WEFT_CHECK: do all ranks release the same?  STATUS is how things stand here. */
 static weft_status agree_on_end(const weft_symm *symm, weft_status status)
 {
-    const weft_comm *comm = symm->comm;
+    weft_comm *comm = symm->comm;
     struct wf_gathered got;
     char label[160];
 
     if (!comm->context->config->check) return status;
     snprintf(label, sizeof label, "the release of symmetric memory #%" PRIu64 " on %s",
              symm->number, comm->name);
-    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
-                    (weft_blob){"", 0}, &got));
+    WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){"", 0}, &got));
     wf_gathered_free(&got);
     return WEFT_OK;
 }

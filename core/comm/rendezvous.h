@@ -27,6 +27,21 @@
 
 #define WF_SECOND_NS INT64_C(1000000000)
 
+/* When a call that begins now and may take TIMEOUT_NS is over; UINT64_MAX: never. */
+static inline uint64_t wf_deadline(int64_t timeout_ns)
+{
+    return timeout_ns < 0 ? UINT64_MAX : wf_now_ns() + (uint64_t)timeout_ns;
+}
+
+/* The time until DEADLINE_NS, as a time limit. */
+static inline int64_t wf_time_left(uint64_t deadline_ns)
+{
+    uint64_t now_ns = wf_now_ns();
+
+    if (deadline_ns == UINT64_MAX) return WEFT_FOREVER;
+    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
+}
+
 /* The rank that stands by for a server on rank 0, in jobs of at least three ranks. */
 #define WF_STANDBY_RANK 1
 
@@ -115,9 +130,14 @@ enum wf_frame_type {
     WF_FRAME_TELL,        /* client: where it is.  server: all answers */
     WF_FRAME_LEAVE,       /* client: goodbye, and a farewell.  server: it ends, in peace */
     WF_FRAME_LOOK,        /* client: this rank seems to be gone; who else is? */
-    WF_FRAME_PASSED,      /* server: what the client's ABORT or LOOK led to has been sent; its id */
+    WF_FRAME_PASSED,      /* server: what the client's ABORT or LOOK led to has been sent; its id;
+                             for a LOOK, whether the rank is still connected */
     WF_FRAME_TYPES
 };
+
+/* How long a server waits for a rank that a LOOK is about to go: its connections to the server and
+ * to the standby do not close at one moment. */
+#define WF_LOOK_NS (WF_SECOND_NS / 4)
 
 /* The order in which ranks are sent a failure.  Processes that may serve are last, because they may
  * end because of it. */
@@ -169,7 +189,9 @@ struct wf_reader wf_frame_reader(const struct wf_frame *frame);
 uint32_t wf_take_u32(struct wf_reader *reader);
 uint64_t wf_take_u64(struct wf_reader *reader);
 weft_blob wf_take_blob(struct wf_reader *reader);
-/* Into a buffer, cut to its size, with unprintable bytes replaced by '?'. */
+/* WEFT_ERR_INTERNAL and `failed` for a number that no status has. */
+weft_status wf_take_status(struct wf_reader *reader);
+/* Into a buffer, cut to its size.  Control characters, and bytes that are not UTF-8, become '?'. */
 void wf_take_string(struct wf_reader *reader, char *out, size_t bytes);
 
 /* The next whole frame: OK, IN_PROGRESS when bytes are missing, ERR_PARSE for a frame that cannot
@@ -191,7 +213,7 @@ void wf_inbox_free(struct wf_inbox *inbox);
 
 #define WF_NONCE_BYTES 16
 #define WF_HELLO_BYTES 24
-#define WF_PROOF_BYTES 56
+#define WF_PROOF_BYTES 64
 
 struct wf_job_key {
     uint8_t bytes[WF_SHA256_BYTES];
@@ -207,6 +229,7 @@ struct wf_join {
     int32_t rank, size;
     uint64_t pid;
     uint64_t standby; /* its port, or the number in its name, if the rank can stand by; else 0 */
+    uint64_t age_ms;  /* how long its process has run; 0: not known */
 };
 
 void wf_join_hello(const uint8_t nonce[WF_NONCE_BYTES], uint8_t out[WF_HELLO_BYTES]);
@@ -215,7 +238,7 @@ bool wf_join_read_hello(const uint8_t in[WF_HELLO_BYTES], uint8_t nonce[WF_NONCE
 bool wf_join_may_be_hello(const uint8_t *in, size_t bytes);
 void wf_join_proof(const struct wf_job_key *key, const struct wf_join *join,
                    uint8_t out[WF_PROOF_BYTES]);
-/* Fills rank, size and pid of JOIN, whose nonces are set; false if the proof is wrong. */
+/* Fills the claim of JOIN, whose nonces are set; false if the proof is wrong. */
 bool wf_join_read_proof(const struct wf_job_key *key, const uint8_t in[WF_PROOF_BYTES],
                         struct wf_join *join);
 void wf_join_server_proof(const struct wf_job_key *key, const struct wf_join *join,
@@ -228,6 +251,7 @@ void wf_join_seals(const struct wf_job_key *key, const struct wf_join *join,
 
 /* What one rank brings to a meeting.  Borrowed. */
 struct wf_contribution {
+    uint64_t comm;        /* the number of the communicator that it is for; 0: none yet */
     const int32_t *ranks; /* world ranks, in the group's order */
     int32_t count;
     const char *label; /* what the ranks are doing, equal on all of them */
@@ -235,6 +259,7 @@ struct wf_contribution {
     weft_status status; /* a failure ends the meeting for all */
     const char *text;   /* of the failure */
     weft_blob blob;
+    _Atomic bool *lost; /* true ends the wait; NULL: nothing does */
 };
 
 /* Where results go: the payload of a GATHERED frame for request ID of RANK. */
@@ -372,7 +397,8 @@ struct wf_gathered {
 };
 
 /* Bring CONTRIBUTION, wait for the others.  On failure of any rank, the same status and text on
- * all.  [any thread; one at a time per list] */
+ * all.  WEFT_ERR_ABORTED if CONTRIBUTION's `lost` has ended the wait.  [any thread; one at a time
+ * per communicator] */
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);

@@ -72,7 +72,8 @@ static weft_status make_twin(weft_comm *comm, uint64_t number)
     const weft_plugin *plugin = context->symm_plugin;
     weft_comm *twin = NULL;
     char name[sizeof comm->name];
-    struct wf_comm_request request = {.agree = comm->world_ranks,
+    struct wf_comm_request request = {.origin = comm,
+                                      .agree = comm->world_ranks,
                                       .ranks = comm->world_ranks,
                                       .agree_count = comm->size,
                                       .count = comm->size,
@@ -80,6 +81,7 @@ static weft_status make_twin(weft_comm *comm, uint64_t number)
                                       .name = name,
                                       .what = name,
                                       .timeout_ns = comm->timeout_ns,
+                                      .deadline_ns = wf_deadline(comm->timeout_ns),
                                       .plugin = plugin,
                                       .device = context->symm_device};
 
@@ -201,9 +203,8 @@ weft_status wf_symm_begin(weft_context *context)
         return WEFT_OK;
     }
     status = open_second(context, plugin, &context->symm_device, &elsewhere);
-    status = wf_agree(context, context->world->world_ranks, context->size,
-                      "the beginning of symmetric memory", context->timeout_ns, status,
-                      (weft_blob){"", 0}, &got);
+    status = wf_comm_agree(context->world, "the beginning of symmetric memory", status,
+                           (weft_blob){"", 0}, &got);
     if (status == WEFT_OK) {
         uint64_t number = got.serial;
 

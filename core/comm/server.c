@@ -316,21 +316,9 @@ static bool has_departures(const struct wf_server *s)
     for (size_t i = 0; i < s->count; i++) {
         const struct wf_connection *c = s->connections[i];
 
-        if (c->rank >= 0 && (c->broken || c->leaving || c->look_id != 0)) return true;
+        if (c->rank >= 0 && (c->broken || c->leaving)) return true;
     }
-    return false;
-}
-
-/* Answer every LOOK whose rank is gone: the members have been sent all departures by now. */
-static void answer_looks(struct wf_server *s)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        struct wf_connection *c = s->connections[i];
-
-        if (c->look_id == 0 || s->members[c->look_rank] != NULL) continue;
-        wf_connection_send(c, WF_FRAME_PASSED, c->look_id, NULL);
-        c->look_id = 0;
-    }
+    return s->looks != NULL;
 }
 
 /* Wait for something and see to it; false when there is nothing left to do. */
@@ -355,7 +343,7 @@ static bool turn(struct wf_server *s)
     if (has_departures(s)) {
         hear_all(s, before, true, now_ns); /* who went before them is heard too */
         settle_departures(s);
-        answer_looks(s);
+        wf_members_answer_looks(s, now_ns);
     }
     for (size_t i = 0; i < before; i++) {
         c = s->connections[i];

@@ -27,13 +27,19 @@ struct wf_connection {
     int32_t rank;                   /* -1 before it is a member */
     bool leaving;                   /* the next frame in `in` is its goodbye */
     char *fault;                    /* the first error that it reported, or NULL */
-    uint64_t look_id;               /* of a LOOK that is not answered, or 0 */
-    int32_t look_rank;              /* that it is about */
+    char *why;                      /* this end closes it, or NULL: the other end has */
     struct wf_join join;
     struct wf_inbox in;
     struct wf_text out;
     struct wf_seal seal; /* of `out` */
     size_t sent;         /* of `out` */
+};
+
+/* A LOOK of rank ASKER about RANK that is not answered. */
+struct wf_look {
+    struct wf_look *next;
+    int32_t asker, rank;
+    uint64_t id, deadline_ns;
 };
 
 enum wf_command_kind { WF_COMMAND_STOP, WF_COMMAND_ADOPT, WF_COMMAND_GONE };
@@ -68,8 +74,15 @@ struct wf_server {
     int32_t first_lost; /* the rank that went first without a goodbye, or -1 */
     bool *came;         /* by rank: it has joined since the table was empty */
     char *absent;       /* whose process has ended, and how; nobody can then join any more */
+    struct {            /* the last joining that failed */
+        weft_status status;
+        char *text; /* NULL: none */
+        uint64_t at_ns;
+        bool *told; /* by rank */
+    } failure;
     struct wf_meetings *meetings;
     struct wf_inquiries inquiries;
+    struct wf_look *looks;
 };
 
 /* Connections in the handshake at a time, and how long each stage of it may take. */
@@ -88,12 +101,17 @@ void wf_connection_write(struct wf_connection *connection);
 /* Queue a frame of PAYLOAD, which may be NULL. */
 void wf_connection_send(struct wf_connection *connection, uint16_t type, uint64_t id,
                         const struct wf_text *payload);
+/* Close CONNECTION because of a frame that the peer must not send; the last error says why. */
+void wf_connection_reject(struct wf_connection *connection);
 /* Queue a refusal, after which the connection ends. */
 void wf_connection_refuse(struct wf_connection *connection, weft_status status, const char *text);
 
 /* ---- admission.c: who comes ---- */
 
-/* Act on what CONNECTION, which is no member yet, has sent. */
+/* May CONNECTION, which has proved the token, be the rank of its claim?  If not, it is refused. */
+bool wf_admission_may_join(struct wf_server *server, struct wf_connection *connection,
+                           uint64_t now_ns);
+/* Act on what CONNECTION, which is not a member yet, has sent. */
 void wf_admission_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
 
 /* ---- members.c: what ranks say, who goes ---- */
@@ -110,6 +128,9 @@ void wf_members_lost(struct wf_server *server, struct wf_connection *connection)
 void wf_members_leave(struct wf_server *server, struct wf_connection *connection);
 /* RANK's process has ended. */
 void wf_members_ended(struct wf_server *server, int32_t rank, const char *text);
+/* Answer every LOOK whose rank is gone or whose time is over.  The members have been sent all
+ * departures. */
+void wf_members_answer_looks(struct wf_server *server, uint64_t now_ns);
 /* End what is overdue; the next moment something will be. */
 uint64_t wf_members_expire(struct wf_server *server, uint64_t now_ns);
 weft_status wf_members_create(struct wf_server *server) WF_NODISCARD;

@@ -11,7 +11,8 @@
 struct wishes {
     char name[64];
     int64_t timeout_ns;
-    void *native; /* to wrap; each rank's own */
+    uint64_t deadline_ns; /* of the call, on this rank */
+    void *native;         /* to wrap; each rank's own */
 };
 
 static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_options *options,
@@ -28,6 +29,7 @@ static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_optio
     *out =
         (struct wishes){.timeout_ns = given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
                         .native = given.native};
+    out->deadline_ns = wf_deadline(out->timeout_ns);
     snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
     return WEFT_OK;
 }
@@ -87,6 +89,23 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
         parent->world_ranks[rank], theirs.name, (long long)theirs.timeout_ns);
 }
 
+/* The first step: RANKS of PARENT show each other their places. */
+static weft_status agree_on_place(weft_comm *parent, const char *label, int64_t timeout_ns,
+                                  weft_status status, const struct wf_text *place,
+                                  struct wf_gathered *out)
+{
+    struct wf_agreement agreement = {.comm = parent,
+                                     .number = parent->number,
+                                     .ranks = parent->world_ranks,
+                                     .count = parent->size,
+                                     .label = label,
+                                     .timeout_ns = timeout_ns,
+                                     .needs_comm = true};
+
+    return wf_agree(parent->context, &agreement, status, (weft_blob){place->data, place->length},
+                    out);
+}
+
 static bool comes_before(const struct place *a, const struct place *b)
 {
     return a->key != b->key ? a->key < b->key : a->rank < b->rank;
@@ -130,12 +149,14 @@ static weft_status make_part(weft_comm *parent, int32_t colour, const struct wis
     int32_t *members = wf_alloc(size * sizeof *members);
     char name[NAME_BYTES], what[NAME_BYTES];
     struct wf_comm_request request = {.parent = parent,
+                                      .origin = parent,
                                       .agree = parent->world_ranks,
                                       .agree_count = parent->size,
                                       .number = got->serial,
                                       .name = name,
                                       .what = what,
-                                      .timeout_ns = wishes->timeout_ns};
+                                      .timeout_ns = wishes->timeout_ns,
+                                      .deadline_ns = wishes->deadline_ns};
     weft_status status;
 
     number_name(wishes->name, got->serial, name);
@@ -194,9 +215,9 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
         put_place(&place, colour, key, &wishes);
         status = wf_text_status(&place);
     }
-    status = wf_agree(parent->context, parent->world_ranks, parent->size, label,
-                      status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns, status,
-                      (weft_blob){place.data, place.length}, &got);
+    status =
+        agree_on_place(parent, label, status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns,
+                       status, &place, &got);
     wf_text_free(&place);
     return status != WEFT_OK ? status : make_part(parent, colour, &wishes, &got, out);
 }
@@ -234,12 +255,18 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
     size_t bytes = (size_t)count * sizeof *world_ranks;
     int32_t *sorted = wf_alloc(bytes);
     char label[160];
+    struct wf_agreement agreement = {.comm = parent,
+                                     .number = parent->number,
+                                     .ranks = sorted,
+                                     .count = count,
+                                     .label = label,
+                                     .timeout_ns = timeout_ns};
 
     if (sorted == NULL) return wf_fail_memory(bytes);
     memcpy(sorted, world_ranks, bytes);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_ranks);
     snprintf(label, sizeof label, "a communicator made of %s", parent->name);
-    status = wf_agree(parent->context, sorted, count, label, timeout_ns, status, blob, out);
+    status = wf_agree(parent->context, &agreement, status, blob, out);
     wf_free(sorted);
     return status;
 }
@@ -288,13 +315,15 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
     struct place ignored;
     char name[NAME_BYTES];
     weft_status status;
-    struct wf_comm_request request = {.agree = world_ranks,
+    struct wf_comm_request request = {.origin = parent,
+                                      .agree = world_ranks,
                                       .ranks = world_ranks,
                                       .agree_count = count,
                                       .count = count,
                                       .name = name,
                                       .what = name,
                                       .timeout_ns = wishes->timeout_ns,
+                                      .deadline_ns = wishes->deadline_ns,
                                       .native = wishes->native};
 
     put_place(&place, 0, parent->context->rank, wishes);

@@ -102,8 +102,7 @@ static weft_status agree_on_wish(weft_comm *comm, const struct wish *wish, weft_
     put_wish(&text, wish);
     if (status == WEFT_OK) status = wf_text_status(&text);
     snprintf(label, sizeof label, "symmetric memory on %s", comm->name);
-    status = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
-                      (weft_blob){text.data, text.length}, &got);
+    status = wf_comm_agree(comm, label, status, (weft_blob){text.data, text.length}, &got);
     wf_text_free(&text);
     if (status != WEFT_OK) return status;
     status = compare_wishes(comm, &got);
@@ -156,8 +155,7 @@ static weft_status agree_on_window(weft_symm *symm, weft_status status)
     char label[160], text[1024];
 
     snprintf(label, sizeof label, "symmetric memory #%" PRIu64 " on %s", symm->number, comm->name);
-    status = wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
-                      (weft_blob){"", 0}, &got);
+    status = wf_comm_agree(comm, label, status, (weft_blob){"", 0}, &got);
     if (status == WEFT_OK) {
         wf_gathered_free(&got);
         return WEFT_OK;

@@ -143,17 +143,58 @@ weft_blob wf_take_blob(struct wf_reader *reader)
     return at != NULL ? (weft_blob){at, bytes} : (weft_blob){"", 0};
 }
 
+#define KNOWN(name, value, text) case WEFT_##name:
+
+weft_status wf_take_status(struct wf_reader *reader)
+{
+    int32_t value = (int32_t)wf_take_u32(reader);
+
+    switch (value) {
+        WEFT_STATUS_LIST(KNOWN) return (weft_status)value;
+    default:
+        reader->failed = true;
+        return WEFT_ERR_INTERNAL;
+    }
+}
+
+/* The length of the UTF-8 character at AT, in at most LEFT bytes; 0 if the bytes are not one. */
+static size_t measure(const uint8_t *at, size_t left)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    uint32_t code;
+
+    if (bytes <= 1) return bytes;
+    if (at[0] > 0xf4 || bytes > left) return 0;
+    code = at[0] & (0x7fU >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (at[i] & 0x3fU);
+    }
+    if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0;
+    return code < 0xa0 ? 0 : bytes; /* up to there are the control characters C1 */
+}
+
 void wf_take_string(struct wf_reader *reader, char *out, size_t bytes)
 {
     weft_blob blob = wf_take_blob(reader);
-    const char *from = blob.data;
-    size_t length = blob.bytes < bytes - 1 ? (size_t)blob.bytes : bytes - 1;
+    const uint8_t *from = blob.data;
+    size_t used = 0, step;
 
-    for (size_t i = 0; i < length; i++) {
-        bool control = ((unsigned char)from[i] < ' ' && from[i] != '\n') || from[i] == 127;
-        out[i] = control ? '?' : from[i];
+    for (uint64_t i = 0; i < blob.bytes; i += step) {
+        bool control = (from[i] < ' ' && from[i] != '\n') || from[i] == 127;
+
+        step = measure(from + i, (size_t)(blob.bytes - i));
+        if (used + (step > 0 ? step : 1) >= bytes) break;
+        if (step == 0 || control) {
+            out[used++] = '?';
+            step = 1;
+        } else {
+            memcpy(out + used, from + i, step);
+            used += step;
+        }
     }
-    out[length] = '\0';
+    out[used] = '\0';
 }
 
 static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, weft_blob payload,
@@ -163,9 +204,10 @@ static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, 
 
     make_tag(seal, header, payload, want);
     if (wf_secret_equal(want, tag, sizeof want)) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID,
-                   "frame %llu is not authentic: it was changed, repeated or left out on its way",
-                   (unsigned long long)seal->sequence);
+    return wf_fail(
+        WEFT_ERR_INVALID,
+        "frame %llu failed authentication: it was changed, repeated or left out on its way",
+        (unsigned long long)seal->sequence);
 }
 
 weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out)

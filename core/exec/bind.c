@@ -249,8 +249,7 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
 
     name_plan(comm, plan, given, &mine);
     snprintf(label, sizeof label, "weft_plan_bind on %s (%s)", comm->name, step);
-    WF_TRY(wf_agree(comm->context, comm->world_ranks, comm->size, label, comm->timeout_ns, status,
-                    (weft_blob){&mine, sizeof mine}, &got));
+    WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         if (got.blobs[i].bytes != sizeof theirs) {
             status = wf_fail(WEFT_ERR_MISMATCH, "rank %d binds something else than a plan", i);

@@ -65,7 +65,7 @@ weft_status ccl_load(void)
 weft_status ccl_probe(weft_probe *out)
 {
     weft_probe probe = {.struct_size = sizeof probe, .score = 300};
-    char ccl[32], gpu[64];
+    char ccl[32], gpu[64], path[GPU_SHOWN];
     int count = 0;
 
     PLUG_TRY(gpu_load(&count));
@@ -73,8 +73,9 @@ weft_status ccl_probe(weft_probe *out)
     probe.device_count = (uint32_t)count;
     version_text(ccl_version, ccl, sizeof ccl);
     gpu_vendor_version_text(gpu, sizeof gpu);
-    snprintf(probe.library, sizeof probe.library, "%.160s (%s %s, %s)", ccl_library.path,
-             VENDOR_CCL, ccl, gpu);
+    gpu_library_show(&ccl_library, path);
+    snprintf(probe.library, sizeof probe.library, "%.163s (%s %s, %.30s)", path, VENDOR_CCL, ccl,
+             gpu);
     plug_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }

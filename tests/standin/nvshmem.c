@@ -1,5 +1,6 @@
 /* nvshmem.c - libnvshmem_host.so.3, as far as weft calls it: processes that find each other through
- * a file in shared memory, and a heap of which each maps everyone's part.
+ * a file in shared memory, and a heap of which each maps everyone's part.  The files have no names:
+ * others open them through the process that made them, and none stays if processes are killed.
  *
  * The environment can make it fail: STANDIN_LIMITED=1 (several processes on a device without MPS),
  * STANDIN_BEGIN=CODE (beginning fails), STANDIN_HEAP=BYTES (all the symmetric memory there is),
@@ -20,8 +21,8 @@
 #include <unistd.h>
 
 struct id {
-    int version;
-    char name[124];
+    int version, owner, file;
+    char reserved[116];
 };
 
 struct attributes {
@@ -95,14 +96,29 @@ static void tell_device(void *memory, size_t bytes)
     if (adopt(memory, bytes) != 0) abort();
 }
 
-static void *map_file(const char *name, size_t bytes)
+/* A new file, or -1. */
+static int make_file(size_t bytes)
 {
-    int file = shm_open(name, O_RDWR | O_CREAT, 0600);
-    void *memory = MAP_FAILED;
+    int file = memfd_create("weft-standin-nvshmem", MFD_CLOEXEC);
 
-    if (file >= 0 && ftruncate(file, (off_t)bytes) == 0)
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (file >= 0) close(file);
+    if (file < 0 || ftruncate(file, (off_t)bytes) == 0) return file;
+    close(file);
+    return -1;
+}
+
+/* Map FILE of process OWNER. */
+static void *map_file(int owner, int file, size_t bytes)
+{
+    void *memory = MAP_FAILED;
+    char name[64];
+    int opened;
+
+    snprintf(name, sizeof name, "/proc/%d/fd/%d", owner, file);
+    opened = open(name, O_RDWR | O_CLOEXEC);
+    if (opened >= 0) {
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
+        close(opened);
+    }
     return memory != MAP_FAILED ? memory : NULL;
 }
 
@@ -129,15 +145,13 @@ API(int, nvshmemx_get_uniqueid, struct id *id)
 {
     const char *module = getenv("NVSHMEM_BOOTSTRAP_UID_PLUGIN");
     void *handle = module != NULL ? dlopen(module, RTLD_NOW) : NULL;
-    struct timespec now;
 
     if (handle != NULL && dlsym(handle, "nvshmemi_bootstrap_plugin_init") == NULL)
         standin_end("no bootstrap module");
-    clock_gettime(CLOCK_MONOTONIC, &now);
     if (id->version != (1 << 16) + (int)sizeof *id) return 1;
-    snprintf(id->name, sizeof id->name, "/weft-standin-nvshmem-%d-%lld", (int)getpid(),
-             (long long)now.tv_sec * 1000000000 + now.tv_nsec);
-    return 0;
+    id->owner = getpid();
+    id->file = make_file(sizeof *job.board); /* stays open until the process ends */
+    return id->file < 0;
 }
 
 API(int, nvshmemx_set_attr_uniqueid_args, int rank, int ranks, struct id *id,
@@ -178,17 +192,15 @@ API(int, nvshmemx_hostlib_init_attr, unsigned flags, struct attributes *attribut
 
     if (standin_setting("STANDIN_BEGIN", 0) != 0) return (int)standin_setting("STANDIN_BEGIN", 0);
     if (flags != 8 || job.state != NOT_BEGUN || attributes->ranks > MOST_PES) return 7;
-    snprintf(job.name, sizeof job.name, "%s", attributes->id->name);
     job.pe = attributes->rank;
     job.pes = attributes->ranks;
-    job.board = map_file(job.name, sizeof *job.board);
+    job.board = map_file(attributes->id->owner, attributes->id->file, sizeof *job.board);
     if (job.board == NULL) return 2;
     atomic_store(&job.board->free_teams[job.pe], ~UINT32_C(0) << FIRST_FREE_TEAM);
     *(void **)(void *)&device = standin_driver("standin_device");
     atomic_store(&job.board->devices[job.pe], device());
     atomic_store(&job.board->versions[job.pe], version());
     meet();
-    if (job.pe == 0) shm_unlink(job.name);
     standin_need(PIECE);
     look_at_others();
     job.state = standin_setting("STANDIN_LIMITED", 0) != 0 && job.pes > 1 ? LIMITED : BEGUN;
@@ -219,11 +231,6 @@ API(void, nvshmemx_vendor_get_version_info, int *major, int *minor, int *patch)
 
 /* ---- memory ---- */
 
-static void piece_name(int pe, char *out, size_t size)
-{
-    snprintf(out, size, "%s-%d", job.name, pe);
-}
-
 /* As many bytes everywhere: the real one asks that too. */
 static bool sizes_agree(size_t bytes)
 {
@@ -245,22 +252,22 @@ static bool has_room(size_t bytes)
 /* Whoever has no room goes, and the others wait for it. */
 API(void *, nvshmem_malloc, size_t bytes)
 {
-    char name[160];
+    int file;
 
     if (job.state == NOT_BEGUN || job.pieces > 0 || !sizes_agree(bytes) || !has_room(bytes))
         return NULL;
-    piece_name(job.pe, name, sizeof name);
-    job.heap[job.pe] = map_file(name, bytes);
+    file = make_file(bytes);
+    atomic_store(&job.board->owners[job.pe], getpid());
+    atomic_store(&job.board->files[job.pe], file);
     meet();
     for (int p = 0; p < job.pes; p++) {
-        piece_name(p, name, sizeof name);
-        if (p != job.pe) job.heap[p] = map_file(name, bytes);
+        job.heap[p] =
+            map_file(atomic_load(&job.board->owners[p]), atomic_load(&job.board->files[p]), bytes);
         if (job.heap[p] == NULL) return NULL;
         tell_device(job.heap[p], bytes);
     }
     meet();
-    piece_name(job.pe, name, sizeof name);
-    shm_unlink(name);
+    close(file);
     job.bytes = bytes;
     job.pieces = 1;
     return job.heap[job.pe];

@@ -23,6 +23,7 @@ struct standin_meeting {
 struct standin_board {
     struct standin_meeting all;
     _Atomic uint64_t sizes[MOST_PES];
+    _Atomic int owners[MOST_PES], files[MOST_PES]; /* processes and their descriptors of pieces */
     _Atomic int devices[MOST_PES], versions[MOST_PES];
     struct standin_meeting teams[MOST_TEAMS][MOST_PES]; /* by number and first member */
     _Atomic uint64_t team_ids[MOST_PES];                /* of the team that a process is making */
@@ -33,7 +34,6 @@ struct standin_board {
 
 struct standin_job {
     int state, pe, pes, pieces;
-    char name[124];
     struct standin_board *board;
     char *heap[MOST_PES]; /* the one piece that weft takes */
     size_t bytes;

@@ -22,6 +22,12 @@ ln -s "$folder/open/nvshmem_bootstrap_uid.so.3" "$folder" # beside the library
 alone 11 "nvshmem_bootstrap_uid.so.3, through which NVSHMEM's processes find each other, cannot be opened: $folder/" \
     "WEFT_NVSHMEM_LIB=$folder"
 rm "$folder/nvshmem_bootstrap_uid.so.3"
+# A long path works: the module is found beside the library.
+deep=$folder/$(printf 'a%.0s' {1..120})/$(printf 'b%.0s' {1..120})
+mkdir -p "$deep" && cp "$standins/nvidia/libnvshmem_host.so.3" "$standins/nvidia/nvshmem_bootstrap_uid.so.3" "$deep"
+alone 0 "as expected: OK" "WEFT_NVSHMEM_LIB=$deep"
+# The stand-in makes no file with a name, so that none stays where a rank is killed.
+expect 1 "" grep -c shm_open "$standins/nvidia/libnvshmem_host.so.3"
 alone 11 "no NVIDIA device is present" STANDIN_DEVICES=0
 # Also for the conformance kit, whichever cases it is asked for.
 expect 1 "WEFT_NVSHMEM_LIB=/nowhere cannot be opened" env WEFT_NVSHMEM_LIB=/nowhere "$weft" conform nvshmem --ranks 2 --only "errors/timeout/*"

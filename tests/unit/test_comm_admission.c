@@ -1,6 +1,8 @@
+#include "support/caught.h"
 #include "support/rendezvous.h"
 #include "support/suite.h"
 
+#include <fcntl.h>
 #include <poll.h>
 
 static struct rv_rank ranks[4];
@@ -137,7 +139,9 @@ START_TEST(a_frame_that_is_changed_ends_its_connection)
     gather_between(&rv, &way);
     ck_assert_int_eq(ranks[0].status, WEFT_ERR_PEER);
     ck_assert_int_eq(ranks[1].status, WEFT_ERR_PEER);
-    ck_assert_msg(strstr(ranks[1].text, "rank 0 is gone") != NULL, "%s", ranks[1].text);
+    ck_assert_msg(strstr(ranks[1].text, "rank 0 is gone: the rendezvous closed its connection: "
+                                        "frame 0 failed authentication") != NULL,
+                  "%s", ranks[1].text);
     end_between();
     wf_server_release(&rv.server);
 }
@@ -152,9 +156,63 @@ START_TEST(a_frame_that_is_changed_is_not_believed_by_a_rank)
         WF_HELLO_BYTES + WF_FRAME_HEADER + 8 + WF_SHA256_BYTES + WF_FRAME_HEADER + WF_FRAME_TAG + 2;
     gather_between(&rv, &way);
     ck_assert_int_eq(ranks[0].status, WEFT_ERR_INVALID);
-    ck_assert_msg(strstr(ranks[0].text, "is not authentic") != NULL, "%s", ranks[0].text);
+    ck_assert_msg(strstr(ranks[0].text, "failed authentication") != NULL, "%s", ranks[0].text);
     ck_assert_int_eq(ranks[1].status, WEFT_ERR_PEER);
     end_between();
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* ---- a rank that does not wait ---- */
+
+static void receive(int fd, void *out, size_t bytes)
+{
+    ck_assert_int_eq(recv(fd, out, bytes, MSG_WAITALL), (ssize_t)bytes);
+}
+
+/* Join as RANK of 2 and send a frame at once. */
+static int join_and_send(const struct rv *rv, int32_t rank, uint16_t type)
+{
+    struct wf_job_key key = wf_job_key(rv_token);
+    struct wf_join join = {.rank = rank, .size = 2, .pid = 1};
+    uint8_t hello[WF_HELLO_BYTES], proof[WF_PROOF_BYTES];
+    uint8_t admitted[WF_FRAME_HEADER + 8 + WF_SHA256_BYTES];
+    struct wf_seal to_server, to_client;
+    struct wf_text out = {0};
+    int fd = rv_stranger(rv);
+
+    ck_assert_int_eq(fcntl(fd, F_SETFL, 0), 0); /* it blocks */
+    wf_random_bytes(join.client_nonce, sizeof join.client_nonce);
+    wf_join_hello(join.client_nonce, hello);
+    ck_assert_int_eq(send(fd, hello, sizeof hello, 0), sizeof hello);
+    receive(fd, hello, sizeof hello);
+    ck_assert(wf_join_read_hello(hello, join.server_nonce));
+    wf_join_proof(&key, &join, proof);
+    ck_assert_int_eq(send(fd, proof, sizeof proof, 0), sizeof proof);
+    receive(fd, admitted, sizeof admitted);
+    wf_join_seals(&key, &join, &to_server, &to_client);
+    wf_frame_end(&out, &to_server, wf_frame_begin(&out, &to_server, type, 1));
+    ck_assert_int_eq(send(fd, out.data, out.length, 0), (ssize_t)out.length);
+    wf_text_free(&out);
+    return fd;
+}
+
+START_TEST(a_frame_before_all_have_joined_is_logged)
+{
+    static const char why[] = "a frame of type 4 came before all ranks had joined";
+    struct rv rv = rv_begin(2, "unix:weft-test-early", 100 * WF_SECOND_NS);
+    const char *log;
+    char byte;
+    int fd;
+
+    catch_begin();
+    fd = join_and_send(&rv, 1, WF_FRAME_GATHER);
+    ck_assert_int_eq(recv(fd, &byte, 1, 0), 0); /* it is closed */
+    log = catch_end();
+    ck_assert_msg(strstr(log, "the rendezvous closes rank 1's connection") != NULL &&
+                      strstr(log, why) != NULL,
+                  "%s", log);
+    close(fd);
     wf_server_release(&rv.server);
 }
 END_TEST
@@ -219,6 +277,6 @@ END_TEST
 
 SUITE(comm_admission, a_recorded_conversation_gets_nothing,
       a_frame_that_is_changed_ends_its_connection,
-      a_frame_that_is_changed_is_not_believed_by_a_rank,
+      a_frame_that_is_changed_is_not_believed_by_a_rank, a_frame_before_all_have_joined_is_logged,
       who_ends_before_all_have_come_is_named_to_those_who_come_later,
       who_ended_after_a_job_is_named_to_those_who_begin_another)

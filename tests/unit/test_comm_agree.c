@@ -8,22 +8,21 @@ START_TEST(a_list_of_one_agrees_with_itself)
     weft_context *context;
     struct wf_gathered first, second;
     int32_t me = 0;
+    struct wf_agreement alone = {.ranks = &me, .count = 1, .label = "x"};
 
     fake_reset();
     context = world_alone();
-    ck_assert_int_eq(wf_agree(context, &me, 1, "x", 0, WEFT_OK, (weft_blob){"abc", 3}, &first),
-                     WEFT_OK);
+    ck_assert_int_eq(wf_agree(context, &alone, WEFT_OK, (weft_blob){"abc", 3}, &first), WEFT_OK);
     ck_assert_int_eq(first.count, 1);
     ck_assert_uint_eq(first.blobs[0].bytes, 3);
     ck_assert_mem_eq(first.blobs[0].data, "abc", 3);
-    ck_assert_int_eq(wf_agree(context, &me, 1, "x", 0, WEFT_OK, (weft_blob){"", 0}, &second),
-                     WEFT_OK);
+    ck_assert_int_eq(wf_agree(context, &alone, WEFT_OK, (weft_blob){"", 0}, &second), WEFT_OK);
     ck_assert_uint_ne(first.serial, second.serial);
     wf_gathered_free(&first);
     wf_gathered_free(&second);
-    ck_assert_int_eq(wf_agree(context, &me, 1, "x", 0, wf_fail(WEFT_ERR_DEVICE, "no"),
-                              (weft_blob){"", 0}, &first),
-                     WEFT_ERR_DEVICE);
+    ck_assert_int_eq(
+        wf_agree(context, &alone, wf_fail(WEFT_ERR_DEVICE, "no"), (weft_blob){"", 0}, &first),
+        WEFT_ERR_DEVICE);
     ck_assert_str_eq(weft_last_error(), "no");
     weft_context_release(&context);
 }
@@ -32,12 +31,11 @@ END_TEST
 /* Rank 1 failed; its words are everyone's. */
 static void one_failed(struct world_rank *self)
 {
-    int32_t list[] = {0, 1, 2};
     weft_status status = self->rank == 1 ? wf_fail(WEFT_ERR_DEVICE, "too warm") : WEFT_OK;
     struct wf_gathered got;
 
-    note_seen(&self->seen, wf_agree(self->context, list, 3, "a step", 10 * WF_SECOND_NS, status,
-                                    (weft_blob){"", 0}, &got));
+    note_seen(&self->seen,
+              wf_comm_agree(weft_world(self->context), "a step", status, (weft_blob){"", 0}, &got));
 }
 
 START_TEST(a_failure_is_everyones)
@@ -48,4 +46,81 @@ START_TEST(a_failure_is_everyones)
 }
 END_TEST
 
-SUITE(comm_agree, a_list_of_one_agrees_with_itself, a_failure_is_everyones)
+static pthread_barrier_t together;
+
+/* Rank 0 is at a step of COMM that the others do not come to. */
+static void wait_alone(struct world_rank *self)
+{
+    weft_subcomm_options options = {
+        .struct_size = sizeof options, .name = "dp", .timeout_ns = WF_SECOND_NS / 2};
+    weft_comm *world = weft_world(self->context), *comm = NULL, *part = NULL;
+    struct wf_gathered got;
+
+    HOLDS(weft_comm_create(world, 3, (int32_t[]){0, 1, 2}, &options, &comm) == WEFT_OK);
+    if (self->rank == 0)
+        HOLDS(wf_comm_agree(comm, "binding a plan on dp", WEFT_OK, (weft_blob){"", 0}, &got) ==
+              WEFT_ERR_TIMEOUT);
+    if (self->rank == 0) {
+        note_seen(&self->seen, WEFT_ERR_TIMEOUT);
+        comm->timeout_ns = 300 * WF_SECOND_NS; /* that another step would take */
+        HOLDS(wf_comm_agree(comm, "a next step", WEFT_OK, (weft_blob){"", 0}, &got) ==
+              WEFT_ERR_TIMEOUT);
+    }
+    pthread_barrier_wait(&together);
+    if (self->rank != 0) { /* is told of it at any time, and then finds it in every call */
+        wf_comm_await_word(comm, 60 * WF_SECOND_NS);
+        note_seen(&self->seen, weft_comm_split(comm, 0, 0, NULL, &part));
+    }
+    HOLDS(weft_barrier(comm, NULL) == WEFT_ERR_TIMEOUT);
+    for (int i = 0; i < 3;
+         i++) { /* calls of the same ranks on another communicator pair as before */
+        HOLDS(weft_comm_split(world, 0, 0, NULL, &part) == WEFT_OK);
+        weft_comm_release(&part);
+        HOLDS(weft_comm_create(world, 3, (int32_t[]){0, 1, 2}, NULL, &part) == WEFT_OK);
+        weft_comm_release(&part);
+    }
+    weft_comm_release(&comm);
+}
+
+START_TEST(a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    pthread_barrier_init(&together, NULL, 3);
+    world_run(ranks, 3, wait_alone, NULL);
+    all_saw(ranks, 3, WEFT_ERR_TIMEOUT,
+            "ranks 1 and 2 of 3 did not come to binding a plan on dp within 500.0 ms");
+    pthread_barrier_destroy(&together);
+}
+END_TEST
+
+/* Rank 0 finds that time has run out while the others wait for it without a limit. */
+static void wait_for_the_end(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WEFT_FOREVER};
+    weft_comm *world = weft_world(self->context), *comm = NULL, *part = NULL;
+
+    HOLDS(weft_comm_create(world, 3, (int32_t[]){0, 1, 2}, &options, &comm) == WEFT_OK);
+    if (self->rank == 0)
+        HOLDS(wf_comm_fault(comm, wf_fail(WEFT_ERR_TIMEOUT, "too late"), "barrier") ==
+              WEFT_ERR_TIMEOUT);
+    else
+        HOLDS(weft_comm_split(comm, 0, 0, NULL, &part) == WEFT_ERR_TIMEOUT);
+    note_seen(&self->seen, weft_barrier(comm, NULL));
+    pthread_barrier_wait(&together); /* nobody leaves before */
+    weft_comm_release(&comm);
+}
+
+START_TEST(a_step_ends_when_time_runs_out_on_another_rank)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    pthread_barrier_init(&together, NULL, 3);
+    world_run(ranks, 3, wait_for_the_end, NULL);
+    pthread_barrier_destroy(&together);
+    all_saw(ranks, 3, WEFT_ERR_TIMEOUT, "too late");
+}
+END_TEST
+
+SUITE(comm_agree, a_step_ends_when_time_runs_out_on_another_rank, a_list_of_one_agrees_with_itself,
+      a_failure_is_everyones, a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)

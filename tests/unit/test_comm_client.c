@@ -1,3 +1,4 @@
+#include "comm/client.h"
 #include "support/rendezvous.h"
 #include "support/suite.h"
 
@@ -159,5 +160,22 @@ START_TEST(a_server_that_ends_in_peace_ends_who_waits)
 }
 END_TEST
 
-SUITE(comm_client, blobs_may_be_long, threads_of_a_rank_do_not_wait_for_each_other,
-      questions_and_aborts_reach_ranks_that_are_busy, a_server_that_ends_in_peace_ends_who_waits)
+START_TEST(an_answer_with_an_unknown_status_is_an_error)
+{
+    static const uint32_t wrong[] = {7777, 1};
+
+    for (size_t i = 0; i < WF_COUNT(wrong); i++) {
+        struct wf_text payload = {0};
+        struct wf_gathered got;
+
+        wf_put_u32(&payload, wrong[i]);
+        wf_put_string(&payload, "boo");
+        ck_assert_int_eq(wf_gathered_read(&payload, &got), WEFT_ERR_INTERNAL);
+        wf_text_free(&payload);
+    }
+}
+END_TEST
+
+SUITE(comm_client, an_answer_with_an_unknown_status_is_an_error, blobs_may_be_long,
+      threads_of_a_rank_do_not_wait_for_each_other, questions_and_aborts_reach_ranks_that_are_busy,
+      a_server_that_ends_in_peace_ends_who_waits)

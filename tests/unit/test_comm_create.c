@@ -30,6 +30,37 @@ static void fail_later(struct world_rank *self)
     make_reversed(self);
 }
 
+/* Rank 0 makes a communicator of its own ranks, and rank 1 does not come. */
+static void make_alone(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context), *comm = NULL;
+    struct wf_comm_request request = {.origin = world,
+                                      .agree = world->world_ranks,
+                                      .ranks = world->world_ranks,
+                                      .agree_count = 2,
+                                      .count = 2,
+                                      .number = 99,
+                                      .name = "late#99",
+                                      .what = "late#99",
+                                      .timeout_ns = 300 * WF_SECOND_NS,
+                                      .deadline_ns = wf_deadline(WF_SECOND_NS / 10)};
+
+    if (self->rank == 0)
+        note_seen(&self->seen, wf_comm_make(self->context, &request, &comm));
+    else
+        wf_comm_await_word(world, 60 * WF_SECOND_NS);
+    if (self->rank == 1) note_seen(&self->seen, weft_barrier(world, NULL));
+}
+
+START_TEST(the_time_limit_is_of_all_steps_together_and_fails_the_origin)
+{
+    fake_reset();
+    world_run(ranks, 2, make_alone, NULL);
+    all_saw(ranks, 2, WEFT_ERR_TIMEOUT, "rank 1 of 2 did not come to the preparation of late#99");
+    ck_assert_int_eq(fake.prepared, fake.destroyed);
+}
+END_TEST
+
 START_TEST(the_plugin_gets_addresses_in_the_users_order)
 {
     fake_reset();
@@ -165,8 +196,9 @@ START_TEST(an_exchange_of_unequal_sizes_is_named)
 }
 END_TEST
 
-SUITE(comm_create, the_plugin_gets_addresses_in_the_users_order,
-      a_prepare_that_fails_is_the_same_error_on_all, a_commit_that_fails_is_the_same_error_on_all,
+SUITE(comm_create, the_time_limit_is_of_all_steps_together_and_fails_the_origin,
+      the_plugin_gets_addresses_in_the_users_order, a_prepare_that_fails_is_the_same_error_on_all,
+      a_commit_that_fails_is_the_same_error_on_all,
       a_commit_that_fails_frees_those_who_wait_in_the_exchange,
       a_commit_that_fails_while_the_others_wait_for_it_says_why, a_slow_rank_is_waited_for,
       a_device_that_does_not_open_is_the_same_error_on_all,

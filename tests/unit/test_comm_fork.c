@@ -3,6 +3,7 @@
 #include "support/fake_world.h"
 #include "support/open_files.h"
 #include "support/suite.h"
+#include "weft/launch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -232,12 +233,51 @@ static int begins_anew(void *argument)
     return 0;
 }
 
-START_TEST(a_fork_of_a_process_without_contexts_may_begin_its_own)
+static int is_refused_a_context(void *argument)
+{
+    weft_options options = {.struct_size = sizeof options, .size = 1};
+    weft_context *context = NULL;
+
+    (void)argument;
+    REFUSED(weft_init(NULL, &context));
+    REFUSED(wf_context_create(&options, fake_plugin(), &context));
+    return 0;
+}
+
+START_TEST(a_fork_may_begin_a_context_only_if_its_parent_has_not)
 {
     fake_reset();
+    ck_assert_int_eq(in_child(begins_anew, NULL), 0);
     made.context = world_alone();
     weft_context_release(&made.context);
-    ck_assert_int_eq(in_child(begins_anew, NULL), 0);
+    ck_assert_int_eq(in_child(is_refused_a_context, NULL), 0);
+    made.context = world_alone(); /* and the parent goes on */
+    weft_context_release(&made.context);
+}
+END_TEST
+
+static int cannot_serve(void *argument)
+{
+    weft_rendezvous *rendezvous = argument;
+
+    CLAIM(weft_rendezvous_serve(rendezvous) == WEFT_ERR_INVALID);
+    CLAIM(strstr(weft_last_error(), "is a fork of the one that called weft_rendezvous_open"));
+    weft_rendezvous_report_gone(rendezvous, 0, "is gone");
+    weft_rendezvous_close(&rendezvous);
+    CLAIM(rendezvous == NULL);
+    return 0;
+}
+
+START_TEST(a_fork_cannot_serve_for_its_parent)
+{
+    weft_rendezvous_options options = {.struct_size = sizeof options, .size = 1};
+    weft_rendezvous *rendezvous = NULL;
+
+    ck_assert_int_eq(weft_rendezvous_open(&options, &rendezvous), WEFT_OK);
+    ck_assert_int_eq(in_child(cannot_serve, rendezvous), 0);
+    ck_assert_int_eq(weft_rendezvous_serve(rendezvous), WEFT_OK);
+    ck_assert_int_eq(in_child(cannot_serve, rendezvous), 0);
+    weft_rendezvous_close(&rendezvous);
 }
 END_TEST
 
@@ -317,7 +357,8 @@ START_TEST(a_fork_has_none_of_the_rendezvous_descriptors)
 }
 END_TEST
 
-SUITE(comm_fork, descriptors_that_were_kept_are_closed_in_a_fork,
-      a_failure_to_open_stays_what_it_is, a_fork_is_refused_every_call_and_its_parent_goes_on,
-      a_fork_of_a_process_without_contexts_may_begin_its_own,
+/* The first test is in a process that has begun no context yet. */
+SUITE(comm_fork, a_fork_may_begin_a_context_only_if_its_parent_has_not,
+      descriptors_that_were_kept_are_closed_in_a_fork, a_failure_to_open_stays_what_it_is,
+      a_fork_is_refused_every_call_and_its_parent_goes_on, a_fork_cannot_serve_for_its_parent,
       a_meeting_point_is_of_no_use_to_a_fork, a_fork_has_none_of_the_rendezvous_descriptors)

@@ -218,6 +218,80 @@ START_TEST(the_standby_answers_for_a_server_that_is_stopped)
 }
 END_TEST
 
+/* A call ends soon after its time limit, although the server does not answer. */
+static void gather_at_a_stopped_server(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    struct wf_contribution mine = {.ranks = all,
+                                   .count = 4,
+                                   .label = "a test",
+                                   .timeout_ns = WF_SECOND_NS / 10,
+                                   .text = "",
+                                   .blob = {"x", 1}};
+    struct wf_gathered got;
+    uint64_t serial, begun;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->rank == 2 && self->status == WEFT_OK) {
+        pthread_mutex_lock(&self->client->lock);
+        self->client->links[WF_LINK_SERVER].connection->deaf = true; /* what is sent is lost */
+        pthread_mutex_unlock(&self->client->lock);
+        begun = wf_now_ns();
+        rv_note(self, wf_client_gather(self->client, &mine, &got));
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        if (wf_now_ns() - begun > 4 * (uint64_t)WF_SECOND_NS)
+            rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "it takes too long"));
+    }
+    arrived++;
+    while (arrived < 4)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_server_that_is_stopped_does_not_prolong_a_call)
+{
+    rv = begin_serving("unix:weft-test-limit");
+    start_all(gather_at_a_stopped_server);
+    join_all();
+    saw(&ranks[2], WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank 0 serves it");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 3 loses its connection to the standby, and nothing else. */
+static void lose_the_standby(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) {
+        shutdown(self->client->links[WF_LINK_STANDBY].connection->fd, SHUT_RDWR);
+        while (!is_over(self->client, WF_LINK_STANDBY))
+            rv_sleep_ms(1);
+    }
+    rv_sleep_ms(3000); /* longer than a report of the standby waits for the server's */
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status == WEFT_OK && self->gone_rank >= 0)
+        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "rank %d is said to be gone", self->gone_rank));
+    if (self->status == WEFT_OK) rv_note(self, gather(self, all, 4, &serial));
+}
+
+START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
+{
+    rv = begin_serving("unix:weft-test-alone");
+    start_all(lose_the_standby);
+    join_all();
+    for (int rank = 0; rank < 4; rank++)
+        saw(&ranks[rank], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
 SUITE(comm_link, the_standby_serves_once_the_server_has_ended,
       who_leaves_after_an_error_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
-      the_standby_answers_for_a_server_that_is_stopped)
+      the_standby_answers_for_a_server_that_is_stopped,
+      a_server_that_is_stopped_does_not_prolong_a_call,
+      a_rank_that_loses_the_standby_alone_is_not_gone)

@@ -180,6 +180,37 @@ START_TEST(ranks_that_come_for_different_things_are_told_both)
 }
 END_TEST
 
+static void post_for(struct wf_meetings *m, uint64_t comm, int32_t rank, const char *label)
+{
+    struct wf_contribution c = {.comm = comm,
+                                .ranks = (int32_t[]){0, 1},
+                                .count = 2,
+                                .label = label,
+                                .timeout_ns = 100,
+                                .text = "",
+                                .blob = {"", 0}};
+
+    ck_assert_int_eq(wf_meetings_post(m, 0, rank, 1, &c), WEFT_OK);
+}
+
+START_TEST(calls_on_different_communicators_do_not_meet)
+{
+    struct wf_meetings *m = begin();
+
+    post_for(m, 7, 0, "binding a plan on dp#7");
+    post_for(m, 1, 1, "a split of world");
+    ck_assert_int_eq(seen[0].count + seen[1].count, 0);
+    ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
+    ck_assert_str_eq(seen[0].text, "rank 1 of 2 did not come to binding a plan on dp#7 within "
+                                   "100 ns; rank 1 came to a split of world");
+    for (int rank = 0; rank < 2; rank++) /* on a third one all is well */
+        post_for(m, 8, rank, "a split of tp#8");
+    ck_assert_int_eq(seen[0].status, WEFT_OK);
+    ck_assert_int_eq(seen[1].status, WEFT_OK);
+    wf_meetings_release(&m);
+}
+END_TEST
+
 START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
 {
     struct wf_meetings *m = begin();
@@ -189,7 +220,7 @@ START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
     ck_assert_int_eq(post_full(m, 50, 3, 7, "13", "an exchange", WEFT_OK, ""), WEFT_OK);
     ck_assert_uint_eq(wf_meetings_expire(m, 100), 150);
     ck_assert_str_eq(seen[0].text, "rank 1 of 4 did not come to x within 100 ns");
-    ck_assert_uint_eq(wf_meetings_expire(m, 150), UINT64_MAX);
+    ck_assert_uint_eq(wf_meetings_expire(m, 150), 200);
     ck_assert_str_eq(seen[3].text, "rank 1 of 2 did not come to an exchange within 100 ns");
     wf_meetings_release(&m);
 }
@@ -232,12 +263,53 @@ START_TEST(the_time_limit_names_who_is_missing)
     ck_assert_int_eq(post_full(m, 1050, 2, 1, "0123", "a split of world", WEFT_OK, ""), WEFT_OK);
     ck_assert_uint_eq(wf_meetings_expire(m, 1099), 1100);
     ck_assert_int_eq(seen[0].count, 0);
-    ck_assert_uint_eq(wf_meetings_expire(m, 1100), UINT64_MAX);
+    ck_assert_uint_eq(wf_meetings_expire(m, 1100), 1200);
     ck_assert_int_eq(seen[0].status, WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(seen[2].text,
                      "ranks 1 and 3 of 4 did not come to a split of world within 100 ns");
     post(m, 1, "0123", "");
     ck_assert_int_eq(seen[1].status, WEFT_ERR_TIMEOUT);
+    wf_meetings_release(&m);
+}
+END_TEST
+
+START_TEST(a_meeting_that_timed_out_ends_when_a_rank_comes_again_or_later)
+{
+    struct wf_meetings *m = begin();
+
+    post(m, 0, "01", "");
+    ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
+    ck_assert_int_eq(seen[0].status, WEFT_ERR_TIMEOUT);
+    post(m, 0, "01", "again"); /* rank 1 has not come to the first, and comes to this one */
+    post(m, 1, "01", "first");
+    ck_assert_str_eq(seen[0].blobs, "again|first|");
+    ck_assert_str_eq(seen[1].blobs, "again|first|");
+    ck_assert_uint_eq(wf_meetings_open(m), 0);
+    post(m, 0, "01", "");
+    ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
+    ck_assert_uint_eq(wf_meetings_expire(m, 200), UINT64_MAX);
+    ck_assert_uint_eq(wf_meetings_open(m), 0);
+    wf_meetings_release(&m);
+}
+END_TEST
+
+START_TEST(the_least_time_limit_counts)
+{
+    struct wf_meetings *m = begin();
+    struct wf_contribution c = {.ranks = (int32_t[]){0, 1, 2},
+                                .count = 3,
+                                .label = "x",
+                                .timeout_ns = WEFT_FOREVER,
+                                .text = "",
+                                .blob = {"", 0}};
+
+    ck_assert_int_eq(wf_meetings_post(m, 0, 0, 1, &c), WEFT_OK);
+    ck_assert_uint_eq(wf_meetings_expire(m, 10), UINT64_MAX);
+    c.timeout_ns = 50;
+    ck_assert_int_eq(wf_meetings_post(m, 10, 1, 1, &c), WEFT_OK);
+    ck_assert_uint_eq(wf_meetings_expire(m, 10), 60);
+    ck_assert_uint_eq(wf_meetings_expire(m, 60), 110);
+    ck_assert_str_eq(seen[0].text, "rank 2 of 3 did not come to x within 50 ns");
     wf_meetings_release(&m);
 }
 END_TEST
@@ -337,8 +409,10 @@ SUITE(comm_meeting, all_get_every_blob_in_the_lists_order,
       one_ranks_failure_is_everyones_with_its_number,
       a_late_rank_hears_of_the_failure_whatever_it_came_for,
       the_next_meeting_of_a_list_does_not_wait_for_the_failed_one,
-      ranks_that_come_for_different_things_are_told_both, the_time_limit_names_who_is_missing,
+      ranks_that_come_for_different_things_are_told_both,
+      calls_on_different_communicators_do_not_meet, the_time_limit_names_who_is_missing,
       the_time_limit_does_not_name_who_waits_elsewhere,
+      a_meeting_that_timed_out_ends_when_a_rank_comes_again_or_later, the_least_time_limit_counts,
       ranks_that_may_serve_are_told_of_a_failure_last,
       a_rank_that_is_gone_ends_its_meetings_now_and_later, ill_formed_lists_are_refused,
       a_contribution_crosses_the_wire, no_meeting_leaves_memory_behind)

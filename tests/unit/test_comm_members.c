@@ -1,3 +1,4 @@
+#include "comm/server.h"
 #include "support/rendezvous.h"
 #include "support/suite.h"
 
@@ -12,7 +13,7 @@ static void saw(const struct rv_rank *rank, weft_status status, const char *part
                   rank->text);
 }
 
-START_TEST(who_never_comes_is_named)
+START_TEST(who_never_comes_is_named_also_to_itself)
 {
     rv = rv_begin(5, "127.0.0.1", 4 * WF_SECOND_NS); /* it passes once */
     rv_place(ranks, &rv, 5, NULL);
@@ -23,10 +24,37 @@ START_TEST(who_never_comes_is_named)
         saw(&ranks[rank], WEFT_ERR_TIMEOUT,
             "ranks 1 and 3 of 5 never came to the rendezvous within 4.0 s");
     }
+    for (int rank = 1; rank < 5; rank += 2) { /* these come late, and do not wait for the others */
+        rv_start(&ranks[rank]);
+        rv_join(&ranks[rank]);
+        saw(&ranks[rank], WEFT_ERR_TIMEOUT,
+            "ranks 1 and 3 of 5 never came to the rendezvous within 4.0 s");
+    }
     rv_all(ranks, &rv, 5, rv_gather); /* and they may try again */
     for (int rank = 0; rank < 5; rank++)
         saw(&ranks[rank], WEFT_OK, "");
     wf_server_release(&rv.server);
+}
+END_TEST
+
+/* A process that was started after the joining had failed belongs to another attempt. */
+START_TEST(a_new_process_does_not_get_the_cause_of_an_old_failure)
+{
+    struct wf_server_options options = {.size = 2, .join_timeout_ns = WF_SECOND_NS};
+    struct wf_connection member = {.fd = -1, .rank = -1, .stage = WF_STAGE_MEMBER};
+    struct wf_server *server;
+
+    ck_assert_int_eq(wf_server_create(&options, NULL, &server), WEFT_OK);
+    server->failure.text = wf_strdup("rank 1 is gone");
+    server->failure.status = WEFT_ERR_PEER;
+    for (int late = 0; late < 2; late++) {
+        struct wf_join join = {.rank = 0, .size = 2, .age_ms = late ? 11 : 9};
+
+        member.join = join;
+        ck_assert_int_eq(wf_admission_may_join(server, &member, 10000000), !late);
+        wf_text_free(&member.out);
+    }
+    wf_server_release(&server);
 }
 END_TEST
 
@@ -148,6 +176,35 @@ START_TEST(a_member_that_talks_nonsense_is_thrown_out)
 }
 END_TEST
 
+/* Rank 2 brings a status that weft does not have. */
+static void bring_a_wrong_status(struct rv_rank *self)
+{
+    struct wf_contribution bad = {.ranks = (int32_t[]){0, 1, 2},
+                                  .count = 3,
+                                  .label = "a test",
+                                  .timeout_ns = WF_SECOND_NS,
+                                  .status = (weft_status)7777,
+                                  .text = "boo"};
+    struct wf_gathered got;
+
+    if (self->rank == 2)
+        rv_note(self, wf_client_gather(self->client, &bad, &got));
+    else
+        rv_gather(self);
+}
+
+START_TEST(a_member_with_an_unknown_status_is_thrown_out)
+{
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 3, bring_a_wrong_status);
+    for (int rank = 0; rank < 2; rank++)
+        saw(&ranks[rank], WEFT_ERR_PEER,
+            "rank 2 is gone: the rendezvous closed its connection: a contribution without a status "
+            "that weft has");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
 static void come_again(struct rv_rank *self)
 {
     rv_gather(self);
@@ -183,7 +240,8 @@ START_TEST(sixty_four_ranks_meet)
 }
 END_TEST
 
-SUITE(comm_members, who_never_comes_is_named, two_of_one_rank_are_refused,
-      another_number_of_ranks_is_refused, a_rank_that_is_gone_is_told_to_all,
-      a_rank_that_leaves_is_told_as_such, a_member_that_talks_nonsense_is_thrown_out,
+SUITE(comm_members, who_never_comes_is_named_also_to_itself, two_of_one_rank_are_refused,
+      a_new_process_does_not_get_the_cause_of_an_old_failure, another_number_of_ranks_is_refused,
+      a_rank_that_is_gone_is_told_to_all, a_rank_that_leaves_is_told_as_such,
+      a_member_that_talks_nonsense_is_thrown_out, a_member_with_an_unknown_status_is_thrown_out,
       a_second_job_waits_for_the_first_to_end, sixty_four_ranks_meet)

@@ -80,6 +80,49 @@ START_TEST(strings_are_cut_and_made_printable)
 }
 END_TEST
 
+static void taken_as(const char *bytes, size_t size, const char *wanted)
+{
+    struct wf_text out = {0};
+    struct wf_reader reader;
+    char text[16];
+
+    wf_put_blob(&out, bytes, size);
+    reader = (struct wf_reader){(const uint8_t *)out.data, out.length, false};
+    wf_take_string(&reader, text, sizeof text);
+    ck_assert_str_eq(text, wanted);
+    wf_text_free(&out);
+}
+
+START_TEST(strings_are_utf_8_without_control_characters)
+{
+    taken_as("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+    taken_as("a\xc2\x9b[31m", 7, "a??[31m"); /* U+009B begins a sequence, as ESC [ does */
+    taken_as("\x9b\xff\xc0\x80\xe0\x80\x80", 7, "???????");
+    taken_as("\xed\xa0\x80\xf4\x90\x80\x80", 7, "???????"); /* a surrogate, above U+10FFFF */
+    taken_as("\xf5\x80\xc3", 3, "???");
+    taken_as("\xe2\x82", 2, "??");
+    taken_as("x\0y\177", 4, "x?y?");
+    taken_as("0123456789abcd\xc3\xa4", 16, "0123456789abcd"); /* not cut within a character */
+}
+END_TEST
+
+START_TEST(a_status_that_weft_does_not_have_is_not_taken)
+{
+    static const uint32_t wrong[] = {7777, 2, 0x7fffffff, (uint32_t)-18, 0x80000000};
+
+    for (size_t i = 0; i < WF_COUNT(wrong); i++) {
+        struct wf_text out = {0};
+        struct wf_reader reader;
+
+        wf_put_u32(&out, wrong[i]);
+        reader = (struct wf_reader){(const uint8_t *)out.data, out.length, false};
+        ck_assert_int_eq(wf_take_status(&reader), WEFT_ERR_INTERNAL);
+        ck_assert(reader.failed);
+        wf_text_free(&out);
+    }
+}
+END_TEST
+
 START_TEST(what_cannot_be_a_frame_is_refused_without_waiting_for_its_end)
 {
     struct wf_inbox inbox = {0};
@@ -233,6 +276,7 @@ END_TEST
 
 SUITE(comm_wire, a_frame_is_read_as_it_was_written_byte_by_byte,
       reading_past_the_end_gives_nothing_and_is_noticed, strings_are_cut_and_made_printable,
+      strings_are_utf_8_without_control_characters, a_status_that_weft_does_not_have_is_not_taken,
       what_cannot_be_a_frame_is_refused_without_waiting_for_its_end,
       an_inbox_that_is_never_empty_does_not_grow, a_large_frames_memory_is_given_back,
       no_bit_of_a_sealed_frame_can_be_changed, sealed_frames_cannot_be_repeated_moved_or_left_out,

@@ -13,8 +13,9 @@
  * What depends on a released object (a communicator on its context, a bound plan on its
  * communicator) refuses every call with WEFT_ERR_INVALID, until it is released itself.  So does
  * everything in a child of fork(): contexts and what is made from them are the parent's, and a
- * release there does nothing.  A process may fork before weft_init, and start other programs at any
- * time. */
+ * release there does nothing.  weft_init is refused in a child whose parent has called it, even if
+ * the parent has released its context.  A process may fork before weft_init, and start other
+ * programs at any time. */
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 

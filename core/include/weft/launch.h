@@ -61,7 +61,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_rendezvous_open(const weft_rendezvous_o
 WEFT_API const char *weft_rendezvous_address(const weft_rendezvous *rendezvous);
 WEFT_API const char *weft_rendezvous_token(const weft_rendezvous *rendezvous);
 
-/* Begin to serve, on a thread of weft's own.  Call it once, after the processes were forked. */
+/* Begin to serve, on a thread of weft's own.  Call it once, after the processes were forked, in the
+ * process that opened the rendezvous; WEFT_ERR_INVALID in its forks. */
 WEFT_API WEFT_NODISCARD weft_status weft_rendezvous_serve(weft_rendezvous *rendezvous);
 
 /* Tell the other ranks that the process of RANK has ended, so that they do not wait for it.  TEXT

@@ -72,8 +72,12 @@ struct gpu_symbol {
 
 struct gpu_library {
     void *handle;
-    char path[192];
+    char path[4096]; /* the kernel opens no longer one */
 };
+
+/* The end of LIBRARY's path, in at most 160 characters, for a line of text. */
+#define GPU_SHOWN 164
+void gpu_library_show(const struct gpu_library *library, char out[GPU_SHOWN]);
 
 /* Open the library that KNOB names (a file, or a folder that holds one of NAMES, or a Python
  * site-packages folder that holds it under WHEEL), else the first of NAMES that can be opened.

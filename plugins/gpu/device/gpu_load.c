@@ -43,6 +43,15 @@ static bool try_open(struct gpu_library *library, const char *file)
     return true;
 }
 
+void gpu_library_show(const struct gpu_library *library, char out[GPU_SHOWN])
+{
+    size_t length = strlen(library->path), most = GPU_SHOWN - 1;
+    bool cut = length > most;
+
+    snprintf(out, GPU_SHOWN, "%s%.160s", cut ? "..." : "",
+             library->path + (cut ? length - (most - 3) : 0));
+}
+
 static bool is_folder(const char *path)
 {
     struct stat facts;

@@ -38,7 +38,7 @@ static void *open_bootstrap(const char *given, struct wf_trusted *trusted)
 {
     const char *slash = strrchr(shmem_library.path, '/');
     bool examine = plug_knob(VENDOR_SHMEM_KNOB) != NULL, missing = true;
-    char beside[512];
+    char beside[sizeof shmem_library.path + sizeof VENDOR_BOOTSTRAP];
     void *handle = NULL;
 
     trusted->why[0] = '\0';
@@ -130,12 +130,13 @@ void shmem_version(int32_t version[3])
 static void write_library(char *out, size_t size)
 {
     int32_t version[3];
-    char driver[64];
+    char driver[64], path[GPU_SHOWN];
 
+    gpu_library_show(&shmem_library, path);
     shmem_version(version);
     gpu_vendor_version_text(driver, sizeof driver);
-    snprintf(out, size, "%s (NVSHMEM %d.%d.%d), %s", shmem_library.path, version[0], version[1],
-             version[2], driver);
+    snprintf(out, size, "%s (NVSHMEM %d.%d.%d), %s", path, version[0], version[1], version[2],
+             driver);
 }
 
 weft_status shmem_probe(weft_probe *out)

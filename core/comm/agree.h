@@ -1,0 +1,36 @@
+/* agree.h - one step that all ranks of a list take together.
+ *
+ * Ranks that leave a step because of its time limit no longer agree which step is the next.  The
+ * communicator that the step is for then fails on all its ranks, so that no later call of one rank
+ * pairs with an earlier call of another. */
+#ifndef WEFT_COMM_AGREE_H
+#define WEFT_COMM_AGREE_H
+
+#include "rendezvous.h"
+#include "weft/comm.h"
+
+/* Serials of what a rank does alone: its rank plus one above this bit, a counter below. */
+#define WF_SOLO_SHIFT 40
+
+/* A step that RANKS take together. */
+struct wf_agreement {
+    weft_comm *comm;      /* fails on all its ranks if the time limit passes; NULL: none yet */
+    uint64_t number;      /* of the communicator that is used or made; 0: none yet */
+    const int32_t *ranks; /* world ranks */
+    int32_t count;
+    const char *label;
+    int64_t timeout_ns;
+    bool needs_comm; /* the step ends if the communicator fails in the meantime */
+};
+
+/* Take a step together: STATUS is how it went here (then the thread's last error says why not).
+ * All get OK and every rank's blob, or the same error. */
+weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement,
+                     weft_status status, weft_blob blob, struct wf_gathered *out) WF_NODISCARD;
+/* The same with all ranks of COMM, within its time limit. */
+weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
+                          struct wf_gathered *out) WF_NODISCARD;
+/* Has COMM failed because a time limit passed on some rank?  All its ranks find that. */
+bool wf_comm_is_lost(weft_comm *comm);
+
+#endif
