@@ -27,6 +27,15 @@ struct wf_arrival_kind {
     int64_t divisor;                    /* of an average */
 };
 
+/* The divisor that a collective or a pull of KIND names; 0: the number of holders, or no average.
+ */
+static inline uint32_t wf_divisor_of(const struct wf_arrival_kind *kind)
+{
+    bool given = kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders;
+
+    return given ? (uint32_t)kind->divisor : 0;
+}
+
 /* One side of the packed way: what goes out, or what comes in.  Where messages lie in the tensor
  * itself, each in one run, there is no staging. */
 struct wf_messages {
@@ -107,10 +116,6 @@ struct weft_bound {
  * gives it later. */
 weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
                     bool of_batch, weft_bound **out) WF_NODISCARD;
-/* The group of MESH's ranks that goes through RANK and differs in the axes of AXES alone: *COUNT of
- * them in *OUT, the caller's to free; 0 and NULL for a stranger. */
-weft_status wf_group_list(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
-                          int32_t *count) WF_NODISCARD;
 /* Can COMM carry a redistribution from FROM to TO? */
 weft_status wf_bind_check(const weft_spec *from, const weft_spec *to,
                           const weft_comm *comm) WF_NODISCARD;
@@ -168,8 +173,6 @@ void wf_scratch_free(struct weft_bound *bound);
 weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
                           weft_bound **out) WF_NODISCARD;
 void wf_batch_clear(struct weft_bound *bound);
-/* Of tensor TENSOR of BOUND, which may be the only one. */
-const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor);
 
 /* ---- run.c ---- */
 
@@ -211,6 +214,19 @@ struct wf_together {
     uint32_t arrival_count;
 };
 
+/* The tensors of a batch. */
+struct wf_batch {
+    struct wf_together together;
+    weft_bound **alone; /* by tensor; NULL for those that go together */
+    struct wf_memory *memory;
+};
+
+/* The memory of tensor TENSOR of BOUND, which may be the only one. */
+static inline const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor)
+{
+    return bound->batch != NULL ? &bound->batch->memory[tensor] : &bound->memory;
+}
+
 /* Bind PLAN's exchange on BOUND's communicator.  Collective; STATUS is how binding went so far. */
 weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
                             weft_status status, struct wf_together *out) WF_NODISCARD;
@@ -231,14 +247,6 @@ weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
-/* The divisor of a collective or a pull of KIND; 0: it says nothing that the others do not. */
-uint32_t wf_divisor_of(const struct wf_arrival_kind *kind);
-
-/* ---- run.c ---- */
-
-/* ACTION's collective on this memory. */
-weft_status wf_action_collective(const struct weft_bound *bound, const struct wf_action *action,
-                                 const void *in, void *out, weft_stream *stream) WF_NODISCARD;
 
 /* ---- packing.c ---- */
 
@@ -250,8 +258,6 @@ void wf_packing_clear(struct weft_bound *bound, struct wf_action *action);
 uint64_t wf_packing_bytes(const struct wf_action *action);
 /* Give ACTION its staging. */
 void wf_packing_place(struct wf_action *action, void *staging);
-weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_action *action,
-                           const void *in, void *out, weft_stream *stream) WF_NODISCARD;
 
 /* ---- average.c ---- */
 
