@@ -4,8 +4,9 @@
  *     threads.c    ranks as threads of one process
  *     context.c    joining and leaving the job
  *     agree.c      one step that all ranks of a list take together
- *     create.c     making communicators in two phases; split.c cuts them, groups.c keeps parts
- *     comm.c       asking, aborting, releasing
+ *     create.c     making communicators in two phases, and ending them
+ *     split.c      communicators out of communicators
+ *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.c their arguments; compare.c what
  *                  plugins of ABI 1.0 do not compare
@@ -286,7 +287,7 @@ void wf_comm_end(weft_comm *comm, const char *cause);
 /* Free COMM, which has ended. */
 void wf_comm_free(weft_comm *comm);
 
-/* ---- groups.c ---- */
+/* ---- split.c ---- */
 
 /* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
  * made on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is how
@@ -294,12 +295,9 @@ void wf_comm_free(weft_comm *comm);
  * learn of it. */
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out) WF_NODISCARD;
-void wf_comm_drop_groups(weft_comm *comm, const char *cause);
 
 /* ---- fault.c ---- */
 
-/* "weft_alloc: out is NULL" */
-weft_status wf_fail_null(const char *function, const char *argument);
 /* Keep the first error inside a group for its end.  Returns STATUS. */
 weft_status wf_comm_note(weft_comm *comm, weft_status status);
 
@@ -432,6 +430,8 @@ weft_status wf_costs_ask(weft_context *context, const int32_t *ranks) WF_NODISCA
 /* What a wait of at most TIMEOUT_NS that ended in STATUS becomes: a time limit that passed after a
  * long wait logs every rank's position. */
 weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
+/* Break the communicators of CONTEXT if their work may be what its streams wait for. */
+void wf_streams_stop(weft_context *context);
 
 /* ---- release.c, waits.c, second.c: for the rest see symm.h ---- */
 

@@ -293,6 +293,19 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
     return WEFT_OK;
 }
 
+/* End the communicators that COMM owns. */
+static void end_owned(weft_comm *comm, const char *cause)
+{
+    if (comm->twin != NULL) wf_comm_unmake(comm->twin, cause);
+    comm->twin = NULL;
+    while (comm->groups != NULL) {
+        weft_comm *group = comm->groups;
+
+        comm->groups = group->next_group;
+        wf_comm_unmake(group, cause);
+    }
+}
+
 /* Take COMM out of the context. */
 static void detach(weft_comm *comm, const char *cause)
 {
@@ -301,9 +314,7 @@ static void detach(weft_comm *comm, const char *cause)
 
     wf_dependents_end(comm, cause);
     wf_symm_forsake(comm, cause);
-    if (comm->twin != NULL) wf_comm_unmake(comm->twin, cause);
-    comm->twin = NULL;
-    wf_comm_drop_groups(comm, cause);
+    end_owned(comm, cause);
     pthread_mutex_lock(&context->watched);
     pthread_mutex_lock(&context->lock);
     while (*at != NULL && *at != comm)
@@ -329,4 +340,24 @@ void wf_comm_end(weft_comm *comm, const char *cause)
     comm->handle = NULL;
     comm->context = NULL;
     comm->made = WF_ENDED;
+}
+
+void weft_comm_release(weft_comm **comm)
+{
+    char cause[WF_CAUSE];
+    weft_comm *mine;
+
+    if (comm == NULL || *comm == NULL) return;
+    mine = *comm;
+    *comm = NULL;
+    if (mine->made == WF_ENDED) {
+        wf_comm_free(mine);
+    } else if (!wf_is_usable(mine->made)) {
+        return; /* a parent process's */
+    } else if (mine == mine->context->world) {
+        wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
+    } else {
+        snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
+        wf_comm_unmake(mine, cause);
+    }
 }

@@ -13,11 +13,6 @@
 /* How long a rank waits for why another one is gone. */
 #define WORD_NS WF_SECOND_NS
 
-weft_status wf_fail_null(const char *function, const char *argument)
-{
-    return wf_fail(WEFT_ERR_INVALID, "%s: %s is NULL", function, argument);
-}
-
 weft_status wf_comm_note(weft_comm *comm, weft_status status)
 {
     if (comm->group_depth > 0 && comm->group_status == WEFT_OK) {

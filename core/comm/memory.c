@@ -196,3 +196,24 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
         return wf_context_waited(context, status, timeout_ns);
     return judge(context, &span, status);
 }
+
+/* ---- the end of the context ---- */
+
+static bool is_busy(const weft_context *context)
+{
+    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        if (!note->is_wrapped && context->plugin->device->stream_query(
+                                     context->device, note->stream) == WEFT_IN_PROGRESS)
+            return true;
+    return false;
+}
+
+void wf_streams_stop(weft_context *context)
+{
+    if (context->device == NULL || !is_busy(context)) return;
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        wf_comm_break_locked(comm, WEFT_ERR_ABORTED,
+                             "the context was released with work on its streams");
+    pthread_mutex_unlock(&context->lock);
+}
