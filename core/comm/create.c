@@ -70,16 +70,16 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     if (comm == NULL) return wf_fail_memory(sizeof *comm);
     comm->context = context;
     comm->made = context->made;
-    comm->table = request->plugin != NULL ? request->plugin->comm : context->plugin->comm;
+    comm->plugin = request->plugin != NULL ? request->plugin : context->plugin;
+    comm->table = comm->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
-    comm->compares = context->config->check &&
-                     (request->plugin != NULL ? request->plugin : context->plugin)->abi_minor < 1;
+    comm->compares = context->config->check && comm->plugin->abi_minor < 1;
     comm->size = request->count;
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
     comm->may_post = UINT64_MAX;
     wf_posts_begin(&comm->posts);
-    wf_posts_begin(&comm->aside);
+    wf_posts_begin(&comm->onesided_posts);
     comm->averages = wf_average_by_backend(comm);
     wf_check_begin(comm);
     comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
@@ -119,12 +119,9 @@ static weft_comm_options plugin_options(const weft_comm *comm)
 /* May other ranks be threads of this process, with COMM's plugin? */
 static bool may_have_threads(const weft_comm *comm)
 {
-    const weft_context *context = comm->context;
-    const weft_plugin *plugin =
-        comm->device == context->device ? context->plugin : context->symm_plugin;
     weft_device_info info = {.struct_size = sizeof info};
 
-    return plugin->device->describe(comm->device, &info) != WEFT_OK ||
+    return comm->plugin->device->describe(comm->device, &info) != WEFT_OK ||
            (info.features & WEFT_FEATURE_THREADS) != 0;
 }
 
@@ -296,8 +293,8 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
 /* End the communicators that COMM owns. */
 static void end_owned(weft_comm *comm, const char *cause)
 {
-    if (comm->twin != NULL) wf_comm_unmake(comm->twin, cause);
-    comm->twin = NULL;
+    if (comm->attached != NULL) wf_comm_unmake(comm->attached, cause);
+    comm->attached = NULL;
     while (comm->groups != NULL) {
         weft_comm *group = comm->groups;
 
@@ -313,7 +310,7 @@ static void detach(weft_comm *comm, const char *cause)
     weft_comm **at = &context->comms;
 
     wf_dependents_end(comm, cause);
-    wf_symm_forsake(comm, cause);
+    wf_modules_comm_ends(comm, cause);
     end_owned(comm, cause);
     pthread_mutex_lock(&context->watched);
     pthread_mutex_lock(&context->lock);

@@ -43,7 +43,7 @@ void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text)
 {
     stick(comm, status, text);
     comm->table->abort(comm->handle);
-    if (comm->twin != NULL) wf_comm_break_locked(comm->twin, status, text);
+    if (comm->attached != NULL) wf_comm_break_locked(comm->attached, status, text);
 }
 
 void wf_comm_break(weft_comm *comm, weft_status status, const char *text)
@@ -264,5 +264,5 @@ weft_status weft_comm_async_error(weft_comm *comm)
         return wf_comm_stuck(comm);
     status = comm->table->async_error(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "an earlier operation");
-    return comm->twin != NULL ? weft_comm_async_error(comm->twin) : WEFT_OK;
+    return comm->attached != NULL ? weft_comm_async_error(comm->attached) : WEFT_OK;
 }

@@ -326,7 +326,7 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
         WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
         group->next_group = parent->groups;
         parent->groups = group;
-        group->keeper = parent;
+        group->owner = parent;
     }
     *out = group;
     return status;
