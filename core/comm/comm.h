@@ -5,7 +5,7 @@
  *     context.c    joining and leaving the job
  *     agree.c      one step that all ranks of a list take together
  *     create.c     making communicators in two phases, and ending them
- *     split.c      communicators out of communicators
+ *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
  *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.c their arguments; compare.c what
@@ -278,7 +278,7 @@ void wf_comm_end(weft_comm *comm, const char *cause);
 /* Free COMM, which has ended. */
 void wf_comm_free(weft_comm *comm);
 
-/* ---- split.c ---- */
+/* ---- groups.c ---- */
 
 /* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
  * made on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is how

@@ -73,10 +73,11 @@ static void end_window(weft_symm *symm)
 {
     weft_comm *symm_comm = symm->symm_comm;
     bool was_stuck = !wf_comm_may_begin(symm_comm);
-    weft_status status = agree_on_end(symm, was_stuck ? wf_comm_over(symm_comm) : WEFT_OK), ended;
+    weft_status status, ended;
     struct wf_text waits = {0};
     char text[1024];
 
+    status = agree_on_end(symm, was_stuck ? wf_comm_over(symm_comm) : WEFT_OK);
     if (status != WEFT_OK) {
         snprintf(text, sizeof text, "%s", weft_last_error());
         if (!was_stuck) wf_log(WF_WARNING, "weft_symm_release: %s", text);

@@ -25,8 +25,7 @@ static weft_status check_kind(const weft_context *context, const weft_plugin *pl
         return WEFT_OK;
     return wf_fail(
         WEFT_ERR_UNSUPPORTED,
-        "%s works on %s (%s) and %s on %s (%s); symmetric memory of the one is no use to "
-        "the other",
+        "%s works on %s (%s) and %s on %s (%s); they cannot use each other's symmetric memory",
         context->plugin->name, first->name, first->uuid, plugin->name, second->name, second->uuid);
 }
 
@@ -164,8 +163,8 @@ weft_status wf_symm_stream(const weft_symm *symm, weft_stream *stream, void **ou
     native = weft_stream_native(context, stream);
     if (native == NULL || !WF_HAS(symm->plugin->device, stream_wrap))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "symmetric memory on %s is of %s, which has no use for a stream of %s; the "
-                       "default stream, NULL, serves both",
+                       "symmetric memory on %s comes from %s, which cannot use a stream of %s; "
+                       "both can use the default stream, NULL",
                        symm->comm->name, symm->plugin->name, context->plugin->name);
     pthread_mutex_lock(&context->lock);
     status = wrap(wf_symm_state(context), native, out);

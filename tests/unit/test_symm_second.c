@@ -194,7 +194,7 @@ START_TEST(streams_go_over_as_the_vendors)
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
     ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
     ck_assert_int_eq(weft_symm_fence(symm, stream), WEFT_ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "second, which has no use for a stream of"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "second, which cannot use a stream of"));
     second_device.stream_wrap = second_wrap;
     second_device.stream_destroy = second_stream_destroy;
     wraps = 0;
