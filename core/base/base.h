@@ -43,6 +43,9 @@ weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRIN
 /* WEFT_ERR_NO_MEMORY with the byte count in the text. */
 weft_status wf_fail_memory(size_t bytes);
 
+/* WEFT_ERR_INVALID: "weft_alloc: out is NULL". */
+weft_status wf_fail_null(const char *function, const char *argument);
+
 #ifdef __clang_analyzer__ /* the analyzer does not see that they return the given status */
 #define wf_fail(status, ...)         (wf_fail(status, __VA_ARGS__), (status))
 #define wf_fail_context(status, ...) (wf_fail_context(status, __VA_ARGS__), (status))

@@ -119,3 +119,8 @@ weft_status wf_fail_memory(size_t bytes)
 {
     return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: %zu bytes wanted", bytes);
 }
+
+weft_status wf_fail_null(const char *function, const char *argument)
+{
+    return wf_fail(WEFT_ERR_INVALID, "%s: %s is NULL", function, argument);
+}

@@ -1,27 +1,5 @@
-/* comm.c - asking communicators, and letting them go. */
+/* comm.c - what a communicator knows of its ranks and its backend. */
 #include "comm.h"
-
-#include <stdio.h>
-
-void weft_comm_release(weft_comm **comm)
-{
-    char cause[WF_CAUSE];
-    weft_comm *mine;
-
-    if (comm == NULL || *comm == NULL) return;
-    mine = *comm;
-    *comm = NULL;
-    if (mine->made == WF_ENDED) {
-        wf_comm_free(mine);
-    } else if (!wf_is_usable(mine->made)) {
-        return; /* a parent process's */
-    } else if (mine == mine->context->world) {
-        wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
-    } else {
-        snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
-        wf_comm_unmake(mine, cause);
-    }
-}
 
 int32_t weft_comm_rank(const weft_comm *comm)
 {

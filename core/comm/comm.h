@@ -4,8 +4,9 @@
  *     threads.c    ranks as threads of one process
  *     context.c    joining and leaving the job
  *     agree.h      one step that all ranks of a list take together
- *     create.c     making communicators in two phases; split.c cuts them, groups.c keeps parts
- *     comm.c       asking, aborting, releasing
+ *     create.c     making communicators in two phases, and ending them
+ *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
+ *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
  *     coll.c       collectives; message.c point to point; check.c their arguments; compare.c what
  *                  plugins of ABI 1.0 do not compare
@@ -15,17 +16,18 @@
  *     ended.h      what depends on a context or communicator that was released
  *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
- *     symm.h       symmetric memory */
+ *     module.h     modules above comm in the life of a context */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
 #include "config/config.h"
 #include "cost/cost.h"
-#include "runs.h"
+#include "module.h"
 #include "plugin/plugin.h"
 #include "posts.h"
 #include "rendezvous.h"
+#include "runs.h"
 #include "weft/comm.h"
 
 #include <pthread.h>
@@ -109,11 +111,6 @@ struct wf_stream_note {
     bool is_wrapped; /* the vendor's stream is the user's, who may have destroyed it */
 };
 
-struct wf_glance {
-    pthread_mutex_t lock;
-    void *stream, *word; /* of the plugin for symmetric memory; NULL before the first look */
-};
-
 #define WF_EARLY_ABORTS 4
 
 /* An abort of a communicator that this rank has not listed yet. */
@@ -130,11 +127,7 @@ struct weft_context {
     const weft_plugin *plugin;
     void *device; /* the plugin's; NULL before it is open */
     uint64_t features;
-    const weft_plugin *symm_plugin; /* symmetric memory's: PLUGIN, a second one, or NULL */
-    void *symm_device;              /* DEVICE, or the second plugin's own */
-    char symm_reason[1024];         /* why there is none */
-    struct wf_wrapped *wrapped;     /* the vendor's streams as the second plugin's */
-    struct wf_glance glance;
+    void *kept[WF_MODULE_COUNT]; /* the state of modules above this one */
     int32_t rank, size, local_rank, local_size;
     uint64_t *host_ids; /* one per rank */
     uint64_t job;
@@ -149,15 +142,13 @@ struct weft_context {
     pthread_mutex_t lock; /* of the lists and of every communicator's stuck_text */
     weft_comm *comms;
     struct wf_remains *remains; /* of communicators that failed and ended untold, newest first */
-    struct weft_symm *windows;
-    weft_work *works;               /* all of them, the spare ones too */
+    weft_work *works;           /* all of them, the spare ones too */
     struct wf_stream_note *streams; /* given out and not yet given back */
     struct wf_stream_note *streams_by_place[WF_STREAM_PLACES]; /* the same, by wf_stream_place */
     _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
-    _Atomic uint64_t noted_waits; /* for signals, on streams: 0 if certainly none */
-    atomic_bool uses_streams;     /* some communicator has put work on one that is done later */
-    _Atomic uint64_t clock;       /* of posts.h */
-    _Atomic uint64_t told;        /* posts whose failure was told and is not past */
+    atomic_bool uses_streams; /* some communicator has put work on one that is done later */
+    _Atomic uint64_t clock;   /* of posts.h */
+    _Atomic uint64_t told;    /* posts whose failure was told and is not past */
     struct wf_released released[WF_RELEASED];            /* the last ones; under `lock` */
     uint64_t released_count;                             /* of all times */
     struct wf_early_abort early_aborts[WF_EARLY_ABORTS]; /* the last ones; under `lock` */
@@ -189,14 +180,15 @@ struct weft_comm {
     weft_context *context;
     struct wf_ring ring;
     struct wf_posts_list posts;
-    struct wf_posts_list aside; /* of one-sided operations; under the context's lock */
+    struct wf_posts_list onesided_posts; /* under the context's lock */
 
     weft_comm *next;                /* in context->comms */
     weft_comm *groups, *next_group; /* made of it by wf_comm_group, and kept with it */
-    weft_comm *twin;   /* the same ranks on the plugin for symmetric memory, if that is a second */
-    weft_comm *keeper; /* if this is a group or a twin */
+    weft_comm *attached; /* of the same ranks on another plugin; it fails and ends with this one */
+    weft_comm *owner;    /* if this is a group or attached: it ends with its owner */
     struct wf_dependent *dependents; /* under the context's lock */
-    void *device;                    /* of the plugin that TABLE is of */
+    const weft_plugin *plugin;       /* that TABLE is of */
+    void *device;                    /* PLUGIN's */
     uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
     uint32_t bindings; /* of plans to it, so far; exec numbers them */
     struct wf_runs runs;
@@ -287,8 +279,6 @@ void wf_comm_free(weft_comm *comm);
 
 /* ---- fault.c ---- */
 
-/* "weft_alloc: out is NULL" */
-weft_status wf_fail_null(const char *function, const char *argument);
 /* Keep the first error inside a group for its end.  Returns STATUS. */
 weft_status wf_comm_note(weft_comm *comm, weft_status status);
 
@@ -418,36 +408,8 @@ weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 /* What a wait of at most TIMEOUT_NS that ended in STATUS becomes: a time limit that passed after a
  * long wait logs every rank's position. */
 weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
-
-/* ---- release.c, waits.c, second.c: for the rest see symm.h ---- */
-
-/* Detach the windows of COMM, which ends. */
-void wf_symm_forsake(weft_comm *comm, const char *cause);
-/* End all waits for signals, before communicators end and wait for the device. */
-void wf_symm_stop(weft_context *context);
-/* WEFT_ERR_INVALID if symmetric memory lies where POINTER is to be freed. */
-weft_status wf_symm_check_free(weft_context *context, const void *pointer) WF_NODISCARD;
-/* May MEMORY be registered?  Not what other symmetric memory frees. */
-weft_status wf_symm_check_register(weft_context *context, const void *memory,
-                                   uint64_t bytes) WF_NODISCARD;
-/* Work that failed with STATUS on STREAM (NULL: some stream): if a wait for a signal may be behind
- * it, name that, and let its communicator stick to it.  Returns STATUS. */
-weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream);
-/* STREAM (or, with ANY, some stream) is through: did all waits for signals on it end well?  Devices
- * go on after one that ran out, and only their communicator knows. */
-weft_status wf_symm_settle(weft_context *context, const void *stream, bool any);
-/* Which plugin gives symmetric memory. */
-void wf_symm_choose(weft_context *context);
-/* Get it ready; collective over the world, which has been made. */
-weft_status wf_symm_begin(weft_context *context) WF_NODISCARD;
-void wf_symm_end(weft_context *context);
-
-/* ---- glance.c ---- */
-
-/* What is AT an address of symmetric memory's device; whatever is on streams is not waited for. */
-weft_status wf_glance(weft_context *context, const uint64_t *at, int64_t timeout_ns,
-                      uint64_t *out) WF_NODISCARD;
-void wf_glance_end(weft_context *context);
+/* Break the communicators of CONTEXT if their work may be what its streams wait for. */
+void wf_streams_stop(weft_context *context);
 
 /* ---- work.c ---- */
 

@@ -98,10 +98,7 @@ static void list_choices(const weft_context *context, const weft_options *option
         snprintf(text, sizeof text, "%u.%u", plugin->abi_major, plugin->abi_minor);
         wf_choices_add(choices, "plugin ABI", text);
     }
-    wf_choices_add(choices, "symmetric memory",
-                   context->symm_plugin != NULL ? context->symm_plugin->name : "none");
-    wf_choices_add(choices, "symmetric memory's build",
-                   context->symm_plugin != NULL ? context->symm_plugin->build : "");
+    wf_modules_add_choices(context, choices);
     snprintf(text, sizeof text, "%016" PRIx64, wf_config_digest(context->config));
     wf_choices_add(choices, "planning knobs", text);
     for (size_t i = 0; i < wf_knob_count; i++)
@@ -209,7 +206,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
         request.deadline_ns = wf_deadline(context->timeout_ns);
         status = wf_comm_make(context, &request, &context->world);
     }
-    if (status == WEFT_OK) status = wf_symm_begin(context);
+    if (status == WEFT_OK) status = wf_modules_start(context);
     if (status == WEFT_OK) status = wf_costs_ask(context);
     wf_free(ranks);
     return status;
@@ -240,7 +237,6 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     context->made = wf_generation_now();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->watched, NULL);
-    pthread_mutex_init(&context->glance.lock, NULL);
     context->clock = 1;
     context->plugin = plugin;
     status = wf_config_read(&context->config);
@@ -272,7 +268,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     WF_TRY(begin(plugin, &given, &context));
     events.self = context;
     if (plugin == NULL) keep(&setback, choose_backend(context, &given));
-    wf_symm_choose(context);
+    keep(&setback, wf_modules_create(context));
     keep(&setback, wf_costs_choose(context));
     status = wf_place_find(context, &given,
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
@@ -301,8 +297,8 @@ static void unmake_all(weft_context *context)
     while (context->comms != NULL) {
         weft_comm *comm = context->comms;
 
-        while (comm->keeper != NULL) /* it goes with who keeps it */
-            comm = comm->keeper;
+        while (comm->owner != NULL) /* it ends with its owner */
+            comm = comm->owner;
         if (comm == context->world) {
             wf_comm_unmake(comm, cause);
             continue;
@@ -327,10 +323,10 @@ void weft_context_release(weft_context **held)
     wf_text_free(&farewell);
     wf_server_release(&context->server);
     wf_context_warn(context);
-    wf_symm_stop(context);
+    wf_modules_stop(context);
     wf_streams_stop(context);
     unmake_all(context);
-    wf_symm_end(context);
+    wf_modules_destroy(context);
     wf_remains_free(context);
     if (context->device != NULL) {
         wf_streams_end(context);
@@ -342,7 +338,6 @@ void weft_context_release(weft_context **held)
     wf_config_release(&context->config);
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->watched);
-    pthread_mutex_destroy(&context->glance.lock);
     wf_free(context->host_ids);
     context->world = NULL;
     context->made = WF_ENDED;

@@ -86,16 +86,16 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     if (comm == NULL) return wf_fail_memory(sizeof *comm);
     comm->context = context;
     comm->made = context->made;
-    comm->table = request->plugin != NULL ? request->plugin->comm : context->plugin->comm;
+    comm->plugin = request->plugin != NULL ? request->plugin : context->plugin;
+    comm->table = comm->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
-    comm->compares = context->config->check &&
-                     (request->plugin != NULL ? request->plugin : context->plugin)->abi_minor < 1;
+    comm->compares = context->config->check && comm->plugin->abi_minor < 1;
     comm->size = request->count;
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;
     comm->may_post = UINT64_MAX;
     wf_posts_begin(&comm->posts);
-    wf_posts_begin(&comm->aside);
+    wf_posts_begin(&comm->onesided_posts);
     comm->averages = wf_average_by_backend(comm);
     wf_check_begin(comm);
     comm->done_on_return = (context->features & WEFT_FEATURE_INLINE) != 0;
@@ -135,12 +135,9 @@ static weft_comm_options plugin_options(const weft_comm *comm)
 /* May other ranks be threads of this process, with COMM's plugin? */
 static bool may_have_threads(const weft_comm *comm)
 {
-    const weft_context *context = comm->context;
-    const weft_plugin *plugin =
-        comm->device == context->device ? context->plugin : context->symm_plugin;
     weft_device_info info = {.struct_size = sizeof info};
 
-    return plugin->device->describe(comm->device, &info) != WEFT_OK ||
+    return comm->plugin->device->describe(comm->device, &info) != WEFT_OK ||
            (info.features & WEFT_FEATURE_THREADS) != 0;
 }
 
@@ -316,6 +313,29 @@ weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *re
     return WEFT_OK;
 }
 
+/* Take one of the communicators that COMM owns from it; NULL: none is left.  Under the lock,
+ * because another thread may be failing them. */
+static weft_comm *take_owned(weft_comm *comm)
+{
+    weft_comm *owned;
+
+    pthread_mutex_lock(&comm->context->lock);
+    owned = comm->attached;
+    comm->attached = NULL;
+    if (owned == NULL && comm->groups != NULL) {
+        owned = comm->groups;
+        comm->groups = owned->next_group;
+    }
+    pthread_mutex_unlock(&comm->context->lock);
+    return owned;
+}
+
+static void end_owned(weft_comm *comm, const char *cause)
+{
+    for (weft_comm *owned = take_owned(comm); owned != NULL; owned = take_owned(comm))
+        wf_comm_unmake(owned, cause);
+}
+
 /* Take COMM out of the context. */
 static void detach(weft_comm *comm, const char *cause)
 {
@@ -323,10 +343,8 @@ static void detach(weft_comm *comm, const char *cause)
     weft_comm **at = &context->comms;
 
     wf_dependents_end(comm, cause);
-    wf_symm_forsake(comm, cause);
-    if (comm->twin != NULL) wf_comm_unmake(comm->twin, cause);
-    comm->twin = NULL;
-    wf_comm_drop_groups(comm, cause);
+    wf_modules_comm_ends(comm, cause);
+    end_owned(comm, cause);
     pthread_mutex_lock(&context->watched);
     pthread_mutex_lock(&context->lock);
     while (*at != NULL && *at != comm)
@@ -352,4 +370,24 @@ void wf_comm_end(weft_comm *comm, const char *cause)
     comm->handle = NULL;
     comm->context = NULL;
     comm->made = WF_ENDED;
+}
+
+void weft_comm_release(weft_comm **comm)
+{
+    char cause[WF_CAUSE];
+    weft_comm *mine;
+
+    if (comm == NULL || *comm == NULL) return;
+    mine = *comm;
+    *comm = NULL;
+    if (mine->made == WF_ENDED) {
+        wf_comm_free(mine);
+    } else if (!wf_is_usable(mine->made)) {
+        return; /* a parent process's */
+    } else if (mine == mine->context->world) {
+        wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
+    } else {
+        snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
+        wf_comm_unmake(mine, cause);
+    }
 }

@@ -124,25 +124,6 @@ void wf_stream_remove(weft_context *context, const void *stream)
     wf_free(note);
 }
 
-static bool is_busy(const weft_context *context)
-{
-    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
-        if (!note->is_wrapped && context->plugin->device->stream_query(
-                                     context->device, note->stream) == WEFT_IN_PROGRESS)
-            return true;
-    return false;
-}
-
-void wf_streams_stop(weft_context *context)
-{
-    if (context->device == NULL || !is_busy(context)) return;
-    pthread_mutex_lock(&context->lock);
-    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        wf_comm_break_locked(comm, WEFT_ERR_ABORTED,
-                             "the context was released with work on its streams");
-    pthread_mutex_unlock(&context->lock);
-}
-
 void wf_streams_end(weft_context *context)
 {
     for (struct wf_stream_note *note = context->streams; note != NULL; note = note->next)

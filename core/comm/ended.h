@@ -54,8 +54,6 @@ static inline weft_status wf_stream_check(weft_context *context, const void *str
 /* Keep NOTE of a stream that is given out; drop it when the stream is given back. */
 void wf_stream_add(weft_context *context, struct wf_stream_note *note);
 void wf_stream_remove(weft_context *context, const void *stream);
-/* Break the communicators of CONTEXT if their work may be what its streams wait for. */
-void wf_streams_stop(weft_context *context);
 /* Destroy the streams that were not given back. */
 void wf_streams_end(weft_context *context);
 /* STREAM's context has ended: forget the stream. */

@@ -13,11 +13,6 @@
 /* How long a rank waits for why another one is gone. */
 #define WORD_NS WF_SECOND_NS
 
-weft_status wf_fail_null(const char *function, const char *argument)
-{
-    return wf_fail(WEFT_ERR_INVALID, "%s: %s is NULL", function, argument);
-}
-
 weft_status wf_comm_note(weft_comm *comm, weft_status status)
 {
     if (comm->group_depth > 0 && comm->group_status == WEFT_OK) {
@@ -56,7 +51,7 @@ void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text)
 {
     stick(comm, status, text);
     comm->table->abort(comm->handle);
-    if (comm->twin != NULL) wf_comm_break_locked(comm->twin, status, text);
+    if (comm->attached != NULL) wf_comm_break_locked(comm->attached, status, text);
     break_groups(comm, NULL, status, text);
 }
 
@@ -114,14 +109,14 @@ static void report(weft_comm *comm, weft_status status, const char *text)
 
 static bool is_group(const weft_comm *comm)
 {
-    return comm->keeper != NULL && comm->keeper->twin != comm;
+    return comm->owner != NULL && comm->owner->attached != comm;
 }
 
 /* GROUP has failed.  The communicator that keeps it fails with it, on all ranks: those that run the
  * other steps of the same plan wait in other groups. */
 static void fail_keeper(weft_comm *group)
 {
-    weft_comm *keeper = group->keeper;
+    weft_comm *keeper = group->owner;
     char text[sizeof group->stuck_text];
     weft_status status;
     bool first;
@@ -319,5 +314,5 @@ weft_status weft_comm_async_error(weft_comm *comm)
         return wf_comm_stuck(comm);
     status = comm->table->async_error(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "an earlier operation");
-    return comm->twin != NULL ? weft_comm_async_error(comm->twin) : WEFT_OK;
+    return comm->attached != NULL ? weft_comm_async_error(comm->attached) : WEFT_OK;
 }

@@ -33,7 +33,7 @@ static void keep(weft_comm *parent, weft_comm *group)
     pthread_mutex_lock(&parent->context->lock);
     group->next_group = parent->groups;
     parent->groups = group;
-    group->keeper = parent;
+    group->owner = parent;
     if (atomic_load(&parent->stuck) != WEFT_OK)
         wf_comm_break_locked(group, atomic_load(&parent->stuck), parent->stuck_text);
     pthread_mutex_unlock(&parent->context->lock);
@@ -58,16 +58,4 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     }
     *out = group;
     return status;
-}
-
-void wf_comm_drop_groups(weft_comm *comm, const char *cause)
-{
-    while (comm->groups != NULL) {
-        weft_comm *group = comm->groups;
-
-        pthread_mutex_lock(&comm->context->lock);
-        comm->groups = group->next_group;
-        pthread_mutex_unlock(&comm->context->lock);
-        wf_comm_unmake(group, cause);
-    }
 }

@@ -21,6 +21,5 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
  * learn of it. */
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out) WF_NODISCARD;
-void wf_comm_drop_groups(weft_comm *comm, const char *cause);
 
 #endif

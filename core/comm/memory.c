@@ -24,7 +24,7 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, voi
 weft_status weft_free(weft_context *context, void *pointer)
 {
     WF_TRY(wf_context_check(context, "weft_free"));
-    if (pointer != NULL) WF_TRY(wf_symm_check_free(context, pointer));
+    if (pointer != NULL) WF_TRY(wf_modules_check_free(context, pointer));
     WF_TRY(context->plugin->device->free(context->device, pointer));
     if (pointer != NULL) atomic_fetch_sub(&context->live_memory, 1);
     return WEFT_OK;
@@ -66,10 +66,7 @@ weft_status weft_bind_thread(weft_context *context)
     WF_TRY(wf_context_check(context, "weft_bind_thread"));
     if (WF_HAS(context->plugin->device, bind_thread))
         WF_TRY(context->plugin->device->bind_thread(context->device));
-    if (context->symm_device == NULL || context->symm_device == context->device ||
-        !WF_HAS(context->symm_plugin->device, bind_thread))
-        return WEFT_OK;
-    return context->symm_plugin->device->bind_thread(context->symm_device);
+    return wf_modules_bind_thread(context);
 }
 
 /* ---- streams: the plugin's own handles under our type ---- */
@@ -153,10 +150,7 @@ void *weft_stream_native(weft_context *context, weft_stream *stream)
 
 static weft_status judge(weft_context *context, const struct wf_span *span, weft_status status)
 {
-    if (status == WEFT_OK)
-        status = wf_symm_settle(context, span->stream, false);
-    else if (status == WEFT_ERR_TIMEOUT)
-        status = wf_symm_waited(context, status, span->stream);
+    status = wf_modules_check_wait(context, span->stream, false, status);
     return wf_span_judge(context, span, status);
 }
 
@@ -205,4 +199,25 @@ weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t
         context->plugin->device->stream_query(context->device, stream) != WEFT_ERR_TIMEOUT)
         return wf_context_waited(context, status, timeout_ns);
     return judge(context, &span, status);
+}
+
+/* ---- the end of the context ---- */
+
+static bool is_busy(const weft_context *context)
+{
+    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        if (!note->is_wrapped && context->plugin->device->stream_query(
+                                     context->device, note->stream) == WEFT_IN_PROGRESS)
+            return true;
+    return false;
+}
+
+void wf_streams_stop(weft_context *context)
+{
+    if (context->device == NULL || !is_busy(context)) return;
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        wf_comm_break_locked(comm, WEFT_ERR_ABORTED,
+                             "the context was released with work on its streams");
+    pthread_mutex_unlock(&context->lock);
 }

@@ -67,7 +67,7 @@ void wf_posts_find(weft_comm *comm, const void *stream)
     comm->posts.recent = found;
 }
 
-void wf_posts_add_aside(weft_comm *comm, const void *stream)
+void wf_posts_add_onesided(weft_comm *comm, const void *stream)
 {
     weft_context *context = comm->context;
     struct wf_posts *found;
@@ -75,8 +75,8 @@ void wf_posts_add_aside(weft_comm *comm, const void *stream)
     if (comm->done_on_return && stream == NULL) return;
     if (load(&context->told) != 0) wf_posts_forgive(context, stream);
     pthread_mutex_lock(&context->lock);
-    found = find_kept(&comm->aside, stream);
-    if (found == NULL) found = make_room(&comm->aside, stream);
+    found = find_kept(&comm->onesided_posts, stream);
+    if (found == NULL) found = make_room(&comm->onesided_posts, stream);
     wf_posts_extend(found, atomic_load(&context->clock));
     atomic_store(&context->uses_streams, true);
     pthread_mutex_unlock(&context->lock);
@@ -151,11 +151,12 @@ static struct wf_posts *posts_at(const struct owner *owner, uint32_t i)
 {
     weft_comm *comm = owner->comm;
     struct wf_posts_list *posts = comm != NULL ? &comm->posts : &owner->remains->posts;
-    struct wf_posts_list *aside = comm != NULL ? &comm->aside : &owner->remains->aside;
+    struct wf_posts_list *onesided =
+        comm != NULL ? &comm->onesided_posts : &owner->remains->onesided_posts;
 
     if (i <= posts->count) return list_at(posts, i);
     i -= posts->count + 1;
-    return i <= aside->count ? list_at(aside, i) : NULL;
+    return i <= onesided->count ? list_at(onesided, i) : NULL;
 }
 
 static bool has_part(const struct owner *owner, const struct wf_span *span, bool failed)
@@ -357,7 +358,7 @@ void wf_posts_end(weft_comm *comm)
                comm->name);
         return;
     }
-    *remains = (struct wf_remains){.posts = comm->posts, .aside = comm->aside};
+    *remains = (struct wf_remains){.posts = comm->posts, .onesided_posts = comm->onesided_posts};
     describe_failure(comm, cause, remains);
     drop_oldest(context);
     remains->next = context->remains;

@@ -42,7 +42,7 @@ struct wf_remains {
     struct wf_remains *next;
     weft_status status;
     char text[1024];
-    struct wf_posts_list posts, aside;
+    struct wf_posts_list posts, onesided_posts;
 };
 
 /* What a wait covers: all that was put on STREAM before UNTIL.  UNTIL 0 is nothing. */
@@ -64,7 +64,7 @@ void wf_posts_begin(struct wf_posts_list *list);
 /* Let COMM's `recent` be for STREAM. */
 void wf_posts_find(weft_comm *comm, const void *stream);
 /* A one-sided operation on COMM was put on STREAM. [any thread] */
-void wf_posts_add_aside(weft_comm *comm, const void *stream);
+void wf_posts_add_onesided(weft_comm *comm, const void *stream);
 /* COMM's group has started what was in it. */
 void wf_posts_start_group(weft_comm *comm);
 /* COMM ends.  If it failed and nobody was told, what it has on streams is kept with the context, of

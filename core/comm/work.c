@@ -209,15 +209,12 @@ static struct wf_span span_of(const weft_work *work)
     return span;
 }
 
-/* A wait for a signal that ran out may have been on any stream. */
+/* The stream that WORK was recorded on may have waited for work on any other stream. */
 static weft_status judge(const weft_work *work, weft_status status)
 {
     struct wf_span span = span_of(work);
 
-    if (status == WEFT_OK)
-        status = wf_symm_settle(work->context, NULL, true);
-    else if (status == WEFT_ERR_TIMEOUT)
-        status = wf_symm_waited(work->context, status, NULL);
+    status = wf_modules_check_wait(work->context, NULL, true, status);
     return wf_span_judge(work->context, &span, status);
 }
 

@@ -30,13 +30,6 @@ static void set_all_reduce(struct wf_action *action)
                                                 .divisor = wf_divisor_of(&action->kind)};
 }
 
-uint32_t wf_divisor_of(const struct wf_arrival_kind *kind)
-{
-    bool given = kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders;
-
-    return given ? (uint32_t)kind->divisor : 0;
-}
-
 static weft_status set_readers(const struct weft_bound *bound, struct wf_action *action)
 {
     const struct wf_step *step = action->step;

@@ -5,17 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct wf_batch {
-    struct wf_together together;
-    weft_bound **alone; /* by tensor; NULL: part of the common exchange */
-    struct wf_memory *memory;
-};
-
-const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor)
-{
-    return bound->batch != NULL ? &bound->batch->memory[tensor] : &bound->memory;
-}
-
 static weft_status check(const weft_plan *plan, const weft_bind_options *given)
 {
     if (given->source_strides != NULL || given->target_strides != NULL)

@@ -7,35 +7,6 @@
 
 /* ---- who takes part ---- */
 
-weft_status wf_group_list(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
-                          int32_t *count)
-{
-    int32_t coord[WEFT_MAX_AXES], a;
-    int32_t *ranks;
-
-    *count = 0;
-    *out = NULL;
-    if (!weft_mesh_coord(mesh, rank, coord)) return WEFT_OK;
-    *count = 1;
-    for (a = 0; a < mesh->axes; a++) {
-        if (!(axes >> a & 1)) continue;
-        *count *= mesh->axis[a].size;
-        coord[a] = 0;
-    }
-    ranks = wf_alloc((size_t)*count * sizeof *ranks);
-    if (ranks == NULL) return wf_fail_memory((size_t)*count * sizeof *ranks);
-    for (int32_t i = 0; i < *count; i++) {
-        ranks[i] = wf_mesh_rank(mesh, coord);
-        for (a = mesh->axes - 1; a >= 0; a--) {
-            if (!(axes >> a & 1)) continue;
-            if (++coord[a] < mesh->axis[a].size) break;
-            coord[a] = 0;
-        }
-    }
-    *out = ranks;
-    return WEFT_OK;
-}
-
 /* The ranks of either mesh, each once: those of the first, then those only in the second. */
 static weft_status list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
                               int32_t **out, int32_t *count)
@@ -69,7 +40,7 @@ static weft_status set_comm(weft_comm *parent, struct wf_action *action, weft_st
     int32_t rank = weft_comm_rank(parent), count, *ranks;
 
     if (from == to)
-        WF_TRY(wf_group_list(from, step->axes, rank, &ranks, &count));
+        WF_TRY(wf_mesh_group(from, step->axes, rank, &ranks, &count));
     else
         WF_TRY(list_union(from, to, rank, &ranks, &count));
     action->member = count > 0;

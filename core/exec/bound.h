@@ -29,6 +29,14 @@ struct wf_arrival_kind {
     int64_t divisor;                    /* divides an average */
 };
 
+/* The `divisor` of a collective or a pull of KIND; 0: the default of the ABI applies. */
+static inline uint32_t wf_divisor_of(const struct wf_arrival_kind *kind)
+{
+    bool given = kind->reduction == WEFT_REDUCE_AVG && kind->divisor != kind->holders;
+
+    return given ? (uint32_t)kind->divisor : 0;
+}
+
 /* One side of a packed action: the messages that go out, or those that come in.  Where each message
  * is one run of the tensor itself, there is no staging. */
 struct wf_messages {
@@ -111,10 +119,6 @@ struct weft_bound {
  * assigns later. */
 weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
                     bool of_batch, weft_bound **out) WF_NODISCARD;
-/* The axis group of RANK in MESH along AXES: *COUNT ranks in *OUT, which the caller frees.  0 and
- * NULL if RANK is a non-member. */
-weft_status wf_group_list(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
-                          int32_t *count) WF_NODISCARD;
 /* WEFT_OK if COMM can run a redistribution from FROM to TO; otherwise the error states why not. */
 weft_status wf_bind_check(const weft_spec *from, const weft_spec *to,
                           const weft_comm *comm) WF_NODISCARD;
@@ -175,8 +179,6 @@ void wf_scratch_free(struct weft_bound *bound);
 weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
                           weft_bound **out) WF_NODISCARD;
 void wf_batch_clear(struct weft_bound *bound);
-/* The memory of tensor TENSOR of BOUND, which may be the only one. */
-const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor);
 
 /* ---- run.c ---- */
 
@@ -218,6 +220,19 @@ struct wf_together {
     uint32_t arrival_count;
 };
 
+/* The tensors of a batch. */
+struct wf_batch {
+    struct wf_together together;
+    weft_bound **alone; /* by tensor; NULL: part of the common exchange */
+    struct wf_memory *memory;
+};
+
+/* The memory of tensor TENSOR of BOUND, which may be the only one. */
+static inline const struct wf_memory *wf_bound_memory(const weft_bound *bound, uint32_t tensor)
+{
+    return bound->batch != NULL ? &bound->batch->memory[tensor] : &bound->memory;
+}
+
 /* Bind the common exchange of BOUND's plan.  Collective; STATUS is the outcome of binding so
  * far. */
 weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
@@ -239,14 +254,6 @@ weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *
 weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
                           const int64_t *in_strides, const int64_t *out_strides) WF_NODISCARD;
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
-/* The `divisor` of a collective or a pull of KIND; 0: the default of the ABI applies. */
-uint32_t wf_divisor_of(const struct wf_arrival_kind *kind);
-
-/* ---- run.c ---- */
-
-/* Run ACTION's collective on this memory. */
-weft_status wf_action_collective(const struct weft_bound *bound, const struct wf_action *action,
-                                 const void *in, void *out, weft_stream *stream) WF_NODISCARD;
 
 /* ---- packing.c ---- */
 
@@ -259,8 +266,6 @@ void wf_packing_clear(struct weft_bound *bound, struct wf_action *action);
 uint64_t wf_packing_bytes(const struct wf_action *action);
 /* Assign ACTION its staging. */
 void wf_packing_place(struct wf_action *action, void *staging);
-weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_action *action,
-                           const void *in, void *out, weft_stream *stream) WF_NODISCARD;
 
 /* ---- average.c ---- */
 

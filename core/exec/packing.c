@@ -227,21 +227,3 @@ void wf_packing_place(struct wf_action *action, void *staging)
     for (uint32_t i = 0; i < p->block_count; i++)
         p->arrivals[i] = in + p->in.offsets[p->blocks[i]] * wf_dtype_bytes(action->kind.dtype);
 }
-
-/* ---- running ---- */
-
-weft_status wf_packing_run(const struct weft_bound *bound, const struct wf_action *action,
-                           const void *in, void *out, weft_stream *stream)
-{
-    const struct wf_packing *p = &action->packing;
-    const void *sent = p->out.list != NULL ? p->out.staging : in;
-    void *received = p->in.list != NULL ? p->in.staging : out;
-
-    if (p->out.list != NULL)
-        WF_TRY(bound->kernel->regions_copy(p->out.list, &in, &p->out.staging, stream));
-    WF_TRY(wf_action_collective(bound, action, sent, received, stream));
-    if (p->in.list == NULL) return WEFT_OK;
-    return wf_arrivals_unpack(
-        bound, &(struct wf_arrivals){p->in.list, p->arrivals, p->in.staging, p->average}, &p->kind,
-        &out, stream);
-}

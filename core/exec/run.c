@@ -24,9 +24,9 @@ static weft_status run_pull(const struct weft_bound *bound, const struct wf_acti
     return wf_comm_pull(action->comm, &args, action->elements);
 }
 
-WF_HOT weft_status wf_action_collective(const struct weft_bound *bound,
-                                        const struct wf_action *action, const void *in, void *out,
-                                        weft_stream *stream)
+static WF_HOT weft_status run_collective(const struct weft_bound *bound,
+                                         const struct wf_action *action, const void *in, void *out,
+                                         weft_stream *stream)
 {
     weft_collective_args args = action->collective;
 
@@ -39,6 +39,22 @@ WF_HOT weft_status wf_action_collective(const struct weft_bound *bound,
     return weft_collective(action->comm, &args);
 }
 
+static weft_status run_packed(const struct weft_bound *bound, const struct wf_action *action,
+                              const void *in, void *out, weft_stream *stream)
+{
+    const struct wf_packing *p = &action->packing;
+    const void *sent = p->out.list != NULL ? p->out.staging : in;
+    void *received = p->in.list != NULL ? p->in.staging : out;
+
+    if (p->out.list != NULL)
+        WF_TRY(bound->kernel->regions_copy(p->out.list, &in, &p->out.staging, stream));
+    WF_TRY(run_collective(bound, action, sent, received, stream));
+    if (p->in.list == NULL) return WEFT_OK;
+    return wf_arrivals_unpack(
+        bound, &(struct wf_arrivals){p->in.list, p->arrivals, p->in.staging, p->average}, &p->kind,
+        &out, stream);
+}
+
 static WF_HOT weft_status run_action(const struct weft_bound *bound, const struct wf_action *action,
                                      const void *in, void *out, weft_stream *stream)
 {
@@ -48,9 +64,9 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
     if (action->way == WF_PULL)
         WF_TRY(run_pull(bound, action, in, out, stream));
     else if (action->way == WF_COLLECTIVE)
-        WF_TRY(wf_action_collective(bound, action, in, out, stream));
+        WF_TRY(run_collective(bound, action, in, out, stream));
     else if (action->way == WF_PACKED)
-        WF_TRY(wf_packing_run(bound, action, in, out, stream));
+        WF_TRY(run_packed(bound, action, in, out, stream));
     else if (action->way == WF_COPY && action->regions != NULL)
         WF_TRY(bound->kernel->regions_copy(action->regions, &in, &out, stream));
     return WEFT_OK;

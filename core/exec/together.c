@@ -75,7 +75,7 @@ static weft_status list_ranks(const weft_plan *plan, int32_t rank, int32_t **out
     bool among = false;
 
     WF_TRY(wf_batch_group(plan, &mesh, &axes));
-    if (mesh != NULL) return wf_group_list(mesh, axes, rank, out, count);
+    if (mesh != NULL) return wf_mesh_group(mesh, axes, rank, out, count);
     WF_TRY(list_all(plan, out, count));
     for (int32_t i = 0; i < *count; i++)
         among = among || (*out)[i] == rank;

@@ -47,6 +47,10 @@ int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord);
 void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
 /* Position of RANK in a listed mesh's list, or -1. */
 int32_t wf_mesh_place(const weft_mesh *mesh, int32_t rank);
+/* The ranks whose coordinates differ from RANK's in the axes of AXES (a bit per axis) at most:
+ * *COUNT of them in *OUT, which the caller frees.  0 and NULL if MESH does not have RANK. */
+weft_status wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,
+                          int32_t *count) WF_NODISCARD;
 
 /* ---- build.c: from a draft to the one mesh like it ---- */
 

@@ -22,7 +22,7 @@ struct gpu_comm {
 struct gpu_window {
     struct gpu_comm *comm;
     uint64_t bytes;
-    uint32_t signals;
+    uint32_t signals, number;
     void **buffers;
     uint64_t **pads;
     void *device_copy;

@@ -1,7 +1,7 @@
 /* cases_windows.c - windows and communicators made while an arena is full. */
 #include "arena.h"
 
-#include "comm/comm.h"
+#include "symm/symm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -138,7 +138,7 @@ static void the_last_communicator_is_refused_on_all_ranks(struct rank *self)
  * and the communicator goes on. */
 static void missing_host_memory_is_told_to_all(struct rank *self)
 {
-    const weft_symm_table *table = self->context->symm_plugin->symm;
+    const weft_symm_table *table = wf_symm_state(self->context)->plugin->symm;
     void *comm = self->world->handle, *window = NULL, *local = NULL;
     weft_status status = WEFT_ERR_NO_MEMORY;
     uint64_t n;

@@ -1,4 +1,4 @@
-#include "comm/symm.h"
+#include "symm/symm.h"
 #include "support/fake_symm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"

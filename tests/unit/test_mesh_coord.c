@@ -57,5 +57,30 @@ START_TEST(a_coordinate_outside_has_no_rank)
 }
 END_TEST
 
+static void check_group(const char *mesh_text, uint32_t axes, int32_t rank, const char *want)
+{
+    weft_mesh *mesh = mesh_of(mesh_text);
+    int32_t *ranks = NULL, count = 0;
+    char have[64] = "";
+
+    ck_assert_int_eq(wf_mesh_group(mesh, axes, rank, &ranks, &count), WEFT_OK);
+    for (int32_t i = 0; i < count; i++)
+        snprintf(have + strlen(have), sizeof have - strlen(have), "%s%d", i > 0 ? " " : "",
+                 ranks[i]);
+    ck_assert_str_eq(have, want);
+    wf_free(ranks);
+    weft_mesh_release(&mesh);
+}
+
+START_TEST(a_group_has_the_ranks_along_its_axes)
+{
+    check_group("2x3", 1, 4, "1 4");
+    check_group("2x3", 2, 4, "3 4 5");
+    check_group("2x3", 3, 4, "0 1 2 3 4 5");
+    check_group("2x2@3,1,2,0", 2, 2, "2 0");
+    check_group("2x3", 3, 6, "");
+}
+END_TEST
+
 SUITE(mesh_coord, coordinates_follow_the_rank_list, a_rank_outside_has_no_coordinate,
-      a_coordinate_outside_has_no_rank)
+      a_coordinate_outside_has_no_rank, a_group_has_the_ranks_along_its_axes)

@@ -1,5 +1,5 @@
-/* release.c - how symmetric memory ends: released by all ranks together, or with its communicator;
- * and until then nobody frees it. */
+/* release.c - the end of windows: all ranks release one together, or it ends with its communicator.
+ * Until then its memory cannot be freed. */
 #include "symm.h"
 
 #include "weft/status.h"
@@ -7,12 +7,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* How long word may take of why another rank's release failed. */
-#define WORD_NS WF_SECOND_NS
+/* How long to wait for the cause of another rank's failed release. */
+#define CAUSE_NS WF_SECOND_NS
 
 static void delist(weft_symm *symm, weft_context *context)
 {
-    weft_symm **at = &context->windows;
+    weft_symm **at = &wf_symm_state(context)->windows;
 
     pthread_mutex_lock(&context->lock);
     while (*at != NULL && *at != symm)
@@ -21,7 +21,7 @@ static void delist(weft_symm *symm, weft_context *context)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* With WEFT_CHECK: do all ranks release the same?  STATUS is how things stand here. */
+/* With WEFT_CHECK: fails unless all ranks release the same window.  STATUS is this rank's. */
 static weft_status agree_on_end(const weft_symm *symm, weft_status status)
 {
     weft_comm *comm = symm->comm;
@@ -36,54 +36,56 @@ static weft_status agree_on_end(const weft_symm *symm, weft_status status)
     return WEFT_OK;
 }
 
-/* The plugin gave up with STATUS, and so must all ranks, with the reason.  All of them may run out
- * of time at once, but who has waits under way knows best why: the others wait for its word. */
+/* The plugin failed to end the window, with STATUS: fail the communicator on all ranks, with the
+ * cause.  All ranks may time out at once; a rank with pending waits knows the cause, so the others
+ * wait for its report. */
 static void break_off(const weft_symm *symm, weft_status status, const char *waits)
 {
-    weft_comm *carrier = symm->carrier;
+    weft_comm *symm_comm = symm->symm_comm;
     bool waited = waits != NULL && waits[0] != '\0';
     char own[512], text[1024];
 
     snprintf(own, sizeof own, "%s", weft_last_error());
-    if (!waited) wf_comm_await_word(carrier, WORD_NS);
-    snprintf(text, sizeof text, "weft_symm_release on %s: rank %d%s%.400s%s: %s", carrier->name,
-             carrier->context->rank, waited ? ", with a wait for " : "", waited ? waits : "",
+    if (!waited) wf_comm_await_word(symm_comm, CAUSE_NS);
+    snprintf(text, sizeof text, "weft_symm_release on %s: rank %d%s%.400s%s: %s", symm_comm->name,
+             symm_comm->context->rank, waited ? ", with a wait for " : "", waited ? waits : "",
              waited ? " on a stream" : "", own);
-    if (atomic_load_explicit(&carrier->stuck, memory_order_acquire) == WEFT_OK)
-        wf_symm_tell(carrier, text);
-    wf_comm_break(carrier, status, text);
-    (void)wf_comm_stuck(carrier);
+    if (atomic_load_explicit(&symm_comm->stuck, memory_order_acquire) == WEFT_OK)
+        wf_symm_tell(symm_comm, text);
+    wf_comm_break(symm_comm, status, text);
+    (void)wf_comm_stuck(symm_comm);
     wf_log(WF_WARNING, "symmetric memory #%" PRIu64 " stays: %s", symm->number, weft_last_error());
 }
 
-/* This rank does not come to the release, for a reason that may be known here alone. */
-static void stay_away(const weft_comm *carrier, weft_status status, const char *reason)
+/* This rank does not take part in the release.  REASON may be known only here. */
+static void stay_away(const weft_comm *symm_comm, weft_status status, const char *reason)
 {
     char text[1024];
 
-    if (status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER) return; /* all are told of these */
-    snprintf(text, sizeof text, "weft_symm_release on %s: rank %d: %.800s", carrier->name,
-             carrier->context->rank, reason);
-    wf_symm_tell(carrier, text);
+    if (status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER) return; /* all ranks know of these */
+    snprintf(text, sizeof text, "weft_symm_release on %s: rank %d: %.800s", symm_comm->name,
+             symm_comm->context->rank, reason);
+    wf_symm_tell(symm_comm, text);
 }
 
 static void end_window(weft_symm *symm)
 {
-    weft_comm *carrier = symm->carrier;
-    bool was_stuck = !wf_comm_may_begin(carrier);
-    weft_status status = agree_on_end(symm, was_stuck ? wf_comm_over(carrier) : WEFT_OK), ended;
+    weft_comm *symm_comm = symm->symm_comm;
+    bool was_stuck = !wf_comm_may_begin(symm_comm);
+    weft_status status, ended;
     struct wf_text waits = {0};
     char text[1024];
 
+    status = agree_on_end(symm, was_stuck ? wf_comm_over(symm_comm) : WEFT_OK);
     if (status != WEFT_OK) {
         snprintf(text, sizeof text, "%s", weft_last_error());
         if (!was_stuck) wf_log(WF_WARNING, "weft_symm_release: %s", text);
-        wf_comm_break(carrier, status, text); /* what waits for signals ends now */
-        if (was_stuck) stay_away(carrier, status, text);
+        wf_comm_break(symm_comm, status, text); /* ends waits for signals */
+        if (was_stuck) stay_away(symm_comm, status, text);
     }
-    pthread_mutex_lock(&carrier->context->lock);
+    pthread_mutex_lock(&symm_comm->context->lock);
     wf_symm_list_waits(symm, NULL, &waits);
-    pthread_mutex_unlock(&carrier->context->lock);
+    pthread_mutex_unlock(&symm_comm->context->lock);
     ended = symm->table->window_destroy(symm->window);
     if (ended != WEFT_OK && status == WEFT_OK) break_off(symm, ended, waits.data);
     wf_text_free(&waits);
@@ -111,13 +113,13 @@ static void stop_waits(const weft_symm *symm, const char *cause)
 
     if (symm->wait_count == 0) return;
     snprintf(text, sizeof text, "%s ended with waits for signals on its symmetric memory", cause);
-    wf_comm_break_locked(symm->carrier, WEFT_ERR_ABORTED, text);
+    wf_comm_break_locked(symm->symm_comm, WEFT_ERR_ABORTED, text);
 }
 
-void wf_symm_forsake(weft_comm *comm, const char *cause)
+void wf_symm_comm_ends(weft_comm *comm, const char *cause)
 {
     weft_context *context = comm->context;
-    weft_symm **at = &context->windows;
+    weft_symm **at = &wf_symm_state(context)->windows;
 
     pthread_mutex_lock(&context->lock);
     while (*at != NULL) {
@@ -139,14 +141,14 @@ void wf_symm_forsake(weft_comm *comm, const char *cause)
 void wf_symm_stop(weft_context *context)
 {
     pthread_mutex_lock(&context->lock);
-    for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next)
+    for (weft_symm *symm = wf_symm_state(context)->windows; symm != NULL; symm = symm->next)
         stop_waits(symm, "the job");
     pthread_mutex_unlock(&context->lock);
 }
 
 /* ---- memory that is in use ---- */
 
-/* What freeing POINTER would free, as far as the backend tells. */
+/* The memory that freeing POINTER would free, as far as the backend knows. */
 static void find_extent(weft_context *context, const void *pointer, uintptr_t *start,
                         uint64_t *bytes)
 {
@@ -172,7 +174,7 @@ weft_status wf_symm_check_register(weft_context *context, const void *memory, ui
     const weft_symm *symm;
 
     pthread_mutex_lock(&context->lock);
-    symm = context->windows;
+    symm = wf_symm_state(context)->windows;
     while (symm != NULL && (symm->registered || !overlaps(symm, (uintptr_t)memory, bytes)))
         symm = symm->next;
     if (symm != NULL)
@@ -193,12 +195,12 @@ weft_status wf_symm_check_free(weft_context *context, const void *pointer)
     uint64_t bytes;
 
     pthread_mutex_lock(&context->lock);
-    symm = context->windows;
+    symm = wf_symm_state(context)->windows;
     pthread_mutex_unlock(&context->lock);
     if (symm == NULL) return WEFT_OK;
     find_extent(context, pointer, &start, &bytes);
     pthread_mutex_lock(&context->lock);
-    symm = context->windows;
+    symm = wf_symm_state(context)->windows;
     while (symm != NULL && !overlaps(symm, start, bytes))
         symm = symm->next;
     if (symm != NULL && symm->registered)

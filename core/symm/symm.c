@@ -1,4 +1,4 @@
-/* symm.c - symmetric memory: made by all ranks or by none, and asked about. */
+/* symm.c - making windows, on all ranks or on none, and what a window knows. */
 #include "symm.h"
 
 #include "weft/status.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* What one rank asks for. */
-struct wish {
+struct request {
     const char *function;
     bool registers; /* MEMORY, which there is already */
     void *memory;
@@ -18,7 +18,7 @@ struct wish {
 
 /* ---- what is asked for ---- */
 
-static weft_status read_options(const weft_symm_options *options, struct wish *out)
+static weft_status read_options(const weft_symm_options *options, struct request *out)
 {
     weft_symm_options given = {0};
 
@@ -27,56 +27,59 @@ static weft_status read_options(const weft_symm_options *options, struct wish *o
     return WEFT_OK;
 }
 
-/* What is wrong with a wish is wrong on one rank only, so it is told to all of them and not
- * returned before they agree. */
-static weft_status check_wish(const weft_comm *comm, const weft_symm_options *options,
-                              struct wish *wish, weft_symm **out)
+/* A request may be invalid on one rank only.  Its error goes to all ranks when they agree, and is
+ * not returned before. */
+static weft_status check_request(const weft_comm *comm, const weft_symm_options *options,
+                                 struct request *request, weft_symm **out)
 {
-    if (out == NULL) return wf_fail_null(wish->function, "out");
-    if (wish->registers && wish->memory == NULL) return wf_fail_null(wish->function, "memory");
-    if (wish->registers && wish->bytes == 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: 0 bytes", wish->function, comm->name);
+    if (out == NULL) return wf_fail_null(request->function, "out");
+    if (request->registers && request->memory == NULL)
+        return wf_fail_null(request->function, "memory");
+    if (request->registers && request->bytes == 0)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: 0 bytes", request->function, comm->name);
     if (comm->group_depth > 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", wish->function, comm->name);
-    if (wish->registers) WF_TRY(wf_symm_check_register(comm->context, wish->memory, wish->bytes));
-    WF_TRY(read_options(options, wish));
-    if (wish->bytes > INT64_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", request->function,
+                       comm->name);
+    if (request->registers)
+        WF_TRY(wf_symm_check_register(comm->context, request->memory, request->bytes));
+    WF_TRY(read_options(options, request));
+    if (request->bytes > INT64_MAX)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: %" PRIu64 " bytes are more than 2^63 - 1",
-                       wish->function, comm->name, wish->bytes);
-    if (wish->channels > UINT32_MAX / 8 / (uint32_t)comm->size)
+                       request->function, comm->name, request->bytes);
+    if (request->channels > UINT32_MAX / 8 / (uint32_t)comm->size)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: %" PRIu32 " channels for %d ranks; at most %" PRIu32,
-                       wish->function, comm->name, wish->channels, comm->size,
+                       request->function, comm->name, request->channels, comm->size,
                        UINT32_MAX / 8 / (uint32_t)comm->size);
     return WEFT_OK;
 }
 
 /* (bytes, channels, registered) */
-static void put_wish(struct wf_text *out, const struct wish *wish)
+static void put_request(struct wf_text *out, const struct request *request)
 {
-    wf_put_u64(out, wish->bytes);
-    wf_put_u32(out, wish->channels);
-    wf_put_u32(out, wish->registers);
+    wf_put_u64(out, request->bytes);
+    wf_put_u32(out, request->channels);
+    wf_put_u32(out, request->registers);
 }
 
-static struct wish read_wish(weft_blob blob)
+static struct request read_request(weft_blob blob)
 {
     struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
-    struct wish wish = {0};
+    struct request request = {0};
 
-    wish.bytes = wf_take_u64(&reader);
-    wish.channels = wf_take_u32(&reader);
-    wish.function = wf_take_u32(&reader) != 0 ? "has it registered" : "has it made";
-    return wish;
+    request.bytes = wf_take_u64(&reader);
+    request.channels = wf_take_u32(&reader);
+    request.function = wf_take_u32(&reader) != 0 ? "has it registered" : "has it made";
+    return request;
 }
 
-/* The same words on every rank. */
-static weft_status compare_wishes(const weft_comm *comm, const struct wf_gathered *got)
+/* Fails with the same text on every rank. */
+static weft_status compare_requests(const weft_comm *comm, const struct wf_gathered *got)
 {
-    struct wish first = read_wish(got->blobs[0]);
+    struct request first = read_request(got->blobs[0]);
 
     for (int32_t i = 1; i < comm->size; i++) {
-        struct wish other = read_wish(got->blobs[i]);
+        struct request other = read_request(got->blobs[i]);
 
         if (other.bytes == first.bytes && other.channels == first.channels &&
             strcmp(other.function, first.function) == 0)
@@ -91,21 +94,21 @@ static weft_status compare_wishes(const weft_comm *comm, const struct wf_gathere
     return WEFT_OK;
 }
 
-/* All ranks want the same: *NUMBER is theirs for it. */
-static weft_status agree_on_wish(weft_comm *comm, const struct wish *wish, weft_status status,
-                                 uint64_t *number)
+/* Compare the requests of all ranks.  *NUMBER is new, and the same on all of them. */
+static weft_status agree_on_request(weft_comm *comm, const struct request *request,
+                                    weft_status status, uint64_t *number)
 {
     struct wf_text text = {0};
     struct wf_gathered got;
     char label[160];
 
-    put_wish(&text, wish);
+    put_request(&text, request);
     if (status == WEFT_OK) status = wf_text_status(&text);
     snprintf(label, sizeof label, "symmetric memory on %s", comm->name);
     status = wf_comm_agree(comm, label, status, (weft_blob){text.data, text.length}, &got);
     wf_text_free(&text);
     if (status != WEFT_OK) return status;
-    status = compare_wishes(comm, &got);
+    status = compare_requests(comm, &got);
     *number = got.serial;
     wf_gathered_free(&got);
     return status;
@@ -116,38 +119,38 @@ static weft_status agree_on_wish(weft_comm *comm, const struct wish *wish, weft_
 static void enlist(weft_symm *symm)
 {
     weft_context *context = symm->comm->context;
+    struct wf_symm_state *state = wf_symm_state(context);
 
     pthread_mutex_lock(&context->lock);
-    symm->next = context->windows;
-    context->windows = symm;
+    symm->next = state->windows;
+    state->windows = symm;
     pthread_mutex_unlock(&context->lock);
 }
 
-/* The plugin's part.  Every backend gets at least a word, so that none has to know about nothing.
- */
-static weft_status make_window(weft_symm *symm, const struct wish *wish)
+/* The plugin's part.  Requests at least 8 bytes, so backends need not support empty windows. */
+static weft_status make_window(weft_symm *symm, const struct request *request)
 {
-    uint32_t signals = wish->channels * (uint32_t)symm->comm->size;
-    uint64_t bytes = wish->bytes > 0 ? wish->bytes : sizeof(uint64_t);
-    weft_comm *carrier = symm->carrier;
+    uint32_t signals = request->channels * (uint32_t)symm->comm->size;
+    uint64_t bytes = request->bytes > 0 ? request->bytes : sizeof(uint64_t);
+    weft_comm *symm_comm = symm->symm_comm;
     weft_status status;
 
-    if (!wf_comm_may_begin(carrier)) return wf_comm_over(carrier);
-    if (!wish->registers) {
-        status = symm->table->window_create(carrier->handle, bytes, signals, &symm->window,
+    if (!wf_comm_may_begin(symm_comm)) return wf_comm_over(symm_comm);
+    if (!request->registers) {
+        status = symm->table->window_create(symm_comm->handle, bytes, signals, &symm->window,
                                             &symm->local);
     } else {
-        symm->local = wish->memory;
-        status = symm->table->window_register(carrier->handle, wish->memory, bytes, signals,
+        symm->local = request->memory;
+        status = symm->table->window_register(symm_comm->handle, request->memory, bytes, signals,
                                               &symm->window);
     }
     if (status != WEFT_OK)
-        return wf_fail_context(status, "%s on %s", wish->function, carrier->name);
+        return wf_fail_context(status, "%s on %s", request->function, symm_comm->name);
     return symm->table->handle(symm->window, &symm->handle);
 }
 
-/* The making went well here, and how it went goes round.  A window that not all ranks have is of no
- * use, and ending it together is not possible any more. */
+/* Exchange the outcome, STATUS here.  A window that not all ranks have cannot be used, nor ended by
+ * all ranks together. */
 static weft_status agree_on_window(weft_symm *symm, weft_status status)
 {
     weft_comm *comm = symm->comm;
@@ -162,63 +165,63 @@ static weft_status agree_on_window(weft_symm *symm, weft_status status)
     }
     if (symm->window == NULL) return status;
     snprintf(text, sizeof text, "%s", weft_last_error());
-    wf_comm_break(symm->carrier, status, text);
+    wf_comm_break(symm->symm_comm, status, text);
     (void)symm->table->window_destroy(symm->window);
     return wf_fail(status, "%s", text);
 }
 
-/* Is there a plugin for it?  The same on all ranks, which compared their choices. */
-static weft_status check_backend(const weft_comm *comm, const struct wish *wish)
+/* Fails on all ranks alike: they compared their choices of plugins in weft_init. */
+static weft_status check_backend(const weft_comm *comm, const struct request *request)
 {
     const weft_context *context = comm->context;
-    const weft_plugin *plugin = context->symm_plugin;
+    const weft_plugin *plugin = wf_symm_state(context)->plugin;
 
     if (plugin == NULL)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s on %s: %s", wish->function, comm->name,
-                       context->symm_reason);
-    if (wish->registers && !WF_HAS(plugin->symm, window_register))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s on %s: %s", request->function, comm->name,
+                       wf_symm_state(context)->reason);
+    if (request->registers && !WF_HAS(plugin->symm, window_register))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "%s on %s: %s registers no memory; weft_symm_create makes some",
-                       wish->function, comm->name, plugin->name);
+                       request->function, comm->name, plugin->name);
     return WEFT_OK;
 }
 
-static weft_status allocate(weft_comm *comm, const struct wish *wish, weft_symm **out)
+static weft_status allocate(weft_comm *comm, const struct request *request, weft_symm **out)
 {
     weft_context *context = comm->context;
     weft_symm *symm = wf_calloc(1, sizeof *symm);
 
     if (symm == NULL) return wf_fail_memory(sizeof *symm);
-    symm->plugin = context->symm_plugin;
+    symm->plugin = wf_symm_state(context)->plugin;
     symm->table = symm->plugin->symm;
-    symm->device = context->symm_device;
+    symm->device = wf_symm_state(context)->device;
     symm->comm = comm;
     symm->made = comm->made;
-    symm->bytes = wish->bytes;
-    symm->channels = wish->channels;
-    symm->registered = wish->registers;
+    symm->bytes = request->bytes;
+    symm->channels = request->channels;
+    symm->registered = request->registers;
     symm->host_memory = (context->features & WEFT_FEATURE_HOST_MEMORY) != 0;
     symm->handle.struct_size = sizeof symm->handle;
     *out = symm;
     return WEFT_OK;
 }
 
-static weft_status create(weft_comm *comm, struct wish *wish, const weft_symm_options *options,
-                          weft_symm **out)
+static weft_status create(weft_comm *comm, struct request *request,
+                          const weft_symm_options *options, weft_symm **out)
 {
     weft_symm *symm = NULL;
     uint64_t number = 0;
     weft_status status;
 
-    WF_TRY(check_backend(comm, wish));
+    WF_TRY(check_backend(comm, request));
     if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
         return wf_comm_stuck(comm);
-    status = check_wish(comm, options, wish, out);
-    if (status == WEFT_OK) status = allocate(comm, wish, &symm);
-    status = agree_on_wish(comm, wish, status, &number);
+    status = check_request(comm, options, request, out);
+    if (status == WEFT_OK) status = allocate(comm, request, &symm);
+    status = agree_on_request(comm, request, status, &number);
     if (symm != NULL) symm->number = number;
-    if (status == WEFT_OK) status = wf_symm_carrier(comm, symm->number, &symm->carrier);
-    if (status == WEFT_OK) status = agree_on_window(symm, make_window(symm, wish));
+    if (status == WEFT_OK) status = wf_symm_find_comm(comm, symm->number, &symm->symm_comm);
+    if (status == WEFT_OK) status = agree_on_window(symm, make_window(symm, request));
     if (status != WEFT_OK) {
         wf_free(symm);
         return status;
@@ -231,20 +234,20 @@ static weft_status create(weft_comm *comm, struct wish *wish, const weft_symm_op
 weft_status weft_symm_create(weft_comm *comm, uint64_t bytes, const weft_symm_options *options,
                              weft_symm **out)
 {
-    struct wish wish = {.function = "weft_symm_create", .bytes = bytes};
+    struct request request = {.function = "weft_symm_create", .bytes = bytes};
 
-    WF_TRY(wf_comm_check(comm, wish.function));
-    return create(comm, &wish, options, out);
+    WF_TRY(wf_comm_check(comm, request.function));
+    return create(comm, &request, options, out);
 }
 
 weft_status weft_symm_register(weft_comm *comm, void *memory, uint64_t bytes,
                                const weft_symm_options *options, weft_symm **out)
 {
-    struct wish wish = {
+    struct request request = {
         .function = "weft_symm_register", .registers = true, .memory = memory, .bytes = bytes};
 
-    WF_TRY(wf_comm_check(comm, wish.function));
-    return create(comm, &wish, options, out);
+    WF_TRY(wf_comm_check(comm, request.function));
+    return create(comm, &request, options, out);
 }
 
 /* ---- asking ---- */

@@ -1,4 +1,4 @@
-#include "comm/symm.h"
+#include "symm/symm.h"
 #include "support/fake_symm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
@@ -69,7 +69,7 @@ static weft_context *begin(const weft_plugin *plugin)
     second_plugin.name = "second";
     second_plugin.device = &second_device;
     context = world_alone_on(plugin);
-    context->symm_plugin = &second_plugin;
+    wf_symm_state(context)->plugin = &second_plugin;
     return context;
 }
 
@@ -78,12 +78,12 @@ START_TEST(memory_comes_from_the_second)
     weft_context *context = begin(fake_plugin());
     weft_symm *symm = NULL;
 
-    ck_assert_int_eq(wf_symm_begin(context), WEFT_OK);
+    ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     ck_assert_int_eq(second_devices, 1);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
     ck_assert_str_eq(weft_symm_backend(symm), "second");
-    ck_assert_ptr_ne(symm->carrier, weft_world(context));
-    ck_assert_str_eq(symm->carrier->name, "world on second");
+    ck_assert_ptr_ne(symm->symm_comm, weft_world(context));
+    ck_assert_str_eq(symm->symm_comm->name, "world on second");
     ck_assert_int_eq(weft_bind_thread(context), WEFT_OK);
     weft_symm_release(&symm);
     weft_context_release(&context);
@@ -92,19 +92,19 @@ START_TEST(memory_comes_from_the_second)
 }
 END_TEST
 
-START_TEST(parts_get_a_twin_on_first_use)
+START_TEST(a_part_gets_a_communicator_on_first_use)
 {
     weft_context *context = begin(fake_plugin());
     weft_comm *part;
     weft_symm *symm = NULL, *more = NULL;
 
-    ck_assert_int_eq(wf_symm_begin(context), WEFT_OK);
+    ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &part), WEFT_OK);
-    ck_assert_ptr_null(part->twin);
+    ck_assert_ptr_null(part->attached);
     ck_assert_int_eq(weft_symm_create(part, 64, NULL, &symm), WEFT_OK);
     ck_assert_int_eq(weft_symm_create(part, 64, NULL, &more), WEFT_OK);
-    ck_assert_ptr_eq(symm->carrier, part->twin);
-    ck_assert_ptr_eq(more->carrier, part->twin);
+    ck_assert_ptr_eq(symm->symm_comm, part->attached);
+    ck_assert_ptr_eq(more->symm_comm, part->attached);
     weft_symm_release(&more);
     weft_symm_release(&symm);
     weft_comm_release(&part);
@@ -113,12 +113,12 @@ START_TEST(parts_get_a_twin_on_first_use)
 }
 END_TEST
 
-START_TEST(an_abort_ends_the_twin_too)
+START_TEST(an_abort_ends_the_attached_communicator_too)
 {
     weft_context *context = begin(fake_plugin());
     weft_symm *symm = NULL;
 
-    ck_assert_int_eq(wf_symm_begin(context), WEFT_OK);
+    ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
     weft_comm_abort(weft_world(context));
     ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_ABORTED);
@@ -134,7 +134,7 @@ START_TEST(another_device_is_no_use_and_the_reason_is_kept)
 
     second_features = 0;
     second_uuid = "GPU-1";
-    ck_assert_int_eq(wf_symm_begin(context), WEFT_OK);
+    ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     ck_assert_int_eq(second_devices, 0);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "second on another device (GPU-1)"));
@@ -149,7 +149,7 @@ START_TEST(who_communicates_serves_if_the_second_cannot)
 
     second_features = 0;
     wf_log_set_level(WF_WARNING);
-    ck_assert_int_eq(wf_symm_begin(context), WEFT_OK);
+    ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     wf_log_set_level(WF_NOTICE);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
     ck_assert_str_eq(weft_symm_backend(symm), "fake");
@@ -164,7 +164,7 @@ START_TEST(a_communicator_that_cannot_be_made_is_a_reason_too)
     weft_symm *symm = NULL;
 
     fake.prepare_fails = 0;
-    ck_assert_int_eq(wf_symm_begin(context), WEFT_OK);
+    ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     ck_assert_int_eq(second_devices, 0);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "scripted: prepare fails"));
@@ -190,11 +190,11 @@ START_TEST(streams_go_over_as_the_vendors)
     first_device.stream_native = native_of;
     first.device = &first_device;
     context = begin(&first);
-    ck_assert_int_eq(wf_symm_begin(context), WEFT_OK);
+    ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
     ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
     ck_assert_int_eq(weft_symm_fence(symm, stream), WEFT_ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "second, which has no use for a stream of"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "second, which cannot use a stream of"));
     second_device.stream_wrap = second_wrap;
     second_device.stream_destroy = second_stream_destroy;
     wraps = 0;
@@ -209,7 +209,7 @@ START_TEST(streams_go_over_as_the_vendors)
 }
 END_TEST
 
-SUITE(comm_second, memory_comes_from_the_second, parts_get_a_twin_on_first_use,
-      an_abort_ends_the_twin_too, another_device_is_no_use_and_the_reason_is_kept,
+SUITE(symm_second, memory_comes_from_the_second, a_part_gets_a_communicator_on_first_use,
+      an_abort_ends_the_attached_communicator_too, another_device_is_no_use_and_the_reason_is_kept,
       who_communicates_serves_if_the_second_cannot,
       a_communicator_that_cannot_be_made_is_a_reason_too, streams_go_over_as_the_vendors)

@@ -1,5 +1,5 @@
-/* waits.c - waits for signals: what they wait for in words, and those on streams kept, so that one
- * that runs out there can be named. */
+/* waits.c - waits for signals: their description, and a record of those on streams, so that a
+ * failed one can be named. */
 #include "symm.h"
 
 #include "weft/status.h"
@@ -51,11 +51,11 @@ void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait)
 
     pthread_mutex_lock(&context->lock);
     symm->waits[symm->wait_count++ % WF_SYMM_WAITS] = *wait;
-    atomic_fetch_add_explicit(&context->noted_waits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&wf_symm_state(context)->noted_waits, 1, memory_order_relaxed);
     pthread_mutex_unlock(&context->lock);
 }
 
-/* Can WAIT be what the host found undone, on STREAM or (NULL) anywhere? */
+/* May WAIT, if it is on STREAM (NULL: on any stream), be unsatisfied? */
 static bool is_suspect(const weft_symm *symm, const struct wf_symm_wait *wait, const void *stream)
 {
     if (stream != NULL && wait->stream != stream) return false;
@@ -77,7 +77,7 @@ void wf_symm_list_waits(const weft_symm *symm, const void *stream, struct wf_tex
     }
 }
 
-/* Forget waits on STREAM, which is through.  The context's lock is held. */
+/* Forget the waits on STREAM, which has drained.  The context's lock is held. */
 static void forget_waits(weft_symm *symm, const void *stream)
 {
     uint64_t kept = 0,
@@ -103,16 +103,17 @@ static bool waits_on(const weft_symm *symm, const void *stream, bool any)
     return found;
 }
 
-/* What failed, of what has waits on STREAM; *PENDING are left. */
+/* A window with waits on STREAM whose communicator failed, or NULL.  Adds to *PENDING the waits
+ * that are left. */
 static weft_symm *find_failed(weft_context *context, const void *stream, bool any,
                               weft_status *status, uint64_t *pending)
 {
-    for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
+    for (weft_symm *symm = wf_symm_state(context)->windows; symm != NULL; symm = symm->next) {
         if (!waits_on(symm, stream, any)) {
             *pending += symm->wait_count;
             continue;
         }
-        *status = symm->carrier->table->async_error(symm->carrier->handle);
+        *status = symm->symm_comm->table->async_error(symm->symm_comm->handle);
         if (*status != WEFT_OK) return symm;
         if (!any) forget_waits(symm, stream);
         *pending += symm->wait_count;
@@ -120,55 +121,67 @@ static weft_symm *find_failed(weft_context *context, const void *stream, bool an
     return NULL;
 }
 
-weft_status wf_symm_settle(weft_context *context, const void *stream, bool any)
+void wf_symm_tell(const weft_comm *symm_comm, const char *text)
 {
-    weft_status status = WEFT_OK;
-    weft_comm *carrier = NULL;
-    weft_symm *failed;
-    uint64_t pending = 0;
-
-    if (atomic_load_explicit(&context->noted_waits, memory_order_relaxed) == 0) return WEFT_OK;
-    pthread_mutex_lock(&context->lock);
-    failed = find_failed(context, stream, any, &status, &pending);
-    if (failed == NULL) atomic_store_explicit(&context->noted_waits, pending, memory_order_relaxed);
-    if (failed != NULL) carrier = failed->carrier;
-    if (failed != NULL && status != WEFT_ERR_TIMEOUT) failed->wait_count = 0; /* told once */
-    pthread_mutex_unlock(&context->lock);
-    if (carrier == NULL) return WEFT_OK;
-    if (status == WEFT_ERR_TIMEOUT) return wf_symm_waited(context, status, any ? NULL : stream);
-    return wf_comm_fault(carrier, status, "weft_symm_wait");
+    if (symm_comm->context->client != NULL && symm_comm->size > 1)
+        wf_client_abort(symm_comm->context->client, symm_comm->number, symm_comm->world_ranks,
+                        symm_comm->size, WEFT_ERR_ABORTED, text);
 }
 
-weft_status wf_symm_waited(weft_context *context, weft_status status, const void *stream)
+/* Work on STREAM (NULL: on some stream) timed out.  If signal waits may be the cause, name them and
+ * fail their communicator.  Returns WEFT_ERR_TIMEOUT. */
+static weft_status blame_waits(weft_context *context, const void *stream)
 {
     struct wf_text text = {0};
-    weft_comm *carrier = NULL;
+    weft_comm *symm_comm = NULL;
     char words[1024] = "out of memory";
 
     pthread_mutex_lock(&context->lock);
-    for (weft_symm *symm = context->windows; symm != NULL; symm = symm->next) {
+    for (weft_symm *symm = wf_symm_state(context)->windows; symm != NULL; symm = symm->next) {
         size_t before = text.length;
 
         wf_symm_list_waits(symm, stream, &text);
         if (text.length == before) continue;
-        if (carrier == NULL) carrier = symm->carrier;
-        symm->wait_count = 0; /* told once */
+        if (symm_comm == NULL) symm_comm = symm->symm_comm;
+        symm->wait_count = 0; /* reported once */
     }
-    if (carrier != NULL && !text.failed) {
+    if (symm_comm != NULL && !text.failed) {
         snprintf(words, sizeof words, "weft_symm_wait on %s: rank %d waited for %s: %s",
-                 carrier->name, context->rank, text.data, weft_last_error());
-        wf_comm_break_locked(carrier, status, words);
-        (void)wf_fail(status, "%s", words);
+                 symm_comm->name, context->rank, text.data, weft_last_error());
+        wf_comm_break_locked(symm_comm, WEFT_ERR_TIMEOUT, words);
+        (void)wf_fail(WEFT_ERR_TIMEOUT, "%s", words);
     }
     pthread_mutex_unlock(&context->lock);
     wf_text_free(&text);
-    if (carrier != NULL) wf_symm_tell(carrier, words);
-    return status;
+    if (symm_comm != NULL) wf_symm_tell(symm_comm, words);
+    return WEFT_ERR_TIMEOUT;
 }
 
-void wf_symm_tell(const weft_comm *carrier, const char *text)
+/* STREAM has drained: fails if a signal wait on it did. */
+static weft_status check_drained(weft_context *context, const void *stream, bool any)
 {
-    if (carrier->context->client != NULL && carrier->size > 1)
-        wf_client_abort(carrier->context->client, carrier->number, carrier->world_ranks,
-                        carrier->size, WEFT_ERR_ABORTED, text);
+    struct wf_symm_state *state = wf_symm_state(context);
+    weft_status status = WEFT_OK;
+    weft_comm *symm_comm = NULL;
+    weft_symm *failed;
+    uint64_t pending = 0;
+
+    if (atomic_load_explicit(&state->noted_waits, memory_order_relaxed) == 0) return WEFT_OK;
+    pthread_mutex_lock(&context->lock);
+    failed = find_failed(context, stream, any, &status, &pending);
+    if (failed == NULL) atomic_store_explicit(&state->noted_waits, pending, memory_order_relaxed);
+    if (failed != NULL) symm_comm = failed->symm_comm;
+    if (failed != NULL && status != WEFT_ERR_TIMEOUT) failed->wait_count = 0; /* reported once */
+    pthread_mutex_unlock(&context->lock);
+    if (symm_comm == NULL) return WEFT_OK;
+    if (status == WEFT_ERR_TIMEOUT) return blame_waits(context, any ? NULL : stream);
+    return wf_comm_fault(symm_comm, status, "weft_symm_wait");
+}
+
+weft_status wf_symm_check_wait(weft_context *context, const void *stream, bool any,
+                               weft_status status)
+{
+    if (status == WEFT_OK) return check_drained(context, stream, any);
+    if (status == WEFT_ERR_TIMEOUT) return blame_waits(context, any ? NULL : stream);
+    return status;
 }

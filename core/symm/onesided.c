@@ -8,14 +8,14 @@
 
 /* ---- arguments ---- */
 
-/* Is SYMM fit for a call at all? */
+/* Fails unless SYMM can be used now. */
 static weft_status enter(const weft_symm *symm, const char *what)
 {
     WF_TRY(wf_symm_check(symm, what));
     if (symm->comm->group_depth > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", what, symm->comm->name);
-    if (atomic_load_explicit(&symm->carrier->stuck, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_stuck(symm->carrier);
+    if (atomic_load_explicit(&symm->symm_comm->stuck, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_stuck(symm->symm_comm);
     return WEFT_OK;
 }
 
@@ -86,18 +86,18 @@ static weft_status check_move(const weft_symm *symm, const char *what, uint64_t 
     return symm->comm->context->config->check ? check_reach(symm, what, memory, bytes) : WEFT_OK;
 }
 
-/* What the plugin said becomes what the caller is told. */
+/* Turn the plugin's status into the caller's. */
 static weft_status leave(const weft_symm *symm, const char *what, weft_status status)
 {
-    return status == WEFT_OK ? WEFT_OK : wf_comm_fault(symm->carrier, status, what);
+    return status == WEFT_OK ? WEFT_OK : wf_comm_fault(symm->symm_comm, status, what);
 }
 
 /* The same where work was put on STREAM. */
 static weft_status posted(const weft_symm *symm, const char *what, const weft_stream *stream,
                           weft_status status)
 {
-    if (status != WEFT_OK) return wf_comm_fault(symm->carrier, status, what);
-    wf_posts_add_aside(symm->carrier, stream);
+    if (status != WEFT_OK) return wf_comm_fault(symm->symm_comm, status, what);
+    wf_posts_add_onesided(symm->symm_comm, stream);
     return WEFT_OK;
 }
 
@@ -165,7 +165,7 @@ weft_status weft_symm_signal(weft_symm *symm, uint32_t channel, uint64_t value, 
                                       value, op, peer, stream));
 }
 
-/* A wait that ended badly before the call returned. */
+/* A wait that failed before the call returned. */
 static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait, weft_status status,
                                int64_t timeout_ns)
 {
@@ -175,12 +175,12 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
     if (status == WEFT_ERR_TIMEOUT) {
         wf_text_add(&text, "weft_symm_wait on %s: rank %d waited %.3f s for %s", symm->comm->name,
                     symm->comm->context->rank, (double)timeout_ns * 1e-9, words.data);
-        wf_comm_break(symm->carrier, status, text.failed ? "out of memory" : text.data);
-        wf_symm_tell(symm->carrier, text.failed ? "out of memory" : text.data);
-        status = wf_comm_stuck(symm->carrier);
+        wf_comm_break(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
+        wf_symm_tell(symm->symm_comm, text.failed ? "out of memory" : text.data);
+        status = wf_comm_stuck(symm->symm_comm);
     } else {
         wf_text_add(&text, "weft_symm_wait for %s", words.data);
-        status = wf_comm_fault(symm->carrier, status, text.failed ? "weft_symm_wait" : text.data);
+        status = wf_comm_fault(symm->symm_comm, status, text.failed ? "weft_symm_wait" : text.data);
     }
     wf_text_free(&words);
     wf_text_free(&text);
@@ -204,11 +204,11 @@ weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer, uint
                        symm->comm->name, timeout_ns);
     if (timeout_ns == 0) timeout_ns = symm->comm->timeout_ns;
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
-    if (given != NULL || !symm->carrier->done_on_return) wf_symm_note_wait(symm, &wait);
+    if (given != NULL || !symm->symm_comm->done_on_return) wf_symm_note_wait(symm, &wait);
     status = symm->table->wait_signal(symm->window, wf_symm_index(symm, channel, peer), compare,
                                       value, timeout_ns, stream);
     if (status != WEFT_OK) return wait_failed(symm, &wait, status, timeout_ns);
-    wf_posts_add_aside(symm->carrier, given);
+    wf_posts_add_onesided(symm->symm_comm, given);
     return WEFT_OK;
 }
 
@@ -216,8 +216,8 @@ static weft_status read_slot(const weft_symm *symm, uint32_t channel, int32_t fr
 {
     const uint64_t *pad = symm->handle.signals[symm->comm->rank];
 
-    return wf_glance(symm->comm->context, &pad[wf_symm_index(symm, channel, from)],
-                     symm->comm->timeout_ns, out);
+    return wf_device_read_u64(symm->comm->context, &pad[wf_symm_index(symm, channel, from)],
+                              symm->comm->timeout_ns, out);
 }
 
 weft_status weft_symm_test(weft_symm *symm, uint32_t channel, int32_t peer, uint32_t compare,
@@ -279,19 +279,19 @@ static weft_status agree_on_barrier(const weft_symm *symm)
 weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
 {
     static const char what[] = "weft_symm_barrier";
-    weft_comm *carrier;
+    weft_comm *symm_comm;
     void *stream;
 
     WF_TRY(enter(symm, what));
-    carrier = symm->carrier;
+    symm_comm = symm->symm_comm;
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
-    if (symm->comm->context->config->check && symm->comm->context->symm_plugin->abi_minor < 1) {
+    if (symm->comm->context->config->check && symm->plugin->abi_minor < 1) {
         weft_status status = agree_on_barrier(symm);
         if (status != WEFT_OK) return leave(symm, what, status);
     }
-    if (!wf_comm_may_begin(carrier)) return wf_comm_over(carrier);
-    wf_ring_add(&carrier->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
+    if (!wf_comm_may_begin(symm_comm)) return wf_comm_over(symm_comm);
+    wf_ring_add(&symm_comm->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
     WF_TRY(posted(symm, what, given, symm->table->barrier(symm->window, stream)));
-    if (wf_comm_is_inline(carrier, given)) wf_ring_finish(&carrier->ring);
+    if (wf_comm_is_inline(symm_comm, given)) wf_ring_finish(&symm_comm->ring);
     return WEFT_OK;
 }

@@ -1,4 +1,4 @@
-#include "comm/symm.h"
+#include "symm/symm.h"
 #include "support/fake_symm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
@@ -119,6 +119,6 @@ START_TEST(checks_ask_whether_the_device_reaches_memory)
 }
 END_TEST
 
-SUITE(comm_onesided, moves_and_signals_reach_the_plugin, slots_on_a_device_are_read_through_it,
+SUITE(symm_onesided, moves_and_signals_reach_the_plugin, slots_on_a_device_are_read_through_it,
       a_wait_that_runs_out_sticks_and_names_what_it_waited_for, a_wait_may_fail_otherwise,
       null_and_groups_are_refused, checks_ask_whether_the_device_reaches_memory)

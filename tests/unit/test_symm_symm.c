@@ -1,4 +1,4 @@
-#include "comm/symm.h"
+#include "symm/symm.h"
 #include "support/allocfail.h"
 #include "support/fake_symm.h"
 #include "support/fake_world.h"
@@ -203,7 +203,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-SUITE(comm_symm, a_backend_without_it_says_so, null_has_an_answer,
+SUITE(symm_symm, a_backend_without_it_says_so, null_has_an_answer,
       options_of_another_size_are_read_as_far_as_they_go, a_backend_never_sees_nothing,
       registered_memory_stays_the_callers, kernels_get_device_memory_or_a_refusal,
       different_sizes_are_told_to_all_with_both, one_rank_without_memory_is_an_error_on_all,

@@ -1,4 +1,4 @@
-#include "comm/symm.h"
+#include "symm/symm.h"
 #include "support/fake_symm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
@@ -50,7 +50,8 @@ START_TEST(what_a_failed_stream_waited_for_is_named)
     wait_on(&stream, 3);
     ck_assert_int_eq(weft_symm_signal(symm, 3, 1, WEFT_SIGNAL_SET, 0, NULL), WEFT_OK); /* it came */
     (void)wf_fail(WEFT_ERR_TIMEOUT, "the plugin's words");
-    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, &stream), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(wf_symm_check_wait(context, &stream, false, WEFT_ERR_TIMEOUT),
+                     WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(), "weft_symm_wait on world: rank 0 waited for channel 1 of "
                                         "rank 0 to be == 1 (it is 0): the plugin's words");
     ck_assert_int_eq(weft_comm_async_error(weft_world(context)), WEFT_ERR_TIMEOUT);
@@ -66,7 +67,7 @@ START_TEST(without_a_stream_all_that_did_not_come_are_named)
     wait_on(&stream, 1);
     wait_on(&other, 2);
     (void)wf_fail(WEFT_ERR_TIMEOUT, "words");
-    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, NULL), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(wf_symm_check_wait(context, NULL, true, WEFT_ERR_TIMEOUT), WEFT_ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "channel 1 of rank 0 to be == 1 (it is 0), or "
                                                     "for channel 2 of rank 0"));
     end();
@@ -80,7 +81,8 @@ START_TEST(no_wait_no_blame)
     begin();
     wait_on(&other, 1);
     (void)wf_fail(WEFT_ERR_TIMEOUT, "a collective's words");
-    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, &stream), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(wf_symm_check_wait(context, &stream, false, WEFT_ERR_TIMEOUT),
+                     WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(), "a collective's words");
     ck_assert_int_eq(weft_comm_async_error(weft_world(context)), WEFT_OK);
     end();
@@ -97,7 +99,8 @@ START_TEST(only_the_last_waits_are_kept)
     wait_on(&stream, 7);
     symm->host_memory = false; /* then nothing is known of the slots */
     (void)wf_fail(WEFT_ERR_TIMEOUT, "words");
-    ck_assert_int_eq(wf_symm_waited(context, WEFT_ERR_TIMEOUT, &stream), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(wf_symm_check_wait(context, &stream, false, WEFT_ERR_TIMEOUT),
+                     WEFT_ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "waited for channel 1 of rank 0 to be == 1, "));
     symm->host_memory = true;
     end();
@@ -114,9 +117,9 @@ START_TEST(a_stream_that_is_through_asks_the_communicator)
     ck_assert_int_eq(weft_stream_create(context, &other), WEFT_OK);
     ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
     ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
-    ck_assert_uint_eq(context->noted_waits, 1);
+    ck_assert_uint_eq(wf_symm_state(context)->noted_waits, 1);
     ck_assert_int_eq(weft_stream_test(context, stream), WEFT_OK);
-    ck_assert_uint_eq(context->noted_waits, 0);
+    ck_assert_uint_eq(wf_symm_state(context)->noted_waits, 0);
     ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
     fake.async_status = WEFT_ERR_TIMEOUT;
     ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
@@ -147,7 +150,7 @@ START_TEST(a_work_that_is_done_asks_too)
 }
 END_TEST
 
-SUITE(comm_waits, comparisons_are_what_they_say, what_a_failed_stream_waited_for_is_named,
+SUITE(symm_waits, comparisons_are_what_they_say, what_a_failed_stream_waited_for_is_named,
       without_a_stream_all_that_did_not_come_are_named, no_wait_no_blame,
       only_the_last_waits_are_kept, a_stream_that_is_through_asks_the_communicator,
       a_work_that_is_done_asks_too)

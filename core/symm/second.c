@@ -1,9 +1,9 @@
 /* second.c - symmetric memory from a second plugin, beside the one that communicates.
  *
- * WEFT_BACKEND=nccl,nvshmem names two.  The second gets a device of its own, which must be the same
- * one, and a communicator of the world as the job begins, while all ranks are there: some libraries
- * start once and with everybody.  Communicators of other ranks are made when they are first used
- * for symmetric memory, and are kept with those they belong to. */
+ * WEFT_BACKEND=nccl,nvshmem names two plugins.  The second one gets its own handle of the same
+ * device, and a communicator of the world when the job begins: some libraries can start only once,
+ * with all ranks.  For other communicators it gets one when they are first used for symmetric
+ * memory; that one is attached to the first and ends with it. */
 #include "symm.h"
 
 #include "weft/status.h"
@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Memory and streams of the two must go together. */
+/* ---- the device ---- */
+
+/* Each plugin must be able to use memory and streams of the other. */
 static weft_status check_kind(const weft_context *context, const weft_plugin *plugin,
                               const weft_device_info *first, const weft_device_info *second)
 {
@@ -23,13 +25,12 @@ static weft_status check_kind(const weft_context *context, const weft_plugin *pl
         return WEFT_OK;
     return wf_fail(
         WEFT_ERR_UNSUPPORTED,
-        "%s works on %s (%s) and %s on %s (%s); symmetric memory of the one is no use to "
-        "the other",
+        "%s works on %s (%s) and %s on %s (%s); they cannot use each other's symmetric memory",
         context->plugin->name, first->name, first->uuid, plugin->name, second->name, second->uuid);
 }
 
-/* The same device as the first plugin's, by its number; a plugin for other devices may not know the
- * number, and then gives what it has. */
+/* Open the first plugin's device by its number.  A plugin for other devices may not know the
+ * number: then open the one it chooses. */
 static weft_status open_as(const weft_plugin *plugin, const weft_device_info *first,
                            int32_t local_rank, void **device)
 {
@@ -44,7 +45,7 @@ static weft_status open_as(const weft_plugin *plugin, const weft_device_info *fi
     return wf_device_open(plugin, &wanted, device);
 }
 
-/* *ELSEWHERE: it is no device of the kind, as in a list of alternatives such as nccl,gloo-cpu. */
+/* *ELSEWHERE: the device is of another kind, as in a list of alternatives such as nccl,gloo-cpu. */
 static weft_status open_second(weft_context *context, const weft_plugin *plugin, void **device,
                                bool *elsewhere)
 {
@@ -66,11 +67,14 @@ static weft_status open_second(weft_context *context, const weft_plugin *plugin,
     return status;
 }
 
-static weft_status make_twin(weft_comm *comm, uint64_t number)
+/* ---- communicators ---- */
+
+/* Make a communicator of COMM's ranks on the second plugin, and attach it to COMM. */
+static weft_status attach(weft_comm *comm, uint64_t number)
 {
     weft_context *context = comm->context;
-    const weft_plugin *plugin = context->symm_plugin;
-    weft_comm *twin = NULL;
+    const struct wf_symm_state *state = wf_symm_state(context);
+    weft_comm *made = NULL;
     char name[sizeof comm->name];
     struct wf_comm_request request = {.origin = comm,
                                       .agree = comm->world_ranks,
@@ -82,42 +86,41 @@ static weft_status make_twin(weft_comm *comm, uint64_t number)
                                       .what = name,
                                       .timeout_ns = comm->timeout_ns,
                                       .deadline_ns = wf_deadline(comm->timeout_ns),
-                                      .plugin = plugin,
-                                      .device = context->symm_device};
+                                      .plugin = state->plugin,
+                                      .device = state->device};
 
-    snprintf(name, sizeof name, "%.80s on %s", comm->name, plugin->name);
-    WF_TRY(wf_comm_make(context, &request, &twin));
-    twin->keeper = comm;
-    pthread_mutex_lock(
-        &context->lock); /* other threads look for it when the ranks are in trouble */
-    comm->twin = twin;
+    snprintf(name, sizeof name, "%.80s on %s", comm->name, state->plugin->name);
+    WF_TRY(wf_comm_make(context, &request, &made));
+    made->owner = comm;
+    pthread_mutex_lock(&context->lock); /* another thread may be failing COMM */
+    comm->attached = made;
     pthread_mutex_unlock(&context->lock);
     return WEFT_OK;
 }
 
-weft_status wf_symm_carrier(weft_comm *comm, uint64_t number, weft_comm **out)
+weft_status wf_symm_find_comm(weft_comm *comm, uint64_t number, weft_comm **out)
 {
-    if (comm->context->symm_plugin == comm->context->plugin) {
+    if (wf_symm_state(comm->context)->plugin == comm->context->plugin) {
         *out = comm;
         return WEFT_OK;
     }
-    if (comm->twin == NULL) WF_TRY(make_twin(comm, number));
-    *out = comm->twin;
+    if (comm->attached == NULL) WF_TRY(attach(comm, number));
+    *out = comm->attached;
     return WEFT_OK;
 }
 
 /* ---- streams ---- */
 
-/* The vendor's stream, and what the second plugin calls it. */
+/* A stream of the vendor, and the second plugin's handle of it. */
 struct wf_wrapped {
     struct wf_wrapped *next;
     void *native, *stream;
 };
 
-/* Wrapped once: streams are many calls' worth.  The context's lock is held. */
-static weft_status wrap(weft_context *context, void *native, void **out)
+/* Keeps the wrapper, since many calls use one stream.  The context's lock is held. */
+static weft_status wrap(struct wf_symm_state *state, void *native, void **out)
 {
-    struct wf_wrapped *wrapped = context->wrapped;
+    struct wf_wrapped *wrapped = state->wrapped;
     weft_status status;
 
     while (wrapped != NULL && wrapped->native != native)
@@ -126,26 +129,25 @@ static weft_status wrap(weft_context *context, void *native, void **out)
         wrapped = wf_alloc(sizeof *wrapped);
         if (wrapped == NULL) return wf_fail_memory(sizeof *wrapped);
         wrapped->native = native;
-        status = context->symm_plugin->device->stream_wrap(context->symm_device, native,
-                                                           &wrapped->stream);
+        status = state->plugin->device->stream_wrap(state->device, native, &wrapped->stream);
         if (status != WEFT_OK) {
             wf_free(wrapped);
             return status;
         }
-        wrapped->next = context->wrapped;
-        context->wrapped = wrapped;
+        wrapped->next = state->wrapped;
+        state->wrapped = wrapped;
     }
     *out = wrapped->stream;
     return WEFT_OK;
 }
 
-static void unwrap_all(weft_context *context)
+static void unwrap_all(struct wf_symm_state *state)
 {
-    while (context->wrapped != NULL) {
-        struct wf_wrapped *wrapped = context->wrapped;
+    while (state->wrapped != NULL) {
+        struct wf_wrapped *wrapped = state->wrapped;
 
-        context->wrapped = wrapped->next;
-        context->symm_plugin->device->stream_destroy(context->symm_device, wrapped->stream);
+        state->wrapped = wrapped->next;
+        state->plugin->device->stream_destroy(state->device, wrapped->stream);
         wf_free(wrapped);
     }
 }
@@ -158,89 +160,77 @@ weft_status wf_symm_stream(const weft_symm *symm, const char *function, weft_str
     void *native;
 
     WF_TRY(wf_stream_check(context, stream, function));
-    if (stream == NULL || symm->carrier == symm->comm) {
+    if (stream == NULL || symm->symm_comm == symm->comm) {
         *out = stream;
         return WEFT_OK;
     }
     native = weft_stream_native(context, stream);
     if (native == NULL || !WF_HAS(symm->plugin->device, stream_wrap))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "symmetric memory on %s is of %s, which has no use for a stream of %s; the "
-                       "default stream, NULL, serves both",
+                       "symmetric memory on %s comes from %s, which cannot use a stream of %s; "
+                       "both can use the default stream, NULL",
                        symm->comm->name, symm->plugin->name, context->plugin->name);
     pthread_mutex_lock(&context->lock);
-    status = wrap(context, native, out);
+    status = wrap(wf_symm_state(context), native, out);
     pthread_mutex_unlock(&context->lock);
     return status;
 }
 
 /* ---- beginning and ending with the context ---- */
 
-/* Nobody else serves: who communicates may, or there is none. */
+/* The second plugin cannot be used because of WHY: use the communicating plugin's own symmetric
+ * memory, or none. */
 static void fall_back(weft_context *context, const char *why, int level)
 {
+    struct wf_symm_state *state = wf_symm_state(context);
     const weft_plugin *own = context->plugin;
 
     if (own->symm == NULL) {
-        context->symm_plugin = NULL;
-        snprintf(context->symm_reason, sizeof context->symm_reason, "%s", why);
+        state->plugin = NULL;
+        snprintf(state->reason, sizeof state->reason, "%s", why);
         return;
     }
     if (context->rank == 0) wf_log(level, "symmetric memory comes from %s: %s", own->name, why);
-    context->symm_plugin = own;
-    context->symm_device = context->device;
+    state->plugin = own;
+    state->device = context->device;
 }
 
-weft_status wf_symm_begin(weft_context *context)
+weft_status wf_symm_start(weft_context *context)
 {
-    const weft_plugin *plugin = context->symm_plugin;
+    struct wf_symm_state *state = wf_symm_state(context);
     struct wf_gathered got;
     bool elsewhere = false;
     weft_status status;
 
-    if (plugin == NULL || plugin == context->plugin) {
-        context->symm_device = context->device;
+    if (state->plugin == NULL || state->plugin == context->plugin) {
+        state->device = context->device;
         return WEFT_OK;
     }
-    status = open_second(context, plugin, &context->symm_device, &elsewhere);
+    status = open_second(context, state->plugin, &state->device, &elsewhere);
     status = wf_comm_agree(context->world, "the beginning of symmetric memory", status,
                            (weft_blob){"", 0}, &got);
     if (status == WEFT_OK) {
         uint64_t number = got.serial;
 
         wf_gathered_free(&got);
-        status = make_twin(context->world, number);
+        status = attach(context->world, number);
     }
     if (status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT || status == WEFT_ERR_ABORTED)
         return status;
     if (status != WEFT_OK) {
-        wf_symm_end(context);
+        wf_symm_close(context);
         fall_back(context, weft_last_error(), elsewhere ? WF_INFO : WF_NOTICE);
     }
     return WEFT_OK;
 }
 
-void wf_symm_end(weft_context *context)
+void wf_symm_close(weft_context *context)
 {
-    unwrap_all(context);
-    wf_glance_end(context);
-    if (context->symm_device != NULL && context->symm_device != context->device)
-        context->symm_plugin->device->close(context->symm_device);
-    context->symm_device = NULL;
-}
+    struct wf_symm_state *state = wf_symm_state(context);
 
-void wf_symm_choose(weft_context *context)
-{
-    size_t index = context->backends != NULL ? wf_backends_pick(context->backends, WEFT_ROLE_SYMM)
-                                             : WF_NO_CANDIDATE;
-
-    if (index != WF_NO_CANDIDATE)
-        context->symm_plugin = wf_backends_plugin(context->backends, index);
-    else if (context->backends == NULL && context->plugin != NULL && context->plugin->symm != NULL)
-        context->symm_plugin = context->plugin;
-    if (context->symm_plugin == NULL)
-        snprintf(context->symm_reason, sizeof context->symm_reason,
-                 "%s has no symmetric memory; WEFT_BACKEND may name a second plugin that has, such "
-                 "as nccl,nvshmem",
-                 context->plugin != NULL ? context->plugin->name : "the backend");
+    unwrap_all(state);
+    wf_device_reader_close(context);
+    if (state->device != NULL && state->device != context->device)
+        state->plugin->device->close(state->device);
+    state->device = NULL;
 }

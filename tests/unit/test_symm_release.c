@@ -1,4 +1,4 @@
-#include "comm/symm.h"
+#include "symm/symm.h"
 #include "support/caught.h"
 #include "support/fake_symm.h"
 #include "support/fake_world.h"
@@ -183,7 +183,7 @@ START_TEST(what_is_in_use_is_not_freed)
 }
 END_TEST
 
-SUITE(comm_release, who_outlives_its_communicator_is_of_no_use, a_release_that_fails_is_told_to_all,
+SUITE(symm_release, who_outlives_its_communicator_is_of_no_use, a_release_that_fails_is_told_to_all,
       who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it,
       who_does_not_come_to_a_release_says_why, waits_end_with_their_communicator,
       what_is_in_use_is_not_freed)

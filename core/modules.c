@@ -1,0 +1,6 @@
+/* modules.c - the modules that take part in the life of a context: see comm/module.h. */
+#include "symm/symm.h"
+
+const struct wf_module *const wf_modules[WF_MODULE_COUNT] = {
+    [WF_MODULE_SYMM] = &wf_symm_module,
+};

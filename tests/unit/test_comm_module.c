@@ -1,0 +1,52 @@
+#include "comm/comm.h"
+#include "support/allocfail.h"
+#include "support/suite.h"
+
+START_TEST(a_context_without_a_modules_state_is_left_alone)
+{
+    static weft_context context;
+    static weft_comm comm = {.context = &context};
+    struct wf_choices choices = {0};
+
+    wf_modules_add_choices(&context, &choices);
+    ck_assert_uint_eq(choices.rows.length, 0);
+    ck_assert_int_eq(wf_modules_start(&context), WEFT_OK);
+    ck_assert_int_eq(wf_modules_bind_thread(&context), WEFT_OK);
+    ck_assert_int_eq(wf_modules_check_free(&context, &context), WEFT_OK);
+    ck_assert_int_eq(wf_modules_check_wait(&context, NULL, true, WEFT_ERR_TIMEOUT),
+                     WEFT_ERR_TIMEOUT);
+    wf_modules_comm_ends(&comm, "a test");
+    wf_modules_stop(&context);
+    wf_modules_destroy(&context);
+}
+END_TEST
+
+static weft_status create(void *context)
+{
+    return wf_modules_create(context);
+}
+
+static void destroy(void *context)
+{
+    wf_modules_destroy(context);
+}
+
+START_TEST(state_is_made_and_freed)
+{
+    static weft_context context;
+
+    pthread_mutex_init(&context.lock, NULL);
+    ck_assert_uint_gt(check_allocation_failures(create, destroy, &context), 0);
+    ck_assert_int_eq(wf_modules_create(&context), WEFT_OK);
+    for (size_t i = 0; i < WF_MODULE_COUNT; i++)
+        ck_assert_ptr_nonnull(context.kept[i]);
+    ck_assert_int_eq(wf_modules_check_wait(&context, NULL, true, WEFT_OK), WEFT_OK);
+    wf_modules_stop(&context);
+    wf_modules_destroy(&context);
+    for (size_t i = 0; i < WF_MODULE_COUNT; i++)
+        ck_assert_ptr_null(context.kept[i]);
+    pthread_mutex_destroy(&context.lock);
+}
+END_TEST
+
+SUITE(comm_module, a_context_without_a_modules_state_is_left_alone, state_is_made_and_freed)
