@@ -177,5 +177,6 @@ const struct cli_command cli_caps = {
     .example = "weft caps gloo-cpu",
     .options =
         (const struct cli_option[]){CLI_RANKS("ask for N ranks (default: 2)"), CLI_JSON, {0}},
+    .rest_max = 1,
     .run = run,
 };

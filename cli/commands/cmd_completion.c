@@ -274,5 +274,6 @@ const struct cli_command cli_completion = {
     .arguments = "bash|zsh",
     .example = "source <(weft completion bash)",
     .options = (const struct cli_option[]){{0}},
+    .rest_max = 1,
     .run = run,
 };

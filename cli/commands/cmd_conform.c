@@ -270,8 +270,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (cli_has(command, &args, "levels")) return list_levels();
-    if (args.rest_count != 1) {
+    if (cli_has(command, &args, "levels"))
+        return args.rest_count == 0 ? list_levels() : cli_fail_argument(command, args.rest[0]);
+    if (args.rest_count == 0) {
         fprintf(stderr, "weft %s: give one plugin, by path or by name\n", command->name);
         return CLI_USAGE;
     }
@@ -310,5 +311,6 @@ const struct cli_command cli_conform = {
             {"rank-env", "NAME=VALUE", "set this in each rank; {rank} stands for its number", 0},
             CLI_JSON,
             {0}},
+    .rest_max = 1,
     .run = run,
 };

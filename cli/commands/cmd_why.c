@@ -89,10 +89,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code, printed;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (args.rest_count > 1) {
-        fprintf(stderr, "weft why: give at most one NAME\n");
-        return CLI_USAGE;
-    }
     name = args.rest_count == 1 ? args.rest[0] : NULL;
     options.backend = cli_value(command, &args, "backend");
     setenv("WEFT_LOG", "warning", 0); /* the trace repeats the notice */
@@ -117,5 +113,6 @@ const struct cli_command cli_why = {
     .arguments = "[NAME] [--backend B] [--json]",
     .example = "WEFT_BACKEND=nccl,auto weft why nccl",
     .options = (const struct cli_option[]){CLI_BACKEND, CLI_JSON, {0}},
+    .rest_max = 1,
     .run = run,
 };

@@ -62,23 +62,26 @@ struct cli_option {
 struct cli_command {
     const char *name, *summary, *arguments, *example;
     const struct cli_option *options; /* ended by a NULL name; --help is implied */
+    int rest_max; /* the most arguments beside options; cli_parse refuses more */
     int (*run)(const struct cli_command *command, int argc, char **argv);
 };
 
 /* A command line taken apart.  Borrowed pointers into argv. */
 struct cli_args {
     const char *values[32]; /* per option of the command; "" for a given switch, NULL if absent */
-    const char *rest[64];   /* what is not an option, in order */
+    const char *rest[2];    /* the arguments that are not options, in order */
     int rest_count;
     int rest_at; /* index in argv of the first of them, or argc */
 };
 
-/* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or a
- * complaint with the nearest known option (CLI_USAGE).  Everything after "--" is rest.
- * STOP_AT_REST: what follows the first rest word is not looked at (`weft run prog --flag`); it is
- * argv[rest_at] and on. */
+/* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or an error
+ * (CLI_USAGE): an unknown option, with the nearest known one, or an argument beyond rest_max.
+ * Arguments after "--" are not options.  STOP_AT_REST: parsing ends at the first argument that is
+ * not an option (`weft run prog --flag`), which is argv[rest_at]. */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
                struct cli_args *out, int *exit_code);
+/* Print that COMMAND does not take the argument WORD, and its usage.  Returns CLI_USAGE. */
+int cli_fail_argument(const struct cli_command *command, const char *word);
 
 /* Value of option NAME, or NULL. */
 const char *cli_value(const struct cli_command *command, const struct cli_args *args,

@@ -7,10 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+static void print_usage(FILE *file, const struct cli_command *command)
+{
+    fprintf(file, "usage: weft %s%s%s\n", command->name, command->arguments[0] != '\0' ? " " : "",
+            command->arguments);
+}
+
 static void print_help(const struct cli_command *command)
 {
-    printf("weft %s - %s\n\nusage: weft %s %s\n", command->name, command->summary, command->name,
-           command->arguments);
+    printf("weft %s - %s\n\n", command->name, command->summary);
+    print_usage(stdout, command);
     printf("\noptions:\n");
     for (const struct cli_option *o = command->options; o->name != NULL; o++) {
         char left[48], letter[8] = "";
@@ -107,14 +113,11 @@ static bool take_option(const struct cli_command *command, int argc, char **argv
     return true;
 }
 
-static bool take_rest(const struct cli_command *command, char *word, struct cli_args *out)
+int cli_fail_argument(const struct cli_command *command, const char *word)
 {
-    if (out->rest_count == (int)WF_COUNT(out->rest)) {
-        fprintf(stderr, "weft %s: too many arguments\n", command->name);
-        return false;
-    }
-    out->rest[out->rest_count++] = word;
-    return true;
+    fprintf(stderr, "weft %s: unexpected argument \"%s\"\n", command->name, word);
+    print_usage(stderr, command);
+    return CLI_USAGE;
 }
 
 bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
@@ -136,9 +139,13 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, bool st
         } else if (is_option) {
             if (!take_option(command, argc, argv, &i, out)) return false;
         } else {
-            if (!take_rest(command, argv[i], out)) return false;
-            if (out->rest_count == 1) out->rest_at = i;
+            if (out->rest_count == 0) out->rest_at = i;
             if (stop_at_rest) break;
+            if (out->rest_count == command->rest_max) {
+                cli_fail_argument(command, argv[i]);
+                return false;
+            }
+            out->rest[out->rest_count++] = argv[i];
         }
     }
     *exit_code = CLI_OK;

@@ -34,6 +34,31 @@ json "$weft" info --backend gloo-cpu --json -- 'it["comm"] == "gloo-cpu" and it[
 fails 1 'nosuch' "$weft" info --backend nosuch
 fails 1 'nosuch' "$weft" why --backend nosuch
 
+# ---- arguments: a command refuses the ones that it does not take ----
+check=$((check + 1))
+if [[ $(commands | wc -l) -lt 20 ]]; then not_so "twenty commands: $(commands)"; fi
+while read -r -a command; do
+    case ${command[*]} in
+    run) continue ;; # its arguments are the program's
+    bench) fails 2 'there is no benchmark "stray"' "$weft" bench stray && continue ;;
+    caps | conform | why) words=(gloo-cpu stray) ;;
+    completion) words=(bash stray) ;;
+    layout) words=(--mesh 2 --shape 4 --placements R stray) ;;
+    plan | sim | redistribute) words=(--mesh 2 --shape 4 --from R --to R stray) ;;
+    *) words=(stray) ;;
+    esac
+    usage=$("$weft" "${command[@]}" --help | grep '^usage: ')
+    fails 2 "weft ${command[*]}: unexpected argument \"stray\"
+$usage" "$weft" "${command[@]}" "${words[@]}"
+done < <(commands)
+fails 2 'unexpected argument "gloo-cpu"' "$weft" conform --levels gloo-cpu
+fails 2 'unexpected argument ""' "$weft" version ""
+fails 2 'unexpected argument "--json"' "$weft" version -- --json
+fails 2 'unexpected argument "stray"' "$weft" --version stray
+is "$("$weft" plan --help)" "$weft" help plan
+is "$("$weft" bench coll --help)" "$weft" help bench coll
+fails 2 'unknown command "nosuch"' "$weft" help nosuch
+
 # ---- exit codes ----
 expect 0 "weft" "$weft" version
 expect 1 "cannot become" "$weft" plan --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
