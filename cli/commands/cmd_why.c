@@ -59,6 +59,51 @@ static void print_json(const weft_backends *backends, const char *name, bool usa
     wf_text_char(out, '\n');
 }
 
+/* The names of the plugins that have a file, each once; the number of them. */
+static size_t list_names(const weft_backends *backends, const char *names[], size_t most)
+{
+    weft_backend_info info = {.struct_size = sizeof info};
+    size_t count = 0, seen;
+
+    for (size_t i = 0; count < most && weft_backends_get(backends, i, &info) == WEFT_OK; i++) {
+        for (seen = 0; seen < count && strcmp(names[seen], info.name) != 0;)
+            seen++;
+        if (seen == count && info.file != NULL) names[count++] = info.name;
+    }
+    return count;
+}
+
+/* The one of NAMES that begins with NAME, or is nearest to it; NULL if none is near. */
+static const char *suggest_name(const char *name, const char *const names[], size_t count)
+{
+    int nearest;
+
+    for (size_t i = 0; i < count; i++)
+        if (name[0] != '\0' && strncmp(names[i], name, strlen(name)) == 0) return names[i];
+    nearest = wf_nearest(name, names, count);
+    return nearest >= 0 ? names[nearest] : NULL;
+}
+
+static weft_status fail_unknown(const weft_backends *backends, const char *name)
+{
+    const char *names[64], *suggestion;
+    size_t count = list_names(backends, names, WF_COUNT(names));
+    struct wf_text text = {0};
+    weft_status status;
+
+    suggestion = suggest_name(name, names, count);
+    wf_text_add(&text, "there is no plugin \"%s\"", name);
+    if (suggestion != NULL) wf_text_add(&text, "; did you mean \"%s\"?", suggestion);
+    wf_text_add(&text, "%s the directories above have ", suggestion != NULL ? "" : ";");
+    for (size_t i = 0; i < count; i++)
+        wf_text_add(&text, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (count == 0) wf_text_add(&text, "no plugins; WEFT_PLUGIN_PATH adds directories");
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = wf_fail(WEFT_ERR_NOT_FOUND, "%s", text.data);
+    wf_text_free(&text);
+    return status;
+}
+
 /* WEFT_OK if NAME, or without a name any plugin, is usable; else the reason is the last error. */
 static weft_status judge(const weft_backends *backends, const char *name)
 {
@@ -72,10 +117,7 @@ static weft_status judge(const weft_backends *backends, const char *name)
         return wf_fail(WEFT_ERR_NO_BACKEND, "%s: %s: %s", name, weft_reason_text(info.reason),
                        info.reason_text);
     }
-    return wf_fail(WEFT_ERR_NOT_FOUND,
-                   "there is no plugin \"%s\" in the directories above; `weft info` lists the "
-                   "plugins that were found",
-                   name);
+    return fail_unknown(backends, name);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)

@@ -11,9 +11,9 @@ void weft_comm_release(weft_comm **comm)
     if (comm == NULL || *comm == NULL) return;
     mine = *comm;
     *comm = NULL;
-    if (mine->made == WF_ENDED) {
+    if (mine->made == wf_ended(WF_KIND_COMM)) {
         wf_comm_free(mine);
-    } else if (!wf_is_usable(mine->made)) {
+    } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
         return; /* a parent process's */
     } else if (mine == mine->context->world) {
         wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
@@ -63,7 +63,8 @@ int32_t weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b)
 
 void *weft_comm_native(weft_comm *comm)
 {
-    if (comm == NULL || !wf_is_usable(comm->made) || !WF_HAS(comm->table, native)) return NULL;
+    if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM) || !WF_HAS(comm->table, native))
+        return NULL;
     return comm->table->native(comm->handle);
 }
 

@@ -69,7 +69,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
 
     if (comm == NULL) return wf_fail_memory(sizeof *comm);
     comm->context = context;
-    comm->made = context->made;
+    comm->made = wf_made_now(WF_KIND_COMM);
     comm->table = request->plugin != NULL ? request->plugin->comm : context->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
     comm->compares = context->config->check &&
@@ -328,5 +328,5 @@ void wf_comm_end(weft_comm *comm, const char *cause)
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
     comm->handle = NULL;
     comm->context = NULL;
-    comm->made = WF_ENDED;
+    comm->made = wf_ended(WF_KIND_COMM);
 }

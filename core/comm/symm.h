@@ -22,11 +22,11 @@ struct wf_symm_wait {
 };
 
 struct weft_symm {
+    uint64_t made; /* of fork.h */
     const weft_symm_table *table;
     const weft_plugin *plugin;
-    void *device;  /* the plugin's */
-    void *window;  /* NULL: its communicator is gone, for the reason in `ended` */
-    uint32_t made; /* generation of fork.h */
+    void *device; /* the plugin's */
+    void *window; /* NULL: its communicator is gone, for the reason in `ended` */
     weft_comm *comm;
     weft_comm *carrier; /* whose handle the window was made with: COMM, or what it has for this */
     void *local;

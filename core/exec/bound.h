@@ -80,10 +80,10 @@ struct wf_memory {
 };
 
 struct weft_bound {
+    uint64_t made; /* of fork.h */
     weft_plan *plan;
     weft_context *context;
     weft_comm *parent;             /* NULL: it was released, as ENDED says */
-    uint32_t made;                 /* generation of fork.h, or WF_ENDED */
     struct wf_dependent dependent; /* of PARENT */
     char ended[WF_CAUSE];
     void *device;

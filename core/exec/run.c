@@ -71,7 +71,7 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
 WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void *target,
                                      weft_stream *stream, weft_work **work)
 {
-    if (bound == NULL || !wf_is_usable(bound->made))
+    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
         return wf_bound_refuse(bound, "weft_redistribute");
     if (bound->batch != NULL)
         return wf_fail(
