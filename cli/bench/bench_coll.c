@@ -2,11 +2,9 @@
  *
  * The command forks its ranks and reads what they find from a pipe.  Under a launcher it is a rank
  * itself. */
-#include "common/cli.h"
-
 #include "bench/coll.h"
 #include "bench/coll_print.h"
-#include "common/local_ranks.h"
+#include "bench/rank_bench.h"
 #include "common/progress.h"
 
 #include <string.h>
@@ -105,11 +103,10 @@ static int read_ops(const struct cli_command *command, const char *list, struct 
 }
 
 static int read_request(const struct cli_command *command, const struct cli_args *args,
-                        struct coll_request *out, int32_t *ranks)
+                        struct coll_request *out, struct rank_bench *on)
 {
     enum weft_dtype dtype;
     const char *memory = cli_value(command, args, "memory");
-    int64_t count, budget_ms;
     int code = read_ops(command, cli_value(command, args, "op"), out);
 
     if (code == CLI_OK) code = read_all_sizes(command, args, out);
@@ -119,73 +116,54 @@ static int read_request(const struct cli_command *command, const struct cli_args
     if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
         return bad_value(command, "memory", memory, "alloc or malloc");
     out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
-    if (!cli_int(command, args, "ranks", 1, LOCAL_RANKS_MAX, 2, &count)) return CLI_USAGE;
-    if (!cli_int(command, args, "budget-ms", 1, 60000, 50, &budget_ms)) return CLI_USAGE;
-    *ranks = (int32_t)count;
-    out->budget_ns = (uint64_t)budget_ms * 1000000;
+    if (!rank_bench_read(command, args, 1, 50, on)) return CLI_USAGE;
+    out->budget_ns = on->budget_ns;
     return CLI_OK;
 }
 
-/* ---- what they find ---- */
+/* ---- the results ---- */
 
-struct findings {
+struct results {
     const struct coll_request *request;
     struct coll_row *rows; /* room for all */
     int count;
 };
 
-static weft_status collect(void *self, int fd)
+static weft_status receive(void *self, const void *message, size_t bytes)
 {
-    struct findings *found = self;
-    struct coll_message message;
-    int wanted = coll_row_count(found->request);
-    weft_status status;
+    struct results *results = self;
+    int wanted = coll_row_count(results->request);
 
-    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
-        if (message.status != WEFT_OK)
-            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
-        if (found->count < wanted) found->rows[found->count++] = message.row;
-        cli_progress("%d of %d rows", found->count, wanted);
-    }
-    return status;
+    if (bytes != sizeof *results->rows || results->count == wanted) return WEFT_OK;
+    memcpy(&results->rows[results->count++], message, bytes);
+    cli_progress("%d of %d rows", results->count, wanted);
+    return WEFT_OK;
 }
 
-static weft_status rank_main(void *self, const weft_options *options, int fd)
+static weft_status work(void *self, weft_context *context, const struct local_rank *local)
 {
-    return coll_rank(((const struct findings *)self)->request, options, fd);
+    return coll_rank(((const struct results *)self)->request, context, local);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct coll_request request;
+    struct rank_bench on;
+    struct results results = {.request = &request};
+    struct local_job job = {.self = &results, .work = work, .receive = receive};
     struct cli_args args;
-    weft_launch_info launch = {.struct_size = sizeof launch};
-    const char *backend;
-    weft_options options = {.struct_size = sizeof options};
-    struct findings found = {.request = &request};
-    weft_status status;
     int code;
-    int32_t ranks;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    code = read_request(command, &args, &request, &ranks);
+    code = read_request(command, &args, &request, &on);
     if (code != CLI_OK) return code;
-    options.backend = backend = cli_value(command, &args, "backend");
-    status = weft_launch_get(&launch);
-    if (status != WEFT_OK) return cli_fail(command, status);
-    found.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *found.rows);
-    if (found.rows == NULL) return cli_fail(command, wf_fail_memory(sizeof *found.rows));
-    cli_progress_begin();
-    cli_progress("0 of %d rows", coll_row_count(&request));
-    status = launch.size > 1 ? local_ranks_join(&options, rank_main, collect, &found)
-                             : local_ranks_run(ranks, backend, rank_main, collect, &found);
-    cli_progress_end();
-    if (status != WEFT_OK)
-        code = cli_fail(command, status);
-    else if (found.count > 0)
-        code =
-            coll_print(command, &request, found.rows, found.count, cli_has(command, &args, "json"));
-    wf_free(found.rows);
+    results.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *results.rows);
+    if (results.rows == NULL) return cli_fail(command, wf_fail_memory(sizeof *results.rows));
+    snprintf(on.progress, sizeof on.progress, "0 of %d rows", coll_row_count(&request));
+    code = rank_bench_run(command, &on, &job);
+    if (code == CLI_OK && results.count > 0)
+        code = coll_print(command, &request, results.rows, results.count, on.as_json);
+    wf_free(results.rows);
     return code;
 }
 

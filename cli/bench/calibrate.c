@@ -5,7 +5,7 @@
  * first, is latency by rank and time by byte. */
 #include "bench/calibrate.h"
 
-#include "timing/meeting.h"
+#include "timing/rank_sync.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { LARGE_BYTES = 16 << 20, ROW_BYTES = 8192, MOST_RANKS = 1024 };
 
 struct session {
     weft_context *context;
-    struct meeting meeting;
+    struct rank_sync sync;
     uint64_t budget_ns;
     struct cost_sheet *sheet;
     weft_cost_table *local; /* SHEET's costs of local work; everything else costs nothing */
@@ -42,13 +42,13 @@ static int run_once(void *self)
     struct timed *timed = self;
 
     WF_TRY(timed->run(timed));
-    return meeting_finish(&timed->session->meeting);
+    return rank_sync_finish(&timed->session->sync);
 }
 
 static weft_status measure(struct timed *timed, uint64_t *ns)
 {
     struct session *s = timed->session;
-    struct bench_ranks ranks = meeting_ranks(&s->meeting);
+    struct bench_ranks ranks = rank_sync_ranks(&s->sync);
     struct bench_times times;
     int status = bench_time(&ranks, run_once, timed, s->budget_ns, &times);
 
@@ -235,9 +235,9 @@ struct line {
 
 static weft_status time_group(struct session *s, weft_comm *comm, struct line *lines)
 {
-    struct meeting world = s->meeting;
+    struct rank_sync world = s->sync;
     int64_t ranks = weft_comm_size(comm), side = 2048 / ranks * ranks;
-    weft_status status = meeting_open(&s->meeting, s->context, comm);
+    weft_status status = rank_sync_open(&s->sync, s->context, comm);
 
     for (size_t i = 0; i < WF_COUNT(probes) && status == WEFT_OK; i++) {
         struct taken small = {0}, large = {0};
@@ -252,8 +252,8 @@ static weft_status time_group(struct session *s, weft_comm *comm, struct line *l
             lines[i].femtoseconds =
                 per_byte(less(large.ns, small.ns + large.local_ns), large.received);
     }
-    if (status == WEFT_OK) status = meeting_close(&s->meeting);
-    s->meeting = world;
+    if (status == WEFT_OK) status = rank_sync_close(&s->sync);
+    s->sync = world;
     return status;
 }
 
@@ -324,11 +324,11 @@ static weft_status measure_all(struct session *s, struct calibration *out)
     list_ranks(world, near, &near_count, far, &far_count);
     out->ranks = weft_size(s->context);
     out->hosts = far_count;
-    WF_TRY(meeting_open(&s->meeting, s->context, world));
+    WF_TRY(rank_sync_open(&s->sync, s->context, world));
     WF_TRY(measure_local(s));
     WF_TRY(measure_link(s, COST_WITHIN_HOST, near, near_count, &out->measured[COST_WITHIN_HOST]));
     WF_TRY(measure_link(s, COST_BETWEEN_HOSTS, far, far_count, &out->measured[COST_BETWEEN_HOSTS]));
-    return meeting_close(&s->meeting);
+    return rank_sync_close(&s->sync);
 }
 
 /* The built-in table whose numbers stand where nothing is measured. */

@@ -4,6 +4,7 @@
 #define WEFT_CLI_BENCH_COLL_H
 
 #include "bench/pattern.h"
+#include "common/local_ranks.h"
 #include "timing/loop.h"
 
 #include "weft/weft.h"
@@ -28,19 +29,11 @@ struct coll_row {
     double memcpy_gbps; /* by all ranks at once, each copying that many bytes */
 };
 
-/* What ranks write to the command's pipe: rank 0 every row, and whoever fails why.  Less than
- * PIPE_BUF, so messages of several ranks do not mix. */
-struct coll_message {
-    int32_t rank;
-    weft_status status; /* WEFT_OK: ROW counts, else TEXT */
-    struct coll_row row;
-    char text[1024];
-};
-
 /* How many rows a request will give. */
 int coll_row_count(const struct coll_request *request);
 
-/* Join the job by OPTIONS and measure.  Everything there is to say goes to FD. */
-weft_status coll_rank(const struct coll_request *request, const weft_options *options, int fd);
+/* Measure on all ranks of CONTEXT; rank 0 sends a struct coll_row for each cell. */
+weft_status coll_rank(const struct coll_request *request, weft_context *context,
+                      const struct local_rank *local);
 
 #endif

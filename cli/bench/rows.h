@@ -1,9 +1,14 @@
-/* rows.h - commands that one process measures by itself, row by row. */
+/* rows.h - rows of the tables that benchmarks print, and benchmarks that one process measures row
+ * by row. */
 #ifndef WEFT_CLI_BENCH_ROWS_H
 #define WEFT_CLI_BENCH_ROWS_H
 
 #include "common/cli.h"
 #include "timing/loop.h"
+
+/* Add a cell, right-aligned after a blank. */
+void bench_add_time(struct wf_text *text, int width, uint64_t ns);
+void bench_add_bytes(struct wf_text *text, int width, uint64_t bytes);
 
 struct bench_rows {
     const char *name;

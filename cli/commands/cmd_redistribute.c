@@ -30,6 +30,7 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
                         .backend = cli_value(command, args, "backend"),
                         .ranks = (int32_t)ranks,
                         .packed = cli_has(command, args, "packed"),
+                        .form = cli_has(command, args, "json") ? PLAN_JSON : PLAN_LINES,
                         .iters = (uint64_t)iters,
                         .budget_ns = 100000000};
     return true;
@@ -38,13 +39,14 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
 static int carry_out(const struct cli_command *command, const struct cli_args *args,
                      struct job *job)
 {
-    struct report report = {.request = job->request, .ranks = job->ranks};
+    struct report report = {.request = job->request, .ranks = job->ranks, .form = job->form};
     weft_status status = shards_make(job->request->to, &job->results);
     int code;
 
-    if (status == WEFT_OK) status = job_run(job, &report.outcome);
+    if (status == WEFT_OK) status = job_run(job, &report.outcome, &report.plan);
     code = status == WEFT_OK ? report_results(command, args, &report, &job->results)
                              : cli_fail(command, status);
+    wf_text_free(&report.plan);
     shards_free(&job->results);
     return code;
 }

@@ -79,7 +79,6 @@ static weft_status simulate(const struct request *request, const weft_plan *plan
     uint64_t begun;
     weft_status status;
 
-    WF_TRY(weft_plan_print(plan, report->outcome.plan, sizeof report->outcome.plan, NULL));
     for (int32_t i = 0; i < ranks; i++) {
         cli_progress("filling the source: rank %d of %d", i, ranks);
         values_fill(&values, request->from, weft_mesh_rank_at(request->mesh, i), NULL,
@@ -97,22 +96,27 @@ static weft_status simulate(const struct request *request, const weft_plan *plan
 static int carry_out(const struct cli_command *command, const struct cli_args *args,
                      const struct request *request)
 {
-    struct report report = {
-        .request = request, .ranks = job_ranks_needed(request), .simulated = true};
+    struct report report = {.request = request,
+                            .ranks = job_ranks_needed(request),
+                            .simulated = true,
+                            .form = cli_has(command, args, "json") ? PLAN_JSON : PLAN_LINES};
     struct shards sources = {0}, targets = {0};
-    weft_plan *plan = NULL;
-    weft_status status = weft_plan_create(request->from, request->to, &request->options, &plan);
+    struct planned planned = {0};
+    weft_status status =
+        planned_find(request, &request->options, report.form == PLAN_JSON, &planned);
     int code;
 
-    if (status == WEFT_OK) status = check_memory(plan, request);
+    if (status == WEFT_OK) status = check_memory(planned.plan, request);
+    if (status == WEFT_OK) status = job_describe(&planned, report.form, &report.plan);
     if (status == WEFT_OK) status = shards_make(request->from, &sources);
     if (status == WEFT_OK) status = shards_make(request->to, &targets);
     cli_progress_begin();
-    if (status == WEFT_OK) status = simulate(request, plan, &report, &sources, &targets);
+    if (status == WEFT_OK) status = simulate(request, planned.plan, &report, &sources, &targets);
     code = status == WEFT_OK ? report_results(command, args, &report, &targets) : CLI_NO;
     cli_progress_end();
     if (status != WEFT_OK) code = cli_fail(command, status);
-    weft_plan_release(&plan);
+    planned_free(&planned);
+    wf_text_free(&report.plan);
     shards_free(&sources);
     shards_free(&targets);
     return code;

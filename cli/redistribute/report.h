@@ -9,6 +9,8 @@ struct report {
     int64_t ranks;
     bool simulated;
     struct job_outcome outcome;
+    enum plan_form form; /* PLAN_JSON: print JSON */
+    struct wf_text plan; /* in that form; freed by the caller */
 };
 
 /* Check RESULTS, dump them if --dump says where, and print.  The exit code. */

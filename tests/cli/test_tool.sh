@@ -20,12 +20,12 @@ if grep -E -- '--ranks|^-n' "$here/options" | grep -qv -- '^-n, --ranks N '; the
     not_so "-n is --ranks, everywhere: $(grep -E -- '--ranks|^-n' "$here/options")"
 fi
 if [[ $(grep -c -- '^-n, --ranks N ' "$here/options") -lt 8 ]]; then not_so "--ranks is an option of eight commands"; fi
-for option in mesh shape dtype backend json svg costs; do
+for option in mesh to-mesh shape dtype from to placements backend json svg costs seed; do
     if [[ $(grep -- "^--$option " "$here/options" | sort -u | wc -l) != 1 ]]; then
         not_so "--$option has one help text: $(grep -- "^--$option " "$here/options" | sort | uniq -c)"
     fi
 done
-if grep -qE -- '^--(ms|n|np|nranks|devices) ' "$here/options"; then not_so "an old option is back"; fi
+if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|layout|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi
 fails 2 'unknown option --n; did you mean --ranks?' "$weft" redistribute --n 4
 fails 2 'unknown option --np; did you mean --ranks?' "$weft" run --np 4 true
 contains ': 4' sh -c "'$weft' run -n 1 sh -c 'echo : \$WEFT_SIZE' && '$weft' run --ranks 4 sh -c 'echo : \$WEFT_SIZE'"
