@@ -50,7 +50,7 @@ static void on_interrupt(int number)
     _exit(CLI_INTERRUPTED);
 }
 
-/* Ranks that a command has forked end in the same way, or with their parent. */
+/* Ranks that a command forked inherit the handler, or end with their parent. */
 static void exit_when_interrupted(void)
 {
     struct sigaction before;

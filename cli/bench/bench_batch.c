@@ -1,5 +1,5 @@
-/* bench_batch.c - `weft bench batch`: many small tensors as one plan, beside the same one by one.
- */
+/* bench_batch.c - `weft bench batch`: compares many small tensors as one plan with a plan for
+ * each. */
 #include "bench/rows.h"
 #include "bench/rank_bench.h"
 #include "bench/transitions.h"
@@ -11,7 +11,7 @@ enum { MOST_TENSORS = 1024 };
 
 struct row {
     uint64_t together_ns, alone_ns;
-    uint32_t together; /* tensors that went together */
+    uint32_t together; /* number of tensors that share one exchange */
 };
 
 /* The message of rank 0. */
@@ -33,7 +33,7 @@ struct rank {
     const struct bench *bench;
     weft_context *context;
     struct rank_sync sync;
-    weft_plan *plans[2]; /* of the batch, of one tensor */
+    weft_plan *plans[2]; /* plan of the batch, plan of one tensor */
     weft_bound *batch, *one;
     void *sources[MOST_TENSORS], *targets[MOST_TENSORS];
 };

@@ -1,7 +1,4 @@
-/* bench_coll.c - `weft bench coll`: how fast collectives are here.
- *
- * The command forks its ranks and reads what they find from a pipe.  Under a launcher it is a rank
- * itself. */
+/* bench_coll.c - `weft bench coll`: measures collectives. */
 #include "bench/coll.h"
 #include "bench/coll_print.h"
 #include "bench/rank_bench.h"
@@ -18,7 +15,7 @@ static int bad_value(const struct cli_command *command, const char *option, cons
     return CLI_USAGE;
 }
 
-/* The length taken, or 0. */
+/* Returns the number of bytes read, or 0 after a failure. */
 static size_t scan_size(const char *text, size_t *out)
 {
     int64_t value = 0;
@@ -44,7 +41,7 @@ static bool read_sizes(const char *list, struct coll_request *out)
     return false;
 }
 
-/* Powers of two from the least to the most. */
+/* Set the sizes to LEAST and its doubles up to MOST. */
 static void double_sizes(size_t least, size_t most, struct coll_request *out)
 {
     out->size_count = 0;
@@ -125,7 +122,7 @@ static int read_request(const struct cli_command *command, const struct cli_args
 
 struct results {
     const struct coll_request *request;
-    struct coll_row *rows; /* room for all */
+    struct coll_row *rows; /* capacity: all rows of the request */
     int count;
 };
 

@@ -1,4 +1,4 @@
-/* bench_plan.c - `weft bench plan`: how long planning takes.  One process, one thread. */
+/* bench_plan.c - `weft bench plan`: measures planning, in one thread. */
 #include "bench/rows.h"
 #include "timing/alone.h"
 
@@ -31,7 +31,7 @@ static int plan_again(void *argument)
     return status;
 }
 
-/* A limit of 0 means that none is promised. */
+/* A limit of 0 means that no time is promised. */
 static const struct row {
     const char *mesh, *shape, *from, *to, *planner;
     int (*operation)(void *);

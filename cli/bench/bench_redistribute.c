@@ -1,5 +1,4 @@
-/* bench_redistribute.c - `weft bench redistribute`: how fast redistributions are here, beside
- * memcpy. */
+/* bench_redistribute.c - `weft bench redistribute`: measures redistributions and memcpy. */
 #include "bench/rows.h"
 #include "bench/rank_bench.h"
 #include "bench/transitions.h"
@@ -75,7 +74,7 @@ static weft_status measure(struct bench *bench)
     return WEFT_OK;
 }
 
-/* Shorter times are mostly the clock's. */
+/* Below a microsecond the overhead of the clock dominates. */
 static bool is_comparable(const struct row *row)
 {
     return row->outcome.limit_ns >= 1000 && row->outcome.times.median_ns >= 1000;

@@ -1,6 +1,6 @@
-/* bench_symm.c - `weft bench symm`: how fast symmetric memory is here.
+/* bench_symm.c - `weft bench symm`: measures symmetric memory.
  *
- * Every rank works on its right neighbour's memory, all at the same time.  A sample ends when the
+ * All ranks access the memory of their right neighbours at the same time.  A sample ends when the
  * stream of the slowest rank is empty. */
 #include "bench/rows.h"
 #include "bench/rank_bench.h"
@@ -39,7 +39,7 @@ struct bench {
 struct rank {
     struct rank_sync sync;
     weft_symm *symm;
-    char *memory; /* this rank's own, not symmetric */
+    char *memory; /* local memory of this rank, not symmetric */
     int32_t left, right;
     uint64_t bytes, round;
     enum op op;

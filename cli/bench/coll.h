@@ -1,5 +1,5 @@
-/* coll.h - the two sides of `weft bench coll`: the command, which starts the ranks and shows what
- * they find (bench_coll.c), and a rank (coll_rank.c). */
+/* coll.h - the two parts of `weft bench coll`: the command, which starts the ranks and prints
+ * their results (bench_coll.c), and a rank (coll_rank.c). */
 #ifndef WEFT_CLI_BENCH_COLL_H
 #define WEFT_CLI_BENCH_COLL_H
 
@@ -20,16 +20,16 @@ struct coll_request {
     uint64_t budget_ns;
 };
 
-/* One cell. */
+/* One collective with one size. */
 struct coll_row {
     uint32_t op;
     int32_t ranks;
     uint64_t bytes; /* the full per-rank buffer, as measured */
     struct bench_times times;
-    double memcpy_gbps; /* by all ranks at once, each copying that many bytes */
+    double memcpy_gbps; /* total of all ranks, which copy that many bytes each at the same time */
 };
 
-/* How many rows a request will give. */
+/* Number of rows that REQUEST gives. */
 int coll_row_count(const struct coll_request *request);
 
 /* Measure on all ranks of CONTEXT; rank 0 sends a struct coll_row for each cell. */

@@ -8,7 +8,7 @@ static double gbps(const struct coll_row *row)
     return (double)row->bytes / (double)(row->times.median_ns > 0 ? row->times.median_ns : 1);
 }
 
-/* Every rank writes as many bytes as it would with memcpy, so this can reach 1. */
+/* A rank writes as many bytes as memcpy does, so the share can reach 1. */
 static double memcpy_share(const struct coll_row *row)
 {
     return gbps(row) * row->ranks / row->memcpy_gbps;

@@ -64,7 +64,7 @@ static void give_back(struct rank *rank, void *memory)
         fprintf(stderr, "weft bench coll: %s\n", weft_last_error());
 }
 
-/* Only f32 has values to compare; the bytes of other dtypes are zeros, which all of them have. */
+/* Only f32 results are compared.  Buffers of other dtypes hold zeros, which every dtype has. */
 static bool is_checked(const struct rank *rank)
 {
     return rank->request->dtype == WEFT_DTYPE_F32;

@@ -17,9 +17,9 @@ struct rank_bench {
 bool rank_bench_read(const struct cli_command *command, const struct cli_args *args,
                      int64_t least_ranks, int64_t budget_ms, struct rank_bench *out);
 
-/* Run JOB on the ranks of BENCH, or as one rank of the job of a launcher, which is the size then.
- * Only in the process of rank 0, or that started the ranks, JOB receives messages.  The exit code,
- * after printing an error. */
+/* Run JOB on ranks that this process starts or, under a launcher, as one rank of the launcher's
+ * job, whose size then replaces --ranks.  Under a launcher only rank 0 receives messages.
+ * Returns the exit code, after printing an error. */
 int rank_bench_run(const struct cli_command *command, const struct rank_bench *bench,
                    const struct local_job *job);
 

@@ -15,8 +15,8 @@ struct bench_rows {
     size_t count;
     weft_status (*measure)(size_t row, uint64_t budget_ns, struct bench_times *out);
     void (*add_text)(struct wf_text *text, size_t row, const struct bench_times *times);
-    void (*add_json)(struct wf_json *json, size_t row); /* what the row is */
-    uint64_t (*limit_ns)(size_t row);                   /* promised; 0: nothing is */
+    void (*add_json)(struct wf_json *json, size_t row); /* adds the members that identify the row */
+    uint64_t (*limit_ns)(size_t row);                   /* the promised time; 0: none */
 };
 
 extern const struct cli_option bench_rows_options[];

@@ -16,7 +16,7 @@ static void print_level(const struct kit_progress *progress, int level)
     uint32_t passed = atomic_load(&result->passed), failed = atomic_load(&result->failed);
     uint32_t lost = atomic_load(&result->lost);
 
-    if (passed + failed + lost == 0 && result->skipped[0] == '\0') return; /* not asked for */
+    if (passed + failed + lost == 0 && result->skipped[0] == '\0') return; /* not requested */
     cli_progress_clear();
     printf("%-12s", kit_levels[level].name);
     if (passed + failed + lost == 0) {
@@ -39,7 +39,7 @@ static void print_level_silent(const struct kit_progress *progress, int level)
     (void)level;
 }
 
-/* The first level that is not done is the one that runs. */
+/* The running level is the first one that is not done. */
 static void show_progress(const struct kit_progress *progress)
 {
     int level = 0;

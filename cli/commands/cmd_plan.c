@@ -13,7 +13,7 @@ static void add_kinds(struct wf_text *text, const weft_plan *plan)
         wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
 }
 
-/* Why OTHER is not the plan: the first of its measures that is worse. */
+/* Add why OTHER lost: the first measure in which it is worse. */
 static void add_reason(struct wf_text *text, const weft_plan_options *asked,
                        const weft_plan_info *best, const weft_plan_info *other)
 {
@@ -86,7 +86,7 @@ static weft_status add_json(struct wf_text *text, const struct planned *answer)
     return status;
 }
 
-/* Write what ADD draws to PATH, or to standard output for "-". */
+/* Write the output of ADD to PATH, or to standard output if PATH is "-". */
 static int draw(const struct cli_command *command, const weft_plan *plan, const char *path,
                 void (*add)(const weft_plan *, struct wf_text *))
 {

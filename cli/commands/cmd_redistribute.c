@@ -1,5 +1,5 @@
-/* cmd_redistribute.c - `weft redistribute`: carries a plan out on ranks of this host, and checks
- * every element. */
+/* cmd_redistribute.c - `weft redistribute`: runs a plan on ranks of this host and checks every
+ * element. */
 #include "common/cli.h"
 
 #include "common/local_ranks.h"
@@ -51,7 +51,8 @@ static int carry_out(const struct cli_command *command, const struct cli_args *a
     return code;
 }
 
-/* The command starts its ranks itself; under a launcher, each of the launcher's ranks would. */
+/* The command starts its own ranks.  Under a launcher, each rank of the launcher would start
+ * them. */
 static bool stands_alone(const struct cli_command *command)
 {
     weft_launch_info launch = {.struct_size = sizeof launch};

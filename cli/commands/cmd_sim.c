@@ -1,5 +1,4 @@
-/* cmd_sim.c - `weft sim`: carries a plan out for every rank in one thread, and checks every
- * element. */
+/* cmd_sim.c - `weft sim`: runs a plan for every rank in one thread and checks every element. */
 #include "common/cli.h"
 
 #include "common/memory.h"
@@ -9,7 +8,7 @@
 
 /* ---- memory ---- */
 
-/* Bytes that the shards of all ranks take. */
+/* Bytes of the shards of all ranks. */
 static uint64_t spec_bytes(const weft_spec *spec)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
@@ -23,7 +22,8 @@ static uint64_t spec_bytes(const weft_spec *spec)
     return bytes;
 }
 
-/* The most that two layouts between steps take at a time, beside source and target. */
+/* The most bytes that intermediate layouts take at a time.  Two layouts exist at a time, besides
+ * source and target. */
 static uint64_t between_bytes(const weft_plan *plan)
 {
     uint64_t most = 0, last = 0;
@@ -45,7 +45,8 @@ static void add_amount(struct wf_text *text, const char *before, uint64_t bytes)
     wf_text_bytes(text, bytes);
 }
 
-/* WEFT_ERR_NO_MEMORY, with all amounts, if PLAN cannot be simulated in the memory that is free. */
+/* Returns WEFT_ERR_NO_MEMORY, with all amounts in the text, if PLAN needs more memory than is
+ * free. */
 static weft_status check_memory(const weft_plan *plan, const struct request *request)
 {
     uint64_t source = spec_bytes(request->from), target = spec_bytes(request->to);

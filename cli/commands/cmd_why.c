@@ -1,4 +1,4 @@
-/* cmd_why.c - `weft why [NAME]`: every directory, file and decision in order. */
+/* cmd_why.c - `weft why [NAME]`: the directories, files and decisions of the search for plugins. */
 #include "common/cli.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static const char *candidate_of(const weft_backends *backends, size_t line)
     return weft_backends_trace_candidate(backends, line, &index) ? name_of(backends, index) : NULL;
 }
 
-/* Lines about NAME's candidates, and those about no candidate; all if NAME is NULL. */
+/* Is LINE about a candidate called NAME, or about no candidate? True for every line if NAME is
+ * NULL. */
 static bool concerns(const weft_backends *backends, size_t line, const char *name)
 {
     const char *candidate = candidate_of(backends, line);
@@ -59,7 +60,7 @@ static void print_json(const weft_backends *backends, const char *name, bool usa
     wf_text_char(out, '\n');
 }
 
-/* The names of the plugins that have a file, each once; the number of them. */
+/* List the names of the plugins that have a file, each once.  Returns their number. */
 static size_t list_names(const weft_backends *backends, const char *names[], size_t most)
 {
     weft_backend_info info = {.struct_size = sizeof info};
@@ -104,7 +105,8 @@ static weft_status fail_unknown(const weft_backends *backends, const char *name)
     return status;
 }
 
-/* WEFT_OK if NAME, or without a name any plugin, is usable; else the reason is the last error. */
+/* Returns WEFT_OK if NAME, or any plugin if NAME is NULL, is usable.  Else the last error is the
+ * reason. */
 static weft_status judge(const weft_backends *backends, const char *name)
 {
     weft_backend_info info = {.struct_size = sizeof info};
@@ -112,7 +114,8 @@ static weft_status judge(const weft_backends *backends, const char *name)
 
     if (name == NULL) return weft_backends_choose(backends, WEFT_ROLE_COMM, &chosen);
     for (size_t i = 0; weft_backends_get(backends, i, &info) == WEFT_OK; i++) {
-        if (strcmp(info.name, name) != 0) continue; /* the first counts: it shadows later ones */
+        if (strcmp(info.name, name) != 0)
+            continue; /* the first file counts: it shadows later ones */
         if (info.reason == WEFT_REASON_USABLE) return WEFT_OK;
         return wf_fail(WEFT_ERR_NO_BACKEND, "%s: %s: %s", name, weft_reason_text(info.reason),
                        info.reason_text);

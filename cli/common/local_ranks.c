@@ -14,7 +14,7 @@
 
 enum { FRAME_BYTES = 4096 }; /* at most PIPE_BUF, so that frames of several ranks do not mix */
 
-/* What ranks write to the command's pipe: a part of a message of rank 0, or why a rank failed. */
+/* A write to the pipe of the command: a part of a message of rank 0, or the error of a rank. */
 struct frame {
     int32_t rank;
     weft_status status; /* WEFT_OK: DATA is a part of a message, else the text of the error */
@@ -26,12 +26,12 @@ _Static_assert(sizeof(struct frame) == FRAME_BYTES, "a frame without padding");
 
 struct local_rank {
     int32_t rank;
-    int fd;                      /* the command's pipe, or -1: */
-    const struct local_job *job; /* this process is the command, too */
+    int fd;                      /* the pipe of the command; -1: none */
+    const struct local_job *job; /* with fd -1: receives the messages in this process */
 };
 
 struct local_ranks {
-    bool is_first; /* later ones of a command choose the same backend, and need not log it again */
+    bool is_first; /* later jobs of a command choose the same backend and do not log it again */
     int32_t size;
     pid_t pids[LOCAL_RANKS_MAX];
     const char *backend;

@@ -1,4 +1,4 @@
-/* options.c - command lines taken apart, help pages, and what commands print. */
+/* options.c - parsing of command lines, help pages, and output of commands. */
 #include "common/cli.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static int option_index(const struct cli_command *command, const char *name, siz
     return -1;
 }
 
-/* Options of earlier versions, and of other launchers. */
+/* Options of earlier versions and of other launchers, with their names today. */
 static const struct {
     const char *old, *now;
 } renamed[] = {{"ms", "budget-ms"}, {"n", "ranks"}, {"np", "ranks"}, {"nproc", "ranks"}};
@@ -77,7 +77,7 @@ static int letter_index(const struct cli_command *command, char letter)
     return -1;
 }
 
-/* Take the option at argv[*at]; false after a complaint. */
+/* Take the option at argv[*at].  False after printing an error. */
 static bool take_option(const struct cli_command *command, int argc, char **argv, int *at,
                         struct cli_args *out)
 {

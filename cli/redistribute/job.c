@@ -78,7 +78,7 @@ static uint64_t shard_bytes(const weft_spec *spec, int32_t rank)
     return (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(spec));
 }
 
-/* Through host memory, since the backend's may be a device's. */
+/* The values are computed in host memory, because the backend's may be memory of a device. */
 static weft_status fill_source(struct rank *rank)
 {
     void *host = wf_alloc((size_t)rank->source_bytes);
@@ -127,7 +127,7 @@ static weft_status hand_back(const struct rank *rank)
     return weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
 }
 
-/* One round: redistributions, then memcpy.  Of both, the quietest round so far is kept. */
+/* Measure redistributions, then memcpy.  OUT keeps the fastest round of each. */
 static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uint64_t bytes,
                          struct job_outcome *out)
 {
@@ -146,7 +146,8 @@ static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uin
     return 0;
 }
 
-/* Other load of the machine comes and goes, so both are measured in turn. */
+/* Redistribution and memcpy are measured in turn, so that other load of the machine affects
+ * both. */
 static weft_status measure(struct rank *rank, struct job_outcome *out)
 {
     const struct job *job = rank->job;

@@ -19,7 +19,7 @@ static double gbps(const struct report *report)
     return (double)bytes / (double)(ns > 0 ? ns : 1);
 }
 
-/* Members that only ranks have: null after a simulation. */
+/* Add the members that a simulation does not have; it has null. */
 static void add_json_ranks(struct wf_json *json, const struct report *report)
 {
     static const char *const keys[] = {"backend", "limit_ns", "gbps", "scratch_bytes", "one_sided"};
@@ -51,10 +51,10 @@ static void add_json(struct wf_text *text, const struct report *report)
     wf_text_char(text, '\n');
 }
 
-/* Shorter times are mostly the clock's. */
+/* Below this the overhead of the clock dominates. */
 enum { COMPARABLE_NS = 1000 };
 
-/* The same ranks copy at the same time, so that both share the machine's cores and memory. */
+/* Add the comparison with memcpy by the same ranks at the same time, on the same cores. */
 static void add_comparison(struct wf_text *text, const struct report *report)
 {
     const struct job_outcome *outcome = &report->outcome;
