@@ -222,16 +222,17 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_batch = {
     .name = "bench batch",
-    .summary = "many small tensors as one plan, beside the same one by one",
+    .summary = "measure many small tensors as one plan, and one by one",
     .arguments = "[options]",
     .example = "weft bench batch --tensors 100 --size 16 --ranks 4",
     .options =
-        (const struct cli_option[]){CLI_LOCAL_RANKS,
-                                    {"tensors", "N", "tensors in the batch (default: 100)", 0},
-                                    {"size", "N", "rows and columns of each (default: 16)", 0},
-                                    CLI_BACKEND,
-                                    CLI_BUDGET_MS("time for each number (default: 200)"),
-                                    CLI_JSON,
-                                    {0}},
+        (const struct cli_option[]){
+            CLI_LOCAL_RANKS,
+            {"tensors", "N", "number of tensors in the batch (default: 100)", 0},
+            {"size", "N", "rows and columns of each (default: 16)", 0},
+            CLI_BACKEND,
+            CLI_BUDGET_MS("milliseconds for each number (default: 200)"),
+            CLI_JSON,
+            {0}},
     .run = run,
 };

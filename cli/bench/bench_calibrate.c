@@ -126,20 +126,21 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_calibrate = {
     .name = "bench calibrate",
-    .summary = "measure what steps cost here, and write the table for WEFT_COSTS",
+    .summary = "measure the costs of steps and write a table for WEFT_COSTS",
     .arguments = "[options]",
     .example = "weft bench calibrate --ranks 4 --output my-host.costs",
-    .options = (const struct cli_option[]){CLI_LOCAL_RANKS,
-                                           {"hosts", "N",
-                                            "pretend that they are on N hosts, in "
-                                            "turn (default: 1)",
-                                            0},
-                                           CLI_BACKEND,
-                                           CLI_BUDGET_MS("time for each number (default: 100)"),
-                                           {"output", "FILE",
-                                            "write the table to FILE; - is "
-                                            "standard output (default: -)",
-                                            0},
-                                           {0}},
+    .options =
+        (const struct cli_option[]){CLI_LOCAL_RANKS,
+                                    {"hosts", "N",
+                                     "treat ranks as on N hosts, in "
+                                     "turn (default: 1)",
+                                     0},
+                                    CLI_BACKEND,
+                                    CLI_BUDGET_MS("milliseconds for each number (default: 100)"),
+                                    {"output", "FILE",
+                                     "write the table to FILE; - is "
+                                     "standard output (default: -)",
+                                     0},
+                                    {0}},
     .run = run,
 };

@@ -166,7 +166,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_coll = {
     .name = "bench coll",
-    .summary = "collectives: time and bandwidth by size, beside memcpy",
+    .summary = "measure collectives by size, and memcpy",
     .arguments = "[options]",
     .example = "weft bench coll --op all_reduce,all_gather --ranks 4 --max-bytes 64MiB",
     .options =
@@ -179,7 +179,7 @@ const struct cli_command bench_coll = {
             {"min-bytes", "SIZE", "smallest buffer per rank (default: 8)", 0},
             {"max-bytes", "SIZE", "largest buffer, by doubling (default: 256MiB)", 0},
             {"sizes", "LIST", "these sizes instead: 8,64KiB,1MiB", 0},
-            CLI_BUDGET_MS("time for each row (default: 50)"),
+            CLI_BUDGET_MS("milliseconds for each row (default: 50)"),
             CLI_JSON,
             {0}},
     .run = run,

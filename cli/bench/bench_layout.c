@@ -164,7 +164,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_layout = {
     .name = "bench layout",
-    .summary = "shapes, offsets and runs of a rank; parsing and interning",
+    .summary = "measure queries about layouts, parsing and interning",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench layout",
     .options = bench_rows_options,

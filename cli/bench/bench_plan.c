@@ -133,7 +133,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_plan = {
     .name = "bench plan",
-    .summary = "planning redistributions, anew and from a cache",
+    .summary = "measure planning, with and without a cache",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench plan",
     .options = bench_rows_options,

@@ -165,15 +165,16 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_redistribute = {
     .name = "bench redistribute",
-    .summary = "five redistributions of square tensors by size, beside memcpy",
+    .summary = "measure five redistributions of square tensors, and memcpy",
     .arguments = "[options]",
     .example = "weft bench redistribute --ranks 4 --sizes 64,4096",
-    .options = (const struct cli_option[]){CLI_LOCAL_RANKS,
-                                           {"sizes", "LIST",
-                                            "rows and columns (default: 64,1024,4096)", 0},
-                                           CLI_BACKEND,
-                                           CLI_BUDGET_MS("time for each row (default: 200)"),
-                                           CLI_JSON,
-                                           {0}},
+    .options =
+        (const struct cli_option[]){
+            CLI_LOCAL_RANKS,
+            {"sizes", "LIST", "rows and columns (default: 64,1024,4096)", 0},
+            CLI_BACKEND,
+            CLI_BUDGET_MS("milliseconds for each row (default: 200)"),
+            CLI_JSON,
+            {0}},
     .run = run,
 };

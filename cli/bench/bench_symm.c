@@ -211,7 +211,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_symm = {
     .name = "bench symm",
-    .summary = "symmetric memory: put, get, signals and barriers by size",
+    .summary = "measure put, get, signals and barriers of symmetric memory",
     .arguments = "[options]",
     .example = "weft bench symm --ranks 4 --max-bytes 1MiB",
     .options =
@@ -219,7 +219,7 @@ const struct cli_command bench_symm = {
             CLI_LOCAL_RANKS,
             {"max-bytes", "SIZE", "largest message, from 8 by factors of 8 (default: 16MiB)", 0},
             CLI_BACKEND,
-            CLI_BUDGET_MS("time for each row (default: 50)"),
+            CLI_BUDGET_MS("milliseconds for each row (default: 50)"),
             CLI_JSON,
             {0}},
     .run = run,

@@ -27,7 +27,7 @@ void bench_add_bytes(struct wf_text *text, int width, uint64_t bytes)
 }
 
 const struct cli_option bench_rows_options[] = {
-    CLI_BUDGET_MS("time for each row (default: 200)"), CLI_JSON, {0}};
+    CLI_BUDGET_MS("milliseconds for each row (default: 200)"), CLI_JSON, {0}};
 
 static void add_json_row(struct wf_json *json, const struct bench_rows *rows, size_t row,
                          const struct bench_times *times)

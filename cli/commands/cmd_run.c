@@ -258,9 +258,9 @@ const struct cli_command cli_run = {
             {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
             {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
             {"no-prefix", NULL, "do not print the rank before each line of output", 0},
-            {"stdin", "RANK", "the rank that reads standard input; auto: rank 0, but no terminal",
+            {"stdin", "RANK", "rank that reads standard input; auto: 0, unless it is a terminal",
              0},
-            {"listen", "ADDRESS", "where ranks meet: host or host:port (default: loopback)", 0},
+            {"listen", "ADDRESS", "address of the rendezvous: host[:port] (default: loopback)", 0},
             {0}},
     .run = run,
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_COPIES = 256 }; /* above this many ranks, the others are not examined */
+enum { MANY_COPIES = 256 }; /* the most copies that are examined one by one */
 
 /* ---- bands ---- */
 

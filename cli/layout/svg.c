@@ -17,7 +17,7 @@ enum {
     BODY = 560,        /* length of a scaled dimension */
     ROW_HEIGHT = 84,   /* height of the row if there is one only */
     LEAST_HEIGHT = 26, /* minimum height of other rows */
-    MOST_BODY = 1600,  /* a longer label shrinks, then is left out */
+    MOST_BODY = 1600,  /* maximum; in a longer dimension labels shrink, then are left out */
     FEW_INDICES = 32
 };
 

@@ -101,7 +101,7 @@ static void add_columns(const struct picture *picture, int32_t first, int32_t en
 bool picture_add_grid(struct picture *picture, int32_t width, bool colour, struct wf_text *text)
 {
     struct bands *rows = &picture->rows, *columns = &picture->columns;
-    bool one_row = rows->dim < 0; /* the other columns may follow below */
+    bool one_row = rows->dim < 0; /* a single row may continue below */
     int32_t left = one_row ? 2 : digits(rows->size) + 3, each = cell_width(picture), fits;
 
     fits = (width - left) / each;

@@ -13,7 +13,7 @@
         {"memory-limit", "B", "most scratch per rank: 65536, 64MiB", 0},                           \
         {"minimize", "X", "time (default), bytes or memory", 0},                                   \
         {"planner", "X", "search (default), exchange, dtensor-greedy, dtensor-graph", 0},          \
-        {"without", "X,...", "kinds of steps to do without: exchange,permute", 0},                 \
+        {"without", "X,...", "kinds of steps to exclude: exchange,permute", 0},                    \
     {                                                                                              \
         "costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)", 0    \
     }
