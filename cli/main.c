@@ -39,13 +39,18 @@ static int unknown_command(const char *name)
     return CLI_USAGE;
 }
 
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
 static void on_interrupt(int number)
 {
     (void)number;
     _exit(CLI_INTERRUPTED);
 }
 
-/* Ranks that a command has forked end in the same way, or with their parent. */
+/* Ranks that a command forked inherit the handler, or end with their parent. */
 static void exit_when_interrupted(void)
 {
     struct sigaction before;
@@ -56,10 +61,16 @@ static void exit_when_interrupted(void)
 
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "--help";
+    static char help[] = "--help";
+    const char *name;
 
     exit_when_interrupted();
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+    if (argc > 2 && asks_for_help(argv[1])) { /* `weft help plan` is `weft plan --help` */
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
+        argv[argc - 1] = help;
+    }
+    name = argc > 1 ? argv[1] : help;
+    if (asks_for_help(name)) {
         print_help(argc > 1 ? stdout : stderr);
         return argc > 1 ? CLI_OK : CLI_USAGE;
     }

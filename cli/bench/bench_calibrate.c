@@ -1,170 +1,146 @@
 /* bench_calibrate.c - `weft bench calibrate`: writes a cost table that was measured here. */
-#include "common/cli.h"
-
 #include "bench/calibrate.h"
-#include "common/local_ranks.h"
+#include "bench/rank_bench.h"
 #include "common/progress.h"
-#include "timing/loop.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* What ranks write to the command's pipe; at most PIPE_BUF, so that writes are atomic. */
-struct message {
-    int32_t rank;
-    weft_status
-        status; /* WEFT_OK: TEXT is the table; IN_PROGRESS: what is measured; else why not */
-    char text[3584];
+struct bench {
+    struct rank_bench on;
+    int32_t hosts;
+    struct wf_text table;
 };
-_Static_assert(sizeof(struct message) <= 4096, "larger than PIPE_BUF");
 
-struct request {
-    const char *backend, *path;
-    int32_t ranks, hosts;
-    uint64_t budget_ns;
-    char text[3584]; /* the table */
-};
+/* The first byte of a message of rank 0. */
+enum message_kind { PROGRESS = 'p', TABLE = 't' };
 
 /* ---- one rank ---- */
 
-static weft_status write_table(const struct calibration *found, char *text, size_t capacity)
+static weft_status send_text(const struct local_rank *local, enum message_kind kind,
+                             const struct wf_text *text)
 {
-    static const char *const links[COST_LINKS] = {"within a host", "between hosts"};
-    int used = snprintf(text, capacity, "# weft bench calibrate: %d ranks on %d host%s\n",
-                        found->ranks, found->hosts, found->hosts == 1 ? "" : "s");
-
-    for (int link = 0; link < COST_LINKS; link++)
-        if (!found->measured[link])
-            used += snprintf(text + used, capacity - (size_t)used,
-                             "# %s: not measured, as in table %s\n", links[link], found->base);
-    return weft_cost_table_print(found->table, text + used, capacity - (size_t)used, NULL);
-}
-
-/* Rank 0 tells the command what it measures; a message that is lost does no harm. */
-static void tell_progress(void *self, const char *what)
-{
-    struct message message = {.status = WEFT_IN_PROGRESS};
-
-    snprintf(message.text, sizeof message.text, "%s", what);
-    if (self != NULL && local_rank_send(*(int *)self, &message, sizeof message) != WEFT_OK) return;
-}
-
-static weft_status work(weft_context *context, const struct request *request, int *fd, char *text,
-                        size_t capacity)
-{
-    struct calibration found = {.progress = tell_progress,
-                                .progress_self = weft_rank(context) == 0 && fd != NULL ? fd : NULL};
+    struct wf_text message = {0};
     weft_status status;
 
-    bench_pin(weft_local_rank(context));
-    WF_TRY(calibrate(context, request->budget_ns, &found));
-    status = write_table(&found, text, capacity);
-    weft_cost_table_release(&found.table);
+    wf_text_char(&message, (char)kind);
+    wf_text_append(&message, text->data, text->length);
+    status = wf_text_status(&message);
+    if (status == WEFT_OK) status = local_rank_send(local, message.data, message.length);
+    wf_text_free(&message);
     return status;
 }
 
-static weft_status rank_main(void *self, const weft_options *options, int fd)
+/* Rank 0 tells the command what it measures.  A message that is lost does no harm. */
+static void tell_progress(void *self, const char *what)
 {
-    const struct request *request = self;
-    struct message message = {0};
-    weft_context *context = NULL;
-    bool started = options->size > 0; /* by this command, which reads the pipe meanwhile */
-    char host[32];
+    struct wf_text text = {0};
+
+    wf_text_add(&text, "%s", what);
+    (void)send_text(self, PROGRESS, &text);
+    wf_text_free(&text);
+}
+
+static weft_status add_table(const struct calibration *found, struct wf_text *out)
+{
+    static const char *const links[COST_LINKS] = {"within a host", "between hosts"};
+    size_t length;
+    char *table;
     weft_status status;
 
-    if (started && request->hosts > 1) {
-        snprintf(host, sizeof host, "calibrate-%d", (int)(options->rank % request->hosts));
-        setenv("WEFT_HOST_ID", host, 1);
-    }
-    status = weft_init(options, &context);
-    if (status == WEFT_OK)
-        status = work(context, request, started ? &fd : NULL, message.text, sizeof message.text);
-    message.rank = context != NULL ? weft_rank(context) : options->rank;
-    message.status = status;
-    if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
-    if ((status != WEFT_OK || message.rank == 0) &&
-        local_rank_send(fd, &message, sizeof message) != WEFT_OK)
-        return WEFT_ERR_SYSTEM;
-    if (status == WEFT_OK) weft_context_release(&context);
+    wf_text_add(out, "# weft bench calibrate: %d ranks on %d host%s\n", found->ranks, found->hosts,
+                found->hosts == 1 ? "" : "s");
+    for (int link = 0; link < COST_LINKS; link++)
+        if (!found->measured[link])
+            wf_text_add(out, "# %s: not measured, as in table %s\n", links[link], found->base);
+    WF_TRY(weft_cost_table_print(found->table, NULL, 0, &length));
+    table = wf_alloc(length + 1);
+    if (table == NULL) return wf_fail_memory(length + 1);
+    status = weft_cost_table_print(found->table, table, length + 1, NULL);
+    if (status == WEFT_OK) wf_text_add(out, "%s", table);
+    wf_free(table);
+    return status == WEFT_OK ? wf_text_status(out) : status;
+}
+
+static void prepare(void *self, int32_t rank)
+{
+    const struct bench *bench = self;
+    char host[32];
+
+    if (bench->hosts <= 1) return;
+    snprintf(host, sizeof host, "calibrate-%d", (int)(rank % bench->hosts));
+    setenv("WEFT_HOST_ID", host, 1);
+}
+
+static weft_status work(void *self, weft_context *context, const struct local_rank *local)
+{
+    const struct bench *bench = self;
+    struct calibration found = {.progress = tell_progress,
+                                .progress_self = (void *)(uintptr_t)local};
+    struct wf_text table = {0};
+    weft_status status;
+
+    WF_TRY(calibrate(context, bench->on.budget_ns, &found));
+    status = add_table(&found, &table);
+    if (status == WEFT_OK) status = send_text(local, TABLE, &table);
+    wf_text_free(&table);
+    weft_cost_table_release(&found.table);
     return status;
 }
 
 /* ---- the command ---- */
 
-static weft_status collect(void *self, int fd)
+static weft_status receive(void *self, const void *message, size_t bytes)
 {
-    struct request *request = self;
-    struct message message;
-    weft_status status;
+    struct bench *bench = self;
+    const char *text = message;
 
-    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
-        if (message.status == WEFT_IN_PROGRESS) {
-            cli_progress("measuring %s", message.text);
-            continue;
-        }
-        if (message.status != WEFT_OK)
-            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
-        memcpy(request->text, message.text, sizeof request->text);
-    }
-    return status;
-}
-
-static int deliver(const struct cli_command *command, const struct request *request)
-{
-    struct wf_text text = {0};
-
-    wf_text_add(&text, "%s", request->text);
-    return cli_print_to(command, request->path != NULL ? request->path : "-", &text);
+    if (bytes == 0) return WEFT_OK;
+    if (text[0] == PROGRESS)
+        cli_progress("measuring %.*s", (int)(bytes - 1), text + 1);
+    else
+        wf_text_append(&bench->table, text + 1, bytes - 1);
+    return WEFT_OK;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct request request = {0};
-    weft_options options = {.struct_size = sizeof options};
-    weft_launch_info launch = {.struct_size = sizeof launch};
+    struct bench bench = {0};
+    struct local_job job = {.self = &bench, .prepare = prepare, .work = work, .receive = receive};
     struct cli_args args;
-    int64_t ranks, hosts, budget_ms;
-    weft_status status;
+    const char *path;
+    int64_t hosts;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    if (!cli_int(command, &args, "ranks", 2, LOCAL_RANKS_MAX, 2, &ranks) ||
-        !cli_int(command, &args, "hosts", 1, ranks, 1, &hosts) ||
-        !cli_int(command, &args, "budget-ms", 1, 60000, 100, &budget_ms))
+    if (!rank_bench_read(command, &args, 2, 100, &bench.on) ||
+        !cli_int(command, &args, "hosts", 1, bench.on.ranks, 1, &hosts))
         return CLI_USAGE;
-    options.backend = request.backend = cli_value(command, &args, "backend");
-    request.path = cli_value(command, &args, "output");
-    request.ranks = (int32_t)ranks;
-    request.hosts = (int32_t)hosts;
-    request.budget_ns = (uint64_t)budget_ms * 1000000;
-    status = weft_launch_get(&launch);
-    if (status != WEFT_OK) return cli_fail(command, status);
-    cli_progress_begin();
-    cli_progress("starting ranks");
-    status = launch.size > 1
-                 ? local_ranks_join(&options, rank_main, collect, &request)
-                 : local_ranks_run(request.ranks, request.backend, rank_main, collect, &request);
-    cli_progress_end();
-    if (status != WEFT_OK) return cli_fail(command, status);
-    return request.text[0] != '\0' ? deliver(command, &request) : CLI_OK;
+    bench.hosts = (int32_t)hosts;
+    path = cli_value(command, &args, "output");
+    code = rank_bench_run(command, &bench.on, &job);
+    if (code == CLI_OK && bench.table.length > 0)
+        return cli_print_to(command, path != NULL ? path : "-", &bench.table);
+    wf_text_free(&bench.table);
+    return code;
 }
 
 const struct cli_command bench_calibrate = {
     .name = "bench calibrate",
-    .summary = "measure what steps cost here, and write the table for WEFT_COSTS",
+    .summary = "measure the costs of steps and write a table for WEFT_COSTS",
     .arguments = "[options]",
     .example = "weft bench calibrate --ranks 4 --output my-host.costs",
-    .options = (const struct cli_option[]){CLI_LOCAL_RANKS,
-                                           {"hosts", "N",
-                                            "pretend that they are on N hosts, in "
-                                            "turn (default: 1)",
-                                            0},
-                                           CLI_BACKEND,
-                                           CLI_BUDGET_MS("time for each number (default: 100)"),
-                                           {"output", "FILE",
-                                            "write the table to FILE; - is "
-                                            "standard output (default: -)",
-                                            0},
-                                           {0}},
+    .options =
+        (const struct cli_option[]){CLI_LOCAL_RANKS,
+                                    {"hosts", "N",
+                                     "treat ranks as on N hosts, in "
+                                     "turn (default: 1)",
+                                     0},
+                                    CLI_BACKEND,
+                                    CLI_BUDGET_MS("milliseconds for each number (default: 100)"),
+                                    {"output", "FILE",
+                                     "write the table to FILE; - is "
+                                     "standard output (default: -)",
+                                     0},
+                                    {0}},
     .run = run,
 };

@@ -1,12 +1,7 @@
-/* bench_coll.c - `weft bench coll`: how fast collectives are here.
- *
- * The command forks its ranks and reads what they find from a pipe.  Under a launcher it is a rank
- * itself. */
-#include "common/cli.h"
-
+/* bench_coll.c - `weft bench coll`: measures collectives. */
 #include "bench/coll.h"
 #include "bench/coll_print.h"
-#include "common/local_ranks.h"
+#include "bench/rank_bench.h"
 #include "common/progress.h"
 
 #include <string.h>
@@ -20,7 +15,7 @@ static int bad_value(const struct cli_command *command, const char *option, cons
     return CLI_USAGE;
 }
 
-/* The length taken, or 0. */
+/* Returns the number of bytes read, or 0 after a failure. */
 static size_t scan_size(const char *text, size_t *out)
 {
     int64_t value = 0;
@@ -46,7 +41,7 @@ static bool read_sizes(const char *list, struct coll_request *out)
     return false;
 }
 
-/* Powers of two from the least to the most. */
+/* Set the sizes to LEAST and its doubles up to MOST. */
 static void double_sizes(size_t least, size_t most, struct coll_request *out)
 {
     out->size_count = 0;
@@ -105,11 +100,10 @@ static int read_ops(const struct cli_command *command, const char *list, struct 
 }
 
 static int read_request(const struct cli_command *command, const struct cli_args *args,
-                        struct coll_request *out, int32_t *ranks)
+                        struct coll_request *out, struct rank_bench *on)
 {
     enum weft_dtype dtype;
     const char *memory = cli_value(command, args, "memory");
-    int64_t count, budget_ms;
     int code = read_ops(command, cli_value(command, args, "op"), out);
 
     if (code == CLI_OK) code = read_all_sizes(command, args, out);
@@ -119,79 +113,60 @@ static int read_request(const struct cli_command *command, const struct cli_args
     if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
         return bad_value(command, "memory", memory, "alloc or malloc");
     out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
-    if (!cli_int(command, args, "ranks", 1, LOCAL_RANKS_MAX, 2, &count)) return CLI_USAGE;
-    if (!cli_int(command, args, "budget-ms", 1, 60000, 50, &budget_ms)) return CLI_USAGE;
-    *ranks = (int32_t)count;
-    out->budget_ns = (uint64_t)budget_ms * 1000000;
+    if (!rank_bench_read(command, args, 1, 50, on)) return CLI_USAGE;
+    out->budget_ns = on->budget_ns;
     return CLI_OK;
 }
 
-/* ---- what they find ---- */
+/* ---- the results ---- */
 
-struct findings {
+struct results {
     const struct coll_request *request;
-    struct coll_row *rows; /* room for all */
+    struct coll_row *rows; /* capacity: all rows of the request */
     int count;
 };
 
-static weft_status collect(void *self, int fd)
+static weft_status receive(void *self, const void *message, size_t bytes)
 {
-    struct findings *found = self;
-    struct coll_message message;
-    int wanted = coll_row_count(found->request);
-    weft_status status;
+    struct results *results = self;
+    int wanted = coll_row_count(results->request);
 
-    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
-        if (message.status != WEFT_OK)
-            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
-        if (found->count < wanted) found->rows[found->count++] = message.row;
-        cli_progress("%d of %d rows", found->count, wanted);
-    }
-    return status;
+    if (bytes != sizeof *results->rows || results->count == wanted) return WEFT_OK;
+    memcpy(&results->rows[results->count++], message, bytes);
+    cli_progress("%d of %d rows", results->count, wanted);
+    return WEFT_OK;
 }
 
-static weft_status rank_main(void *self, const weft_options *options, int fd)
+static weft_status work(void *self, weft_context *context, const struct local_rank *local)
 {
-    return coll_rank(((const struct findings *)self)->request, options, fd);
+    return coll_rank(((const struct results *)self)->request, context, local);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct coll_request request;
+    struct rank_bench on;
+    struct results results = {.request = &request};
+    struct local_job job = {.self = &results, .work = work, .receive = receive};
     struct cli_args args;
-    weft_launch_info launch = {.struct_size = sizeof launch};
-    const char *backend;
-    weft_options options = {.struct_size = sizeof options};
-    struct findings found = {.request = &request};
-    weft_status status;
     int code;
-    int32_t ranks;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    code = read_request(command, &args, &request, &ranks);
+    code = read_request(command, &args, &request, &on);
     if (code != CLI_OK) return code;
-    options.backend = backend = cli_value(command, &args, "backend");
-    status = weft_launch_get(&launch);
-    if (status != WEFT_OK) return cli_fail(command, status);
-    found.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *found.rows);
-    if (found.rows == NULL) return cli_fail(command, wf_fail_memory(sizeof *found.rows));
-    cli_progress_begin();
-    cli_progress("0 of %d rows", coll_row_count(&request));
-    status = launch.size > 1 ? local_ranks_join(&options, rank_main, collect, &found)
-                             : local_ranks_run(ranks, backend, rank_main, collect, &found);
-    cli_progress_end();
-    if (status != WEFT_OK)
-        code = cli_fail(command, status);
-    else if (found.count > 0)
-        code =
-            coll_print(command, &request, found.rows, found.count, cli_has(command, &args, "json"));
-    wf_free(found.rows);
+    results.rows = wf_calloc((size_t)coll_row_count(&request) + 1, sizeof *results.rows);
+    if (results.rows == NULL) return cli_fail(command, wf_fail_memory(sizeof *results.rows));
+    snprintf(on.progress, sizeof on.progress, "0 of %d rows", coll_row_count(&request));
+    code = rank_bench_run(command, &on, &job);
+    if (code == CLI_OK && results.count > 0)
+        code = coll_print(command, &request, results.rows, results.count, on.as_json);
+    wf_free(results.rows);
     return code;
 }
 
 const struct cli_command bench_coll = {
     .name = "bench coll",
-    .summary = "collectives: time and bandwidth by size, beside memcpy",
+    .summary = "measure collectives by size, and memcpy",
     .arguments = "[options]",
     .example = "weft bench coll --op all_reduce,all_gather --ranks 4 --max-bytes 64MiB",
     .options =
@@ -204,7 +179,7 @@ const struct cli_command bench_coll = {
             {"min-bytes", "SIZE", "smallest buffer per rank (default: 8)", 0},
             {"max-bytes", "SIZE", "largest buffer, by doubling (default: 256MiB)", 0},
             {"sizes", "LIST", "these sizes instead: 8,64KiB,1MiB", 0},
-            CLI_BUDGET_MS("time for each row (default: 50)"),
+            CLI_BUDGET_MS("milliseconds for each row (default: 50)"),
             CLI_JSON,
             {0}},
     .run = run,

@@ -1,5 +1,4 @@
-/* bench_layout.c - `weft bench layout`: what it costs to ask about layouts.  One process, one
- * thread. */
+/* bench_layout.c - `weft bench layout`: measures queries about layouts, in one thread. */
 #include "common/cli.h"
 
 #include "bench/rows.h"
@@ -7,7 +6,7 @@
 
 #include <string.h>
 
-/* What the operations below work on. */
+/* The inputs of the operations below. */
 struct subject {
     const char *mesh_text, *spec_text;
     weft_mesh *mesh;
@@ -89,7 +88,7 @@ static int first_overlap(void *argument)
 static const char three_axes[] = "f32[4096,1000,64] S(0),SS(1,4),S(0)";
 static const char moved[] = "f32[4096,1000,64] S(1),S(0),SS(0,8)";
 
-/* The rows.  A limit of 0 means that none is promised. */
+/* The rows.  A limit of 0 means that no time is promised. */
 static const struct row {
     const char *name, *mesh, *spec;
     int (*operation)(void *);
@@ -165,7 +164,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_layout = {
     .name = "bench layout",
-    .summary = "shapes, offsets and runs of a rank; parsing and interning",
+    .summary = "measure queries about layouts, parsing and interning",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench layout",
     .options = bench_rows_options,

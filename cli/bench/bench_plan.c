@@ -1,4 +1,4 @@
-/* bench_plan.c - `weft bench plan`: how long planning takes.  One process, one thread. */
+/* bench_plan.c - `weft bench plan`: measures planning, in one thread. */
 #include "bench/rows.h"
 #include "timing/alone.h"
 
@@ -127,7 +127,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_plan = {
     .name = "bench plan",
-    .summary = "planning redistributions, anew and from a cache",
+    .summary = "measure planning, with and without a cache",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench plan",
     .options = bench_rows_options,

@@ -1,18 +1,11 @@
-/* bench_redistribute.c - `weft bench redistribute`: how fast redistributions are here, beside
- * memcpy. */
-#include "common/cli.h"
-
-#include "common/local_ranks.h"
+/* bench_redistribute.c - `weft bench redistribute`: measures redistributions and memcpy. */
+#include "bench/rows.h"
+#include "bench/rank_bench.h"
+#include "bench/transitions.h"
 #include "common/progress.h"
 #include "redistribute/job.h"
 
-#include <string.h>
-
-static const struct transition {
-    const char *from, *to;
-} transitions[] = {{"S(0)", "R"}, {"S(0)", "S(1)"}, {"P", "R"}, {"P", "S(0)"}, {"R", "S(1)"}};
-
-enum { MOST_SIZES = 16, MOST_ROWS = MOST_SIZES * WF_COUNT(transitions) };
+enum { MOST_SIZES = 16, MOST_ROWS = MOST_SIZES * TRANSITIONS };
 
 struct row {
     const struct transition *transition;
@@ -23,9 +16,7 @@ struct row {
 struct bench {
     int64_t sizes[MOST_SIZES];
     size_t size_count;
-    int32_t ranks;
-    uint64_t budget_ns;
-    const char *backend;
+    struct rank_bench on;
     size_t row_count;
     struct row rows[MOST_ROWS];
 };
@@ -49,30 +40,22 @@ static bool read_sizes(const struct cli_command *command, const char *list, stru
 
 static weft_status make_request(const struct row *row, int32_t ranks, struct request *out)
 {
-    const struct transition *t = row->transition;
-    char text[96];
-
     *out = (struct request){.options = {.struct_size = sizeof out->options}};
     WF_TRY(weft_mesh_create(1, &ranks, NULL, &out->mesh));
     out->to_mesh = weft_mesh_retain(out->mesh);
-    snprintf(text, sizeof text, "f32[%lld,%lld] %s", (long long)row->size, (long long)row->size,
-             t->from);
-    WF_TRY(weft_spec_parse(out->mesh, text, &out->from));
-    snprintf(text, sizeof text, "f32[%lld,%lld] %s", (long long)row->size, (long long)row->size,
-             t->to);
-    return weft_spec_parse(out->mesh, text, &out->to);
+    return transition_specs(row->transition, out->mesh, row->size, &out->from, &out->to);
 }
 
 static weft_status measure_row(const struct bench *bench, struct row *row)
 {
     struct request request;
     struct job job = {.request = &request,
-                      .backend = bench->backend,
-                      .ranks = bench->ranks,
-                      .budget_ns = bench->budget_ns};
-    weft_status status = make_request(row, bench->ranks, &request);
+                      .backend = bench->on.backend,
+                      .ranks = bench->on.ranks,
+                      .budget_ns = bench->on.budget_ns};
+    weft_status status = make_request(row, bench->on.ranks, &request);
 
-    if (status == WEFT_OK) status = job_run(&job, &row->outcome);
+    if (status == WEFT_OK) status = job_run(&job, &row->outcome, NULL);
     request_free(&request);
     return status;
 }
@@ -80,18 +63,18 @@ static weft_status measure_row(const struct bench *bench, struct row *row)
 static weft_status measure(struct bench *bench)
 {
     for (size_t s = 0; s < bench->size_count; s++)
-        for (size_t t = 0; t < WF_COUNT(transitions); t++) {
+        for (size_t t = 0; t < TRANSITIONS; t++) {
             struct row *row = &bench->rows[bench->row_count++];
             *row = (struct row){.transition = &transitions[t], .size = bench->sizes[s]};
             cli_progress("%s -> %s of %lldx%lld: row %zu of %zu", transitions[t].from,
                          transitions[t].to, (long long)row->size, (long long)row->size,
-                         bench->row_count, bench->size_count * WF_COUNT(transitions));
+                         bench->row_count, bench->size_count * TRANSITIONS);
             WF_TRY(measure_row(bench, row));
         }
     return WEFT_OK;
 }
 
-/* Shorter times are mostly the clock's. */
+/* Below a microsecond the overhead of the clock dominates. */
 static bool is_comparable(const struct row *row)
 {
     return row->outcome.limit_ns >= 1000 && row->outcome.times.median_ns >= 1000;
@@ -117,13 +100,13 @@ static void add_json(struct wf_text *text, const struct bench *bench)
         wf_json_begin(&json, NULL, '{');
         wf_json_string(&json, "from", row->transition->from);
         wf_json_string(&json, "to", row->transition->to);
-        snprintf(name, sizeof name, "%d", bench->ranks);
+        snprintf(name, sizeof name, "%d", bench->on.ranks);
         wf_json_string(&json, "mesh", name);
         snprintf(name, sizeof name, "%lldx%lld", (long long)row->size, (long long)row->size);
         wf_json_string(&json, "shape", name);
         wf_json_string(&json, "dtype", "f32");
         wf_json_string(&json, "backend", row->outcome.backend);
-        wf_json_int(&json, "ranks", bench->ranks);
+        wf_json_int(&json, "ranks", bench->on.ranks);
         wf_json_uint(&json, "median_ns", row->outcome.times.median_ns);
         wf_json_uint(&json, "min_ns", row->outcome.times.min_ns);
         wf_json_uint(&json, "limit_ns", row->outcome.limit_ns);
@@ -134,29 +117,20 @@ static void add_json(struct wf_text *text, const struct bench *bench)
     wf_text_char(text, '\n');
 }
 
-static void add_cell(struct wf_text *text, uint64_t ns)
-{
-    struct wf_text cell = {0};
-
-    wf_text_time(&cell, ns);
-    wf_text_add(text, " %10s", cell.data != NULL ? cell.data : "");
-    wf_text_free(&cell);
-}
-
 static void add_table(struct wf_text *text, const struct bench *bench)
 {
-    wf_text_add(text, "f32, %d ranks\n%-14s %-12s %10s %10s %10s %10s\n", bench->ranks, "", "shape",
-                "min", "median", "memcpy", "of memcpy");
+    wf_text_add(text, "f32, %d ranks\n%-14s %-12s %10s %10s %10s %10s\n", bench->on.ranks, "",
+                "shape", "min", "median", "memcpy", "of memcpy");
     for (size_t i = 0; i < bench->row_count; i++) {
         const struct row *row = &bench->rows[i];
         char name[32];
-        snprintf(name, sizeof name, "%s -> %s", row->transition->from, row->transition->to);
-        wf_text_add(text, "%-14s", name);
+
+        transition_add_name(row->transition, text);
         snprintf(name, sizeof name, "%lldx%lld", (long long)row->size, (long long)row->size);
         wf_text_add(text, " %-12s", name);
-        add_cell(text, row->outcome.times.min_ns);
-        add_cell(text, row->outcome.times.median_ns);
-        add_cell(text, row->outcome.limit_ns);
+        bench_add_time(text, 10, row->outcome.times.min_ns);
+        bench_add_time(text, 10, row->outcome.times.median_ns);
+        bench_add_time(text, 10, row->outcome.limit_ns);
         if (is_comparable(row))
             wf_text_add(text, " %8.0f %%\n", 100 * share_of_limit(row));
         else
@@ -170,24 +144,19 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_args args;
     struct wf_text text = {0};
     const char *sizes;
-    int64_t ranks, budget_ms;
     weft_status status;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     sizes = cli_value(command, &args, "sizes");
     if (!read_sizes(command, sizes != NULL ? sizes : "64,1024,4096", &bench) ||
-        !cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
-        !cli_int(command, &args, "budget-ms", 1, 60000, 200, &budget_ms))
+        !rank_bench_read(command, &args, 1, 200, &bench.on))
         return CLI_USAGE;
-    bench.ranks = (int32_t)ranks;
-    bench.budget_ns = (uint64_t)budget_ms * 1000000;
-    bench.backend = cli_value(command, &args, "backend");
     cli_progress_begin();
     status = measure(&bench);
     cli_progress_end();
     if (status != WEFT_OK) return cli_fail(command, status);
-    if (cli_has(command, &args, "json"))
+    if (bench.on.as_json)
         add_json(&text, &bench);
     else
         add_table(&text, &bench);
@@ -196,15 +165,16 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_redistribute = {
     .name = "bench redistribute",
-    .summary = "five redistributions of square tensors by size, beside memcpy",
+    .summary = "measure five redistributions of square tensors, and memcpy",
     .arguments = "[options]",
     .example = "weft bench redistribute --ranks 4 --sizes 64,4096",
-    .options = (const struct cli_option[]){CLI_LOCAL_RANKS,
-                                           {"sizes", "LIST",
-                                            "rows and columns (default: 64,1024,4096)", 0},
-                                           CLI_BACKEND,
-                                           CLI_BUDGET_MS("time for each row (default: 200)"),
-                                           CLI_JSON,
-                                           {0}},
+    .options =
+        (const struct cli_option[]){
+            CLI_LOCAL_RANKS,
+            {"sizes", "LIST", "rows and columns (default: 64,1024,4096)", 0},
+            CLI_BACKEND,
+            CLI_BUDGET_MS("milliseconds for each row (default: 200)"),
+            CLI_JSON,
+            {0}},
     .run = run,
 };

@@ -1,12 +1,13 @@
-/* bench_symm.c - `weft bench symm`: how fast symmetric memory is here.
+/* bench_symm.c - `weft bench symm`: measures symmetric memory.
  *
- * Every rank works on its right neighbour's memory, all at the same time.  A sample ends when the
+ * All ranks access the memory of their right neighbours at the same time.  A sample ends when the
  * stream of the slowest rank is empty. */
-#include "common/cli.h"
-
-#include "common/local_ranks.h"
+#include "bench/rows.h"
+#include "bench/rank_bench.h"
 #include "common/progress.h"
-#include "timing/meeting.h"
+#include "timing/rank_sync.h"
+
+#include <string.h>
 
 enum op { PUT, GET, HAND_ON, SIGNAL, BARRIER, OPS };
 
@@ -18,18 +19,17 @@ static const char *const names[] = {[PUT] = "put, quiet",
 
 enum { MOST_ROWS = 64 };
 
-/* One line of the table, as rank 0 writes it to the pipe; or what a rank failed with. */
+/* One line of the table, as rank 0 sends it. */
 struct row {
-    weft_status status;
+    int32_t ranks;
     uint32_t op;
     uint64_t bytes;
     struct bench_times times;
-    char text[1024];
 };
 
 struct bench {
-    int32_t ranks;
-    uint64_t most_bytes, budget_ns;
+    struct rank_bench on;
+    uint64_t most_bytes;
     size_t count;
     struct row rows[MOST_ROWS];
 };
@@ -37,9 +37,9 @@ struct bench {
 /* ---- one rank ---- */
 
 struct rank {
-    struct meeting meeting;
+    struct rank_sync sync;
     weft_symm *symm;
-    char *memory; /* this rank's own, not symmetric */
+    char *memory; /* local memory of this rank, not symmetric */
     int32_t left, right;
     uint64_t bytes, round;
     enum op op;
@@ -72,7 +72,7 @@ static int operate(void *argument)
     struct rank *self = argument;
 
     WF_TRY(post(self));
-    return meeting_finish(&self->meeting);
+    return rank_sync_finish(&self->sync);
 }
 
 static bool moves(enum op op)
@@ -80,76 +80,57 @@ static bool moves(enum op op)
     return op == PUT || op == GET || op == HAND_ON;
 }
 
-static weft_status measure(struct rank *self, const struct bench *bench, int fd)
+static weft_status measure(struct rank *self, const struct bench *bench,
+                           const struct local_rank *local)
 {
-    struct bench_ranks ranks = meeting_ranks(&self->meeting);
+    struct bench_ranks ranks = rank_sync_ranks(&self->sync);
 
     for (int op = 0; op < OPS; op++)
         for (uint64_t bytes = 8; bytes <= bench->most_bytes; bytes *= 8) {
-            struct row row = {.op = (uint32_t)op, .bytes = moves((enum op)op) ? bytes : 0};
+            struct row row = {
+                .ranks = ranks.size, .op = (uint32_t)op, .bytes = moves((enum op)op) ? bytes : 0};
+            int status;
 
             self->op = (enum op)op;
             self->bytes = bytes;
-            row.status = bench_time(&ranks, operate, self, bench->budget_ns, &row.times);
-            if (row.status != WEFT_OK) return row.status;
-            if (ranks.rank == 0) WF_TRY(local_rank_send(fd, &row, sizeof row));
+            status = bench_time(&ranks, operate, self, bench->on.budget_ns, &row.times);
+            if (status == BENCH_NO_MEMORY) return wf_fail_memory(0);
+            if (status != WEFT_OK) return status;
+            WF_TRY(local_rank_send(local, &row, sizeof row));
             if (!moves((enum op)op)) break;
         }
     return WEFT_OK;
 }
 
-static weft_status work(weft_context *context, const struct bench *bench, int fd)
+static weft_status work(void *self, weft_context *context, const struct local_rank *local)
 {
-    int32_t rank = weft_rank(context), size = weft_size(context);
-    struct rank self = {.right = (rank + 1) % size, .left = (rank + size - 1) % size};
+    const struct bench *bench = self;
+    int32_t me = weft_rank(context), size = weft_size(context);
+    struct rank rank = {.right = (me + 1) % size, .left = (me + size - 1) % size};
     void *memory = NULL;
-    weft_status status;
 
+    WF_TRY(rank_sync_open(&rank.sync, context, weft_world(context)));
     WF_TRY(weft_alloc(context, bench->most_bytes, WEFT_MEMORY_DEVICE, &memory));
-    self.memory = memory;
-    status = meeting_open(&self.meeting, context, weft_world(context));
-    if (status == WEFT_OK)
-        status = weft_symm_create(weft_world(context), bench->most_bytes, NULL, &self.symm);
-    if (status == WEFT_OK) status = measure(&self, bench, fd);
-    if (status != WEFT_OK) return status;
-    weft_symm_release(&self.symm);
-    WF_TRY(meeting_close(&self.meeting));
-    return weft_free(context, memory);
-}
-
-static weft_status rank_main(void *argument, const weft_options *options, int fd)
-{
-    struct row failure = {0};
-    weft_context *context;
-
-    failure.status = weft_init(options, &context);
-    if (failure.status == WEFT_OK) {
-        bench_pin(weft_rank(context));
-        failure.status = work(context, argument, fd);
-    }
-    if (failure.status != WEFT_OK) {
-        snprintf(failure.text, sizeof failure.text, "%s", weft_last_error());
-        WF_TRY(local_rank_send(fd, &failure, sizeof failure));
-        return failure.status; /* the process ends now, and all it has with it */
-    }
-    weft_context_release(&context);
-    return WEFT_OK;
+    rank.memory = memory;
+    WF_TRY(weft_symm_create(weft_world(context), bench->most_bytes, NULL, &rank.symm));
+    WF_TRY(measure(&rank, bench, local));
+    weft_symm_release(&rank.symm);
+    WF_TRY(weft_free(context, memory));
+    return rank_sync_close(&rank.sync);
 }
 
 /* ---- the command ---- */
 
-static weft_status collect(void *argument, int fd)
+static weft_status receive(void *self, const void *message, size_t bytes)
 {
-    struct bench *bench = argument;
-    struct row row;
-    weft_status status;
+    struct bench *bench = self;
+    struct row *row = &bench->rows[bench->count];
 
-    while (local_ranks_receive(fd, &row, sizeof row, &status)) {
-        if (row.status != WEFT_OK)
-            return wf_fail(row.status, "%.*s", (int)sizeof row.text, row.text);
-        if (bench->count < MOST_ROWS) bench->rows[bench->count++] = row;
-    }
-    return status;
+    if (bench->count == MOST_ROWS || bytes != sizeof *row) return WEFT_OK;
+    memcpy(row, message, sizeof *row);
+    cli_progress("%s of %llu bytes", names[row->op], (unsigned long long)row->bytes);
+    bench->count++;
+    return WEFT_OK;
 }
 
 static double gbps(const struct row *row)
@@ -160,22 +141,19 @@ static double gbps(const struct row *row)
 static void add_table(struct wf_text *text, const struct bench *bench)
 {
     wf_text_add(text, "%d ranks, each on its right neighbour's memory\n%-18s %10s %10s %10s %10s\n",
-                bench->ranks, "", "bytes", "min", "median", "GB/s");
+                bench->rows[0].ranks, "", "bytes", "min", "median", "GB/s");
     for (size_t i = 0; i < bench->count; i++) {
         const struct row *row = &bench->rows[i];
-        struct wf_text bytes = {0}, least = {0}, median = {0};
 
-        if (row->bytes > 0) wf_text_bytes(&bytes, row->bytes);
-        wf_text_time(&least, row->times.min_ns);
-        wf_text_time(&median, row->times.median_ns);
-        wf_text_add(text, "%-18s %10s %10s %10s", names[row->op],
-                    bytes.data != NULL ? bytes.data : "", least.data != NULL ? least.data : "",
-                    median.data != NULL ? median.data : "");
+        wf_text_add(text, "%-18s", names[row->op]);
+        if (row->bytes > 0)
+            bench_add_bytes(text, 10, row->bytes);
+        else
+            wf_text_add(text, " %10s", "");
+        bench_add_time(text, 10, row->times.min_ns);
+        bench_add_time(text, 10, row->times.median_ns);
         if (row->bytes > 0) wf_text_add(text, " %10.2f", gbps(row));
         wf_text_char(text, '\n');
-        wf_text_free(&bytes);
-        wf_text_free(&least);
-        wf_text_free(&median);
     }
 }
 
@@ -185,7 +163,7 @@ static void add_json(struct wf_text *text, const struct bench *bench)
 
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "bench", "symm");
-    wf_json_int(&json, "ranks", bench->ranks);
+    wf_json_int(&json, "ranks", bench->rows[0].ranks);
     wf_json_begin(&json, "rows", '[');
     for (size_t i = 0; i < bench->count; i++) {
         const struct row *row = &bench->rows[i];
@@ -206,32 +184,25 @@ static void add_json(struct wf_text *text, const struct bench *bench)
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct bench bench = {0};
+    struct local_job job = {.self = &bench, .work = work, .receive = receive};
     struct wf_text text = {0};
     struct cli_args args;
-    int64_t ranks, most, budget_ms;
-    weft_status status;
+    int64_t most;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    if (!cli_int(command, &args, "ranks", 1, LOCAL_RANKS_MAX, 2, &ranks) ||
-        !cli_size(command, &args, "max-bytes", 16 << 20, &most) ||
-        !cli_int(command, &args, "budget-ms", 1, 60000, 50, &budget_ms))
+    if (!rank_bench_read(command, &args, 1, 50, &bench.on) ||
+        !cli_size(command, &args, "max-bytes", 16 << 20, &most))
         return CLI_USAGE;
     if (most < 8 || most > INT64_C(1) << 34) {
         fprintf(stderr, "weft %s: --max-bytes is %lld, not from 8 to 16GiB\n", command->name,
                 (long long)most);
         return CLI_USAGE;
     }
-    bench.ranks = (int32_t)ranks;
     bench.most_bytes = (uint64_t)most;
-    bench.budget_ns = (uint64_t)budget_ms * 1000000;
-    cli_progress_begin();
-    cli_progress("measuring on %d ranks", (int)bench.ranks);
-    status = local_ranks_run(bench.ranks, cli_value(command, &args, "backend"), rank_main, collect,
-                             &bench);
-    cli_progress_end();
-    if (status != WEFT_OK) return cli_fail(command, status);
-    if (cli_has(command, &args, "json"))
+    code = rank_bench_run(command, &bench.on, &job);
+    if (code != CLI_OK || bench.count == 0) return code;
+    if (bench.on.as_json)
         add_json(&text, &bench);
     else
         add_table(&text, &bench);
@@ -240,7 +211,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command bench_symm = {
     .name = "bench symm",
-    .summary = "symmetric memory: put, get, signals and barriers by size",
+    .summary = "measure put, get, signals and barriers of symmetric memory",
     .arguments = "[options]",
     .example = "weft bench symm --ranks 4 --max-bytes 1MiB",
     .options =
@@ -248,7 +219,7 @@ const struct cli_command bench_symm = {
             CLI_LOCAL_RANKS,
             {"max-bytes", "SIZE", "largest message, from 8 by factors of 8 (default: 16MiB)", 0},
             CLI_BACKEND,
-            CLI_BUDGET_MS("time for each row (default: 50)"),
+            CLI_BUDGET_MS("milliseconds for each row (default: 50)"),
             CLI_JSON,
             {0}},
     .run = run,

@@ -1,11 +1,11 @@
 /* calibrate.c - see calibrate.h.
  *
- * Every kind of step is run as a plan of that one step, on two ranks and on all that there are,
- * once small and once large.  What is left of the times after the local work, which is measured
- * first, is latency by rank and time by byte. */
+ * Local work is measured first.  Then each kind of step runs as a plan of one step, on two ranks
+ * and on all ranks, with a small and a large tensor.  The times without the local work give the
+ * latency per rank and the time per byte. */
 #include "bench/calibrate.h"
 
-#include "timing/meeting.h"
+#include "timing/rank_sync.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +14,10 @@ enum { LARGE_BYTES = 16 << 20, ROW_BYTES = 8192, MOST_RANKS = 1024 };
 
 struct session {
     weft_context *context;
-    struct meeting meeting;
+    struct rank_sync sync;
     uint64_t budget_ns;
     struct cost_sheet *sheet;
-    weft_cost_table *local; /* SHEET's costs of local work; everything else costs nothing */
+    weft_cost_table *local; /* the costs of local work from SHEET; other costs are 0 */
     void (*progress)(void *self, const char *what);
     void *progress_self;
 };
@@ -27,7 +27,7 @@ static void tell(const struct session *s, const char *what)
     s->progress(s->progress_self, what);
 }
 
-/* Something that is timed. */
+/* A timed operation. */
 struct timed {
     struct session *session;
     weft_bound *bound;
@@ -42,19 +42,19 @@ static int run_once(void *self)
     struct timed *timed = self;
 
     WF_TRY(timed->run(timed));
-    return meeting_finish(&timed->session->meeting);
+    return rank_sync_finish(&timed->session->sync);
 }
 
 static weft_status measure(struct timed *timed, uint64_t *ns)
 {
     struct session *s = timed->session;
-    struct bench_ranks ranks = meeting_ranks(&s->meeting);
+    struct bench_ranks ranks = rank_sync_ranks(&s->sync);
     struct bench_times times;
     int status = bench_time(&ranks, run_once, timed, s->budget_ns, &times);
 
     if (status == BENCH_NO_MEMORY) return wf_fail_memory(0);
     if (status != 0) return status;
-    *ns = times.min_ns; /* other load of the machine is not a cost of the step */
+    *ns = times.min_ns; /* the minimum: other load of the machine is not a cost of the step */
     return WEFT_OK;
 }
 
@@ -101,7 +101,8 @@ static uint64_t per_byte(uint64_t ns, uint64_t bytes)
     return ns * 1000000 / bytes;
 }
 
-/* Copies, every other row packed, two operands reduced, and what starting any of it takes. */
+/* Measure a copy, the packing of every other row, the reduction of two operands, and the
+ * start-up time of each. */
 static weft_status time_local(struct timed *timed)
 {
     struct cost_sheet *sheet = timed->session->sheet;
@@ -167,7 +168,7 @@ static weft_status run_bound(struct timed *timed)
     return weft_redistribute(timed->bound, timed->source, timed->target, NULL, NULL);
 }
 
-/* A plan of the probe's one step on RANKS ranks, for a square tensor with SIDE rows. */
+/* Plan the one step of the probe on RANKS ranks, for a square tensor with SIDE rows. */
 static weft_status plan_probe(const struct session *s, const struct probe *probe, int32_t ranks,
                               int64_t side, weft_plan **out)
 {
@@ -227,7 +228,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 
 /* ---- groups of ranks ---- */
 
-/* What a kind of step took with so many ranks. */
+/* The costs of a kind of step on RANKS ranks. */
 struct line {
     int64_t ranks;
     uint64_t latency_ns, femtoseconds;
@@ -235,9 +236,9 @@ struct line {
 
 static weft_status time_group(struct session *s, weft_comm *comm, struct line *lines)
 {
-    struct meeting world = s->meeting;
+    struct rank_sync world = s->sync;
     int64_t ranks = weft_comm_size(comm), side = 2048 / ranks * ranks;
-    weft_status status = meeting_open(&s->meeting, s->context, comm);
+    weft_status status = rank_sync_open(&s->sync, s->context, comm);
 
     for (size_t i = 0; i < WF_COUNT(probes) && status == WEFT_OK; i++) {
         struct taken small = {0}, large = {0};
@@ -252,12 +253,12 @@ static weft_status time_group(struct session *s, weft_comm *comm, struct line *l
             lines[i].femtoseconds =
                 per_byte(less(large.ns, small.ns + large.local_ns), large.received);
     }
-    if (status == WEFT_OK) status = meeting_close(&s->meeting);
-    s->meeting = world;
+    if (status == WEFT_OK) status = rank_sync_close(&s->sync);
+    s->sync = world;
     return status;
 }
 
-/* The first COUNT of RANKS; the other ranks of the job wait. */
+/* Measure on the first COUNT of RANKS.  The other ranks of the job wait. */
 static weft_status measure_group(struct session *s, const int32_t *ranks, int32_t count,
                                  struct line *lines)
 {
@@ -270,7 +271,8 @@ static weft_status measure_group(struct session *s, const int32_t *ranks, int32_
     return weft_barrier(world, NULL);
 }
 
-/* Latency by rank from two groups; by half, where there are only two ranks to ask. */
+/* The latency per rank is the difference between two groups.  With two ranks there is one group,
+ * and half of its latency counts per rank. */
 static void set_rates(struct cost_sheet *sheet, uint32_t link, const struct line *two,
                       const struct line *all)
 {
@@ -324,14 +326,14 @@ static weft_status measure_all(struct session *s, struct calibration *out)
     list_ranks(world, near, &near_count, far, &far_count);
     out->ranks = weft_size(s->context);
     out->hosts = far_count;
-    WF_TRY(meeting_open(&s->meeting, s->context, world));
+    WF_TRY(rank_sync_open(&s->sync, s->context, world));
     WF_TRY(measure_local(s));
     WF_TRY(measure_link(s, COST_WITHIN_HOST, near, near_count, &out->measured[COST_WITHIN_HOST]));
     WF_TRY(measure_link(s, COST_BETWEEN_HOSTS, far, far_count, &out->measured[COST_BETWEEN_HOSTS]));
-    return meeting_close(&s->meeting);
+    return rank_sync_close(&s->sync);
 }
 
-/* The built-in table whose numbers stand where nothing is measured. */
+/* Read the built-in table that supplies the numbers that are not measured. */
 static weft_status read_base(weft_context *context, const char *name, struct cost_sheet *out)
 {
     const weft_plugin *plugin = weft_context_plugin(context);

@@ -1,12 +1,14 @@
 /* coll_print.c - see coll_print.h. */
 #include "bench/coll_print.h"
 
+#include "bench/rows.h"
+
 static double gbps(const struct coll_row *row)
 {
     return (double)row->bytes / (double)(row->times.median_ns > 0 ? row->times.median_ns : 1);
 }
 
-/* Every rank writes as many bytes as it would with memcpy, so this can reach 1. */
+/* A rank writes as many bytes as memcpy does, so the share can reach 1. */
 static double memcpy_share(const struct coll_row *row)
 {
     return gbps(row) * row->ranks / row->memcpy_gbps;
@@ -17,25 +19,12 @@ static const char *memory_name(const struct coll_request *request)
     return request->malloced ? "malloc" : "alloc";
 }
 
-static void add_time(struct wf_text *text, uint64_t ns)
-{
-    struct wf_text cell = {0};
-
-    wf_text_time(&cell, ns);
-    wf_text_add(text, " %10s", cell.data != NULL ? cell.data : "");
-    wf_text_free(&cell);
-}
-
 static void add_row(struct wf_text *text, const struct coll_row *row)
 {
-    struct wf_text bytes = {0};
-
-    wf_text_bytes(&bytes, row->bytes);
-    wf_text_add(text, "%10s", bytes.data != NULL ? bytes.data : "");
-    wf_text_free(&bytes);
-    add_time(text, row->times.min_ns);
-    add_time(text, row->times.median_ns);
-    add_time(text, row->times.p99_ns);
+    bench_add_bytes(text, 9, row->bytes);
+    bench_add_time(text, 10, row->times.min_ns);
+    bench_add_time(text, 10, row->times.median_ns);
+    bench_add_time(text, 10, row->times.p99_ns);
     wf_text_add(text, " %10.3f %9.0f %%\n", gbps(row), 100 * memcpy_share(row));
 }
 

@@ -2,8 +2,7 @@
 #include "bench/coll.h"
 
 #include "base/base.h"
-#include "common/local_ranks.h"
-#include "timing/meeting.h"
+#include "timing/rank_sync.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@ struct rank {
     const struct coll_request *request;
     weft_context *context;
     weft_comm *comm;
-    struct meeting meeting;
+    struct rank_sync sync;
     void *send, *recv;
     enum bench_op op;
     uint64_t count;
@@ -43,7 +42,7 @@ static int operation(void *argument)
     struct rank *rank = argument;
 
     WF_TRY(start(rank));
-    return meeting_finish(&rank->meeting);
+    return rank_sync_finish(&rank->sync);
 }
 
 /* ---- memory ---- */
@@ -65,7 +64,7 @@ static void give_back(struct rank *rank, void *memory)
         fprintf(stderr, "weft bench coll: %s\n", weft_last_error());
 }
 
-/* Only f32 has values to compare; the bytes of other dtypes are zeros, which all of them have. */
+/* Only f32 results are compared.  Buffers of other dtypes hold zeros, which every dtype has. */
 static bool is_checked(const struct rank *rank)
 {
     return rank->request->dtype == WEFT_DTYPE_F32;
@@ -90,7 +89,7 @@ static weft_status fill(struct rank *rank, size_t sent, size_t received)
         status = weft_copy(rank->context, rank->send, send, sent, NULL);
         if (status == WEFT_OK) status = weft_copy(rank->context, rank->recv, recv, received, NULL);
     }
-    if (status == WEFT_OK) status = meeting_finish(&rank->meeting);
+    if (status == WEFT_OK) status = rank_sync_finish(&rank->sync);
     free(send);
     free(recv);
     return status;
@@ -105,11 +104,11 @@ static weft_status check(struct rank *rank, size_t received)
     if (!is_checked(rank)) return WEFT_OK;
     recv = malloc(received);
     if (recv == NULL || weft_copy(rank->context, recv, rank->recv, received, NULL) != WEFT_OK ||
-        meeting_finish(&rank->meeting) != WEFT_OK ||
+        rank_sync_finish(&rank->sync) != WEFT_OK ||
         !bench_right(rank->op, me, size, rank->count, recv))
         wrong = 1;
     free(recv);
-    WF_TRY(meeting_maximum(&rank->meeting, &wrong, 1));
+    WF_TRY(rank_sync_maximum(&rank->sync, &wrong, 1));
     if (wrong == 0) return WEFT_OK;
     return wf_fail(WEFT_ERR_INTERNAL, "%s of %llu f32 gave a wrong result",
                    bench_op_names[rank->op], (unsigned long long)rank->count);
@@ -119,7 +118,7 @@ static weft_status check(struct rank *rank, size_t received)
 
 static weft_status measure_cell(struct rank *rank, struct coll_row *row)
 {
-    struct bench_ranks ranks = meeting_ranks(&rank->meeting);
+    struct bench_ranks ranks = rank_sync_ranks(&rank->sync);
     size_t element = weft_dtype_bytes(rank->request->dtype), bytes = row->bytes;
     size_t sent, received;
     weft_status status;
@@ -142,21 +141,20 @@ static weft_status measure_cell(struct rank *rank, struct coll_row *row)
     return status;
 }
 
-static weft_status measure_size(struct rank *rank, size_t bytes, int fd)
+static weft_status measure_size(struct rank *rank, size_t bytes, const struct local_rank *local)
 {
-    struct bench_ranks ranks = meeting_ranks(&rank->meeting);
+    struct bench_ranks ranks = rank_sync_ranks(&rank->sync);
     double memcpy_gbps;
     weft_status status = bench_memcpy(&ranks, bytes, rank->request->budget_ns / 2, &memcpy_gbps);
 
     if (status == BENCH_NO_MEMORY) status = wf_fail_memory(2 * bytes);
     for (uint32_t op = 0; status == WEFT_OK && op < BENCH_OP_COUNT; op++) {
-        struct coll_message message = {
-            .row = {.op = op, .ranks = ranks.size, .bytes = bytes, .memcpy_gbps = memcpy_gbps}};
+        struct coll_row row = {
+            .op = op, .ranks = ranks.size, .bytes = bytes, .memcpy_gbps = memcpy_gbps};
 
         if (!rank->request->wanted[op]) continue;
-        status = measure_cell(rank, &message.row);
-        if (status == WEFT_OK && ranks.rank == 0)
-            status = local_rank_send(fd, &message, sizeof message);
+        status = measure_cell(rank, &row);
+        if (status == WEFT_OK) status = local_rank_send(local, &row, sizeof row);
     }
     return status;
 }
@@ -170,33 +168,13 @@ int coll_row_count(const struct coll_request *request)
     return ops * request->size_count;
 }
 
-static weft_status measure(struct rank *rank, int fd)
+weft_status coll_rank(const struct coll_request *request, weft_context *context,
+                      const struct local_rank *local)
 {
-    WF_TRY(meeting_open(&rank->meeting, rank->context, rank->comm));
-    for (int i = 0; i < rank->request->size_count; i++)
-        WF_TRY(measure_size(rank, rank->request->sizes[i], fd));
-    return meeting_close(&rank->meeting);
-}
+    struct rank rank = {.request = request, .context = context, .comm = weft_world(context)};
 
-weft_status coll_rank(const struct coll_request *request, const weft_options *options, int fd)
-{
-    struct rank rank = {.request = request};
-    struct coll_message message = {.rank = options != NULL ? options->rank : 0};
-    weft_status status = weft_init(options, &rank.context);
-
-    if (status == WEFT_OK) {
-        rank.comm = weft_world(rank.context);
-        message.rank = weft_rank(rank.context);
-        bench_pin(weft_local_rank(rank.context));
-        status = measure(&rank, fd);
-    }
-    if (status == WEFT_OK) {
-        weft_context_release(&rank.context);
-        return WEFT_OK;
-    }
-    message.status = status;
-    snprintf(message.text, sizeof message.text, "%s", weft_last_error());
-    /* The process ends now: nothing need be undone. */
-    (void)local_rank_send(fd, &message, sizeof message);
-    return status;
+    WF_TRY(rank_sync_open(&rank.sync, context, rank.comm));
+    for (int i = 0; i < request->size_count; i++)
+        WF_TRY(measure_size(&rank, request->sizes[i], local));
+    return rank_sync_close(&rank.sync);
 }

@@ -1,5 +1,5 @@
-/* cost_sheet.h - a cost table whose numbers can be set, read from and written to the table's text
- * (docs/cost-model.md). */
+/* cost_sheet.h - a cost table with numbers that can be changed.  It is read from and written to
+ * the text of a table (docs/cost-model.md). */
 #ifndef WEFT_CLI_BENCH_COST_SHEET_H
 #define WEFT_CLI_BENCH_COST_SHEET_H
 
@@ -20,9 +20,9 @@ struct cost_sheet {
     struct cost_rate rates[WEFT_STEP_KINDS][COST_LINKS];
 };
 
-/* The numbers of TABLE. */
+/* Read the numbers of TABLE. */
 weft_status cost_sheet_read(const weft_cost_table *table, struct cost_sheet *out) WF_NODISCARD;
-/* A table with the numbers of SHEET.  The caller releases it. */
+/* Create a table with the numbers of SHEET.  The caller releases it. */
 weft_status cost_sheet_table(const struct cost_sheet *sheet, weft_cost_table **out) WF_NODISCARD;
 
 #endif

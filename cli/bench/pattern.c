@@ -4,7 +4,7 @@
 const char *const bench_op_names[BENCH_OP_COUNT] = {"all_reduce", "all_gather", "reduce_scatter",
                                                     "all_to_all", "broadcast"};
 
-/* Which buffers are SIZE times as long as COUNT. */
+/* Is the buffer SIZE times as long as COUNT? */
 static const struct {
     bool send, recv;
 } whole[BENCH_OP_COUNT] = {
@@ -33,7 +33,7 @@ size_t bench_received(enum bench_op op, int size, size_t count)
     return whole[op].recv ? count * (size_t)size : count;
 }
 
-/* Element INDEX of what RANK sends. */
+/* Element INDEX of the buffer that RANK sends. */
 static float sent_value(int rank, size_t index)
 {
     return (float)(rank + 1) + (float)(index % 7);

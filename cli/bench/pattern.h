@@ -1,5 +1,6 @@
-/* pattern.h - what the ranks of a benchmark send, and what they must get: a fast wrong answer is
- * no result.  Whole numbers small enough that f32 sums are exact. */
+/* pattern.h - the data that the ranks of a benchmark send, and the data that they must receive,
+ * so that wrong results are not measured.  All values are integers so small that f32 sums are
+ * exact. */
 #ifndef WEFT_CLI_BENCH_PATTERN_H
 #define WEFT_CLI_BENCH_PATTERN_H
 
@@ -21,11 +22,11 @@ enum bench_op {
 
 extern const char *const bench_op_names[BENCH_OP_COUNT];
 
-/* COUNT in the sense of weft_plugin.h for a full per-rank buffer of BYTES: never less than one
- * element per rank and peer, so *BYTES may grow. */
+/* The count, as in weft_plugin.h, for a full buffer of about *BYTES per rank: at least one
+ * element per rank and peer.  *BYTES becomes the exact size. */
 size_t bench_count(enum bench_op op, int size, size_t element_bytes, size_t *bytes);
 
-/* Elements this rank sends and receives, for COUNT. */
+/* Number of elements that this rank sends and receives, for COUNT. */
 size_t bench_sent(enum bench_op op, int size, size_t count);
 size_t bench_received(enum bench_op op, int size, size_t count);
 

@@ -3,8 +3,31 @@
 
 #include "common/progress.h"
 
+static void add_cell(struct wf_text *text, int width, struct wf_text *cell)
+{
+    wf_text_add(text, " %*s", width, cell->data != NULL ? cell->data : "");
+    if (cell->failed) text->failed = true;
+    wf_text_free(cell);
+}
+
+void bench_add_time(struct wf_text *text, int width, uint64_t ns)
+{
+    struct wf_text cell = {0};
+
+    wf_text_time(&cell, ns);
+    add_cell(text, width, &cell);
+}
+
+void bench_add_bytes(struct wf_text *text, int width, uint64_t bytes)
+{
+    struct wf_text cell = {0};
+
+    wf_text_bytes(&cell, bytes);
+    add_cell(text, width, &cell);
+}
+
 const struct cli_option bench_rows_options[] = {
-    CLI_BUDGET_MS("time for each row (default: 200)"), CLI_JSON, {0}};
+    CLI_BUDGET_MS("milliseconds for each row (default: 200)"), CLI_JSON, {0}};
 
 static void add_json_row(struct wf_json *json, const struct bench_rows *rows, size_t row,
                          const struct bench_times *times)

@@ -1,5 +1,4 @@
-/* cmd_caps.c - `weft caps NAME`: which collectives a plugin does, on which dtypes, with which
- * reductions. */
+/* cmd_caps.c - `weft caps NAME`: the collectives, dtypes and reductions that a plugin supports. */
 #include "common/cli.h"
 
 #include <errno.h>
@@ -9,8 +8,8 @@
 static const char *const level_words[] = {"no", "emulated", "native"};
 static const char *const level_cells[] = {"-", "e", "N"};
 
-/* Level of one combination; NO also where the plugin fails to answer or answers nonsense.  A
- * barrier moves no elements: its answer is the same in every column. */
+/* The support level of one combination.  It is NO if the plugin fails or returns an invalid
+ * level.  A barrier moves no elements, so its level is the same in every column. */
 static uint32_t ask(const weft_plugin *plugin, uint32_t collective, uint32_t dtype,
                     uint32_t reduction, int32_t ranks)
 {
@@ -107,7 +106,8 @@ static void print_json(const weft_backend_info *info, const weft_plugin *plugin,
     wf_text_char(out, '\n');
 }
 
-/* Print the plugin asked for, the only one not excluded; CLI_OK only if it is usable. */
+/* Print the requested plugin, which is the only one that is not excluded.  CLI_OK if it is
+ * usable. */
 static int report(const struct cli_command *command, const struct cli_args *args,
                   const weft_backends *backends, int32_t ranks)
 {
@@ -177,5 +177,6 @@ const struct cli_command cli_caps = {
     .example = "weft caps gloo-cpu",
     .options =
         (const struct cli_option[]){CLI_RANKS("ask for N ranks (default: 2)"), CLI_JSON, {0}},
+    .rest_max = 1,
     .run = run,
 };

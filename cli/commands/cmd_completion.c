@@ -1,5 +1,5 @@
-/* cmd_completion.c - `weft completion`: what bash and zsh need to complete weft's command lines,
- * written from the commands' own tables. */
+/* cmd_completion.c - `weft completion`: scripts with which bash and zsh complete command lines
+ * of weft, generated from the tables of the commands. */
 #include "common/cli.h"
 
 #include <ctype.h>
@@ -19,14 +19,14 @@ static bool is_choice(const char *word, size_t length)
     return bar && word[0] != '-' && word[0] != '|';
 }
 
-/* "bash|zsh" as "bash zsh". */
+/* Add "bash|zsh" as "bash zsh". */
 static void add_choice(struct wf_text *out, const char *word, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         wf_text_char(out, word[i] == '|' ? ' ' : word[i]);
 }
 
-/* The choices among the words of the command's usage line, each followed by a blank. */
+/* Add the choices in the usage line of COMMAND, each followed by a blank. */
 static void add_argument_choices(struct wf_text *out, const struct cli_command *command)
 {
     const char *at = command->arguments;
@@ -58,7 +58,7 @@ static bool names_a_file(const char *value)
 
 /* ---- bash ---- */
 
-/* COMMAND as one word: "bench coll" is bench.coll. */
+/* Add the name of COMMAND as one word: "bench coll" becomes bench.coll. */
 static void add_bash_name(struct wf_text *out, const struct cli_command *command)
 {
     for (const char *c = command->name; *c != '\0'; c++)
@@ -138,7 +138,7 @@ static void add_bash(struct wf_text *out)
 
 /* ---- zsh ---- */
 
-/* TEXT inside a single-quoted word whose colons and brackets mean something to zsh. */
+/* Add TEXT to a single-quoted word of zsh; quotes, colons and brackets are escaped. */
 static void add_zsh_text(struct wf_text *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -151,7 +151,7 @@ static void add_zsh_text(struct wf_text *out, const char *text)
     }
 }
 
-/* DASHES and NAME of OPTION, or of its letter. */
+/* Add DASHES and the name of OPTION, or its letter. */
 static void add_zsh_spelling(struct wf_text *out, const struct cli_option *option,
                              const char *spelling)
 {
@@ -212,7 +212,8 @@ static const char *last_word(const struct cli_command *command)
     return blank != NULL ? blank + 1 : command->name;
 }
 
-/* A function that completes one of COMMANDS, each of them a KIND, and what comes after it. */
+/* Add a function that completes the name of one of COMMANDS, described as KIND, and its
+ * arguments. */
 static void add_zsh_function(struct wf_text *out, const char *function, const char *kind,
                              const struct cli_command *const *commands, size_t count)
 {
@@ -274,5 +275,6 @@ const struct cli_command cli_completion = {
     .arguments = "bash|zsh",
     .example = "source <(weft completion bash)",
     .options = (const struct cli_option[]){{0}},
+    .rest_max = 1,
     .run = run,
 };

@@ -16,7 +16,7 @@ static void print_level(const struct kit_progress *progress, int level)
     uint32_t passed = atomic_load(&result->passed), failed = atomic_load(&result->failed);
     uint32_t lost = atomic_load(&result->lost);
 
-    if (passed + failed + lost == 0 && result->skipped[0] == '\0') return; /* not asked for */
+    if (passed + failed + lost == 0 && result->skipped[0] == '\0') return; /* not requested */
     cli_progress_clear();
     printf("%-12s", kit_levels[level].name);
     if (passed + failed + lost == 0) {
@@ -39,7 +39,7 @@ static void print_level_silent(const struct kit_progress *progress, int level)
     (void)level;
 }
 
-/* The first level that is not done is the one that runs. */
+/* The running level is the first one that is not done. */
 static void show_progress(const struct kit_progress *progress)
 {
     int level = 0;
@@ -270,8 +270,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (cli_has(command, &args, "levels")) return list_levels();
-    if (args.rest_count != 1) {
+    if (cli_has(command, &args, "levels"))
+        return args.rest_count == 0 ? list_levels() : cli_fail_argument(command, args.rest[0]);
+    if (args.rest_count == 0) {
         fprintf(stderr, "weft %s: give one plugin, by path or by name\n", command->name);
         return CLI_USAGE;
     }
@@ -306,9 +307,11 @@ const struct cli_command cli_conform = {
             {"without", "CASE", "leave out the cases under this name", 0},
             {"seed", "S", "seed of the data (default: 1)", 0},
             {"timeout", "SECONDS", "time limit of communicators (default: 10)", 0},
-            {"patience", "TIMES", "multiply the time after which a case hangs (default: 1)", 0},
+            {"patience", "TIMES", "factor of the time after which a case is a hang (default: 1)",
+             0},
             {"rank-env", "NAME=VALUE", "set this in each rank; {rank} stands for its number", 0},
             CLI_JSON,
             {0}},
+    .rest_max = 1,
     .run = run,
 };

@@ -1,7 +1,7 @@
-/* cmd_env.c - `weft env`: every variable, its value, and where that comes from. */
+/* cmd_env.c - `weft env`: every variable, its value, and the source of the value. */
 #include "common/cli.h"
 
-/* Variable INDEX: the known ones, which have a type, then the unknown ones. */
+/* Read variable INDEX.  Known variables, which have a type, come before unknown ones. */
 static bool next(size_t index, weft_variable_info *out)
 {
     *out = (weft_variable_info){.struct_size = sizeof *out};
@@ -90,7 +90,7 @@ static void print_markdown(struct wf_text *out)
                      "`64K`, `512M` or `8G`.\n");
 }
 
-/* CLI_NO, after printing why, if a value cannot be used. */
+/* Returns CLI_NO, after printing an error, if a value cannot be used. */
 static int check(const struct cli_command *command)
 {
     weft_variable_info v;

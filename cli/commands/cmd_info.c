@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which candidates serve; NOBODY: none. */
+/* The candidates that serve; NOBODY: no candidate does. */
 struct serving {
     size_t comm, symm;
-    char error[2048]; /* why none communicates, or "" */
+    char error[2048]; /* why no plugin serves communication, or "" */
 };
 
 #define NOBODY SIZE_MAX

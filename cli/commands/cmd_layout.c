@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* Print TEXT early when it is long, so that the ranks of a large mesh need no memory. */
+/* Print and clear TEXT when it is long, so that a large mesh does not need much memory. */
 static void spill(struct wf_text *text)
 {
     if (text->length < 1 << 16) return;
@@ -19,12 +19,12 @@ static void spill(struct wf_text *text)
 
 /* ---- copies and contributions ---- */
 
-/* Which copy, or which contribution, of how many a rank holds. */
+/* The index of the copy, or contribution, that a rank holds, and how many there are. */
 struct part {
     int32_t index, count;
 };
 
-/* Among the ranks along the axes whose placement is of KIND, row-major. */
+/* Counts the ranks along the axes with placements of KIND, in row-major order. */
 static struct part part_of(const weft_spec *spec, const int32_t *coord, uint32_t kind)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
@@ -90,7 +90,7 @@ static void add_json_runs(struct wf_json *json, const weft_spec *spec, int32_t r
     wf_json_end(json, ']');
 }
 
-/* "copy": [2, 4] is the third of four; null where there is one. */
+/* Add "copy": [2, 4] for the third of four, or null if there is one only. */
 static void add_json_part(struct wf_json *json, const char *key, struct part part)
 {
     if (part.count == 1) {
@@ -154,7 +154,7 @@ static void add_runs(struct wf_text *text, const weft_spec *spec, int32_t rank,
     }
 }
 
-/* "copy 1/4", "sum part 2/4", "values" */
+/* Add "copy 1/4", "sum part 2/4" or "values". */
 static void add_holding(struct wf_text *text, const weft_spec *spec, const int32_t *coord)
 {
     struct part copy = part_of(spec, coord, WEFT_PLACE_REPLICATE);
@@ -208,7 +208,7 @@ static int32_t terminal_width(void)
     return ioctl(fileno(stdout), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
-/* Which dimensions the picture shows, where the tensor has more. */
+/* Add the dimensions that the picture shows if the tensor has others. */
 static void add_dims(struct wf_text *text, const struct picture *picture)
 {
     if (weft_spec_dims(picture->spec) <= 2) return;
@@ -219,7 +219,7 @@ static void add_dims(struct wf_text *text, const struct picture *picture)
     wf_text_add(text, "; the others are whole:\n");
 }
 
-/* What the ranks of one cell hold, where there are several. */
+/* Add what the ranks of one cell hold if a cell has several ranks. */
 static void add_meaning(struct wf_text *text, const weft_spec *spec)
 {
     size_t before = text->length;
@@ -228,7 +228,7 @@ static void add_meaning(struct wf_text *text, const weft_spec *spec)
     if (text->length > before) wf_text_add(text, ":\n");
 }
 
-/* The picture, or one line that says why none is drawn. */
+/* Add the picture, or one line that says why there is no picture. */
 static void add_grid(struct wf_text *text, const weft_spec *spec)
 {
     struct picture picture;

@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-/* TEXT with roff's own characters made harmless. */
+/* Add TEXT with the special characters of roff escaped. */
 static void add_text(struct wf_text *out, const char *text)
 {
     static const struct {
@@ -24,7 +24,7 @@ static void add_text(struct wf_text *out, const char *text)
     }
 }
 
-/* The same as a sentence. */
+/* Add TEXT as a sentence. */
 static void add_sentence(struct wf_text *out, const char *text)
 {
     const char first[] = {(char)toupper((unsigned char)text[0]), '\0'};

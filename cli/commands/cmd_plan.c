@@ -3,26 +3,7 @@
 
 #include "common/describe.h"
 #include "plan/drawing.h"
-#include "redistribute/request.h"
-
-struct answer {
-    const struct request *request;
-    weft_plan *plan;
-    uint64_t plan_ns;
-    weft_plan *runner_up; /* or NULL */
-};
-
-static weft_status find(const struct request *request, struct answer *out)
-{
-    uint64_t begun = wf_now_ns();
-    weft_status status;
-
-    out->request = request;
-    WF_TRY(weft_plan_create(request->from, request->to, &request->options, &out->plan));
-    out->plan_ns = wf_now_ns() - begun;
-    status = weft_plan_create_runner_up(out->plan, &request->options, &out->runner_up);
-    return status == WEFT_ERR_NOT_FOUND ? WEFT_OK : status;
-}
+#include "redistribute/planned.h"
 
 static void add_kinds(struct wf_text *text, const weft_plan *plan)
 {
@@ -32,7 +13,7 @@ static void add_kinds(struct wf_text *text, const weft_plan *plan)
         wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
 }
 
-/* Why OTHER is not the plan: the first of its measures that is worse. */
+/* Add why OTHER lost: the first measure in which it is worse. */
 static void add_reason(struct wf_text *text, const weft_plan_options *asked,
                        const weft_plan_info *best, const weft_plan_info *other)
 {
@@ -65,12 +46,13 @@ static void add_reason(struct wf_text *text, const weft_plan_options *asked,
     }
 }
 
-static void add_runner_up(struct wf_text *text, const struct answer *answer)
+static void add_runner_up(struct wf_text *text, const struct request *request,
+                          const struct planned *answer)
 {
     weft_plan_info best = {.struct_size = sizeof best}, other = best;
 
     weft_plan_get(answer->plan, &best);
-    if (best.steps == 0 || answer->request->options.planner != WEFT_PLANNER_SEARCH) return;
+    if (best.steps == 0 || request->options.planner != WEFT_PLANNER_SEARCH) return;
     if (answer->runner_up == NULL) {
         wf_text_add(text, "runner-up: none; there is no other plan\n");
         return;
@@ -85,29 +67,26 @@ static void add_runner_up(struct wf_text *text, const struct answer *answer)
     wf_text_add(text, " received, ");
     wf_text_bytes(text, other.peak_bytes);
     wf_text_add(text, " of scratch");
-    add_reason(text, &answer->request->options, &best, &other);
+    add_reason(text, &request->options, &best, &other);
     wf_text_char(text, '\n');
 }
 
-/* The plan's own object, with how long planning took as its last member. */
-static weft_status add_json(struct wf_text *text, const struct answer *answer)
+static weft_status add_json(struct wf_text *text, const struct planned *answer)
 {
-    size_t length;
-    char *buffer;
-    weft_status status;
+    struct wf_json json = {.out = text};
+    struct wf_text members = {0};
+    weft_status status = planned_add_members(answer, &members);
 
-    WF_TRY(weft_plan_print_json(answer->plan, answer->runner_up, NULL, 0, &length));
-    buffer = wf_alloc(length + 1);
-    if (buffer == NULL) return wf_fail_memory(length + 1);
-    status = weft_plan_print_json(answer->plan, answer->runner_up, buffer, length + 1, NULL);
-    if (status == WEFT_OK)
-        wf_text_add(text, "%.*s,\"plan_ns\":%llu}\n", (int)(length - 1), buffer,
-                    (unsigned long long)answer->plan_ns);
-    wf_free(buffer);
+    if (status == WEFT_OK) {
+        planned_begin_json(&json, &members);
+        wf_json_end(&json, '}');
+        wf_text_char(text, '\n');
+    }
+    wf_text_free(&members);
     return status;
 }
 
-/* Write what ADD draws to PATH, or to standard output for "-". */
+/* Write the output of ADD to PATH, or to standard output if PATH is "-". */
 static int draw(const struct cli_command *command, const weft_plan *plan, const char *path,
                 void (*add)(const weft_plan *, struct wf_text *))
 {
@@ -117,7 +96,8 @@ static int draw(const struct cli_command *command, const weft_plan *plan, const 
     return cli_print_to(command, path, &text);
 }
 
-static int print(const struct cli_command *command, const struct answer *answer, bool as_json)
+static int print(const struct cli_command *command, const struct request *request,
+                 const struct planned *answer, bool as_json)
 {
     struct wf_text text = {0};
     weft_status status = WEFT_OK;
@@ -126,7 +106,7 @@ static int print(const struct cli_command *command, const struct answer *answer,
         status = add_json(&text, answer);
     } else {
         describe_plan(answer->plan, &text);
-        add_runner_up(&text, answer);
+        add_runner_up(&text, request, answer);
         wf_text_add(&text, "planned in ");
         wf_text_time(&text, answer->plan_ns);
         wf_text_add(&text, " by the cost table %s\n",
@@ -157,7 +137,7 @@ static bool asks_for_one_form(const struct cli_command *command, const struct cl
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct answer answer = {0};
+    struct planned answer = {0};
     struct request request;
     struct cli_args args;
     weft_status status;
@@ -166,7 +146,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (!asks_for_one_form(command, &args)) return CLI_USAGE;
     if (!request_read(command, &args, &request, &exit_code)) return exit_code;
-    status = find(&request, &answer);
+    status = planned_find(&request, &request.options, true, &answer);
     if (status != WEFT_OK)
         exit_code = cli_fail(command, status);
     else if (cli_has(command, &args, "svg"))
@@ -174,9 +154,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     else if (cli_has(command, &args, "dot"))
         exit_code = draw(command, answer.plan, "-", plan_add_dot);
     else
-        exit_code = print(command, &answer, cli_has(command, &args, "json"));
-    weft_plan_release(&answer.plan);
-    weft_plan_release(&answer.runner_up);
+        exit_code = print(command, &request, &answer, cli_has(command, &args, "json"));
+    planned_free(&answer);
     request_free(&request);
     return exit_code;
 }

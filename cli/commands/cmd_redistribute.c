@@ -1,5 +1,5 @@
-/* cmd_redistribute.c - `weft redistribute`: carries a plan out on ranks of this host, and checks
- * every element. */
+/* cmd_redistribute.c - `weft redistribute`: runs a plan on ranks of this host and checks every
+ * element. */
 #include "common/cli.h"
 
 #include "common/local_ranks.h"
@@ -30,6 +30,7 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
                         .backend = cli_value(command, args, "backend"),
                         .ranks = (int32_t)ranks,
                         .packed = cli_has(command, args, "packed"),
+                        .form = cli_has(command, args, "json") ? PLAN_JSON : PLAN_LINES,
                         .iters = (uint64_t)iters,
                         .budget_ns = 100000000};
     return true;
@@ -38,18 +39,20 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
 static int carry_out(const struct cli_command *command, const struct cli_args *args,
                      struct job *job)
 {
-    struct report report = {.request = job->request, .ranks = job->ranks};
+    struct report report = {.request = job->request, .ranks = job->ranks, .form = job->form};
     weft_status status = shards_make(job->request->to, &job->results);
     int code;
 
-    if (status == WEFT_OK) status = job_run(job, &report.outcome);
+    if (status == WEFT_OK) status = job_run(job, &report.outcome, &report.plan);
     code = status == WEFT_OK ? report_results(command, args, &report, &job->results)
                              : cli_fail(command, status);
+    wf_text_free(&report.plan);
     shards_free(&job->results);
     return code;
 }
 
-/* The command starts its ranks itself; under a launcher, each of the launcher's ranks would. */
+/* The command starts its own ranks.  Under a launcher, each rank of the launcher would start
+ * them. */
 static bool stands_alone(const struct cli_command *command)
 {
     weft_launch_info launch = {.struct_size = sizeof launch};

@@ -1,4 +1,4 @@
-/* cmd_run.c - `weft run`: a program as several ranks on this host. */
+/* cmd_run.c - `weft run`: runs a program as several ranks on this host. */
 #include "run/run.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
 
 /* ---- before the ranks ---- */
 
-/* Two pipes and a connection per rank. */
+/* Each rank needs two pipes and a connection. */
 static void raise_file_limit(const struct run_job *job)
 {
     struct rlimit limit;
@@ -124,7 +124,7 @@ static void print_how(const struct run_process *process, struct wf_text *out)
         wf_text_add(out, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* Everyone else who failed on its own. */
+/* Add the other ranks that failed and were not ended by this process. */
 static void print_others(const struct run_job *job, struct wf_text *out)
 {
     int32_t *others = wf_alloc((size_t)job->count * sizeof *others), count = 0;
@@ -211,7 +211,8 @@ static int run_ranks(struct run_job *job)
             end_unstarted(job);
             return 127;
         }
-    /* Threads only now: a process with several cannot fork with care. */
+    /* The server starts a thread, so it starts after the forks: a child of a process with
+     * several threads may only call async-signal-safe functions. */
     status = weft_rendezvous_serve(job->rendezvous);
     if (status != WEFT_OK) {
         end_unstarted(job);
@@ -257,9 +258,9 @@ const struct cli_command cli_run = {
             {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
             {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
             {"no-prefix", NULL, "do not print the rank before each line of output", 0},
-            {"stdin", "RANK", "the rank that reads standard input; auto: rank 0, but no terminal",
+            {"stdin", "RANK", "rank that reads standard input; auto: 0, unless it is a terminal",
              0},
-            {"listen", "ADDRESS", "where ranks meet: host or host:port (default: loopback)", 0},
+            {"listen", "ADDRESS", "address of the rendezvous: host[:port] (default: loopback)", 0},
             {0}},
     .run = run,
 };

@@ -1,5 +1,4 @@
-/* cmd_sim.c - `weft sim`: carries a plan out for every rank in one thread, and checks every
- * element. */
+/* cmd_sim.c - `weft sim`: runs a plan for every rank in one thread and checks every element. */
 #include "common/cli.h"
 
 #include "common/memory.h"
@@ -9,7 +8,7 @@
 
 /* ---- memory ---- */
 
-/* Bytes that the shards of all ranks take. */
+/* Bytes of the shards of all ranks. */
 static uint64_t spec_bytes(const weft_spec *spec)
 {
     const weft_mesh *mesh = weft_spec_mesh(spec);
@@ -23,7 +22,8 @@ static uint64_t spec_bytes(const weft_spec *spec)
     return bytes;
 }
 
-/* The most that two layouts between steps take at a time, beside source and target. */
+/* The most bytes that intermediate layouts take at a time.  Two layouts exist at a time, besides
+ * source and target. */
 static uint64_t between_bytes(const weft_plan *plan)
 {
     uint64_t most = 0, last = 0;
@@ -45,7 +45,8 @@ static void add_amount(struct wf_text *text, const char *before, uint64_t bytes)
     wf_text_bytes(text, bytes);
 }
 
-/* WEFT_ERR_NO_MEMORY, with all amounts, if PLAN cannot be simulated in the memory that is free. */
+/* Returns WEFT_ERR_NO_MEMORY, with all amounts in the text, if PLAN needs more memory than is
+ * free. */
 static weft_status check_memory(const weft_plan *plan, const struct request *request)
 {
     uint64_t source = spec_bytes(request->from), target = spec_bytes(request->to);
@@ -79,7 +80,6 @@ static weft_status simulate(const struct request *request, const weft_plan *plan
     uint64_t begun;
     weft_status status;
 
-    WF_TRY(weft_plan_print(plan, report->outcome.plan, sizeof report->outcome.plan, NULL));
     for (int32_t i = 0; i < ranks; i++) {
         cli_progress("filling the source: rank %d of %d", i, ranks);
         values_fill(&values, request->from, weft_mesh_rank_at(request->mesh, i), NULL,
@@ -97,22 +97,27 @@ static weft_status simulate(const struct request *request, const weft_plan *plan
 static int carry_out(const struct cli_command *command, const struct cli_args *args,
                      const struct request *request)
 {
-    struct report report = {
-        .request = request, .ranks = job_ranks_needed(request), .simulated = true};
+    struct report report = {.request = request,
+                            .ranks = job_ranks_needed(request),
+                            .simulated = true,
+                            .form = cli_has(command, args, "json") ? PLAN_JSON : PLAN_LINES};
     struct shards sources = {0}, targets = {0};
-    weft_plan *plan = NULL;
-    weft_status status = weft_plan_create(request->from, request->to, &request->options, &plan);
+    struct planned planned = {0};
+    weft_status status =
+        planned_find(request, &request->options, report.form == PLAN_JSON, &planned);
     int code;
 
-    if (status == WEFT_OK) status = check_memory(plan, request);
+    if (status == WEFT_OK) status = check_memory(planned.plan, request);
+    if (status == WEFT_OK) status = job_describe(&planned, report.form, &report.plan);
     if (status == WEFT_OK) status = shards_make(request->from, &sources);
     if (status == WEFT_OK) status = shards_make(request->to, &targets);
     cli_progress_begin();
-    if (status == WEFT_OK) status = simulate(request, plan, &report, &sources, &targets);
+    if (status == WEFT_OK) status = simulate(request, planned.plan, &report, &sources, &targets);
     code = status == WEFT_OK ? report_results(command, args, &report, &targets) : CLI_NO;
     cli_progress_end();
     if (status != WEFT_OK) code = cli_fail(command, status);
-    weft_plan_release(&plan);
+    planned_free(&planned);
+    wf_text_free(&report.plan);
     shards_free(&sources);
     shards_free(&targets);
     return code;

@@ -1,4 +1,4 @@
-/* cmd_why.c - `weft why [NAME]`: every directory, file and decision in order. */
+/* cmd_why.c - `weft why [NAME]`: the directories, files and decisions of the search for plugins. */
 #include "common/cli.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static const char *candidate_of(const weft_backends *backends, size_t line)
     return weft_backends_trace_candidate(backends, line, &index) ? name_of(backends, index) : NULL;
 }
 
-/* Lines about NAME's candidates, and those about no candidate; all if NAME is NULL. */
+/* Is LINE about a candidate called NAME, or about no candidate? True for every line if NAME is
+ * NULL. */
 static bool concerns(const weft_backends *backends, size_t line, const char *name)
 {
     const char *candidate = candidate_of(backends, line);
@@ -59,7 +60,53 @@ static void print_json(const weft_backends *backends, const char *name, bool usa
     wf_text_char(out, '\n');
 }
 
-/* WEFT_OK if NAME, or without a name any plugin, is usable; else the reason is the last error. */
+/* List the names of the plugins that have a file, each once.  Returns their number. */
+static size_t list_names(const weft_backends *backends, const char *names[], size_t most)
+{
+    weft_backend_info info = {.struct_size = sizeof info};
+    size_t count = 0, seen;
+
+    for (size_t i = 0; count < most && weft_backends_get(backends, i, &info) == WEFT_OK; i++) {
+        for (seen = 0; seen < count && strcmp(names[seen], info.name) != 0;)
+            seen++;
+        if (seen == count && info.file != NULL) names[count++] = info.name;
+    }
+    return count;
+}
+
+/* The one of NAMES that begins with NAME, or is nearest to it; NULL if none is near. */
+static const char *suggest_name(const char *name, const char *const names[], size_t count)
+{
+    int nearest;
+
+    for (size_t i = 0; i < count; i++)
+        if (name[0] != '\0' && strncmp(names[i], name, strlen(name)) == 0) return names[i];
+    nearest = wf_nearest(name, names, count);
+    return nearest >= 0 ? names[nearest] : NULL;
+}
+
+static weft_status fail_unknown(const weft_backends *backends, const char *name)
+{
+    const char *names[64], *suggestion;
+    size_t count = list_names(backends, names, WF_COUNT(names));
+    struct wf_text text = {0};
+    weft_status status;
+
+    suggestion = suggest_name(name, names, count);
+    wf_text_add(&text, "there is no plugin \"%s\"", name);
+    if (suggestion != NULL) wf_text_add(&text, "; did you mean \"%s\"?", suggestion);
+    wf_text_add(&text, "%s the directories above have ", suggestion != NULL ? "" : ";");
+    for (size_t i = 0; i < count; i++)
+        wf_text_add(&text, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (count == 0) wf_text_add(&text, "no plugins; WEFT_PLUGIN_PATH adds directories");
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) status = wf_fail(WEFT_ERR_NOT_FOUND, "%s", text.data);
+    wf_text_free(&text);
+    return status;
+}
+
+/* Returns WEFT_OK if NAME, or any plugin if NAME is NULL, is usable.  Else the last error is the
+ * reason. */
 static weft_status judge(const weft_backends *backends, const char *name)
 {
     weft_backend_info info = {.struct_size = sizeof info};
@@ -67,15 +114,13 @@ static weft_status judge(const weft_backends *backends, const char *name)
 
     if (name == NULL) return weft_backends_choose(backends, WEFT_ROLE_COMM, &chosen);
     for (size_t i = 0; weft_backends_get(backends, i, &info) == WEFT_OK; i++) {
-        if (strcmp(info.name, name) != 0) continue; /* the first counts: it shadows later ones */
+        if (strcmp(info.name, name) != 0)
+            continue; /* the first file counts: it shadows later ones */
         if (info.reason == WEFT_REASON_USABLE) return WEFT_OK;
         return wf_fail(WEFT_ERR_NO_BACKEND, "%s: %s: %s", name, weft_reason_text(info.reason),
                        info.reason_text);
     }
-    return wf_fail(WEFT_ERR_NOT_FOUND,
-                   "there is no plugin \"%s\" in the directories above; `weft info` lists the "
-                   "plugins that were found",
-                   name);
+    return fail_unknown(backends, name);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -89,10 +134,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code, printed;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (args.rest_count > 1) {
-        fprintf(stderr, "weft why: give at most one NAME\n");
-        return CLI_USAGE;
-    }
     name = args.rest_count == 1 ? args.rest[0] : NULL;
     options.backend = cli_value(command, &args, "backend");
     setenv("WEFT_LOG", "warning", 0); /* the trace repeats the notice */
@@ -117,5 +158,6 @@ const struct cli_command cli_why = {
     .arguments = "[NAME] [--backend B] [--json]",
     .example = "WEFT_BACKEND=nccl,auto weft why nccl",
     .options = (const struct cli_option[]){CLI_BACKEND, CLI_JSON, {0}},
+    .rest_max = 1,
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* cli.h - what the commands of the `weft` tool share. */
+/* cli.h - services that the commands of the `weft` tool share: options, exit codes, printing. */
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
 
@@ -12,8 +12,8 @@ enum cli_exit {
     CLI_OK = 0,            /* done; the answer is yes */
     CLI_NO = 1,            /* the answer is no: illegal, different, a failed check */
     CLI_USAGE = 2,         /* wrong usage */
-    CLI_ENVIRONMENT = 3,   /* the environment cannot: no device, no memory, no space */
-    CLI_INTERRUPTED = 130, /* by SIGINT */
+    CLI_ENVIRONMENT = 3,   /* the environment lacks something: a device, memory, space */
+    CLI_INTERRUPTED = 130, /* interrupted by SIGINT */
 };
 
 /* One option of a command: `--json` is a switch, `--ranks N` takes a value. */
@@ -24,7 +24,7 @@ struct cli_option {
     char letter; /* 'n' for `-n N`, or 0 */
 };
 
-/* Options that several commands have, in the words that all of them use. */
+/* Options of several commands, with the same help text in each. */
 #define CLI_RANKS(help)                                                                            \
     {                                                                                              \
         "ranks", "N", help, 'n'                                                                    \
@@ -62,58 +62,63 @@ struct cli_option {
 struct cli_command {
     const char *name, *summary, *arguments, *example;
     const struct cli_option *options; /* ended by a NULL name; --help is implied */
+    int rest_max; /* the most arguments beside options; cli_parse refuses more */
     int (*run)(const struct cli_command *command, int argc, char **argv);
 };
 
-/* A command line taken apart.  Borrowed pointers into argv. */
+/* A parsed command line.  It points into argv. */
 struct cli_args {
     const char *values[32]; /* per option of the command; "" for a given switch, NULL if absent */
-    const char *rest[64];   /* what is not an option, in order */
+    const char *rest[2];    /* the arguments that are not options, in order */
     int rest_count;
     int rest_at; /* index in argv of the first of them, or argc */
 };
 
-/* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or a
- * complaint with the nearest known option (CLI_USAGE).  Everything after "--" is rest.
- * STOP_AT_REST: what follows the first rest word is not looked at (`weft run prog --flag`); it is
- * argv[rest_at] and on. */
+/* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or an error
+ * (CLI_USAGE): an unknown option, with the nearest known one, or an argument beyond rest_max.
+ * Arguments after "--" are not options.  STOP_AT_REST: parsing ends at the first argument that is
+ * not an option (`weft run prog --flag`), which is argv[rest_at]. */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
                struct cli_args *out, int *exit_code);
+/* Print that COMMAND does not take the argument WORD, and its usage.  Returns CLI_USAGE. */
+int cli_fail_argument(const struct cli_command *command, const char *word);
 
 /* Value of option NAME, or NULL. */
 const char *cli_value(const struct cli_command *command, const struct cli_args *args,
                       const char *name);
 bool cli_has(const struct cli_command *command, const struct cli_args *args, const char *name);
 
-/* Option NAME as an integer in [least, most]; FALLBACK if absent.  False after a complaint. */
+/* Read option NAME as an integer from LEAST to MOST; FALLBACK if it is absent.  False after
+ * printing an error. */
 bool cli_int(const struct cli_command *command, const struct cli_args *args, const char *name,
              int64_t least, int64_t most, int64_t fallback, int64_t *out);
 
-/* Option NAME as a size in bytes: "65536", "64K", "64KiB"; FALLBACK if absent.  False after a
- * complaint. */
+/* Read option NAME as a size in bytes: "65536", "64K", "64KiB"; FALLBACK if it is absent.  False
+ * after printing an error. */
 bool cli_size(const struct cli_command *command, const struct cli_args *args, const char *name,
               int64_t fallback, int64_t *out);
-/* Such a size, at least 1, at the beginning of TEXT.  The length taken, or 0. */
+/* Read such a size, at least 1, at the beginning of TEXT.  Returns the number of bytes read, or
+ * 0. */
 size_t cli_scan_size(const char *text, int64_t *out);
 
-/* Option NAME as a dtype; f32 if absent.  False after a complaint. */
+/* Read option NAME as a dtype; f32 if it is absent.  False after printing an error. */
 bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
                enum weft_dtype *out);
 
-/* Print the thread's last error for COMMAND and return the exit code for STATUS: CLI_ENVIRONMENT
- * where the machine lacks something, else CLI_NO. */
+/* Print the last error of the thread for COMMAND.  Returns the exit code for STATUS:
+ * CLI_ENVIRONMENT if the machine lacks something, else CLI_NO. */
 int cli_fail(const struct cli_command *command, weft_status status);
 
-/* Print "PATH: " and the text of errno ERROR for COMMAND and return CLI_ENVIRONMENT. */
+/* Print "PATH: " and the text of errno ERROR for COMMAND.  Returns CLI_ENVIRONMENT. */
 int cli_fail_file(const struct cli_command *command, const char *path, int error);
 
-/* Print TEXT to FILE and free it.  The exit code: CLI_ENVIRONMENT, after a complaint, if there was
- * no memory for the text or it could not be written. */
+/* Print TEXT to FILE and free it.  Returns the exit code: CLI_ENVIRONMENT, after printing an
+ * error, if TEXT had no memory or could not be written. */
 int cli_print(const struct cli_command *command, FILE *file, struct wf_text *text);
-/* The same to the file of that PATH, which is created; "-" is standard output. */
+/* The same for the file PATH, which is created; "-" is standard output. */
 int cli_print_to(const struct cli_command *command, const char *path, struct wf_text *text);
 
-/* Colour on a terminal without NO_COLOR; "" elsewhere. */
+/* The escape sequence of COLOUR if FILE is a terminal and NO_COLOR is not set, else "". */
 enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_DIM };
 const char *cli_colour(FILE *file, enum cli_colour colour);
 

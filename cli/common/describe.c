@@ -22,7 +22,8 @@ static weft_status print_plan(const void *object, char *buffer, size_t capacity,
     return weft_plan_print(object, buffer, capacity, length);
 }
 
-/* Append what PRINT writes of OBJECT, behind the first AFTER if that is not NULL. */
+/* Append the text that PRINT writes for OBJECT.  If AFTER is not NULL, only the part behind its
+ * first occurrence. */
 static void append(printer *print, const void *object, const char *after, struct wf_text *out)
 {
     size_t length = 0;
@@ -64,7 +65,7 @@ void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out)
     wf_text_char(out, ']');
 }
 
-/* "dp", "dp, cp and tp", "axis 0", "axes 0 and 1" */
+/* Add "dp", "dp, cp and tp", "axis 0" or "axes 0 and 1". */
 static void add_axes(const weft_mesh *mesh, uint32_t axes, struct wf_text *out)
 {
     bool named = weft_mesh_axis_name(mesh, 0)[0] != '\0';

@@ -4,35 +4,34 @@
 
 #include "weft/weft.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { LOCAL_RANKS_MAX = 256 };
 
-/* The main function of one rank: join the job by OPTIONS, and write messages to FD. */
-typedef weft_status local_rank_main(void *self, const weft_options *options, int fd);
-/* Reads the messages of all ranks from FD until its end. */
-typedef weft_status local_ranks_reader(void *self, int fd);
+struct local_rank; /* one rank, inside its process */
 
-/* Run RANK in SIZE processes on BACKEND (NULL: WEFT_BACKEND) and READ in this one.  Returns when
- * all processes have ended; if READ fails, they are killed.  The processes are forked, so that
- * SELF is copied unless the caller put it into shared memory. */
-weft_status local_ranks_run(int32_t size, const char *backend, local_rank_main *rank,
-                            local_ranks_reader *read, void *self);
+/* The parts of a command that runs on ranks.  Processes are forked, so that SELF is copied into
+ * each rank unless the caller put it into shared memory. */
+struct local_job {
+    void *self;
+    /* In each rank before it joins; NULL: nothing to do. */
+    void (*prepare)(void *self, int32_t rank);
+    /* In each rank, between weft_init and weft_context_release.  After a failure the process ends
+     * without a release. */
+    weft_status (*work)(void *self, weft_context *context, const struct local_rank *rank);
+    /* In the command: a message of rank 0.  Messages arrive in the order in which they are sent. */
+    weft_status (*receive)(void *self, const void *message, size_t bytes);
+};
 
-/* The same where a launcher started this process as one rank of its job, by OPTIONS.  The rank's
- * messages must fit into a pipe. */
-weft_status local_ranks_join(const weft_options *options, local_rank_main *rank,
-                             local_ranks_reader *read, void *self);
+/* Run JOB on SIZE ranks and BACKEND (NULL: WEFT_BACKEND).  Returns when all processes have ended.
+ * The first failure of a rank, or of RECEIVE, ends the others and is returned with its text. */
+weft_status local_ranks_run(int32_t size, const char *backend, const struct local_job *job);
 
-/* In a rank: write MESSAGE, atomically if BYTES is at most PIPE_BUF. */
-weft_status local_rank_send(int fd, const void *message, size_t bytes);
-/* In a reader: the next message of BYTES.  False at the end, with *STATUS WEFT_OK, and after a
- * failure, with its status. */
-bool local_ranks_receive(int fd, void *message, size_t bytes, weft_status *status);
+/* The same where a launcher started this process as one rank of its job, by OPTIONS: no process is
+ * started, and `prepare` is not called. */
+weft_status local_ranks_join(const weft_options *options, const struct local_job *job);
 
-/* Fail with STATUS and the TEXT that RANK sent, of at most LENGTH bytes.  "rank N: " is put before
- * it unless the text begins with a rank already. */
-weft_status local_rank_fail(weft_status status, int32_t rank, const char *text, size_t length);
+/* In a rank: send MESSAGE, of any size, to the command if this is rank 0; else do nothing. */
+weft_status local_rank_send(const struct local_rank *rank, const void *message, size_t bytes);
 
 #endif

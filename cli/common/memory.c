@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* The number in the file PATH behind FORMAT, in its first line that has one; UINT64_MAX: none. */
+/* Read a number with FORMAT from the first line of the file PATH that matches.  UINT64_MAX if no
+ * line does. */
 static uint64_t read_number(const char *path, const char *format)
 {
     FILE *file = fopen(path, "r");

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Bytes that this process can still use: what the kernel calls available, within the limits of the
- * control group and of the address space; UINT64_MAX where the system does not tell. */
+/* Bytes that this process can still use: the available memory of the kernel, within the limits
+ * of the control group and of the address space.  UINT64_MAX if the system does not report it. */
 uint64_t cli_free_memory(void);
 
 #endif

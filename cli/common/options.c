@@ -1,4 +1,4 @@
-/* options.c - command lines taken apart, help pages, and what commands print. */
+/* options.c - parsing of command lines, help pages, and output of commands. */
 #include "common/cli.h"
 
 #include <errno.h>
@@ -7,10 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+static void print_usage(FILE *file, const struct cli_command *command)
+{
+    fprintf(file, "usage: weft %s%s%s\n", command->name, command->arguments[0] != '\0' ? " " : "",
+            command->arguments);
+}
+
 static void print_help(const struct cli_command *command)
 {
-    printf("weft %s - %s\n\nusage: weft %s %s\n", command->name, command->summary, command->name,
-           command->arguments);
+    printf("weft %s - %s\n\n", command->name, command->summary);
+    print_usage(stdout, command);
     printf("\noptions:\n");
     for (const struct cli_option *o = command->options; o->name != NULL; o++) {
         char left[48], letter[8] = "";
@@ -32,7 +38,7 @@ static int option_index(const struct cli_command *command, const char *name, siz
     return -1;
 }
 
-/* Options of earlier versions, and of other launchers. */
+/* Options of earlier versions and of other launchers, with their names today. */
 static const struct {
     const char *old, *now;
 } renamed[] = {{"ms", "budget-ms"}, {"n", "ranks"}, {"np", "ranks"}, {"nproc", "ranks"}};
@@ -71,7 +77,7 @@ static int letter_index(const struct cli_command *command, char letter)
     return -1;
 }
 
-/* Take the option at argv[*at]; false after a complaint. */
+/* Take the option at argv[*at].  False after printing an error. */
 static bool take_option(const struct cli_command *command, int argc, char **argv, int *at,
                         struct cli_args *out)
 {
@@ -107,14 +113,11 @@ static bool take_option(const struct cli_command *command, int argc, char **argv
     return true;
 }
 
-static bool take_rest(const struct cli_command *command, char *word, struct cli_args *out)
+int cli_fail_argument(const struct cli_command *command, const char *word)
 {
-    if (out->rest_count == (int)WF_COUNT(out->rest)) {
-        fprintf(stderr, "weft %s: too many arguments\n", command->name);
-        return false;
-    }
-    out->rest[out->rest_count++] = word;
-    return true;
+    fprintf(stderr, "weft %s: unexpected argument \"%s\"\n", command->name, word);
+    print_usage(stderr, command);
+    return CLI_USAGE;
 }
 
 bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
@@ -136,9 +139,13 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, bool st
         } else if (is_option) {
             if (!take_option(command, argc, argv, &i, out)) return false;
         } else {
-            if (!take_rest(command, argv[i], out)) return false;
-            if (out->rest_count == 1) out->rest_at = i;
+            if (out->rest_count == 0) out->rest_at = i;
             if (stop_at_rest) break;
+            if (out->rest_count == command->rest_max) {
+                cli_fail_argument(command, argv[i]);
+                return false;
+            }
+            out->rest[out->rest_count++] = argv[i];
         }
     }
     *exit_code = CLI_OK;

@@ -1,4 +1,4 @@
-/* cases.c - a case is opened by all ranks, run, and closed by all of them with one verdict. */
+/* cases.c - all ranks open a case, run it, and close it with one verdict. */
 #include "conform/progress.h"
 
 #include <signal.h>
@@ -109,7 +109,7 @@ void kit_fail(struct kit *kit, const char *format, ...)
     atomic_store(&mine->failed, 1);
 }
 
-/* Meet the first SIZE ranks and count the verdict. */
+/* Synchronize the first SIZE ranks and count the verdict. */
 static bool close_case(struct kit *kit, int32_t size)
 {
     struct kit_place *place = &kit->progress->places[kit->rank];
@@ -124,7 +124,7 @@ static bool close_case(struct kit *kit, int32_t size)
     else if (kit->rank == 0)
         atomic_fetch_add(&kit->progress->levels[kit->level].passed, 1);
     atomic_store(&place->started_ns, 0);
-    kit->case_failed = true; /* no case is open: nothing can fail it any more */
+    kit->case_failed = true; /* no case is open, so kit_fail has no effect */
     return first < 0;
 }
 

@@ -1,4 +1,4 @@
-/* claims.c - what the plugin says it can do. */
+/* claims.c - the support that the plugin claims. */
 #include "conform/kit.h"
 
 bool kit_is_question(uint32_t collective, uint32_t dtype, uint32_t reduction)

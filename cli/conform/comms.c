@@ -1,4 +1,4 @@
-/* comms.c - communicators made as weft makes them, but over the kit's own exchange. */
+/* comms.c - creates communicators as weft does, with an exchange of the kit. */
 #include "conform/kit.h"
 
 #include <sched.h>
@@ -63,7 +63,7 @@ static weft_status exchange_gather(void *self, const void *mine, void *all, uint
     return WEFT_OK;
 }
 
-/* Do all ranks of the group say yes?  Collective. */
+/* Is MINE true on all ranks of the group? Collective. */
 static bool agree(struct kit *kit, const struct kit_group *group, bool mine)
 {
     uint8_t yes = mine, all[KIT_MAX_RANKS];
@@ -75,7 +75,8 @@ static bool agree(struct kit *kit, const struct kit_group *group, bool mine)
     return result;
 }
 
-/* Everyone's address, in one block that the caller frees; NULL when out of memory anywhere. */
+/* Gather the addresses of all ranks, in one block that the caller frees.  NULL if a rank is out
+ * of memory. */
 static void *gather_addresses(struct kit *kit, const struct kit_group *group, const weft_blob *mine,
                               weft_blob *all)
 {
@@ -130,7 +131,8 @@ static weft_status prepare(struct kit *kit, const struct kit_group *group,
     return status;
 }
 
-/* Names are unique, and the same on all ranks of the group, which have made others before. */
+/* A name is unique, and the same on all ranks of the group, which may have created different
+ * numbers of communicators. */
 static void agree_on_number(struct kit *kit, const struct kit_group *group)
 {
     uint32_t all[KIT_MAX_RANKS];

@@ -1,4 +1,4 @@
-/* exports.c - which symbols a shared object offers to others, read from its file. */
+/* exports.c - reads the exported symbols of a shared object from its file. */
 #include "conform/kit.h"
 
 #include <elf.h>
@@ -16,7 +16,8 @@ struct file {
     uint64_t size;
 };
 
-/* COUNT entries of SIZE bytes at OFFSET, or NULL if they do not lie, aligned, within the file. */
+/* The address of COUNT entries of SIZE bytes at OFFSET.  NULL if they are misaligned or outside
+ * the file. */
 static const void *entries(const struct file *file, uint64_t offset, uint64_t count, uint64_t size)
 {
     if (offset > file->size || count > (file->size - offset) / size) return NULL;
@@ -24,7 +25,7 @@ static const void *entries(const struct file *file, uint64_t offset, uint64_t co
     return file->bytes + offset;
 }
 
-/* The linker's own, and what compilers add for their runtimes. */
+/* Symbols of the linker and of the compilers' run-time libraries. */
 static bool is_expected(const char *name)
 {
     static const char *const names[] = {
@@ -43,7 +44,7 @@ static bool is_exported(const ElfW(Sym) * symbol)
            (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
-/* First name in the dynamic symbol table SECTION that should not be there, into OUT. */
+/* Write the first unexpected name of the dynamic symbol table SECTION to OUT. */
 static bool find_in(const struct file *file, const ElfW(Shdr) * sections, uint64_t section_count,
                     const ElfW(Shdr) * section, char *out, size_t capacity)
 {

@@ -1,7 +1,7 @@
-/* images.c - buffers with guard bytes, in whatever memory the plugin has.
+/* images.c - buffers with guard bytes, in any memory of the plugin.
  *
- * A host copy says what the whole buffer, guards and gaps included, shall hold afterwards; so one
- * comparison finds wrong results and stray writes alike. */
+ * A host copy has the expected content of the whole buffer with guards and gaps, so that one
+ * comparison finds wrong results and stray writes. */
 #include "conform/kit.h"
 
 #include <inttypes.h>

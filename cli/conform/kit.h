@@ -1,11 +1,10 @@
-/* kit.h - the conformance kit: what its files share.
+/* kit.h - the conformance kit: the interfaces that its files share.
  *
  * One watcher process starts a team of ranks (team.c), as processes or as threads of one process.
- * Every rank walks through the same list of cases in the same order; a case is opened, run on all
- * ranks, and closed together (cases.c).  The ranks write what they do and find on a progress in
- * shared memory (progress.h), so that the watcher can name the case in which a rank crashed or
- * hung. Results are compared with the exact numbers of base/number.h, never with the plugin itself.
- */
+ * Every rank runs the same list of cases in the same order.  All ranks open a case, run it, and
+ * close it together (cases.c).  The ranks write their progress and results to shared memory
+ * (progress.h), so that the watcher can name the case in which a rank crashed or hung.  Results are
+ * compared with the exact numbers of base/number.h, never with the plugin itself. */
 #ifndef WEFT_CONFORM_KIT_H
 #define WEFT_CONFORM_KIT_H
 
@@ -23,17 +22,17 @@
 /* ---- what the user asked for ---- */
 
 struct kit_options {
-    const char *backend; /* name or absolute path */
+    const char *backend; /* name or absolute path of the plugin */
     int32_t ranks;
-    int32_t hosts; /* rank r is on host r modulo this, as far as the plugin is told */
+    int32_t hosts; /* the plugin is told that rank r is on host r modulo this */
     bool threads;
     const char *level;    /* NULL: all */
     const char *only;     /* NULL: all cases */
-    const char *without;  /* NULL: none left out */
+    const char *without;  /* NULL: no case is excluded */
     const char *rank_env; /* NAME=VALUE with {rank} in it, set in each rank; or NULL */
     uint64_t seed;
-    int64_t timeout_ns; /* of communicators, where a case does not choose its own */
-    int64_t patience;   /* times as long before a case is called a hang */
+    int64_t timeout_ns; /* time limit of communicators, unless a case sets its own */
+    int64_t patience;   /* factor of the time after which a case is a hang */
 };
 
 /* ---- levels.c ---- */
@@ -76,14 +75,14 @@ struct kit_plugin {
 
 void kit_plugin_open(const char *backend, struct kit_plugin *out);
 
-/* Some ranks of the team, in an order of their own, and their communicator. */
+/* A subset of the ranks of the team, in some order, and their communicator. */
 struct kit_group {
     /* What the plugin claims at this size, on every rank: enum weft_support_level. */
     uint8_t claims[WEFT_COLL_COUNT][WEFT_DTYPE_COUNT][WEFT_REDUCE_COUNT];
     char name[3 * KIT_MAX_RANKS]; /* "all", or "3,1": how cases are named */
     int32_t size;
     int32_t ranks[KIT_MAX_RANKS];
-    int32_t mine; /* this rank's position, or -1 */
+    int32_t mine; /* position of this rank, or -1 */
     void *comm;   /* NULL until first used */
 };
 
@@ -102,25 +101,25 @@ struct kit {
     const struct kit_options *options;
     struct kit_progress *progress;
     int32_t rank, size;
-    uint32_t met[KIT_MAX_RANKS]; /* meetings held with each rank so far */
+    uint32_t met[KIT_MAX_RANKS]; /* number of synchronizations with each rank */
 
     const struct kit_plugin *opened;
     const weft_plugin *plugin; /* its tables */
     void *device;
     weft_device_info info;
 
-    struct kit_group groups[KIT_MAX_GROUPS]; /* groups[0] is all ranks, in order */
+    struct kit_group groups[KIT_MAX_GROUPS]; /* groups[0] has all ranks in order */
     int group_count;
-    uint64_t job; /* fresh for each team; the same on all its ranks */
+    uint64_t job; /* different for each team, the same on all its ranks */
     uint32_t comms_made;
     bool messages_known, has_messages; /* of message.c */
 
-    int level;            /* being run */
-    uint64_t case_number; /* cases opened or passed over so far */
+    int level;            /* the level that runs */
+    uint64_t case_number; /* cases opened or skipped so far */
     uint64_t cases_run;
     bool case_failed;
-    bool over;     /* a rank was killed on purpose: this team can do no more */
-    bool any_case; /* run, whichever were wanted */
+    bool over;     /* a rank was killed on purpose, so this team ends */
+    bool any_case; /* run independently of the requested cases */
     struct kit_block blocks[12];
 };
 
@@ -130,52 +129,53 @@ static inline int32_t kit_local_rank(const struct kit *kit)
     return kit->rank / kit->options->hosts;
 }
 
-/* Wait until all SIZE ranks of RANKS, this one among them, have come. */
+/* Wait until all SIZE ranks of RANKS, which include this one, have called this. */
 void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size);
 /* ALL receives BYTES from each of RANKS in order.  Collective over them. */
 void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine, void *all,
                 uint64_t bytes);
 
-/* Run the team to its end, restarting it past cases that crashed or hung.  LEVEL_DONE is called
- * once for each level that ends, TICK every few milliseconds.  False, after a complaint, if ranks
- * could not be started. */
+/* Run the team to its end.  After a crash or hang it is restarted behind that case.  LEVEL_DONE
+ * is called once for each level that ends, TICK every few milliseconds.  False, after printing
+ * an error, if ranks could not be started. */
 bool kit_team_run(const struct kit_options *options, struct kit_progress *progress,
                   void (*level_done)(const struct kit_progress *progress, int level),
                   void (*tick)(const struct kit_progress *progress));
 
-/* The main function of a rank: runs all levels that were asked for; in levels.c. */
+/* The main function of a rank: runs all requested levels; in levels.c. */
 void kit_rank_main(struct kit *kit);
 
 /* ---- match.c ---- */
 
-/* Does the case NAME lie under PATTERN?  Parts are separated by '/', '*' stands for one part, and
- * a pattern of fewer parts covers everything below it. */
+/* Does PATTERN match the case NAME? Parts are separated by '/', and '*' matches one part.  A
+ * pattern with fewer parts matches all cases below it. */
 bool kit_case_matches(const char *pattern, const char *name);
 
 /* ---- cases.c: opening, failing and closing a case ---- */
 
-/* Open the case "LEVEL/FORMAT...".  False: it was not asked for; go on to the next. */
+/* Open the case "LEVEL/FORMAT...".  False if it is not requested: the caller continues with the
+ * next case. */
 bool kit_begin(struct kit *kit, const char *format, ...) WF_PRINTF(2, 3);
-/* This rank saw the open case fail.  Only the first reason counts. */
+/* Fail the open case on this rank.  Only the first reason is kept. */
 void kit_fail(struct kit *kit, const char *format, ...) WF_PRINTF(2, 3);
-/* Close the case together.  True if it passed on every rank. */
+/* Close the case on all ranks.  True if it passed on every rank. */
 bool kit_end(struct kit *kit);
-/* The same when rank DEAD, the last one, was killed in the case.  The team is over after it. */
+/* The same for a case in which rank DEAD, the last one, was killed.  The team ends after it. */
 void kit_end_without(struct kit *kit, int32_t dead);
-/* This rank ends itself now, as part of the open case. */
+/* End this rank now, as part of the open case. */
 _Noreturn void kit_die(struct kit *kit);
-/* Work that belongs to no case, though it calls the plugin, until it is over; NAME ("p2p/offered")
- * is what a crash or hang in it is called.  False: an earlier team was lost here. */
+/* Begin work outside of cases that calls the plugin.  A crash or hang in it is reported as NAME
+ * ("p2p/offered").  False if an earlier team crashed or hung here. */
 bool kit_aside(struct kit *kit, const char *name);
 void kit_aside_over(struct kit *kit);
-/* Give the open case up to LIMIT, times --patience, before the watcher calls it a hang. */
+/* Allow the open case LIMIT, times --patience, before the watcher reports a hang. */
 void kit_allow(struct kit *kit, int64_t limit_ns);
-/* Another part of the open case begins: it has as long as a case of its own. */
+/* Restart the time limit for the next part of the open case. */
 void kit_allow_again(struct kit *kit);
-/* Why the rest of this level is not run on this plugin. */
+/* Record why the other cases of this level do not run on this plugin. */
 void kit_skip(struct kit *kit, const char *format, ...) WF_PRINTF(2, 3);
 
-/* Fail the case unless STATUS is WANT; WHAT names the call.  True if it is. */
+/* Fail the case unless STATUS is WANT; WHAT names the call.  Returns whether it is. */
 bool kit_expect(struct kit *kit, const char *what, weft_status status, weft_status want);
 static inline bool kit_ok(struct kit *kit, const char *what, weft_status status)
 {
@@ -191,28 +191,30 @@ bool kit_exports_more(const char *path, char *out, size_t capacity);
 
 /* ---- leaks.c ---- */
 
-/* How many files this process has open; -1 where the system does not tell. */
+/* Number of files that this process has open; -1 if the system does not report it. */
 int kit_open_files(void);
 
 /* ---- claims.c: what the plugin says it can do ---- */
 
-/* Is (COLLECTIVE, DTYPE, REDUCTION) a question at all?  Reductions only where there is one, and
- * barrier has no dtype. */
+/* Is (COLLECTIVE, DTYPE, REDUCTION) a valid query? Only reducing collectives have a reduction,
+ * and barrier has no dtype. */
 bool kit_is_question(uint32_t collective, uint32_t dtype, uint32_t reduction);
 /* The first of DTYPES for which COLLECTIVE by REDUCTION is claimed over all ranks, or -1. */
 int kit_first_claimed(const struct kit *kit, uint32_t collective, uint32_t reduction,
                       const uint32_t *dtypes, size_t count);
-/* Ask about everything for every group, and keep what all ranks agree on.  Collective. */
+/* Query the support of each combination for each group and keep the lowest answer of all ranks.
+ * Collective. */
 void kit_claims_read(struct kit *kit);
 
 /* ---- comms.c: communicators over the kit's own exchange ---- */
 
-/* The groups of this team: all ranks; one; two apart, reversed; some, out of order. */
+/* Create the groups of this team: all ranks; one rank; two distant ranks, reversed; several,
+ * unordered. */
 void kit_groups_make(struct kit *kit);
-/* The group's communicator, made on first use; NULL (and the case failed) if it cannot be.
- * Collective over the group. */
+/* The communicator of GROUP, created on first use.  NULL, and the case fails, if it cannot be
+ * created.  Collective over the group. */
 void *kit_comm(struct kit *kit, struct kit_group *group);
-/* How a communicator shall differ from the usual. */
+/* The options in which a communicator differs from the default. */
 struct kit_comm_wish {
     int64_t timeout_ns;    /* 0: the run's */
     uint32_t flags;        /* WEFT_COMM_ bits */
@@ -228,49 +230,50 @@ struct kit_comm_setup {
 void kit_comm_options(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
                       struct kit_comm_setup *out);
 
-/* A fresh communicator over GROUP, which the caller drops.  Collective over the group; its failure
- * is the case's only for _make. */
+/* Create a communicator over GROUP, which the caller drops.  Collective over the group.  Only
+ * _make fails the case if this fails. */
 weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
                          void **out);
 void *kit_comm_make(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish);
 void kit_comm_drop(struct kit *kit, void *comm);
-/* Abort and forget all cached communicators: after a failure they are not to be trusted. */
+/* Abort and forget all cached communicators, which may be unusable after a failure. */
 void kit_comms_drop(struct kit *kit);
-/* Wait for all work on STREAM, which may be COMM's: its error, from wherever it shows, or
- * WEFT_ERR_TIMEOUT after LIMIT. */
+/* Wait for all work on STREAM, which may be work of COMM.  Returns its error, which the stream
+ * or COMM may report, or WEFT_ERR_TIMEOUT after LIMIT. */
 weft_status kit_finish(struct kit *kit, void *comm, void *stream, int64_t limit_ns);
 
 /* ---- images.c: guarded buffers in the plugin's memory ---- */
 
-/* A buffer with guard bytes around it.  `before` is what is uploaded; `want` is what it shall hold
- * in the end; both are host copies of guard, payload, guard. */
+/* A buffer with guard bytes around it.  `before` is the uploaded content, `want` the expected
+ * content.  Both are host copies of guard, payload, guard. */
 struct kit_image {
-    void *memory; /* of the plugin, or the host's own */
+    void *memory; /* memory of the plugin or of the host */
     enum kit_memory kind;
     uint8_t *before, *want, *got;
-    uint64_t bytes; /* of the payload */
-    uint64_t start; /* of the payload within the copies */
+    uint64_t bytes; /* bytes of the payload */
+    uint64_t start; /* offset of the payload in the copies */
     uint64_t total;
 };
 
-/* Payload of BYTES, MISALIGNED bytes past a well-aligned address.  False: the case has failed. */
+/* Create a payload of BYTES, MISALIGNED bytes past an aligned address.  False: the case has
+ * failed. */
 bool kit_image_make(struct kit *kit, struct kit_image *image, uint64_t bytes, uint32_t misaligned,
                     enum kit_memory kind);
 void kit_image_free(struct kit *kit, struct kit_image *image);
-/* Give all memory that is kept back to the plugin. */
+/* Free all cached memory of the plugin. */
 void kit_blocks_free(struct kit *kit);
 /* Address of the payload as the plugin sees it. */
 void *kit_image_at(const struct kit_image *image, uint64_t offset);
-/* Bring `before` into the plugin's memory; `want` starts as its copy. */
+/* Copy `before` to the memory of the plugin and to `want`. */
 bool kit_image_upload(struct kit *kit, struct kit_image *image);
-/* Fetch what is there now into `got`. */
+/* Copy the memory of the plugin to `got`. */
 bool kit_image_download(struct kit *kit, struct kit_image *image);
 
-/* How payload elements compare: DTYPE, and how far a float may be from `want`, relative to
- * SLACK[i] (element i's scale), or NULL for exact. */
+/* How elements are compared: their DTYPE, and the allowed error of floats relative to SLACK[i],
+ * the scale of element i, or NULL for none. */
 struct kit_compare {
     uint32_t dtype;
-    bool by_value; /* else by bytes */
+    bool by_value; /* else bytes are compared */
     const double *slack;
 };
 /* Download, compare, and fail the case at the first difference.  NAME: "recv". */
@@ -283,7 +286,7 @@ bool kit_copy(struct kit *kit, void *target, const void *source, uint64_t bytes)
 /* ---- patterns.c: what the ranks put in ---- */
 
 enum kit_pattern {
-    KIT_EXACT,    /* every order of computing gives the same, exact result */
+    KIT_EXACT,    /* every order of computation gives the same exact result */
     KIT_ROUNDING, /* random; results may differ by rounding */
     KIT_NAN,      /* some elements are NaN on one rank */
     KIT_EXTREME   /* numbers whose sum goes beyond the dtype; of f8e5m2 also infinities */
@@ -293,9 +296,9 @@ enum kit_pattern {
 void kit_pattern_element(enum kit_pattern pattern, uint64_t seed, uint32_t dtype,
                          uint32_t reduction, int32_t size, int32_t rank, uint64_t index,
                          void *element);
-/* Any bits at all, for data that is only moved; bools stay 0 or 1. */
+/* Random bits, for data that is only moved.  Bools are 0 or 1. */
 void kit_pattern_bits(uint64_t seed, uint32_t dtype, int32_t rank, uint64_t index, void *element);
-/* RANK's factor of premul_sum. */
+/* The factor of RANK in premul_sum. */
 void kit_pattern_scale(uint32_t dtype, int32_t rank, void *element);
 
 #endif

@@ -1,4 +1,4 @@
-/* leaks.c - what this process holds open. */
+/* leaks.c - counts the open files of this process. */
 #include "conform/kit.h"
 
 #include <dirent.h>

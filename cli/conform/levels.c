@@ -1,4 +1,4 @@
-/* levels.c - the levels in order, and a rank's way through them. */
+/* levels.c - the list of levels, and the loop of a rank over them. */
 #include "conform/progress.h"
 
 #include <string.h>
@@ -50,8 +50,8 @@ static weft_status open_device(struct kit *kit)
     return kit->plugin->device->describe(kit->device, &kit->info);
 }
 
-/* Open this rank's device and ask what the plugin can do.  Part of no level, since all of them need
- * it.  False: some rank cannot go on. */
+/* Open the device of this rank and query the plugin's support.  This does not belong to a level,
+ * because every level needs it.  False if a rank cannot continue. */
 static bool make_ready(struct kit *kit)
 {
     uint32_t ready = 0, all[KIT_MAX_RANKS];
@@ -69,8 +69,8 @@ static bool make_ready(struct kit *kit)
     return true;
 }
 
-/* Without a device nothing else can be asked of the plugin, whichever cases were wanted, and
- * whichever a team before this one has been through. */
+/* Without a device no other case can run.  So this runs for every team and independently of the
+ * requested cases. */
 static void report_closed(struct kit *kit)
 {
     kit->level = 0;

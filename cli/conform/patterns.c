@@ -1,7 +1,7 @@
-/* patterns.c - what the ranks put into reductions and moves.
+/* patterns.c - input data of the ranks.
  *
- * Plugins may add up in any order and store partial results, so the exact pattern keeps every
- * partial result representable: small halves for sums, powers of two for products. */
+ * Plugins may add in any order and store partial results, so the exact pattern keeps every partial
+ * result representable: small multiples of a half for sums, powers of two for products. */
 #include "conform/kit.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static double small_whole(uint64_t bits, double limit, int32_t size, int32_t ran
     double most = floor(limit / size);
 
     if (most >= 1) return spread(bits, most < 64 ? most : 64);
-    /* More ranks than the format has room for: only some of them put in anything. */
+    /* With more ranks than the format has room for, only some of them contribute a value. */
     if ((uint64_t)rank % (uint64_t)size != (index + bits % 2) % (uint64_t)size) return 0;
     return 1;
 }
@@ -75,7 +75,7 @@ static struct wf_number exact_integer(uint32_t dtype, uint32_t reduction, int32_
     struct wf_number number = {.integer = bits};
 
     if (dtype == WEFT_DTYPE_BOOL) {
-        /* Mostly ones for "and", mostly zeros for "or", so that both answers turn up. */
+        /* Mostly ones for "and", mostly zeros for "or", so that both results occur. */
         bool is_or = reduction == WEFT_REDUCE_SUM || reduction == WEFT_REDUCE_MAX ||
                      reduction == WEFT_REDUCE_BOR;
         number.integer = (bits % (uint64_t)(size + 1) == 0) == is_or;
@@ -88,7 +88,7 @@ static struct wf_number exact_integer(uint32_t dtype, uint32_t reduction, int32_
     return number;
 }
 
-/* Minimum and maximum round nothing: any finite number will do. */
+/* Minimum and maximum do not round, so any finite number is allowed. */
 static double any_finite(uint32_t dtype, uint64_t bits)
 {
     return ldexp(spread(bits, 7), (int)((bits >> 20) % 6) - (dtype == WEFT_DTYPE_F8E4M3 ? 3 : 4));
@@ -123,7 +123,7 @@ static double largest(uint32_t dtype)
     }
 }
 
-/* The ends of the integer dtype's range, and anything between; 0 for other dtypes. */
+/* The limits of an integer dtype, or numbers between them; 0 for other dtypes. */
 static uint64_t extreme_integer(uint32_t dtype, uint64_t bits)
 {
     uint64_t top, most;
@@ -136,7 +136,8 @@ static uint64_t extreme_integer(uint32_t dtype, uint64_t bits)
     return bits % 4 == 1 ? ~most : bits;
 }
 
-/* The largest number, which sums go beyond; for averages less, so that rounding does not. */
+/* The largest number, so that sums overflow.  For averages a smaller one, so that rounding does
+ * not overflow. */
 static double extreme_real(uint32_t dtype, uint32_t reduction, uint64_t bits)
 {
     if (reduction == WEFT_REDUCE_AVG) return 0.75 * largest(dtype);

@@ -1,7 +1,7 @@
-/* progress.h - what the ranks and the watcher share, in one anonymous mapping.
+/* progress.h - the state that the ranks and the watcher share, in one anonymous mapping.
  *
- * A rank writes only its own place; rank 0 also writes the results.  The watcher reads texts of a
- * place only after its rank is dead or has passed the counter that publishes them. */
+ * A rank writes only its own entry; rank 0 also writes the results.  The watcher reads the texts of
+ * an entry only after its rank is dead or has passed the counter that publishes them. */
 #ifndef WEFT_CONFORM_PROGRESS_H
 #define WEFT_CONFORM_PROGRESS_H
 
@@ -23,8 +23,8 @@ struct kit_verdict {
 };
 
 struct kit_place {
-    _Atomic uint64_t started_ns;  /* of the open case; 0 between cases */
-    _Atomic uint64_t deadline_ns; /* when the open case is a hang */
+    _Atomic uint64_t started_ns;  /* number of the open case; 0 between cases */
+    _Atomic uint64_t deadline_ns; /* time at which the open case counts as a hang */
     _Atomic uint64_t case_number;
     _Atomic uint32_t finished; /* the rank has run all its cases */
     _Atomic uint32_t dying;    /* the rank kills itself on purpose */
@@ -35,7 +35,7 @@ struct kit_place {
 };
 
 struct kit_level_result {
-    _Atomic uint32_t passed, failed, lost; /* lost: passed over after a crash or hang */
+    _Atomic uint32_t passed, failed, lost; /* lost: skipped after a crash or hang */
     _Atomic uint32_t done;
     char skipped[KIT_NAME_BYTES]; /* why, or "" */
 };
@@ -43,23 +43,24 @@ struct kit_level_result {
 struct kit_failure {
     char name[KIT_NAME_BYTES];
     char text[KIT_TEXT_BYTES];
-    int32_t rank; /* -1: not one rank's */
+    int32_t rank; /* -1: not a single rank */
 };
 
 struct kit_progress {
     struct kit_place places[KIT_MAX_RANKS];
-    _Atomic uint32_t meetings[KIT_MAX_RANKS][KIT_MAX_RANKS]; /* [a][b]: a came to meet b */
+    _Atomic uint32_t
+        meetings[KIT_MAX_RANKS][KIT_MAX_RANKS]; /* [a][b]: how often a has waited for b */
     struct kit_level_result levels[KIT_MAX_LEVELS];
-    _Atomic uint32_t failure_count; /* may exceed what `failures` holds */
+    _Atomic uint32_t failure_count; /* may exceed the capacity of `failures` */
     struct kit_failure failures[KIT_MAX_FAILURES];
 
     /* Written by the watcher before it starts a team. */
     uint64_t resume_after; /* cases up to this number were done by earlier teams */
     uint32_t avoid_count;
-    char avoid[16][KIT_NAME_BYTES]; /* patterns of cases not to be run any more */
+    char avoid[16][KIT_NAME_BYTES]; /* patterns of cases that are not run again */
 
     char stopped[KIT_NAME_BYTES];                /* why the run ended early, or "" */
-    uint64_t job;                                /* likewise */
+    uint64_t job;                                /* the same */
     struct kit_plugin plugin;                    /* by rank 0, after loading */
     uint8_t boxes[KIT_MAX_RANKS][KIT_BOX_BYTES]; /* for kit_gather */
 };

@@ -1,8 +1,8 @@
-/* team.c - starts the ranks, watches them, and lets them meet outside the plugin.
+/* team.c - starts the ranks, watches them, and synchronizes them outside the plugin.
  *
- * Ranks are forked before any plugin is opened, since device contexts do not survive a fork.  As
- * threads they share one forked process, so that here too the watcher outlives a crash.  After a
- * crash or hang the team is killed, and a new one goes on behind the case in question. */
+ * Ranks are forked before a plugin is opened, because device contexts do not survive a fork.  Ranks
+ * that are threads share one forked process, so that the watcher survives a crash.  After a crash
+ * or hang the team is killed, and a new one continues behind that case. */
 #include "conform/progress.h"
 
 #include <errno.h>
@@ -181,7 +181,7 @@ static bool start_team(struct team *team)
     return true;
 }
 
-/* Ranks whose place says that they are still in the open case: "0, 2". */
+/* The ranks that are still in the open case, as "0, 2". */
 static void list_ranks_inside(const struct team *team, uint64_t case_number, char *out,
                               size_t capacity)
 {
@@ -196,7 +196,7 @@ static void list_ranks_inside(const struct team *team, uint64_t case_number, cha
     }
 }
 
-/* The level that a case name starts with; level load for an empty name. */
+/* The level of a case name; level load for an empty name. */
 static int level_of(const char *case_name)
 {
     int level = kit_level_find(case_name, strcspn(case_name, "/"));
@@ -204,7 +204,7 @@ static int level_of(const char *case_name)
     return level < 0 ? 0 : level;
 }
 
-/* Write down that RANK's case ended badly, and steer the next team around it. */
+/* Record the failure of RANK's case and exclude it from the next team. */
 static void record_loss(struct team *team, int32_t rank, const char *text)
 {
     struct kit_progress *progress = team->progress;
@@ -289,7 +289,7 @@ bool kit_team_run(const struct kit_options *options, struct kit_progress *progre
     struct team team = {.options = options, .progress = progress};
     int announced = 0;
 
-    signal(SIGCHLD, SIG_DFL); /* ignored, as some parents leave it, it hides how ranks end */
+    signal(SIGCHLD, SIG_DFL); /* a parent may have ignored it */
     for (int losses = 0; losses < MOST_LOSSES;) {
         bool well = true, all_gone = false;
         if (!start_team(&team)) return false;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_COPIES = 256 }; /* more are not looked at one by one */
+enum { MANY_COPIES = 256 }; /* the most copies that are examined one by one */
 
 /* ---- bands ---- */
 
@@ -76,7 +76,7 @@ static weft_status find_bands(const weft_spec *spec, int32_t dim, struct bands *
         out->owners = 1;
         return WEFT_OK;
     }
-    do { /* until all indices have an owner: the rest, maybe many, have nothing */
+    do { /* until all indices have an owner; the other coordinates hold nothing */
         weft_status status = add_bands(spec, coord, out, &owned);
         if (status != WEFT_OK) {
             wf_free(out->at);
@@ -107,7 +107,7 @@ weft_status picture_cut(struct bands *bands)
 
 /* ---- pictures ---- */
 
-/* Which dimensions to draw. */
+/* Choose the dimensions to draw. */
 static weft_status choose_dims(const weft_spec *spec, int32_t *row, int32_t *column)
 {
     int32_t chosen[2] = {-1, -1}, count = 0, dims = weft_spec_dims(spec);
@@ -233,7 +233,7 @@ static int32_t rank_of(const weft_mesh *mesh, const int32_t *coord)
     return weft_mesh_rank(mesh, coord, &rank) == WEFT_OK ? rank : -1;
 }
 
-/* The ranks from COORD on, as "0-3" or "1,5". */
+/* Add the ranks from COORD on, as "0-3" or "1,5". */
 static void label_ranks(const struct picture *picture, int32_t *coord, char *label)
 {
     const weft_mesh *mesh = weft_spec_mesh(picture->spec);

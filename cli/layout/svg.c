@@ -14,10 +14,10 @@ enum {
     TOP = 104,
     RIGHT = 28,
     BOTTOM = 34,
-    BODY = 560,        /* what a dimension is scaled to */
-    ROW_HEIGHT = 84,   /* of the only row */
-    LEAST_HEIGHT = 26, /* of any other */
-    MOST_BODY = 1600,  /* beyond it labels shrink, then vanish */
+    BODY = 560,        /* length of a scaled dimension */
+    ROW_HEIGHT = 84,   /* height of the row if there is one only */
+    LEAST_HEIGHT = 26, /* minimum height of other rows */
+    MOST_BODY = 1600,  /* maximum; in a longer dimension labels shrink, then are left out */
     FEW_INDICES = 32
 };
 
@@ -59,7 +59,7 @@ const char picture_pattern[] =
     "patternTransform=\"rotate(45)\"><path d=\"M0 0V8\" stroke=\"#1f2933\" stroke-opacity=\".28\" "
     "stroke-width=\"3\"/></pattern></defs>\n";
 
-/* Placements above mesh and tensor; returns the width they take. */
+/* Add the placements above mesh and tensor.  Returns their width. */
 static double add_heading(const struct picture *picture, struct wf_text *text)
 {
     const weft_spec *spec = picture->spec;
@@ -185,7 +185,7 @@ static const char style[] =
     ".end{text-anchor:end}.middle{text-anchor:middle}"
     "line{stroke:#fff;stroke-opacity:.55;stroke-width:1}</style>\n";
 
-/* A side RATIO times as long as the other, which is at most 1. */
+/* The length of a side that is RATIO, at most 1, times as long as the other. */
 static double shorter_side(double ratio)
 {
     return ratio < 0.3 ? 0.3 : ratio > 1 ? 1 : ratio;
@@ -206,7 +206,7 @@ void picture_add_svg(const struct picture *picture, struct wf_text *text)
 {
     const struct bands *rows = &picture->rows, *columns = &picture->columns;
     double label = (double)longest_label(picture), least = RANK_WIDTH * label + 14, width, height;
-    /* Both dimensions to one scale, unless that gives a ribbon. */
+    /* Scale both dimensions alike, unless the picture would be too narrow. */
     double ratio = rows->dim >= 0 ? (double)rows->size / (double)columns->size : 1;
     struct wf_text body = {0};
     struct scale x, y;

@@ -44,7 +44,7 @@ static void add_centred(struct wf_text *text, const char *label, int32_t width)
     wf_text_add(text, "%*s%s%*s", blanks / 2, "", label, blanks - blanks / 2, "");
 }
 
-/* The nearest of the 256 colours that terminals know everywhere. */
+/* The nearest of the 256 colours that all terminals have. */
 static int32_t terminal_colour(struct rgb c)
 {
     const uint8_t parts[] = {c.red, c.green, c.blue};
@@ -74,7 +74,7 @@ static void end_line(struct wf_text *text)
     wf_text_char(text, '\n');
 }
 
-/* The columns from FIRST to before END, with their numbers above. */
+/* Add the columns from FIRST to END - 1 below their numbers. */
 static void add_columns(const struct picture *picture, int32_t first, int32_t end, int32_t left,
                         int32_t each, bool colour, struct wf_text *text)
 {
@@ -101,7 +101,7 @@ static void add_columns(const struct picture *picture, int32_t first, int32_t en
 bool picture_add_grid(struct picture *picture, int32_t width, bool colour, struct wf_text *text)
 {
     struct bands *rows = &picture->rows, *columns = &picture->columns;
-    bool one_row = rows->dim < 0; /* which may go on below */
+    bool one_row = rows->dim < 0; /* a single row may continue below */
     int32_t left = one_row ? 2 : digits(rows->size) + 3, each = cell_width(picture), fits;
 
     fits = (width - left) / each;

@@ -4,11 +4,11 @@
 
 #include "common/cli.h"
 
-/* PLAN as a DOT graph: a node per layout, an edge per step. */
+/* Add PLAN as a DOT graph with a node per layout and an edge per step. */
 void plan_add_dot(const weft_plan *plan, struct wf_text *out);
 
-/* PLAN as an SVG document: the layouts one below the other, each drawn small, and between them the
- * steps with what they take. */
+/* Add PLAN as an SVG document: small pictures of the layouts from top to bottom, and between
+ * them the steps with their costs. */
 void plan_add_svg(const weft_plan *plan, struct wf_text *out);
 
 #endif

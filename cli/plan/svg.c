@@ -21,7 +21,7 @@ static const char style[] =
     ".step{font-size:14px;font-weight:bold;fill:#0b4f9e}.rank{font-size:11px;text-anchor:middle}"
     "</style>\n";
 
-/* The cells of SPEC's picture, small; their ranks where there is room. */
+/* Add a small picture of SPEC, with the ranks of a cell if there is room. */
 static void add_cells(const struct picture *picture, double left, double top, struct wf_text *out)
 {
     double width = (double)GRID / picture->columns.count;

@@ -1,21 +1,15 @@
 /* job.c - see job.h. */
 #include "redistribute/job.h"
 
+#include "common/describe.h"
 #include "common/local_ranks.h"
 #include "redistribute/values.h"
-#include "timing/meeting.h"
+#include "timing/rank_sync.h"
 #include "weft/exec.h"
 
-enum { ROUNDS = 5 };
+#include <string.h>
 
-/* What ranks write to the command's pipe, in one piece: less than PIPE_BUF. */
-struct message {
-    int32_t rank;
-    weft_status status; /* WEFT_OK: OUTCOME counts, else TEXT */
-    struct job_outcome outcome;
-    char text[1024];
-};
-_Static_assert(sizeof(struct message) <= 4096, "a message is written in one piece");
+enum { ROUNDS = 5 };
 
 /* ---- how much there is to do ---- */
 
@@ -59,8 +53,8 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
 struct rank {
     const struct job *job;
     weft_context *context;
-    struct meeting meeting;
-    weft_plan *plan;
+    struct rank_sync sync;
+    struct planned planned;
     weft_bound *bound;
     struct values values;
     uint64_t source_bytes, target_bytes;
@@ -73,7 +67,7 @@ static weft_status make_plan(struct rank *rank)
     weft_plan_options options = request->options;
 
     if (!rank->job->costs_given) options.costs = weft_context_costs(rank->context);
-    return weft_plan_create(request->from, request->to, &options, &rank->plan);
+    return planned_find(request, &options, rank->job->form == PLAN_JSON, &rank->planned);
 }
 
 static uint64_t shard_bytes(const weft_spec *spec, int32_t rank)
@@ -84,7 +78,7 @@ static uint64_t shard_bytes(const weft_spec *spec, int32_t rank)
     return (uint64_t)shard.elements * weft_dtype_bytes(weft_spec_dtype(spec));
 }
 
-/* Through host memory, since the backend's may be a device's. */
+/* The values are computed in host memory, because the backend's may be memory of a device. */
 static weft_status fill_source(struct rank *rank)
 {
     void *host = wf_alloc((size_t)rank->source_bytes);
@@ -111,7 +105,7 @@ static weft_status prepare(struct rank *rank)
     WF_TRY(weft_alloc(rank->context, rank->target_bytes + 1, WEFT_MEMORY_DEVICE, &rank->target));
     WF_TRY(weft_fill(rank->context, rank->target, 0xa5, rank->target_bytes, NULL));
     WF_TRY(fill_source(rank));
-    return weft_plan_bind(rank->plan, weft_world(rank->context), &options, &rank->bound);
+    return weft_plan_bind(rank->planned.plan, weft_world(rank->context), &options, &rank->bound);
 }
 
 static int redistribute(void *self)
@@ -119,7 +113,7 @@ static int redistribute(void *self)
     struct rank *rank = self;
 
     WF_TRY(weft_redistribute(rank->bound, rank->source, rank->target, NULL, NULL));
-    return meeting_finish(&rank->meeting);
+    return rank_sync_finish(&rank->sync);
 }
 
 static weft_status hand_back(const struct rank *rank)
@@ -133,7 +127,7 @@ static weft_status hand_back(const struct rank *rank)
     return weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
 }
 
-/* One round: redistributions, then memcpy.  Of both, the quietest round so far is kept. */
+/* Measure redistributions, then memcpy.  OUT keeps the fastest round of each. */
 static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uint64_t bytes,
                          struct job_outcome *out)
 {
@@ -152,11 +146,12 @@ static int measure_round(struct rank *rank, const struct bench_ranks *ranks, uin
     return 0;
 }
 
-/* Other load of the machine comes and goes, so both are measured in turn. */
+/* Redistribution and memcpy are measured in turn, so that other load of the machine affects
+ * both. */
 static weft_status measure(struct rank *rank, struct job_outcome *out)
 {
     const struct job *job = rank->job;
-    struct bench_ranks ranks = meeting_ranks(&rank->meeting);
+    struct bench_ranks ranks = rank_sync_ranks(&rank->sync);
     uint64_t bytes = job_copied_bytes(job->request->from, job->request->to);
     int status = 0;
 
@@ -166,75 +161,77 @@ static weft_status measure(struct rank *rank, struct job_outcome *out)
     if (status != 0) return status;
     out->one_sided = !weft_bound_is_packed(rank->bound);
     out->scratch = weft_bound_scratch(rank->bound);
-    return meeting_maximum(&rank->meeting, &out->scratch, 1);
+    return rank_sync_maximum(&rank->sync, &out->scratch, 1);
 }
 
-static weft_status work(struct rank *rank, struct job_outcome *out)
+weft_status job_describe(const struct planned *planned, enum plan_form form, struct wf_text *out)
 {
-    WF_TRY(meeting_open(&rank->meeting, rank->context, weft_world(rank->context)));
-    snprintf(out->backend, sizeof out->backend, "%s", weft_context_plugin(rank->context)->name);
-    WF_TRY(make_plan(rank));
-    WF_TRY(weft_plan_print(rank->plan, out->plan, sizeof out->plan, NULL));
-    WF_TRY(prepare(rank));
-    WF_TRY(redistribute(rank));
-    WF_TRY(hand_back(rank));
-    WF_TRY(measure(rank, out));
-    WF_TRY(weft_barrier(weft_world(rank->context), NULL));
-    weft_bound_release(&rank->bound);
-    weft_plan_release(&rank->plan);
-    WF_TRY(weft_free(rank->context, rank->source));
-    WF_TRY(weft_free(rank->context, rank->target));
-    return meeting_close(&rank->meeting);
+    if (form == PLAN_JSON) return planned_add_members(planned, out);
+    describe_plan(planned->plan, out);
+    return wf_text_status(out);
 }
 
-static weft_status rank_main(void *self, const weft_options *options, int fd)
+/* Rank 0 sends the outcome, then the plan. */
+static weft_status send_outcome(const struct rank *rank, const struct local_rank *local,
+                                const struct job_outcome *outcome)
 {
-    struct rank rank = {.job = self};
-    struct message message = {.rank = options->rank};
-    weft_status status = weft_init(options, &rank.context);
+    struct wf_text text = {0};
+    weft_status status = local_rank_send(local, outcome, sizeof *outcome);
 
-    if (status == WEFT_OK) {
-        bench_pin(weft_local_rank(rank.context));
-        status = work(&rank, &message.outcome);
+    if (status == WEFT_OK && rank->job->form != PLAN_NONE) {
+        status = job_describe(&rank->planned, rank->job->form, &text);
+        if (status == WEFT_OK) status = local_rank_send(local, text.data, text.length);
     }
-    message.status = status;
-    if (status != WEFT_OK) snprintf(message.text, sizeof message.text, "%s", weft_last_error());
-    if ((status != WEFT_OK || options->rank == 0) &&
-        local_rank_send(fd, &message, sizeof message) != WEFT_OK)
-        return WEFT_ERR_SYSTEM;
-    if (status == WEFT_OK) weft_context_release(&rank.context);
+    wf_text_free(&text);
     return status;
 }
 
 /* ---- the command ---- */
 
-struct listening {
-    struct job *job;
-    struct job_outcome *out;
+struct run {
+    const struct job *job;
+    struct job_outcome *outcome;
+    struct wf_text *plan;
+    bool has_outcome;
 };
 
-static weft_status start_rank(void *self, const weft_options *options, int fd)
+static weft_status work(void *self, weft_context *context, const struct local_rank *local)
 {
-    return rank_main(((struct listening *)self)->job, options, fd);
+    struct rank rank = {.job = ((const struct run *)self)->job, .context = context};
+    struct job_outcome outcome = {0};
+
+    WF_TRY(rank_sync_open(&rank.sync, context, weft_world(context)));
+    snprintf(outcome.backend, sizeof outcome.backend, "%s", weft_context_plugin(context)->name);
+    WF_TRY(make_plan(&rank));
+    WF_TRY(prepare(&rank));
+    WF_TRY(redistribute(&rank));
+    WF_TRY(hand_back(&rank));
+    WF_TRY(measure(&rank, &outcome));
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    if (weft_rank(context) == 0) WF_TRY(send_outcome(&rank, local, &outcome));
+    weft_bound_release(&rank.bound);
+    planned_free(&rank.planned);
+    WF_TRY(weft_free(context, rank.source));
+    WF_TRY(weft_free(context, rank.target));
+    return rank_sync_close(&rank.sync);
 }
 
-static weft_status collect(void *self, int fd)
+static weft_status receive(void *self, const void *message, size_t bytes)
 {
-    struct listening *listening = self;
-    struct message message;
-    weft_status status;
+    struct run *run = self;
 
-    while (local_ranks_receive(fd, &message, sizeof message, &status)) {
-        if (message.status != WEFT_OK)
-            return local_rank_fail(message.status, message.rank, message.text, sizeof message.text);
-        *listening->out = message.outcome;
-    }
-    return status;
+    if (run->has_outcome)
+        wf_text_append(run->plan, message, bytes);
+    else
+        memcpy(run->outcome, message, sizeof *run->outcome);
+    run->has_outcome = true;
+    return run->plan != NULL ? wf_text_status(run->plan) : WEFT_OK;
 }
 
-weft_status job_run(struct job *job, struct job_outcome *out)
+weft_status job_run(const struct job *job, struct job_outcome *out, struct wf_text *plan)
 {
-    struct listening listening = {job, out};
+    struct run run = {.job = job, .outcome = out, .plan = plan};
+    struct local_job local = {.self = &run, .work = work, .receive = receive};
 
-    return local_ranks_run(job->ranks, job->backend, start_rank, collect, &listening);
+    return local_ranks_run(job->ranks, job->backend, &local);
 }

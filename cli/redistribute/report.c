@@ -19,15 +19,20 @@ static double gbps(const struct report *report)
     return (double)bytes / (double)(ns > 0 ? ns : 1);
 }
 
-static void json_request(struct wf_json *json, const struct request *request)
+/* Add the members that a simulation does not have; it has null. */
+static void add_json_ranks(struct wf_json *json, const struct report *report)
 {
-    describe_json_placements(json, "from", request->from);
-    describe_json_placements(json, "to", request->to);
-    describe_json_mesh(json, "mesh", request->mesh);
-    describe_json_mesh(json, "to_mesh", request->to_mesh);
-    describe_json_shape(json, "shape", weft_spec_dims(request->from),
-                        weft_spec_shape(request->from));
-    wf_json_string(json, "dtype", weft_dtype_name(weft_spec_dtype(request->from)));
+    static const char *const keys[] = {"backend", "limit_ns", "gbps", "scratch_bytes", "one_sided"};
+    const struct job_outcome *outcome = &report->outcome;
+
+    for (size_t i = 0; report->simulated && i < WF_COUNT(keys); i++)
+        wf_json_null(json, keys[i]);
+    if (report->simulated) return;
+    wf_json_string(json, "backend", outcome->backend);
+    wf_json_uint(json, "limit_ns", outcome->limit_ns);
+    wf_json_real(json, "gbps", gbps(report));
+    wf_json_uint(json, "scratch_bytes", outcome->scratch);
+    wf_json_bool(json, "one_sided", outcome->one_sided);
 }
 
 static void add_json(struct wf_text *text, const struct report *report)
@@ -35,28 +40,21 @@ static void add_json(struct wf_text *text, const struct report *report)
     struct wf_json json = {.out = text};
     const struct job_outcome *outcome = &report->outcome;
 
-    wf_json_begin(&json, NULL, '{');
-    json_request(&json, report->request);
+    planned_begin_json(&json, &report->plan);
     wf_json_int(&json, "ranks", report->ranks);
-    wf_json_string(&json, "backend", report->simulated ? NULL : outcome->backend);
     wf_json_bool(&json, "right", true);
     wf_json_uint(&json, "median_ns", outcome->times.median_ns);
     wf_json_uint(&json, "min_ns", outcome->times.min_ns);
     wf_json_uint(&json, "runs", outcome->times.samples * outcome->times.calls);
-    if (!report->simulated) {
-        wf_json_uint(&json, "limit_ns", outcome->limit_ns);
-        wf_json_real(&json, "gbps", gbps(report));
-        wf_json_uint(&json, "scratch_bytes", outcome->scratch);
-        wf_json_bool(&json, "one_sided", outcome->one_sided);
-    }
+    add_json_ranks(&json, report);
     wf_json_end(&json, '}');
     wf_text_char(text, '\n');
 }
 
-/* Shorter times are mostly the clock's. */
+/* Below this the overhead of the clock dominates. */
 enum { COMPARABLE_NS = 1000 };
 
-/* The same ranks copy at the same time, so that both share the machine's cores and memory. */
+/* Add the comparison with memcpy by the same ranks at the same time, on the same cores. */
 static void add_comparison(struct wf_text *text, const struct report *report)
 {
     const struct job_outcome *outcome = &report->outcome;
@@ -89,8 +87,7 @@ static void add_words(struct wf_text *text, const struct report *report)
 {
     const struct request *request = report->request;
 
-    wf_text_add(text, "%s%s", report->outcome.plan,
-                report->outcome.plan[0] == '\0' ? "nothing to do\n" : "");
+    wf_text_append(text, report->plan.data, report->plan.length);
     wf_text_add(text, "every element of %s", weft_dtype_name(weft_spec_dtype(request->from)));
     describe_shape(weft_spec_dims(request->from), weft_spec_shape(request->from), text);
     wf_text_add(text, " is right on all %d ranks of ", weft_mesh_size(request->to_mesh));
@@ -116,7 +113,7 @@ int report_results(const struct cli_command *command, const struct cli_args *arg
         status = values_check(&values, request->to, (const void *const *)results->at);
     cli_progress_end();
     if (status != WEFT_OK) return cli_fail(command, status);
-    if (cli_has(command, args, "json"))
+    if (report->form == PLAN_JSON)
         add_json(&text, report);
     else
         add_words(&text, report);

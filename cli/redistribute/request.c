@@ -1,4 +1,4 @@
-/* request.c - reading what to redistribute from a command line. */
+/* request.c - reads a request from a command line. */
 #include "redistribute/request.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static bool missing(const struct cli_command *command, const char *option, int *
     return false;
 }
 
-/* VALUE among NAMES, or NULL for the first. */
+/* Find VALUE, which may be NULL for the first, in NAMES.  False after printing an error. */
 static bool choose(const struct cli_command *command, const char *option, const char *value,
                    const char *const *names, uint32_t count, uint32_t *out)
 {
@@ -44,7 +44,7 @@ static bool choose(const struct cli_command *command, const char *option, const 
     return false;
 }
 
-/* The error quotes the text as it was typed, with its OPTION. */
+/* Errors quote the text of the command line and name OPTION. */
 static weft_status read_mesh(const struct cli_command *command, const struct cli_args *args,
                              const char *option, weft_mesh **out)
 {
@@ -64,7 +64,7 @@ static weft_status read_spec(const struct tensor *tensor, const weft_mesh *mesh,
     return status == WEFT_OK ? status : wf_fail_context(status, "--%s \"%s\"", option, text);
 }
 
-/* A bit for each kind of step in LIST, or none if it is NULL. */
+/* Set a bit of *OUT for each kind of step in LIST, which may be NULL. */
 static bool read_without(const struct cli_command *command, const char *list, uint32_t *out)
 {
     const char *names[WEFT_STEP_KINDS];

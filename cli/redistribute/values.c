@@ -26,8 +26,9 @@ static bool is_prime(int64_t n)
     return n > 1;
 }
 
-/* Floats are divided before they are added: two roundings for each contribution.  Averages of 8
- * bits are computed in f32 and rounded back to the exact value, except that 0 may become -0. */
+/* An average of floats divides before it adds, so each contribution is rounded twice.  Averages
+ * of 8-bit floats are computed in f32 and rounded to the exact value, except that 0 may become
+ * -0. */
 static double slack_between(const weft_spec *from, const weft_spec *to)
 {
     uint32_t dtype = weft_spec_dtype(from);
@@ -40,7 +41,7 @@ static double slack_between(const weft_spec *from, const weft_spec *to)
     return wf_dtype_epsilon(dtype) * 4 * (double)(ranks + 1);
 }
 
-/* Sums that averages divide, and neighbours of a value, must be exact too. */
+/* The sums that averages divide, and the neighbours of a value, must be exact as well. */
 struct values values_between(const weft_spec *from, const weft_spec *to)
 {
     int64_t largest = wf_max_i64(averaged(from), averaged(to));
@@ -72,15 +73,16 @@ struct wf_number values_at(const struct values *values, int64_t index)
 
 /* ---- what a rank contributes ---- */
 
-/* Its place among the holders of contributions. */
+/* Position of the rank among the holders of contributions. */
 struct holder {
-    uint32_t reduction; /* sum where some axes add up and others average */
+    uint32_t reduction; /* sum if some axes sum and others average */
     int64_t index, count;
-    int64_t shift; /* -1 or 1 for a pair along one axis, which sums and averages lose again; or 0 */
+    int64_t shift; /* -1 or 1 for a pair of ranks along one axis, which cancels out in sums and
+                      averages; else 0 */
 };
 
-/* One pair only, so that sums over any part of the axis are within 1 of the value.  Averages over a
- * part are exact only where nobody differs. */
+/* There is only one pair, so that sums over a part of the axis differ by 1 at most.  Averages
+ * over a part are exact only without a pair. */
 static int64_t shift_of(const struct values *values, uint32_t reduction, int32_t coord,
                         int32_t size)
 {
@@ -163,7 +165,7 @@ struct check {
     const struct values *values;
     const weft_spec *spec;
     const void *const *shards;
-    int32_t rank, holders, *places; /* of those who hold contributions to RANK's shard */
+    int32_t rank, holders, *places; /* shards with contributions to the shard of RANK */
     uint32_t reduction;
     int64_t divisor;
 };

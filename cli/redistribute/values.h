@@ -1,5 +1,5 @@
-/* values.h - what tensors hold when a redistribution is tried: element i holds i, or i modulo a
- * prime where the dtype ends before; partials hold contributions that combine to it. */
+/* values.h - the values of a redistributed tensor: element i is i, or i modulo a prime if the
+ * dtype cannot hold i.  Partials hold contributions that combine to the element. */
 #ifndef WEFT_CLI_VALUES_H
 #define WEFT_CLI_VALUES_H
 
@@ -9,22 +9,22 @@
 struct values {
     uint32_t dtype;
     int64_t modulus;
-    bool cut;     /* an axis may be reduced part by part, as the other mesh has it */
-    double slack; /* how far a float may be off, as a part of itself: what averages round away */
+    bool cut;     /* an axis may be reduced in parts, if the other mesh splits it */
+    double slack; /* the relative error of a float that rounding in averages allows */
 };
 
-/* Values that the dtype of FROM and TO, and reducing either's partials, keep exact, but for
- * averages of floats over a number that is not a power of two. */
+/* Values that are exact in the dtype of FROM and TO and after the reduction of their partials.
+ * The exception are averages of floats over a number of ranks that is not a power of two. */
 struct values values_between(const weft_spec *from, const weft_spec *to);
 /* Element INDEX of the whole tensor. */
 struct wf_number values_at(const struct values *values, int64_t index);
-/* Write what RANK holds of SPEC into SHARD, whose memory has STRIDES (NULL: row-major). */
+/* Fill SHARD, which has STRIDES (NULL: row-major), with the elements that RANK holds in SPEC. */
 void values_fill(const struct values *values, const weft_spec *spec, int32_t rank,
                  const int64_t *strides, void *shard);
 
-/* Check every element of every rank: SHARDS[i] is that of the rank at place i of SPEC's mesh,
- * row-major.  Partials are combined first.  WEFT_ERR_MISMATCH says what is where instead of what.
- */
+/* Check every element of every rank.  SHARDS[i] is the row-major shard of the rank at position i
+ * in the mesh of SPEC.  Partials are combined first.  The text of WEFT_ERR_MISMATCH names the
+ * rank, the index, and both values. */
 weft_status values_check(const struct values *values, const weft_spec *spec,
                          const void *const *shards) WF_NODISCARD;
 

@@ -13,7 +13,7 @@ struct entry {
     int (*weft_main)(int argc, char **argv);
     char **program;
     int argc;
-    atomic_int code; /* of the rank that failed first */
+    atomic_int code; /* exit code of the rank that failed first */
 };
 
 static weft_status call(void *argument)
@@ -46,7 +46,8 @@ int run_entry(const struct run_job *job)
     void *object, *symbols[2];
     char path[4096];
 
-    /* A name without a slash is a file here, as for exec; dlopen would look elsewhere. */
+    /* A name without a slash is a file in this directory. dlopen alone would search its library
+     * path. */
     snprintf(path, sizeof path, "%s%s", strchr(job->program[0], '/') != NULL ? "" : "./",
              job->program[0]);
     object = dlopen(path, RTLD_NOW | RTLD_LOCAL);

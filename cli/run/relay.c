@@ -1,4 +1,4 @@
-/* relay.c - what the ranks print, passed on in whole lines, each with its rank before it. */
+/* relay.c - copies the output of the ranks line by line, with the rank before each line. */
 #include "run/run.h"
 
 #include <errno.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A line longer than this is passed on in pieces. */
+/* A longer line is copied in pieces. */
 #define LONGEST_LINE (1u << 20)
 
-/* All of TEXT, also where our own output does not block; false if nobody reads it any more. */
+/* Write all of TEXT, also if the output is non-blocking.  False if the output is closed. */
 static bool write_all(int fd, const struct wf_text *text)
 {
     size_t sent = 0;
@@ -49,7 +49,7 @@ static void remember(struct run_process *process, const char *line, size_t lengt
     process->last_line[kept] = '\0';
 }
 
-/* Move the whole lines of PIPE to OUT; ALL: also what has no end. */
+/* Move the complete lines of PIPE to OUT.  ALL: also the last line without a line end. */
 static void take_lines(struct run_job *job, int32_t index, struct run_pipe *pipe, bool all,
                        struct wf_text *out)
 {
@@ -96,7 +96,7 @@ bool run_relay(struct run_job *job, int32_t index, struct run_pipe *pipe)
     char bytes[16384];
     ssize_t got;
 
-    for (int i = 0; i < 8; i++) { /* then the other ranks get their turn */
+    for (int i = 0; i < 8; i++) { /* then the other ranks are served */
         got = read(pipe->from, bytes, sizeof bytes);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
@@ -105,7 +105,7 @@ bool run_relay(struct run_job *job, int32_t index, struct run_pipe *pipe)
             return true;
         }
         wf_text_append(&pipe->line, bytes, (size_t)got);
-        if (pipe->line.failed) wf_text_free(&pipe->line); /* lost, for want of memory */
+        if (pipe->line.failed) wf_text_free(&pipe->line); /* out of memory: the output is lost */
     }
     return pass_on(job, index, pipe, false);
 }

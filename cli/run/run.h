@@ -23,7 +23,7 @@ struct run_pipe {
 struct run_process {
     pid_t pid; /* 0 before it runs; its process group has the same number */
     bool running;
-    bool ended_by_us; /* it got a signal from us before it ended */
+    bool ended_by_us; /* this process sent it a signal before it ended */
     int wait_status;
     uint64_t ended_ns;
     struct run_pipe out, err;
@@ -33,7 +33,7 @@ struct run_process {
 struct run_job {
     const struct cli_command *command;
     int32_t ranks;
-    int32_t count;  /* of processes: one per rank, or one for all ranks as threads */
+    int32_t count;  /* number of processes: one per rank, or one if ranks are threads */
     char **program; /* with its arguments, ended by NULL */
     bool threads, keep_going, prefix;
     int64_t timeout_ns, grace_ns; /* timeout 0: none */
@@ -46,25 +46,26 @@ struct run_job {
 
     struct run_process *processes;
     int32_t running;
-    int32_t first;             /* that failed, or -1 */
+    int32_t first;             /* the process that failed first, or -1 */
     uint64_t begun_ns, end_ns; /* end_ns: when TERM was sent, or 0 */
-    bool killed;               /* KILL was sent too */
+    bool killed;               /* SIGKILL was sent as well */
     bool timed_out, broken_pipe;
     int interrupted; /* the signal that ended the job, or 0 */
 };
 
-/* Start process INDEX.  False after a complaint. */
+/* Start process INDEX.  False after printing an error. */
 bool run_spawn(struct run_job *job, int32_t index);
 
-/* Take what is there to read; closes the pipe at its end.  False when our own output is closed. */
+/* Read the available output.  Closes the pipe at its end.  False if the output of this process
+ * is closed. */
 bool run_relay(struct run_job *job, int32_t index, struct run_pipe *pipe);
-/* Whatever is left of a last line without an end. */
+/* Write the last line if it has no line end. */
 void run_relay_rest(struct run_job *job, int32_t index, struct run_pipe *pipe);
 
 /* Run until every process has ended. */
 void run_watch(struct run_job *job);
 
-/* --threads, in the child: run the program's weft_main on every rank; the process's exit code. */
+/* --threads, in the child: run weft_main of the program on every rank.  Returns the exit code. */
 int run_entry(const struct run_job *job);
 
 #endif

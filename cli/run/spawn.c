@@ -1,4 +1,5 @@
-/* spawn.c - starts one process per rank, in a process group of its own, with its variables set. */
+/* spawn.c - starts one process per rank, each in its own process group, with the variables of
+ * its rank. */
 #include "run/run.h"
 
 #include <errno.h>
@@ -111,7 +112,7 @@ bool run_spawn(struct run_job *job, int32_t index)
     process->out = (struct run_pipe){.from = out[0], .to = STDOUT_FILENO};
     process->err = (struct run_pipe){.from = err[0], .to = STDERR_FILENO};
     if (pid > 0) {
-        setpgid(pid, pid); /* the child does so too; whoever is first */
+        setpgid(pid, pid); /* the child does the same; either may be first */
         process->pid = pid;
         process->running = true;
         job->running++;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long output of a rank that has ended may still come from processes it left behind. */
+/* Time to wait for output of processes that an ended rank left behind. */
 #define DRAIN_NS (SECOND_NS / 2)
 
 static void signal_all(struct run_job *job, int number)
@@ -45,7 +45,8 @@ static bool failed(const struct run_process *process)
     return !WIFEXITED(process->wait_status) || WEXITSTATUS(process->wait_status) != 0;
 }
 
-/* Of several that ended in one moment, one killed by a signal is the likelier cause. */
+/* If several processes ended at the same time, one that a signal killed is the more likely
+ * cause. */
 static void note_first(struct run_job *job, int32_t index)
 {
     const struct run_process *process = &job->processes[index];
@@ -62,7 +63,7 @@ static void note_first(struct run_job *job, int32_t index)
     }
 }
 
-/* The others need not wait for a rank that has ended before it joined. */
+/* Tell the other ranks not to wait for a rank that ended before it joined. */
 static void tell_rendezvous(struct run_job *job, int32_t index)
 {
     int status = job->processes[index].wait_status;
@@ -87,7 +88,7 @@ static void reap(struct run_job *job)
 
         if (!process->running) continue;
         info.si_pid = 0;
-        /* While it is a zombie its number is not used again, so its group can still be told. */
+        /* The number of a zombie is not reused, so its process group can still receive signals. */
         if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
         if (info.si_pid == 0) continue;
         kill(-process->pid, info.si_code == CLD_EXITED && info.si_status == 0 ? SIGTERM : SIGKILL);
@@ -189,7 +190,7 @@ static void read_pipes(struct run_job *job, const struct pollfd *polls)
     }
 }
 
-/* One round; until UNTIL_NS at the longest. */
+/* Handle the next events; wait until UNTIL_NS at most. */
 static void round_of(struct run_job *job, struct pollfd *polls, uint64_t until_ns)
 {
     uint64_t now_ns = wf_now_ns();

@@ -1,4 +1,4 @@
-/* alone.c - timing what one process does by itself. */
+/* alone.c - measures operations of one process. */
 #include "timing/alone.h"
 
 static int barrier(void *self)

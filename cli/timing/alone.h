@@ -1,4 +1,4 @@
-/* alone.h - timing what one process does by itself. */
+/* alone.h - measures operations of one process. */
 #ifndef WEFT_CLI_BENCH_ALONE_H
 #define WEFT_CLI_BENCH_ALONE_H
 

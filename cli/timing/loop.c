@@ -8,11 +8,11 @@
 
 enum {
     MOST_SAMPLES = 4096,
-    CHUNK = 32,       /* samples between two looks at the budget, which cost an exchange */
+    CHUNK = 32,       /* samples between checks of the budget; each check is an exchange */
     LEAST_SAMPLES = 3 /* even where one call takes longer than the budget */
 };
-static const uint64_t batch_ns = 10000;    /* makes the clock's 50 ns count for half a percent */
-static const uint64_t turns_ns = 20000000; /* several turns of processes that share a core */
+static const uint64_t batch_ns = 10000;    /* so that the 50 ns of the clock are half a percent */
+static const uint64_t turns_ns = 20000000; /* several time slices of processes that share a core */
 
 static uint64_t now_ns(void)
 {
@@ -34,7 +34,8 @@ static int sample(const struct bench_ranks *ranks, int (*operation)(void *), voi
     return status;
 }
 
-/* How many calls make a batch: from the third call, which finds warm buffers and connections. */
+/* Find the number of calls in a batch from the duration of the third call, which uses warm
+ * buffers and connections. */
 static int calibrate(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
                      uint64_t *calls, uint64_t *call_ns)
 {
@@ -144,15 +145,15 @@ static int cores(void)
     return core_count > 0 ? core_count : 1;
 }
 
-/* Ranks that share a core take turns of some milliseconds, and each measures its own turn as if it
- * had the core alone.  So one call copies for many turns. */
+/* Ranks that share a core run in time slices of some milliseconds.  A call shorter than a slice
+ * would be measured as if its rank had the core alone, so one call copies for many slices. */
 static int share_cores(const struct bench_ranks *ranks, struct copy *copy)
 {
     uint64_t ns = UINT64_MAX;
     int status;
 
     if (ranks->size <= cores()) return 0;
-    for (int i = 0; i < 8; i++) { /* the quickest was not interrupted */
+    for (int i = 0; i < 8; i++) { /* the fastest copy was not interrupted */
         uint64_t begin = now_ns(), took;
         copy_once(copy);
         took = now_ns() - begin;
@@ -194,7 +195,7 @@ void bench_pin(int rank)
     cpu_set_t allowed, mine;
     int turn;
 
-    cores(); /* while all are allowed */
+    cores(); /* counts the cores before the affinity changes */
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
     turn = rank % CPU_COUNT(&allowed);
     CPU_ZERO(&mine);

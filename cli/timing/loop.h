@@ -15,13 +15,13 @@
 extern "C" {
 #endif
 
-/* How one rank meets the others between samples.  Functions return 0, or what bench_time then
- * returns. */
+/* How a rank synchronizes with the others between samples.  A function returns 0, or a code that
+ * bench_time returns to its caller. */
 struct bench_ranks {
     int rank, size;
     void *self;
     int (*barrier)(void *self);
-    /* Replace each of COUNT values by the greatest of all ranks, everywhere. */
+    /* Replace each of COUNT values by the greatest of all ranks, on all ranks. */
     int (*maximum)(void *self, uint64_t *values, size_t count);
 };
 
@@ -30,7 +30,7 @@ struct bench_times {
     uint64_t samples, calls;            /* how many samples, and calls in each */
 };
 
-enum { BENCH_NO_MEMORY = -1000 }; /* beside the codes of the caller's own functions */
+enum { BENCH_NO_MEMORY = -1000 }; /* differs from the codes of the caller's functions */
 
 /* Time OPERATION for about BUDGET_NS.  Collective; all ranks get the same times. */
 int bench_time(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,

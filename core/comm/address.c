@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,21 @@ static weft_status cannot_listen(const struct wf_address *address, int code)
     return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot listen on %s: %s", text, strerror(code));
 }
 
+/* Another process listens on ADDRESS, a Unix socket: name the process and its user. */
+static weft_status name_is_taken(const struct wf_address *address)
+{
+    char text[WF_ADDRESS_TEXT], owner[WF_PEER_TEXT] = "another process";
+    struct sockaddr_un name;
+    socklen_t bytes = unix_address(address, &name);
+    int fd = open_socket(AF_UNIX);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&name, bytes) == 0) wf_address_peer(fd, owner);
+    if (fd >= 0) wf_fd_close(fd);
+    wf_address_print(address, text);
+    return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot listen on %s: %s listens there", text,
+                   owner);
+}
+
 static weft_status listen_tcp(struct wf_address *address, int fds[WF_MAX_LISTENERS], size_t *count)
 {
     struct addrinfo *found;
@@ -192,6 +208,7 @@ weft_status wf_address_listen(struct wf_address *address, int fds[WF_MAX_LISTENE
     if (!address->is_unix) return listen_tcp(address, fds, count);
     bytes = unix_address(address, &name);
     fds[0] = listen_on(AF_UNIX, (struct sockaddr *)&name, bytes);
+    if (fds[0] < 0 && errno == EADDRINUSE) return name_is_taken(address);
     if (fds[0] < 0) return cannot_listen(address, errno);
     *count = 1;
     return WEFT_OK;
@@ -329,6 +346,35 @@ bool wf_address_same_user(int fd)
     if (name.ss_family != AF_UNIX) return true;
     bytes = sizeof peer;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
+/* "user bob (uid 1001)" */
+static void print_user(uid_t uid, char *out, size_t bytes)
+{
+    struct passwd entry, *found = NULL;
+    char names[1024];
+
+    if (getpwuid_r(uid, &entry, names, sizeof names, &found) == 0 && found != NULL)
+        snprintf(out, bytes, "user %.32s (uid %u)", entry.pw_name, (unsigned)uid);
+    else
+        snprintf(out, bytes, "the user with uid %u", (unsigned)uid);
+}
+
+void wf_address_peer(int fd, char out[WF_PEER_TEXT])
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    char user[64];
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        snprintf(out, WF_PEER_TEXT, "another process");
+        return;
+    }
+    print_user(peer.uid, user, sizeof user);
+    if (peer.pid > 0)
+        snprintf(out, WF_PEER_TEXT, "process %d of %s", (int)peer.pid, user);
+    else /* of another PID namespace */
+        snprintf(out, WF_PEER_TEXT, "a process of %s", user);
 }
 
 /* ---- where a rank stands by ---- */

@@ -2,6 +2,7 @@
 #include "comm.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -14,14 +15,24 @@ static weft_status compare(weft_comm *comm, uint32_t kind, const char *name,
     return status == WEFT_OK ? status : wf_comm_note(comm, wf_comm_fault(comm, status, name));
 }
 
+/* COMM cannot be used: the error names the public function. */
+static __attribute__((noinline, cold)) weft_status refuse(const weft_comm *comm,
+                                                          uint32_t collective)
+{
+    char function[48];
+
+    snprintf(function, sizeof function, "weft_%s", wf_collective_name(collective));
+    return wf_comm_refuse(comm, function);
+}
+
 /* Inlined into every function below, where the collective is a constant. */
 static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
                                                               const weft_collective_args *args)
 {
     weft_status status;
 
-    if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made)))
-        return wf_comm_refuse(comm, wf_collective_name(args->collective));
+    if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
+        return refuse(comm, args->collective);
     if (UNLIKELY(!wf_surely_fit(comm, args))) {
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);

@@ -41,7 +41,8 @@ int32_t weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b)
 
 void *weft_comm_native(weft_comm *comm)
 {
-    if (comm == NULL || !wf_is_usable(comm->made) || !WF_HAS(comm->table, native)) return NULL;
+    if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM) || !WF_HAS(comm->table, native))
+        return NULL;
     return comm->table->native(comm->handle);
 }
 

@@ -121,7 +121,7 @@ struct wf_early_abort {
 };
 
 struct weft_context {
-    uint32_t made; /* generation of fork.h, or WF_ENDED */
+    uint64_t made; /* of fork.h */
     struct wf_config *config;
     weft_backends *backends; /* NULL when the plugin was given */
     const weft_plugin *plugin;
@@ -161,9 +161,9 @@ struct weft_context {
 
 struct weft_comm {
     /* What every operation touches. */
+    uint64_t made; /* of fork.h; ended: its context was released, and is NULL */
     const weft_comm_table *table;
     void *handle;
-    uint32_t made; /* generation of fork.h; WF_ENDED: its context was released, and is NULL */
     _Atomic weft_status stuck;
     _Atomic bool parted;          /* a time limit passed on some rank: none comes to another step */
     _Atomic uint64_t collectives; /* posted on this rank */
@@ -221,7 +221,7 @@ weft_status wf_place_find(weft_context *context, const weft_options *options,
 /* ---- threads.c ---- */
 
 struct weft_threads {
-    uint32_t made; /* generation of fork.h */
+    uint64_t made; /* of fork.h */
     int32_t size;
     struct wf_server *server;
     struct wf_job_key key;

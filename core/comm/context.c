@@ -234,7 +234,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     WF_TRY(wf_fork_enter());
     context = wf_calloc(1, sizeof *context);
     if (context == NULL) return wf_fail_memory(sizeof *context);
-    context->made = wf_generation_now();
+    context->made = wf_made_now(WF_KIND_CONTEXT);
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->watched, NULL);
     context->clock = 1;
@@ -316,7 +316,8 @@ void weft_context_release(weft_context **held)
     if (held == NULL || *held == NULL) return;
     context = *held;
     *held = NULL;
-    if (!wf_is_usable(context->made)) return; /* a parent process's, or released before */
+    if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
+        return; /* a parent process's, or released before */
     wf_fault_farewell(context, &farewell);
     /* First: its thread knows the communicators. */
     wf_client_release(&context->client, farewell.failed ? NULL : &farewell);
@@ -340,7 +341,7 @@ void weft_context_release(weft_context **held)
     pthread_mutex_destroy(&context->watched);
     wf_free(context->host_ids);
     context->world = NULL;
-    context->made = WF_ENDED;
+    context->made = wf_ended(WF_KIND_CONTEXT);
     wf_context_bury(context);
 }
 

@@ -85,7 +85,7 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
 
     if (comm == NULL) return wf_fail_memory(sizeof *comm);
     comm->context = context;
-    comm->made = context->made;
+    comm->made = wf_made_now(WF_KIND_COMM);
     comm->plugin = request->plugin != NULL ? request->plugin : context->plugin;
     comm->table = comm->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
@@ -369,7 +369,7 @@ void wf_comm_end(weft_comm *comm, const char *cause)
     if (comm->handle != NULL) comm->table->destroy(comm->handle);
     comm->handle = NULL;
     comm->context = NULL;
-    comm->made = WF_ENDED;
+    comm->made = wf_ended(WF_KIND_COMM);
 }
 
 void weft_comm_release(weft_comm **comm)
@@ -380,9 +380,9 @@ void weft_comm_release(weft_comm **comm)
     if (comm == NULL || *comm == NULL) return;
     mine = *comm;
     *comm = NULL;
-    if (mine->made == WF_ENDED) {
+    if (mine->made == wf_ended(WF_KIND_COMM)) {
         wf_comm_free(mine);
-    } else if (!wf_is_usable(mine->made)) {
+    } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
         return; /* a parent process's */
     } else if (mine == mine->context->world) {
         wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");

@@ -14,20 +14,20 @@ weft_status wf_context_refuse(const weft_context *context, const char *function)
     if (context == NULL)
         return wf_fail(WEFT_ERR_INVALID, "%s: context is NULL: it was not made, or was released",
                        function);
-    if (context->made == WF_ENDED)
+    if (context->made == wf_ended(WF_KIND_CONTEXT))
         return wf_fail(WEFT_ERR_INVALID, "%s: the context was released", function);
-    return wf_fail_fork(function);
+    return wf_fail_unusable(function, "context", context->made, WF_KIND_CONTEXT);
 }
 
 weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
 {
     if (comm == NULL) return wf_fail_null(function, "comm");
-    if (comm->made == WF_ENDED)
+    if (comm->made == wf_ended(WF_KIND_COMM))
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: the context was released, and this "
                        "communicator with it",
                        function, comm->name);
-    return wf_fail_fork(function);
+    return wf_fail_unusable(function, "comm", comm->made, WF_KIND_COMM);
 }
 
 /* ---- what depends on a communicator ---- */

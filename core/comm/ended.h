@@ -12,13 +12,13 @@ weft_status wf_comm_refuse(const weft_comm *comm, const char *function);
 /* OK if CONTEXT can be used. */
 static inline weft_status wf_context_check(const weft_context *context, const char *function)
 {
-    if (context != NULL && wf_is_usable(context->made)) return WEFT_OK;
+    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT)) return WEFT_OK;
     return wf_context_refuse(context, function);
 }
 
 static inline weft_status wf_comm_check(const weft_comm *comm, const char *function)
 {
-    if (comm != NULL && wf_is_usable(comm->made)) return WEFT_OK;
+    if (comm != NULL && wf_is_usable(comm->made, WF_KIND_COMM)) return WEFT_OK;
     return wf_comm_refuse(comm, function);
 }
 

@@ -126,8 +126,14 @@ static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_
 static weft_status connect_by(int fd, struct wf_connection **out)
 {
     if (!wf_address_same_user(fd)) {
+        char peer[WF_PEER_TEXT];
+
+        wf_address_peer(fd, peer);
         wf_fd_close(fd);
-        return wf_fail(WEFT_ERR_INVALID, "the rendezvous there belongs to another user");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s listens there, which is not this user (uid %u); set WEFT_RENDEZVOUS to "
+                       "another name on all ranks",
+                       peer, (unsigned)geteuid());
     }
     *out = wf_connection_create(fd, 0);
     if (*out == NULL) {

@@ -297,7 +297,7 @@ void weft_comm_abort(weft_comm *comm)
 {
     char text[256];
 
-    if (comm == NULL || !wf_is_usable(comm->made)) return;
+    if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)) return;
     snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
     wf_comm_break(comm, WEFT_ERR_ABORTED, text);
     if (comm->context->client != NULL && comm->size > 1)

@@ -66,6 +66,30 @@ weft_status wf_fail_fork(const char *function)
                    function);
 }
 
+static const char *name_of_kind(uint64_t kind)
+{
+    static const char *const names[] = {"weft_context", "weft_comm",    "weft_symm",
+                                        "weft_bound",   "weft_threads", "weft_rendezvous"};
+    uint64_t index = kind - WF_KIND_CONTEXT;
+
+    return index < WF_COUNT(names) ? names[index] : NULL;
+}
+
+weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,
+                             enum wf_kind kind)
+{
+    const char *is = name_of_kind(made >> 32), *wanted = name_of_kind(kind);
+
+    if (made >> 32 == kind) return wf_fail_fork(function);
+    if (is == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s does not point to a %s", function, argument,
+                       wanted);
+    return wf_fail(WEFT_ERR_INVALID, "%s: %s is a %s, not a %s%s", function, argument, is, wanted,
+                   made >> 32 == WF_KIND_CONTEXT && kind == WF_KIND_COMM
+                       ? "; weft_world gives the communicator of all ranks"
+                       : "");
+}
+
 weft_status wf_fork_enter(void)
 {
     bool refused;

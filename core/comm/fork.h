@@ -15,23 +15,46 @@
 /* How many forks lie between this process and the one that loaded weft. */
 extern _Atomic uint32_t wf_generation;
 
-/* In place of an object's generation: what it depends on was released. */
-#define WF_ENDED UINT32_MAX
+/* The kinds of objects.  The values occur in no other object's first member. */
+enum wf_kind {
+    WF_KIND_CONTEXT = 0x77660001,
+    WF_KIND_COMM,
+    WF_KIND_SYMM,
+    WF_KIND_BOUND,
+    WF_KIND_THREADS,
+    WF_KIND_RENDEZVOUS,
+};
 
-/* Only a fork changes it, and then this thread is the only one. */
-static inline uint32_t wf_generation_now(void)
+/* An object's first member, `made`: its kind and the generation that made it.  So a call can tell
+ * when it is given an object of another kind. */
+static inline uint64_t wf_made_in(enum wf_kind kind, uint32_t generation)
 {
-    return atomic_load_explicit(&wf_generation, memory_order_relaxed);
+    return (uint64_t)kind << 32 | generation;
 }
 
-/* May an object that was made in generation MADE be used? */
-static inline bool wf_is_usable(uint32_t made)
+/* Only a fork changes the generation, and then this thread is the only one. */
+static inline uint64_t wf_made_now(enum wf_kind kind)
 {
-    return __builtin_expect(made == wf_generation_now(), 1);
+    return wf_made_in(kind, atomic_load_explicit(&wf_generation, memory_order_relaxed));
+}
+
+/* In place of an object's generation: the object that it depends on was released. */
+static inline uint64_t wf_ended(enum wf_kind kind)
+{
+    return wf_made_in(kind, UINT32_MAX);
+}
+
+/* May the object with MADE be used as one of KIND? */
+static inline bool wf_is_usable(uint64_t made, enum wf_kind kind)
+{
+    return __builtin_expect(made == wf_made_now(kind), 1);
 }
 
 /* "weft_copy: this process is a fork ..." */
 weft_status wf_fail_fork(const char *function);
+/* Why FUNCTION cannot use ARGUMENT, which has MADE: it is not of KIND, or a parent process's. */
+weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,
+                             enum wf_kind kind);
 
 /* A context is begun.  WEFT_ERR_INVALID in a fork of a process that has begun one, released or not:
  * vendor libraries that it has started do not work in a fork. */

@@ -258,6 +258,27 @@ static weft_status meet_on_host(const struct wf_launch *launch, struct wf_addres
     return WEFT_OK;
 }
 
+/* The variables that say which rank this is are set, but none says where the ranks meet. */
+static weft_status missing_address(const struct wf_launch *launch)
+{
+    const struct dialect *dialect = dialects;
+
+    for (size_t i = 0; i < WF_COUNT(dialects); i++)
+        if (strcmp(dialects[i].name, launch->launcher) == 0) dialect = &dialects[i];
+    if (dialect == dialects)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s and %s are set, but WEFT_RENDEZVOUS is not, so rank %d cannot find the "
+                       "other ranks; set it to the same value on all ranks: "
+                       "WEFT_RENDEZVOUS=unix:my-job if all ranks are on one host, or "
+                       "WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN; `weft run -n %d "
+                       "PROGRAM` sets all of them",
+                       dialect->rank, dialect->size, launch->rank, launch->size);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s and %s of %s are set, but they do not say where ranks on several hosts "
+                   "meet; set WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN on all ranks",
+                   dialect->rank, dialect->size, dialect->name);
+}
+
 static weft_status find_address(const struct wf_launch *launch, const char *rendezvous,
                                 struct wf_address *address)
 {
@@ -272,10 +293,7 @@ static weft_status find_address(const struct wf_launch *launch, const char *rend
         return wf_fail(WEFT_ERR_INVALID,
                        "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT do not both "
                        "say where the ranks meet; set them, or WEFT_RENDEZVOUS=host:port");
-    return wf_fail(WEFT_ERR_INVALID,
-                   "%s does not say where ranks on several hosts meet; set "
-                   "WEFT_RENDEZVOUS=host:port, with the host of rank 0, and WEFT_TOKEN",
-                   launch->launcher);
+    return missing_address(launch);
 }
 
 weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvous,

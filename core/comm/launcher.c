@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct weft_rendezvous {
-    uint32_t made; /* in this generation of the process */
+    uint64_t made; /* of fork.h */
     struct wf_server *server;
     int32_t size;
     char address[WF_ADDRESS_TEXT], token[40];
@@ -67,7 +67,7 @@ weft_status weft_rendezvous_open(const weft_rendezvous_options *options, weft_re
     wf_config_release(&config);
     made = wf_calloc(1, sizeof *made);
     if (made == NULL) return wf_fail_memory(sizeof *made);
-    made->made = wf_generation_now();
+    made->made = wf_made_now(WF_KIND_RENDEZVOUS);
     status = listen_for_ranks(&given, made);
     if (status == WEFT_OK)
         *out = made;
@@ -89,7 +89,7 @@ const char *weft_rendezvous_token(const weft_rendezvous *rendezvous)
 weft_status weft_rendezvous_serve(weft_rendezvous *rendezvous)
 {
     WF_TRY(wf_require(rendezvous, "weft_rendezvous_serve: RENDEZVOUS"));
-    if (!wf_is_usable(rendezvous->made))
+    if (!wf_is_usable(rendezvous->made, WF_KIND_RENDEZVOUS))
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_rendezvous_serve: this process is a fork of the one that called "
                        "weft_rendezvous_open, which alone can serve");
@@ -98,7 +98,7 @@ weft_status weft_rendezvous_serve(weft_rendezvous *rendezvous)
 
 void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t rank, const char *text)
 {
-    if (rendezvous == NULL || !wf_is_usable(rendezvous->made)) return;
+    if (rendezvous == NULL || !wf_is_usable(rendezvous->made, WF_KIND_RENDEZVOUS)) return;
     if (rank < 0 || rank >= rendezvous->size) return;
     wf_server_report_gone(rendezvous->server, rank, text != NULL ? text : "is gone");
 }
@@ -106,7 +106,7 @@ void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t rank, cons
 void weft_rendezvous_close(weft_rendezvous **rendezvous)
 {
     if (rendezvous == NULL || *rendezvous == NULL) return;
-    if (wf_is_usable((*rendezvous)->made)) { /* and not a parent process's */
+    if (wf_is_usable((*rendezvous)->made, WF_KIND_RENDEZVOUS)) { /* and not a parent process's */
         wf_server_release(&(*rendezvous)->server);
         wf_free(*rendezvous);
     }

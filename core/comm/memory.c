@@ -105,17 +105,17 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
 
     if (stream == NULL || *stream == NULL) return;
     mine = *stream;
-    if (context != NULL && wf_is_usable(context->made) &&
+    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT) &&
         wf_stream_check(context, mine, "weft_stream_release") != WEFT_OK) {
         wf_log(WF_WARNING, "%s", weft_last_error());
         return;
     }
     *stream = NULL;
-    if (context == NULL || context->made == WF_ENDED) {
+    if (context == NULL || context->made == wf_ended(WF_KIND_CONTEXT)) {
         wf_stream_forget(mine);
         return;
     }
-    if (!wf_is_usable(context->made)) return; /* a parent process's */
+    if (!wf_is_usable(context->made, WF_KIND_CONTEXT)) return; /* a parent process's */
     span = wf_span_begin(context, mine);
     context->plugin->device->stream_destroy(context->device, mine);
     wf_span_drop(context, &span);
@@ -141,7 +141,7 @@ weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **
 
 void *weft_stream_native(weft_context *context, weft_stream *stream)
 {
-    if (context == NULL || !wf_is_usable(context->made) ||
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT) ||
         !WF_HAS(context->plugin->device, stream_native) ||
         wf_stream_check(context, stream, "weft_stream_native") != WEFT_OK)
         return NULL;

@@ -30,7 +30,7 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     const char *what = kind == WF_RING_SEND ? "send" : "receive";
     weft_status status;
 
-    WF_TRY(wf_comm_check(comm, what));
+    WF_TRY(wf_comm_check(comm, kind == WF_RING_SEND ? "weft_send" : "weft_receive"));
     status = check(comm, what, message);
     if (status != WEFT_OK) return wf_comm_note(comm, status);
     if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)

@@ -44,6 +44,19 @@ static weft_status listening_address(const struct wf_config *config,
                             out);
 }
 
+/* Add to the last error which setting changes the address that rank 0 listens on. */
+static weft_status advise_address(const struct way *way, weft_status status)
+{
+    const char *setting = way->context->config->listen != NULL ? "WEFT_LISTEN"
+                          : way->options->rendezvous != NULL   ? "weft_options.rendezvous"
+                                                               : "WEFT_RENDEZVOUS";
+    char reason[512];
+
+    snprintf(reason, sizeof reason, "%s", weft_last_error());
+    return wf_fail(status, "%s; set %s to another address%s", reason, setting,
+                   way->context->config->listen != NULL ? "" : " on all ranks");
+}
+
 static weft_status serve(const struct way *way, struct wf_address *listening, struct wf_job_key key)
 {
     weft_context *context = way->context;
@@ -51,8 +64,11 @@ static weft_status serve(const struct way *way, struct wf_address *listening, st
                                         .serving_rank = context->rank,
                                         .join_timeout_ns = way->join_timeout_ns,
                                         .key = key};
+    weft_status status;
 
-    WF_TRY(wf_server_create(&options, listening, &context->server));
+    status = wf_server_create(&options, listening, &context->server);
+    if (status == WEFT_ERR_SYSTEM) return advise_address(way, status);
+    if (status != WEFT_OK) return status;
     return wf_server_start(context->server);
 }
 
@@ -181,7 +197,9 @@ static weft_status find_by_threads(const struct way *way, weft_threads *threads,
 {
     weft_context *context = way->context;
 
-    if (!wf_is_usable(threads->made)) return wf_fail_fork("weft_init");
+    if (!wf_is_usable(threads->made, WF_KIND_THREADS))
+        return wf_fail_unusable("weft_init", "weft_options.threads", threads->made,
+                                WF_KIND_THREADS);
     context->rank = context->local_rank = rank;
     context->size = threads->size;
     return threads->size == 1 ? WEFT_OK : enter(way, NULL, threads->server, -1, threads->key);

@@ -149,7 +149,7 @@ void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *te
 {
     struct wf_text text = {0}, suspects = {0};
 
-    if (comm == NULL || !wf_is_usable(comm->made) || line == NULL) return;
+    if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM) || line == NULL) return;
     print_own(comm, &text);
     wf_position_ask(comm, &text, &suspects);
     each_line(&text, line, argument);

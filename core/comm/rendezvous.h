@@ -70,6 +70,7 @@ struct wf_address {
 };
 
 #define WF_ADDRESS_TEXT  288
+#define WF_PEER_TEXT     96
 #define WF_MAX_LISTENERS 4
 
 /* WHAT names where TEXT is from ("WEFT_RENDEZVOUS").  A missing port is DEFAULT_PORT, or an error
@@ -92,6 +93,8 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
 weft_status wf_address_begin(const struct wf_address *address, int *fd) WF_NODISCARD;
 /* On a Unix socket: is the peer's user ours?  True for other sockets. */
 bool wf_address_same_user(int fd);
+/* The process at the other end of a Unix socket: "process 12 of user bob (uid 1001)". */
+void wf_address_peer(int fd, char out[WF_PEER_TEXT]);
 /* Where a rank can stand by that is connected by FD: the address of this end, with a port or a name
  * that is still free. */
 bool wf_address_beside(int fd, struct wf_address *out);

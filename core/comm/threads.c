@@ -29,7 +29,7 @@ weft_status weft_threads_create(int32_t size, weft_threads **out)
     wf_config_release(&config);
     threads = wf_calloc(1, sizeof *threads);
     if (threads == NULL) return wf_fail_memory(sizeof *threads);
-    threads->made = wf_generation_now();
+    threads->made = wf_made_now(WF_KIND_THREADS);
     threads->size = size;
     wf_random_bytes(&threads->key, sizeof threads->key);
     options.key = threads->key;
@@ -51,7 +51,7 @@ void weft_threads_release(weft_threads **threads)
     if (threads == NULL || *threads == NULL) return;
     mine = *threads;
     *threads = NULL;
-    if (!wf_is_usable(mine->made)) return; /* a parent process's */
+    if (!wf_is_usable(mine->made, WF_KIND_THREADS)) return; /* a parent process's */
     wf_server_release(&mine->server);
     wf_free(mine);
 }

@@ -151,7 +151,7 @@ void weft_work_release(weft_work **held)
     *held = NULL;
     if (work->context == NULL)
         wf_free(work);
-    else if (!wf_is_usable(work->context->made))
+    else if (!wf_is_usable(work->context->made, WF_KIND_CONTEXT))
         return; /* a parent process's */
     else if (work->is_wrapped || !put_spare(work->context, work))
         destroy(work);
@@ -194,7 +194,8 @@ weft_status weft_work_wrap(weft_context *context, void *native, weft_work **out)
 
 void *weft_work_native(weft_work *work)
 {
-    if (work == NULL || work->context == NULL || !wf_is_usable(work->context->made) ||
+    if (work == NULL || work->context == NULL ||
+        !wf_is_usable(work->context->made, WF_KIND_CONTEXT) ||
         !WF_HAS(work->context->plugin->device, event_native))
         return NULL;
     return work->context->plugin->device->event_native(work->context->device, work->event);

@@ -180,7 +180,8 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
     weft_status status;
     uint64_t last;
 
-    if (bound == NULL || !wf_is_usable(bound->made)) return wf_bound_refuse(bound, what);
+    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
+        return wf_bound_refuse(bound, what);
     if (sources == NULL || targets == NULL)
         return wf_fail_null(what, sources == NULL ? "sources" : "targets");
     if (!memory_fits(bound, sources, targets))

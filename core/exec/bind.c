@@ -257,7 +257,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan, weft_comm *
     bound->plan = weft_plan_retain(plan);
     bound->parent = comm;
     bound->context = comm->context;
-    bound->made = comm->made;
+    bound->made = wf_made_now(WF_KIND_BOUND);
     atomic_fetch_add(&bound->context->live_bound, 1);
     bound->device = comm->context->device;
     bound->device_table = comm->context->plugin->device;
@@ -328,17 +328,17 @@ static void end_with_comm(struct wf_dependent *self, const char *cause)
         (struct weft_bound *)(void *)((char *)self - offsetof(struct weft_bound, dependent));
 
     clear(bound);
-    bound->made = WF_ENDED;
+    bound->made = wf_ended(WF_KIND_BOUND);
     snprintf(bound->ended, sizeof bound->ended, "%s", cause);
 }
 
 weft_status wf_bound_refuse(const weft_bound *bound, const char *function)
 {
     if (bound == NULL) return wf_fail_null(function, "bound");
-    if (bound->made == WF_ENDED)
+    if (bound->made == wf_ended(WF_KIND_BOUND))
         return wf_fail(WEFT_ERR_INVALID, "%s: %s, and the plan is no longer bound", function,
                        bound->ended);
-    return wf_fail_fork(function);
+    return wf_fail_unusable(function, "bound", bound->made, WF_KIND_BOUND);
 }
 
 /* ---- the order of runs ---- */
@@ -403,8 +403,8 @@ void weft_bound_release(weft_bound **bound)
     if (bound == NULL || *bound == NULL) return;
     mine = *bound;
     *bound = NULL;
-    if (mine->made != WF_ENDED) {
-        if (!wf_is_usable(mine->made)) return; /* a parent process's */
+    if (mine->made != wf_ended(WF_KIND_BOUND)) {
+        if (!wf_is_usable(mine->made, WF_KIND_BOUND)) return; /* a parent process's */
         wf_dependent_remove(&mine->dependent);
         clear(mine);
     }

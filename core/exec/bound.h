@@ -91,10 +91,10 @@ struct wf_memory {
 };
 
 struct weft_bound {
+    uint64_t made; /* of fork.h */
     weft_plan *plan;
     weft_context *context;
     weft_comm *parent;             /* NULL: released; ENDED describes how */
-    uint32_t made;                 /* generation of fork.h, or WF_ENDED */
     struct wf_dependent dependent; /* of PARENT */
     char ended[WF_CAUSE];
     void *device;

@@ -94,7 +94,7 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
     weft_status status;
     uint64_t last;
 
-    if (bound == NULL || !wf_is_usable(bound->made))
+    if (bound == NULL || !wf_is_usable(bound->made, WF_KIND_BOUND))
         return wf_bound_refuse(bound, "weft_redistribute");
     if (bound->batch != NULL)
         return wf_fail(

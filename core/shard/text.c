@@ -224,6 +224,18 @@ static weft_status check_turns(struct reader *r, const weft_placement *p, int32_
     return WEFT_OK;
 }
 
+/* A placement has ended, but neither a comma nor the end follows. */
+static weft_status refuse_gap(const struct reader *r)
+{
+    const char *text = r->scan.text;
+    size_t length = r->scan.at;
+
+    while (text[length - 1] == ' ' || text[length - 1] == '\t')
+        length--;
+    return wf_scan_fail(&r->scan, r->kind, "expected ',' between placements after \"%.*s\"",
+                        (int)wf_min_i64((int64_t)length, 200), text);
+}
+
 static weft_status read_placements(struct reader *r, int32_t axes, weft_placement *out)
 {
     int32_t count = 0;
@@ -234,6 +246,8 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
                                   axes, axes == 1 ? "is" : "es");
         WF_TRY(read_placement(r, &out[count++]));
     } while (take(r, ','));
+    wf_scan_space(&r->scan);
+    if (count < axes && !wf_scan_end(&r->scan)) return refuse_gap(r);
     WF_TRY(expect_end(r));
     if (count < axes)
         return wf_scan_refuse(&r->scan, r->kind, "%d placement%s for a mesh of %d axes", count,

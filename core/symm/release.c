@@ -98,7 +98,7 @@ void weft_symm_release(weft_symm **held)
     if (held == NULL || *held == NULL) return;
     symm = *held;
     *held = NULL;
-    if (!wf_is_usable(symm->made)) return; /* a parent process's */
+    if (!wf_is_usable(symm->made, WF_KIND_SYMM)) return; /* a parent process's */
     if (symm->window != NULL) {
         delist(symm, symm->comm->context);
         end_window(symm);

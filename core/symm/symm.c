@@ -196,7 +196,7 @@ static weft_status allocate(weft_comm *comm, const struct request *request, weft
     symm->table = symm->plugin->symm;
     symm->device = wf_symm_state(context)->device;
     symm->comm = comm;
-    symm->made = comm->made;
+    symm->made = wf_made_now(WF_KIND_SYMM);
     symm->bytes = request->bytes;
     symm->channels = request->channels;
     symm->registered = request->registers;
@@ -255,7 +255,8 @@ weft_status weft_symm_register(weft_comm *comm, void *memory, uint64_t bytes,
 weft_status wf_symm_check(const weft_symm *symm, const char *function)
 {
     if (symm == NULL) return wf_fail_null(function, "symm");
-    if (!wf_is_usable(symm->made)) return wf_fail_fork(function);
+    if (!wf_is_usable(symm->made, WF_KIND_SYMM))
+        return wf_fail_unusable(function, "symm", symm->made, WF_KIND_SYMM);
     if (symm->window != NULL) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID, "%s: %s, and this symmetric memory with it", function,
                    symm->ended);

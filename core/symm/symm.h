@@ -24,11 +24,11 @@ struct wf_symm_wait {
 };
 
 struct weft_symm {
+    uint64_t made; /* of fork.h */
     const weft_symm_table *table;
     const weft_plugin *plugin;
-    void *device;  /* the plugin's */
-    void *window;  /* NULL: its communicator has ended, because of `ended` */
-    uint32_t made; /* generation of fork.h */
+    void *device; /* the plugin's */
+    void *window; /* NULL: its communicator has ended, because of `ended` */
     weft_comm *comm;
     weft_comm *symm_comm; /* the window was made with its handle: COMM, or the one attached to it */
     void *local;

@@ -50,9 +50,11 @@ expect 0 "communication: better serves" weft why
 expect 0 "usable: 1 device, score 5000" weft why good
 lacks "libweft_plugin_better.so" weft why good
 expect 1 "libvendor.so.2 not found" weft why no-library
-expect 1 "there is no plugin \"nosuch\"" weft why nosuch
+expect 1 "there is no plugin \"nosuch\"; the directories above have good, better, no-library" weft why nosuch
+expect 1 "there is no plugin \"no\"; did you mean \"no-library\"? the directories above have good, better, no-library" weft why no
+expect 1 "did you mean \"better\"?" weft why beter
 WEFT_BACKEND=^good expect 1 "which rules it out" weft why good
-expect 2 "give at most one NAME" weft why a b
+expect 2 "unexpected argument \"b\"" weft why a b
 json weft why --json -- 'it["usable"] is True' 'it["name"] is None' \
     'it["trace"][0]["text"] == "WEFT_BACKEND is \"auto\""' \
     'sorted(it) == ["backend", "error", "name", "trace", "usable"]'

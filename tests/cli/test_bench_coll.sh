@@ -31,6 +31,13 @@ expect 2 "--dtype: \"f31\" is not a dtype; the dtypes are" coll --dtype f31
 expect 2 "--memory is \"shm\", not alloc or malloc" coll --memory shm
 expect 2 "did you mean --ranks?" coll --rank 2
 WEFT_BACKEND=nothing expect 3 "nothing" coll --sizes 8
+# ranks that a launcher started: rank 0 prints, and more rows than a pipe holds do not block it
+sizes=$(seq -s, 8 8 320)
+json "$weft" run -n 2 --no-prefix --timeout 300 "$weft" bench coll --budget-ms 1 --op all_reduce,broadcast \
+    --sizes "$sizes" --json -- 'len(it["rows"]) == 80 and it["rows"][0]["ranks"] == 2'
+json "$weft" run -n 3 --no-prefix "$weft" bench symm --budget-ms 1 --max-bytes 64 --json -- 'it["ranks"] == 3'
+json "$weft" run -n 3 --no-prefix "$weft" bench batch --budget-ms 1 --tensors 2 --json -- \
+    'len(it["rows"]) == 5 and it["rows"][0]["ranks"] == 3'
 # ranks that a launcher started, which here pretends that each has a host of its own
 each_its_host() { "$weft" run -n 2 sh -c "WEFT_HOST_ID=host\$WEFT_RANK exec \"\$@\"" sh "$@"; }
 WEFT_GLOO_LIB=/nonexistent.so expect 3 "without Gloo gloo-cpu serves one host only" \

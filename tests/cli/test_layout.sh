@@ -127,7 +127,7 @@ is 65536 bash -c "'$weft' layout --mesh 256x256 --shape 8192x4096 --placements '
 
 is 9 bash -c "'$weft' bench layout --budget-ms 1 --json | grep -o median_ns | wc -l"
 fails 2 'did you mean "layout"?' "$weft" bench layuot
-contains 'shapes, offsets and runs of a rank' "$weft" bench --help
+contains 'queries about layouts, parsing and interning' "$weft" bench --help
 fails 2 'usage: weft bench' "$weft" bench
 contains 'under 200 ns' "$weft" bench layout --budget-ms 1
 fails 2 '--budget-ms is "0"' "$weft" bench layout --budget-ms 0

@@ -96,6 +96,8 @@ expect 2 "--to: placements \"R,S\", position 4: expected '('" plan --from "R,R" 
 expect 2 "--to \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
 expect 2 "--to-mesh: mesh \"2y\", position 2" plan --from "R,R" --to R --to-mesh 2y
 expect 2 "--shape: shape \"8z\", position 2" "$weft" plan --mesh 2 --shape 8z --from R --to R
+expect 2 "--from: placements \"S(0)S(1)\", position 5: expected ',' between placements after \"S(0)\", found 'S'" \
+    plan --from "S(0)S(1)" --to "R,R"
 expect 2 "--to is missing" plan --from "R,R"
 expect 2 "did you mean f32?" plan "${rows[@]}" --dtype float32
 expect 2 "\"Shard\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op); did you mean S(0)?" \

@@ -36,6 +36,25 @@ json "$weft" sim --mesh 2 --shape 4x4 --from "S(0)" --to "S(1)" --json -- \
 json "$weft" redistribute --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --iters 5 --json -- \
     'it["right"] and it["ranks"] == 2 and it["runs"] == 5' \
     '0 < it["min_ns"] <= it["median_ns"] and it["limit_ns"] > 0 and it["gbps"] > 0'
+# The plan's keys are those of `weft plan --json`, and have its values.
+python3 - "$weft" <<'END' || not_so "sim and redistribute have the keys of plan"
+import json, subprocess, sys
+options = ["--mesh", "2x2", "--shape", "64x64", "--from", "S(0),R", "--to", "R,S(1)", "--costs", "cpu", "--json"]
+plan, sim, run = (json.loads(subprocess.check_output([sys.argv[1], command, *options]))
+                  for command in ("plan", "sim", "redistribute"))
+for other in sim, run:
+    for key in plan:
+        assert key in other, key
+        assert key == "plan_ns" or plan[key] == other[key], (key, plan[key], other[key])
+    assert other["steps"] and other["bytes_received_max"] > 0 and other["cost_ns"] > 0 and other["runner_up"]
+    assert other["plan_ns"] > 0 and other["ranks"] == 4 and other["right"] is True
+assert set(sim) == set(run) and sim["gbps"] is None and sim["one_sided"] is None, set(sim) ^ set(run)
+END
+check=$((check + 1))
+# A plan whose JSON does not fit into one write to a pipe.
+axes=$(python3 -c 'print(",".join(31 * name + "=" + ("2" if name < "d" else "1") for name in "abcdefgh"))')
+json "$weft" redistribute --mesh "$axes" --shape 16x16x16 --from "S(0),S(1),P,P,P,P,P,P" --to "S(1),S(0),S(1),R,R,R,R,R" \
+    --without exchange --iters 1 --json -- 'len(text) > 4096 and it["right"] and it["ranks"] == 8' 'len(it["steps"]) > 1'
 json "$weft" bench redistribute --sizes 16 --budget-ms 1 --json -- \
     'it["bench"] == "redistribute" and len(it["rows"]) == 5' \
     'all(r["median_ns"] > 0 and r["limit_ns"] > 0 and r["ranks"] == 2 for r in it["rows"])' \

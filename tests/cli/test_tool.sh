@@ -20,12 +20,12 @@ if grep -E -- '--ranks|^-n' "$here/options" | grep -qv -- '^-n, --ranks N '; the
     not_so "-n is --ranks, everywhere: $(grep -E -- '--ranks|^-n' "$here/options")"
 fi
 if [[ $(grep -c -- '^-n, --ranks N ' "$here/options") -lt 8 ]]; then not_so "--ranks is an option of eight commands"; fi
-for option in mesh shape dtype backend json svg costs; do
+for option in mesh to-mesh shape dtype from to placements backend json svg costs seed; do
     if [[ $(grep -- "^--$option " "$here/options" | sort -u | wc -l) != 1 ]]; then
         not_so "--$option has one help text: $(grep -- "^--$option " "$here/options" | sort | uniq -c)"
     fi
 done
-if grep -qE -- '^--(ms|n|np|nranks|devices) ' "$here/options"; then not_so "an old option is back"; fi
+if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|layout|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi
 fails 2 'unknown option --n; did you mean --ranks?' "$weft" redistribute --n 4
 fails 2 'unknown option --np; did you mean --ranks?' "$weft" run --np 4 true
 contains ': 4' sh -c "'$weft' run -n 1 sh -c 'echo : \$WEFT_SIZE' && '$weft' run --ranks 4 sh -c 'echo : \$WEFT_SIZE'"
@@ -33,6 +33,31 @@ contains ': 2' "$weft" run --ranks=2 sh -c 'echo : $WEFT_SIZE'
 json "$weft" info --backend gloo-cpu --json -- 'it["comm"] == "gloo-cpu" and it["backend_from"] == "the backend option"'
 fails 1 'nosuch' "$weft" info --backend nosuch
 fails 1 'nosuch' "$weft" why --backend nosuch
+
+# ---- arguments: a command refuses the ones that it does not take ----
+check=$((check + 1))
+if [[ $(commands | wc -l) -lt 20 ]]; then not_so "twenty commands: $(commands)"; fi
+while read -r -a command; do
+    case ${command[*]} in
+    run) continue ;; # its arguments are the program's
+    bench) fails 2 'there is no benchmark "stray"' "$weft" bench stray && continue ;;
+    caps | conform | why) words=(gloo-cpu stray) ;;
+    completion) words=(bash stray) ;;
+    layout) words=(--mesh 2 --shape 4 --placements R stray) ;;
+    plan | sim | redistribute) words=(--mesh 2 --shape 4 --from R --to R stray) ;;
+    *) words=(stray) ;;
+    esac
+    usage=$("$weft" "${command[@]}" --help | grep '^usage: ')
+    fails 2 "weft ${command[*]}: unexpected argument \"stray\"
+$usage" "$weft" "${command[@]}" "${words[@]}"
+done < <(commands)
+fails 2 'unexpected argument "gloo-cpu"' "$weft" conform --levels gloo-cpu
+fails 2 'unexpected argument ""' "$weft" version ""
+fails 2 'unexpected argument "--json"' "$weft" version -- --json
+fails 2 'unexpected argument "stray"' "$weft" --version stray
+is "$("$weft" plan --help)" "$weft" help plan
+is "$("$weft" bench coll --help)" "$weft" help bench coll
+fails 2 'unknown command "nosuch"' "$weft" help nosuch
 
 # ---- exit codes ----
 expect 0 "weft" "$weft" version

@@ -54,6 +54,7 @@ static inline void lone_begin(struct lone_rank *lone, int32_t rank, int32_t size
     lone->context = world_alone();
     for (int32_t i = 0; i < size; i++)
         lone->ranks[i] = i;
+    lone->comm.made = wf_made_now(WF_KIND_COMM);
     lone->comm.context = lone->context;
     lone->comm.table = lone->context->plugin->comm;
     lone->comm.rank = rank;
@@ -61,6 +62,7 @@ static inline void lone_begin(struct lone_rank *lone, int32_t rank, int32_t size
     lone->comm.world_ranks = lone->ranks;
     lone->bound = wf_calloc(1, sizeof *lone->bound);
     ck_assert_ptr_nonnull(lone->bound);
+    lone->bound->made = wf_made_now(WF_KIND_BOUND);
     lone->bound->context = lone->context;
     lone->bound->parent = &lone->comm;
     lone->bound->kernel = &keeping_kernel;

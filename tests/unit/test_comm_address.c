@@ -3,9 +3,12 @@
 #include "weft/status.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *round_trip(const char *text)
@@ -129,6 +132,49 @@ START_TEST(a_taken_address_is_a_sentence)
 }
 END_TEST
 
+/* A process of USER that listens on ADDRESS until it is killed, at the latest with this one. */
+static pid_t listen_as(struct wf_address *address, uid_t user)
+{
+    int listeners[WF_MAX_LISTENERS];
+    size_t count;
+    pid_t child = fork();
+
+    if (child != 0) return child;
+    if (setuid(user) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
+        wf_address_listen(address, listeners, &count) != WEFT_OK)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+START_TEST(a_taken_name_is_told_with_its_process_and_user)
+{
+    uid_t user = geteuid() == 0 ? 65534 : geteuid(); /* only root can be another user */
+    struct wf_address address = {.is_unix = true};
+    int listeners[WF_MAX_LISTENERS], fd;
+    char wanted[64], peer[WF_PEER_TEXT];
+    size_t count;
+    pid_t child;
+
+    snprintf(address.host, sizeof address.host, "weft-test-taken-%d", (int)getpid());
+    child = listen_as(&address, user);
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(wf_address_connect(&address, wf_now_ns() + 300 * WF_SECOND_NS, &fd), WEFT_OK);
+    ck_assert_int_eq(wf_address_same_user(fd), user == geteuid());
+    wf_address_peer(fd, peer);
+    wf_fd_close(fd);
+    ck_assert_int_eq(wf_address_listen(&address, listeners, &count), WEFT_ERR_SYSTEM);
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    snprintf(wanted, sizeof wanted, "process %d of ", (int)child);
+    ck_assert_msg(strncmp(peer, wanted, strlen(wanted)) == 0, "%s", peer);
+    ck_assert_msg(strstr(weft_last_error(), peer) != NULL, "%s", weft_last_error());
+    ck_assert_msg(strstr(weft_last_error(), address.host) != NULL, "%s", weft_last_error());
+    snprintf(wanted, sizeof wanted, "uid %u", (unsigned)user);
+    ck_assert_msg(strstr(peer, wanted) != NULL, "%s", peer);
+}
+END_TEST
+
 START_TEST(a_name_nobody_knows_is_a_sentence)
 {
     struct wf_address address = {.host = "no-such-host.invalid", .port = 1};
@@ -143,4 +189,4 @@ END_TEST
 SUITE(comm_address, addresses_print_as_they_are_written, what_is_no_address_is_named_with_what_is,
       a_port_may_have_a_default, loopback_is_known_by_sight, every_family_connects,
       where_nobody_listens_connecting_ends_with_the_time, a_taken_address_is_a_sentence,
-      a_name_nobody_knows_is_a_sentence)
+      a_taken_name_is_told_with_its_process_and_user, a_name_nobody_knows_is_a_sentence)

@@ -3,6 +3,7 @@
 #include "support/fake_symm.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
+#include "weft/mesh.h"
 
 /* STATUS is that of a call of something whose context or communicator was released. */
 static void is_refused(weft_status status, const char *text)
@@ -58,6 +59,39 @@ START_TEST(a_communicator_without_its_context_refuses_every_call)
     ck_assert_int_eq(fake.prepared, fake.destroyed);
     weft_comm_release(&comm);
     ck_assert_ptr_null(comm);
+}
+END_TEST
+
+/* Bindings of other languages have one type for all handles. */
+START_TEST(an_object_of_another_kind_is_named)
+{
+    weft_context *context;
+    weft_mesh *mesh = NULL;
+    weft_symm *symm = NULL;
+    void *comm, *memory = NULL;
+    float x = 1, y = 0;
+
+    fake_reset();
+    context = world_alone_on(fake_symm_plugin());
+    comm = weft_world(context);
+    ck_assert_int_eq(weft_symm_create(comm, 64, NULL, &symm), WEFT_OK);
+    ck_assert_int_eq(weft_mesh_parse("1", &mesh), WEFT_OK);
+    is_refused(weft_barrier((void *)context, NULL),
+               "weft_barrier: comm is a weft_context, not a weft_comm; weft_world gives");
+    is_refused(weft_all_reduce((void *)context, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
+               "weft_all_reduce: comm is a weft_context, not a weft_comm");
+    is_refused(weft_send((void *)context, &x, 1, WEFT_DTYPE_F32, 0, 0, NULL),
+               "weft_send: comm is a weft_context, not a weft_comm");
+    is_refused(weft_barrier((void *)symm, NULL), "comm is a weft_symm, not a weft_comm");
+    is_refused(weft_barrier((void *)mesh, NULL), "comm does not point to a weft_comm");
+    is_refused(weft_alloc(comm, 8, WEFT_MEMORY_HOST, &memory),
+               "weft_alloc: context is a weft_comm, not a weft_context");
+    is_refused(weft_symm_fence(comm, NULL), "symm is a weft_comm, not a weft_symm");
+    is_refused(weft_symm_create((void *)context, 64, NULL, &symm), "comm is a weft_context");
+    ck_assert_int_eq(weft_barrier(comm, NULL), WEFT_OK);
+    weft_symm_release(&symm);
+    weft_mesh_release(&mesh);
+    weft_context_release(&context);
 }
 END_TEST
 
@@ -199,6 +233,7 @@ START_TEST(memory_without_its_context_is_not_freed_again)
 END_TEST
 
 SUITE(comm_ended, a_communicator_without_its_context_refuses_every_call,
+      an_object_of_another_kind_is_named,
       symmetric_memory_without_its_communicator_or_context_refuses_every_call,
       works_without_their_context_refuse_every_call,
       streams_without_their_context_refuse_every_call,

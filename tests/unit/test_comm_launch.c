@@ -212,6 +212,24 @@ START_TEST(ranks_of_several_hosts_need_an_address_and_a_token)
 }
 END_TEST
 
+START_TEST(a_rank_that_no_variable_tells_where_to_meet_is_told_which_one_is_missing)
+{
+    struct wf_launch weft = read_ok(ENVIRONMENT("WEFT_RANK=1", "WEFT_SIZE=4"));
+    struct wf_launch slurm_ranks = read_ok((struct wf_environment){slurm, false});
+    struct wf_address address;
+
+    ck_assert_int_eq(meet(&weft, NULL, NULL, &address), WEFT_ERR_INVALID);
+    SAYS(weft_last_error(), "WEFT_RANK and WEFT_SIZE are set, but WEFT_RENDEZVOUS is not");
+    SAYS(weft_last_error(), "rank 1 cannot find the other ranks");
+    SAYS(weft_last_error(), "WEFT_RENDEZVOUS=unix:my-job if all ranks are on one host");
+    SAYS(weft_last_error(), "`weft run -n 4 PROGRAM`");
+    ck_assert_int_eq(meet(&slurm_ranks, NULL, NULL, &address), WEFT_ERR_INVALID);
+    SAYS(weft_last_error(), "SLURM_PROCID and SLURM_STEP_NUM_TASKS of slurm are set, but");
+    SAYS(weft_last_error(), "WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN");
+    ck_assert_int_eq(meet(&weft, "unix:my-job", NULL, &address), WEFT_OK); /* as it says */
+}
+END_TEST
+
 START_TEST(a_short_token_is_refused)
 {
     struct wf_launch t = read_ok((struct wf_environment){torchrun, false});
@@ -244,5 +262,6 @@ SUITE(comm_launch, without_a_launcher_it_is_a_world_of_one, every_launcher_is_un
       the_user_may_say_which_launcher_counts, half_set_variables_are_named,
       values_out_of_range_are_named, launchers_at_odds_are_named,
       ranks_of_one_host_meet_at_a_unix_socket_of_their_job,
+      a_rank_that_no_variable_tells_where_to_meet_is_told_which_one_is_missing,
       ranks_of_several_hosts_need_an_address_and_a_token, a_short_token_is_refused,
       a_loopback_master_means_one_host)

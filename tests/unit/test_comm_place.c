@@ -139,6 +139,32 @@ START_TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
         ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_SYSTEM);
         ck_assert_ptr_nonnull(
             strstr(seats[i].seen.text, "rank 0: the rendezvous cannot listen on 203.0.113.7"));
+        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "; set WEFT_LISTEN to another address"));
+    }
+}
+END_TEST
+
+START_TEST(a_name_that_is_taken_is_told_with_its_owner_and_the_setting)
+{
+    struct wf_address taken = {.is_unix = true};
+    int fds[WF_MAX_LISTENERS];
+    char text[WF_ADDRESS_TEXT], owner[64];
+    size_t count;
+
+    fake_reset();
+    snprintf(taken.host, sizeof taken.host, "weft-test-place-%d", (int)getpid());
+    wf_address_print(&taken, text);
+    ck_assert_int_eq(wf_address_listen(&taken, fds, &count), WEFT_OK);
+    setenv("WEFT_RENDEZVOUS", text, 1);
+    join_all(2, NULL, NULL); /* by an exchange: rank 1 is told of rank 0's failure */
+    unsetenv("WEFT_RENDEZVOUS");
+    close(fds[0]);
+    snprintf(owner, sizeof owner, ": process %d of ", (int)getpid());
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_SYSTEM);
+        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, owner));
+        ck_assert_ptr_nonnull(
+            strstr(seats[i].seen.text, "; set WEFT_RENDEZVOUS to another address on all ranks"));
     }
 }
 END_TEST
@@ -176,4 +202,5 @@ END_TEST
 SUITE(comm_place, a_users_exchange_brings_ranks_together,
       an_address_and_a_token_bring_ranks_together, an_exchange_that_fails_is_said,
       a_rendezvous_that_cannot_be_served_is_said_on_all,
+      a_name_that_is_taken_is_told_with_its_owner_and_the_setting,
       a_network_address_without_a_token_is_refused, options_at_odds_are_refused)

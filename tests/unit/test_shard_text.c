@@ -39,61 +39,66 @@ START_TEST(every_form_reads_and_prints)
 }
 END_TEST
 
+static const struct {
+    const char *text, *error;
+} wrong_texts[] = {
+    {"", "position 1: expected a dtype such as f32, found the end"},
+    {"f31[8] R,R", "position 1: \"f31\" is not a dtype; the dtypes are bool, i8, "},
+    {"float32[8] R,R", "\"float32\" is not a dtype; the dtypes are bool, i8, u8, i16, u16, "},
+    {"float32[8] R,R", "c128; did you mean f32?"},
+    {"f32", "position 4: expected '[', found the end"},
+    {"f32[8 R,R", "position 7: expected ']', found 'R'"},
+    {"f32[8,] R,R", "position 7: expected the size of a dimension, found ']'"},
+    {"f32[-1] R,R", "position 5: expected the size of a dimension, found '-'"},
+    {"f32[9223372036854775808] R,R", "position 5: the size of a dimension is at most"},
+    {"f32[1,1,1,1,1,1,1,1,1] R,R", "position 21: a dimension beyond the 8"},
+    {"f32[8]", "position 7: expected one of the placements R, S(dim), SS(dim,factor) and P(op), "
+               "found the end"},
+    {"f32[8] R", "position 9: 1 placement for a mesh of 2 axes"},
+    {"f32[8] R,R,R", "position 12: a placement too many: the mesh has 2 axes"},
+    {"f32[8] R,Q", "position 10: \"Q\" is not a placement; the placements are R, S(dim), "},
+    {"f32[8] Shard(0),R", "position 8: \"Shard\" is not a placement; the placements are R, "},
+    {"f32[8] Shard(0),R", "P(op); did you mean S(0)?"},
+    {"f32[8] Shard(dim=1),R", "did you mean S(1)?"},
+    {"f32[8] shard,R", "did you mean S(dim)?"},
+    {"f32[8] s(0),R", "did you mean S(0)?"},
+    {"f32[8] R,Replicate()", "position 10: \"Replicate\" is not a placement"},
+    {"f32[8] R,Replicate()", "did you mean R?"},
+    {"f32[8] Partial(),R", "did you mean P?"},
+    {"f32[8] _StridedShard(0, split_factor=2),R", "did you mean SS(0,factor)?"},
+    {"f32[8] S0,R", "\"S0\" is not a placement"},
+    {"f32[8] R,", "position 10: expected one of the placements"},
+    {"f32[8] S,R", "position 9: expected '(', found ','"},
+    {"f32[8] S(),R", "position 10: expected a dimension, found ')'"},
+    {"f32[8] S(-1),R", "position 10: expected a dimension, found '-'"},
+    {"f32[8] S(8),R", "position 10: a dimension is at most 7"},
+    {"f32[8] S(0,R", "position 11: expected ')', found ','"},
+    {"f32[8] SS(0),R", "position 12: expected ',', found ')'"},
+    {"f32[8] SS(0,),R", "position 13: expected a factor, found ')'"},
+    {"f32[8] P(),R", "position 10: expected sum, avg, min, max or prod, found ')'"},
+    {"f32[8] P(mean),R", "position 10: expected sum, avg, min, max or prod, found 'm'"},
+    {"f32[8] P(max,R", "position 13: expected ')'"},
+    {"f32[8] S(0)[],R", "position 13: expected the turn of a split, found ']'"},
+    {"f32[8] S(0)[8],R", "position 13: the turn of a split is at most 7"},
+    {"f32[8] S(0)[0,R", "position 14: expected ']'"},
+    {"f32[8] S(0)[1],R", "placement 0 has turn [1], but dimension 0 is split 1 time"},
+    {"f32[8] S(0)[2],S(0)[0]", "placement 0 has turn [2], but dimension 0 is split 2 times"},
+    {"f32[8] R[0],R", "position 9: expected ',' between placements after \"f32[8] R\", found '['"},
+    {"f32[8,8] S(0)S(1)",
+     "position 14: expected ',' between placements after \"f32[8,8] S(0)\", found 'S'"},
+    {"f32[8] R  P(max)",
+     "position 11: expected ',' between placements after \"f32[8] R\", found 'P'"},
+    {"f32[8] R,R R", "position 12: expected the end, found 'R'"},
+};
+
 START_TEST(wrong_text_is_refused_with_position_and_reason)
 {
-    static const struct {
-        const char *text, *error;
-    } cases[] = {
-        {"", "position 1: expected a dtype such as f32, found the end"},
-        {"f31[8] R,R", "position 1: \"f31\" is not a dtype; the dtypes are bool, i8, "},
-        {"float32[8] R,R", "\"float32\" is not a dtype; the dtypes are bool, i8, u8, i16, u16, "},
-        {"float32[8] R,R", "c128; did you mean f32?"},
-        {"f32", "position 4: expected '[', found the end"},
-        {"f32[8 R,R", "position 7: expected ']', found 'R'"},
-        {"f32[8,] R,R", "position 7: expected the size of a dimension, found ']'"},
-        {"f32[-1] R,R", "position 5: expected the size of a dimension, found '-'"},
-        {"f32[9223372036854775808] R,R", "position 5: the size of a dimension is at most"},
-        {"f32[1,1,1,1,1,1,1,1,1] R,R", "position 21: a dimension beyond the 8"},
-        {"f32[8]",
-         "position 7: expected one of the placements R, S(dim), SS(dim,factor) and P(op), "
-         "found the end"},
-        {"f32[8] R", "position 9: 1 placement for a mesh of 2 axes"},
-        {"f32[8] R,R,R", "position 12: a placement too many: the mesh has 2 axes"},
-        {"f32[8] R,Q", "position 10: \"Q\" is not a placement; the placements are R, S(dim), "},
-        {"f32[8] Shard(0),R", "position 8: \"Shard\" is not a placement; the placements are R, "},
-        {"f32[8] Shard(0),R", "P(op); did you mean S(0)?"},
-        {"f32[8] Shard(dim=1),R", "did you mean S(1)?"},
-        {"f32[8] shard,R", "did you mean S(dim)?"},
-        {"f32[8] s(0),R", "did you mean S(0)?"},
-        {"f32[8] R,Replicate()", "position 10: \"Replicate\" is not a placement"},
-        {"f32[8] R,Replicate()", "did you mean R?"},
-        {"f32[8] Partial(),R", "did you mean P?"},
-        {"f32[8] _StridedShard(0, split_factor=2),R", "did you mean SS(0,factor)?"},
-        {"f32[8] S0,R", "\"S0\" is not a placement"},
-        {"f32[8] R,", "position 10: expected one of the placements"},
-        {"f32[8] S,R", "position 9: expected '(', found ','"},
-        {"f32[8] S(),R", "position 10: expected a dimension, found ')'"},
-        {"f32[8] S(-1),R", "position 10: expected a dimension, found '-'"},
-        {"f32[8] S(8),R", "position 10: a dimension is at most 7"},
-        {"f32[8] S(0,R", "position 11: expected ')', found ','"},
-        {"f32[8] SS(0),R", "position 12: expected ',', found ')'"},
-        {"f32[8] SS(0,),R", "position 13: expected a factor, found ')'"},
-        {"f32[8] P(),R", "position 10: expected sum, avg, min, max or prod, found ')'"},
-        {"f32[8] P(mean),R", "position 10: expected sum, avg, min, max or prod, found 'm'"},
-        {"f32[8] P(max,R", "position 13: expected ')'"},
-        {"f32[8] S(0)[],R", "position 13: expected the turn of a split, found ']'"},
-        {"f32[8] S(0)[8],R", "position 13: the turn of a split is at most 7"},
-        {"f32[8] S(0)[0,R", "position 14: expected ']'"},
-        {"f32[8] S(0)[1],R", "placement 0 has turn [1], but dimension 0 is split 1 time"},
-        {"f32[8] S(0)[2],S(0)[0]", "placement 0 has turn [2], but dimension 0 is split 2 times"},
-        {"f32[8] R[0],R", "position 9: expected the end, found '['"},
-        {"f32[8] R,R R", "position 12: expected the end, found 'R'"},
-    };
     weft_mesh *mesh = mesh_of("2x2");
     weft_spec *spec = NULL;
 
-    for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        check_refused(weft_spec_parse(mesh, cases[i].text, &spec), WEFT_ERR_PARSE, cases[i].error);
+    for (size_t i = 0; i < WF_COUNT(wrong_texts); i++) {
+        check_refused(weft_spec_parse(mesh, wrong_texts[i].text, &spec), WEFT_ERR_PARSE,
+                      wrong_texts[i].error);
         check_refused(WEFT_OK, WEFT_OK, "spec \"");
     }
     ck_assert_ptr_null(spec);

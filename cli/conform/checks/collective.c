@@ -1,4 +1,4 @@
-/* collective.c - runs one collective on the plugin and checks every byte it may touch. */
+/* collective.c - runs one collective of the plugin and checks every byte of its buffers. */
 #include "conform/checks/collective.h"
 
 #include "conform/progress.h"
@@ -19,11 +19,11 @@ struct part {
     const struct kit_shape *shape;
     uint64_t seed;
     int32_t me;
-    size_t bytes; /* of an element */
+    size_t bytes; /* bytes of an element */
     bool sends, receives, in_place;
-    struct kit_image send, recv;     /* in place: only one of them is made */
-    struct kit_image *whole;         /* in place: the one; else NULL */
-    uint64_t send_start, recv_start; /* in elements, within their image */
+    struct kit_image send, recv;     /* in place: only one of them exists */
+    struct kit_image *whole;         /* in place: that one; else NULL */
+    uint64_t send_start, recv_start; /* offsets within the images, in elements */
     double *slack;
 };
 
@@ -34,7 +34,7 @@ uint64_t kit_case_seed(const struct kit *kit)
     return wf_hash(kit->options->seed, name, strlen(name));
 }
 
-/* The element at INDEX of the send buffer of position SOURCE. */
+/* Element INDEX of the send buffer of position SOURCE. */
 static void input(const struct part *part, int32_t source, uint64_t index, void *element)
 {
     const struct kit_collective *c = part->c;
@@ -110,7 +110,7 @@ static double magnitude(struct wf_number number)
     return fabs(number.re) + fabs(number.im);
 }
 
-/* What position SOURCE puts into the reduction of INDEX of its send buffer. */
+/* The contribution of position SOURCE to the reduction of element INDEX. */
 static struct wf_number contribution(const struct part *part, int32_t source, uint64_t index)
 {
     uint32_t dtype = part->c->dtype;
@@ -204,7 +204,7 @@ static void set_arrays(struct part *part, struct arrays *arrays, weft_collective
         args->count = 0; /* not read */
 }
 
-/* Memory that this rank does not use is given as NULL, as callers may. */
+/* Buffers that this rank does not use are NULL, which the ABI allows. */
 static void set_memory(struct part *part, weft_collective_args *args)
 {
     if (part->sends && kit_send_extent(part->c, part->me) > 0)
@@ -218,7 +218,7 @@ static bool has_entered(const struct part *part, int32_t rank)
     return atomic_load(&part->kit->progress->places[rank].entered) >= part->kit->case_number;
 }
 
-/* Let the others be in the call for a while first. */
+/* Delay this rank, so that the other ranks wait in the call. */
 static void come_late(const struct part *part)
 {
     const struct kit_group *group = part->c->group;
@@ -255,7 +255,7 @@ static weft_status call(struct part *part, void *comm, void *stream)
     return part->kit->plugin->comm->collective(comm, &args);
 }
 
-/* When the work is done the send buffer is the caller's again, however late other ranks are. */
+/* After the work is done the caller may change the send buffer, even if other ranks are late. */
 static void reuse_send(struct part *part)
 {
     if (part->c->late < 0 || part->in_place || !part->sends) return;
@@ -263,7 +263,7 @@ static void reuse_send(struct part *part)
     kit_image_upload(part->kit, &part->send);
 }
 
-/* A barrier lets nobody out before all have come in. */
+/* No rank leaves a barrier before all ranks have entered it. */
 static void check_all_entered(struct part *part)
 {
     const struct kit_group *group = part->c->group;

@@ -4,7 +4,7 @@
 
 #include "conform/kit.h"
 
-/* How a collective moves data; the same for a v-variant and its even twin. */
+/* How a collective moves data; the same for a v-variant and the variant with equal counts. */
 struct kit_shape {
     bool reduces;
     bool one_source, one_target; /* only the root sends, or receives */
@@ -27,25 +27,25 @@ enum kit_layout {
 struct kit_collective {
     struct kit_group *group;
     uint32_t collective, dtype, reduction;
-    uint64_t count; /* v-variants: the most a part may have */
-    int32_t root;   /* positions in the group from here on */
-    int32_t late;   /* who comes late, or -1 */
+    uint64_t count; /* v-variants: maximum elements of a part */
+    int32_t root;   /* below: positions in the group */
+    int32_t late;   /* position of the late rank, or -1 */
     enum kit_layout layout;
     enum kit_pattern pattern;
     enum kit_memory memory;
     uint32_t misaligned; /* bytes */
-    uint32_t divisor;    /* of an average, if it is not the number of ranks */
+    uint32_t divisor;    /* divisor of an average, if it is not the number of ranks */
     bool in_place, own_stream;
 };
 
 /* ---- geometry.c; positions and elements, the same on all ranks ---- */
 
-/* Elements that SOURCE gives to TARGET. */
+/* Number of elements that SOURCE sends to TARGET. */
 uint64_t kit_share(const struct kit_collective *c, int32_t source, int32_t target);
-/* Where PEER's part lies in the send or receive buffer of POSITION. */
+/* Offset of the part of PEER in the send or receive buffer of POSITION. */
 uint64_t kit_send_offset(const struct kit_collective *c, int32_t position, int32_t peer);
 uint64_t kit_recv_offset(const struct kit_collective *c, int32_t position, int32_t peer);
-/* Length of the buffers of POSITION, gaps included; 0 where it has none. */
+/* Length of the buffers of POSITION with gaps; 0 if POSITION does not have the buffer. */
 uint64_t kit_send_extent(const struct kit_collective *c, int32_t position);
 uint64_t kit_recv_extent(const struct kit_collective *c, int32_t position);
 
@@ -59,7 +59,7 @@ void kit_collective_run(struct kit *kit, const struct kit_collective *c, uint64_
 void kit_collective_case(struct kit *kit, const struct kit_collective *c, const char *prefix,
                          const char *style);
 
-/* A seed that belongs to the open case, so that it is the same when run alone. */
+/* A seed that depends on the open case only, so that the case can be run alone. */
 uint64_t kit_case_seed(const struct kit *kit);
 
 #endif

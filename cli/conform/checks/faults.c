@@ -1,4 +1,5 @@
-/* faults.c - a rank that never comes, is killed or calls something else; aborts.  Nobody hangs. */
+/* faults.c - a rank is missing, is killed or calls another collective; aborts.  No rank may
+ * hang. */
 #include "conform/checks/faults.h"
 
 #include "conform/checks/collective.h"
@@ -7,12 +8,13 @@
 #include <pthread.h>
 #include <time.h>
 
-/* Limits that pass also bound how long the ranks may take to make their communicator. */
+/* A time limit of a communicator also limits its creation. */
 #define SHORT_NS  (1500 * KIT_MILLISECOND)
-#define LONGER_NS (4 * KIT_SECOND)  /* where a collective comes first */
-#define SLACK_NS  (30 * KIT_SECOND) /* what a busy machine may add */
+#define LONGER_NS (4 * KIT_SECOND)  /* if a collective runs first */
+#define SLACK_NS  (30 * KIT_SECOND) /* allowance for a busy machine */
 
-/* A collective in which every rank waits for every other, or false if none is claimed. */
+/* Find a claimed collective in which every rank waits for every other rank.  False if there is
+ * none. */
 static bool choose(const struct kit *kit, weft_collective_args *args)
 {
     static const uint32_t wishes[][3] = {
@@ -66,7 +68,7 @@ static void patient_free(struct patient *p)
 {
     struct kit *kit = p->kit;
 
-    /* A stream waits for its work, and only an abort ends it for certain. */
+    /* Streams wait for their work, and only an abort is sure to end it. */
     if (p->comm != NULL) kit->plugin->comm->abort(p->comm);
     if (p->stream != NULL) kit->plugin->device->stream_destroy(kit->device, p->stream);
     if (p->comm != NULL) kit->plugin->comm->destroy(p->comm);
@@ -91,7 +93,7 @@ static void nap(int64_t nanoseconds)
         NULL);
 }
 
-/* The error stays: async_error keeps saying it, and later work fails at once. */
+/* The error persists: async_error returns it, and later work fails immediately. */
 static void check_stuck(struct patient *p, weft_status status)
 {
     const weft_comm_table *table = p->kit->plugin->comm;
@@ -232,7 +234,7 @@ static void abort_pending(struct kit *kit)
         weft_status status;
         if (pthread_create(&thread, NULL, abort_later, &aborting) != 0) abort_later(&aborting);
         status = run(&p, 30 * KIT_SECOND);
-        /* Where a peer's abort can be seen, it may be seen before one's own. */
+        /* A rank may see the abort of a peer before its own. */
         kit_check(kit, status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER,
                   "work that was aborted: expected WEFT_ERR_ABORTED, got WEFT_%s",
                   weft_status_name(status));
@@ -246,7 +248,7 @@ static void abort_pending(struct kit *kit)
     kit_end(kit);
 }
 
-/* With nothing under way; and other communicators do not notice. */
+/* Abort without work in progress.  Other communicators are not affected. */
 static void abort_idle(struct kit *kit)
 {
     struct patient p, other;
@@ -269,7 +271,7 @@ static void abort_idle(struct kit *kit)
 
 /* ---- calls that do not match, on a communicator that checks ---- */
 
-/* The last rank's call is ODD; buffers are the same. */
+/* The last rank calls ODD, with the same buffers. */
 static void mismatch(struct kit *kit, const char *name, const weft_collective_args *odd)
 {
     struct kit_comm_wish wish = {.timeout_ns = 4 * SHORT_NS, .flags = WEFT_COMM_CHECK};
@@ -311,7 +313,7 @@ static void mismatches(struct kit *kit)
     odd = args;
     odd.collective = WEFT_COLL_ALL_GATHER;
     if (args.collective == WEFT_COLL_ALL_REDUCE) mismatch(kit, "collective", &odd);
-    if (kit->plugin->abi_minor < 1) return; /* which has no plans, nor divisors */
+    if (kit->plugin->abi_minor < 1) return; /* calls carry no plan or divisor before ABI 1.1 */
     odd = args;
     odd.plan = UINT64_C(0x123456789abcdef0);
     odd.binding = odd.step = 1;
@@ -332,7 +334,7 @@ static void exchange_fails(struct kit *kit)
         if (!kit_begin(kit, "exchange_fails/call=%d", at)) continue;
         status = kit_comm_try(kit, &kit->groups[0], (struct kit_comm_wish){.exchange_fails_at = at},
                               &comm);
-        /* A plugin that never comes to that call has nothing to notice. */
+        /* A plugin that does not reach that call cannot report it. */
         kit_check(kit, (status == WEFT_OK) == (comm != NULL),
                   "commit fails and leaves a communicator");
         kit_comm_drop(kit, comm);

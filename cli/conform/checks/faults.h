@@ -1,4 +1,4 @@
-/* faults.h - the second half of level errors: what goes wrong between ranks. */
+/* faults.h - the second half of level errors: failures that involve several ranks. */
 #ifndef WEFT_CONFORM_FAULTS_H
 #define WEFT_CONFORM_FAULTS_H
 

@@ -52,7 +52,7 @@ static uint64_t part_length(const struct kit_collective *c, bool send, int32_t p
     return send ? kit_share(c, position, peer) : kit_share(c, peer, position);
 }
 
-/* The place in memory order of PEER's part. */
+/* Index of the part of PEER in memory order. */
 static int32_t order_of(const struct kit_collective *c, int32_t position, int32_t peer)
 {
     int32_t size = c->group->size;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Numbers at which casts go wrong: ties, ends of ranges, halves, NaN. */
+/* Numbers that casts often get wrong: ties, limits of ranges, halves, NaN. */
 static const double interesting[] = {
     0,     1,     -1,     0.5,   -0.5,  1.5,  2.5,  -2.5,  3.75, 17,   -17,  100,   -100.7,
     127.9, 128,   -128.9, 255.9, 256.5, -1e3, 448,  464.5, 1e3,  2049, 2051, 65519, 65520,
@@ -17,7 +17,7 @@ static bool is_integer(uint32_t dtype)
     return !wf_dtype_is_float(dtype) && !wf_dtype_is_complex(dtype);
 }
 
-/* Ends of the range of an integer dtype. */
+/* The limits of an integer dtype. */
 static double lowest(uint32_t dtype)
 {
     return wf_dtype_is_signed(dtype) ? -ldexp(1, (int)wf_dtype_bytes(dtype) * 8 - 1) : 0;
@@ -47,13 +47,14 @@ static struct wf_number converted(uint32_t from, uint32_t to, struct wf_number n
     if (wf_dtype_is_complex(from)) return number;
     if (is_integer(from)) {
         value = wf_dtype_is_signed(from) ? (double)(int64_t)number.integer : (double)number.integer;
-        if (is_integer(to) && to != WEFT_DTYPE_BOOL) return number; /* in range by choice */
+        if (is_integer(to) && to != WEFT_DTYPE_BOOL)
+            return number; /* the sources are within the range */
     }
     if (is_integer(to)) return (struct wf_number){.integer = to_integer(to, value)};
     return (struct wf_number){.re = value};
 }
 
-/* Element I of a cast's source; integers stay where every dtype can hold them. */
+/* Element I of the source of a cast.  Integers stay within the range of every dtype. */
 static struct wf_number cast_input(uint32_t from, uint32_t to, uint64_t i)
 {
     double value = interesting[i % WF_COUNT(interesting)];

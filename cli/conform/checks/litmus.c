@@ -1,6 +1,7 @@
-/* litmus.c - orders of events between ranks that must not be seen, tried many times.
+/* litmus.c - forbidden orders of memory operations between ranks, tried many times.
  *
- * The ranks talk through the window alone, since the kit's own meetings would order memory. */
+ * The ranks communicate through the window only, because other synchronization would order
+ * memory. */
 #include "conform/checks/symm.h"
 
 #include "conform/checks/collective.h"
@@ -23,8 +24,8 @@ static bool tell(struct kit_window *w, uint32_t signal, uint64_t value, int32_t 
                   w->table->signal(w->window, signal, value, WEFT_SIGNAL_SET, peer, NULL));
 }
 
-/* Rank 0 writes a message for rank 1, then says so; rank 1 must see all of it.  Told either by
- * put_signal, or by put, fence, signal. */
+/* Rank 0 writes a message for rank 1, then signals; rank 1 must see the whole message.  The
+ * variants are put_signal, and put, fence, signal. */
 static void pass_messages(struct kit_window *w, bool fenced, struct kit_image *source)
 {
     const weft_symm_table *t = w->table;
@@ -75,7 +76,7 @@ static void message_passing(struct kit *kit, bool fenced)
     kit_end(kit);
 }
 
-/* Tell the other what was SEEN in ROUND, and hear what it saw. */
+/* Exchange what both ranks have SEEN in ROUND. */
 static bool compare_notes(struct kit_window *w, struct kit_image *memory, uint64_t round,
                           uint64_t seen, uint64_t *theirs)
 {
@@ -89,8 +90,8 @@ static bool compare_notes(struct kit_window *w, struct kit_image *memory, uint64
            wait_for(w, 1, round + 1) && kit_window_read(w, slot, theirs, sizeof *theirs);
 }
 
-/* Both write to the other and, after quiet, read what the other wrote to them.  Whoever came second
- * must see the write of the first, so they cannot both read nothing. */
+/* Both ranks write to the other and, after quiet, read what the other wrote.  The second writer
+ * must see the write of the first, so at least one of them reads a new value. */
 static void buffer_stores(struct kit_window *w, struct kit_image *memory)
 {
     const weft_symm_table *t = w->table;

@@ -70,7 +70,7 @@ void kit_message_check_unmoved(struct kit *kit, struct kit_message *message)
     kit_message_check(kit, message);
 }
 
-/* A message to oneself, in a group, shows whether there are messages. */
+/* A message of a rank to itself, in a group, shows whether the plugin has messages. */
 static bool offers_messages(struct kit *kit)
 {
     const weft_comm_table *table = kit->plugin->comm;
@@ -79,7 +79,8 @@ static bool offers_messages(struct kit *kit)
         .struct_size = sizeof message, .dtype = WEFT_DTYPE_U8, .peer = kit->rank};
     bool offered;
 
-    if (comm == NULL || table->group_begin(comm) != WEFT_OK) return true; /* cases will tell */
+    if (comm == NULL || table->group_begin(comm) != WEFT_OK)
+        return true; /* the cases report the failure */
     offered = table->send(comm, &message) != WEFT_ERR_UNSUPPORTED;
     if (table->receive(comm, &message) != WEFT_ERR_UNSUPPORTED) offered = true;
     return table->group_end(comm) != WEFT_ERR_UNSUPPORTED && offered;

@@ -15,15 +15,16 @@ struct kit_message {
     struct kit_image image;
 };
 
-/* Make the message's buffer, and put in what is to be sent.  SEED is the case's. */
+/* Create the buffer of the message and fill it with the data to send.  SEED is the case's. */
 bool kit_message_make(struct kit *kit, const struct kit_group *group, struct kit_message *message,
                       uint64_t seed);
-/* Hand it to the plugin. */
+/* Call the plugin's send or receive. */
 weft_status kit_message_post(struct kit *kit, void *comm, const struct kit_message *message,
                              void *stream);
-/* After the work is done: has it arrived, with nothing else written?  Frees the buffer. */
+/* After the work is done: check that the message has arrived and that no other byte was written.
+ * Frees the buffer. */
 void kit_message_check(struct kit *kit, struct kit_message *message);
-/* Check instead that the receive buffer is as it was, since nothing was to happen. */
+/* Check instead that the receive buffer is unchanged. */
 void kit_message_check_unmoved(struct kit *kit, struct kit_message *message);
 
 /* Does the plugin have messages at all?  Collective over all ranks. */

@@ -72,7 +72,7 @@ static void deep(struct kit_region_list *list, uint32_t spread)
 
 static void empty(struct kit_region_list *list, uint32_t spread)
 {
-    list->name = "empty"; /* one has no elements, one has them */
+    list->name = "empty"; /* one region without elements, one with elements */
     add(list, BOX(2, AT(4, 0), AT(10, 1), AT(10, 1)), spread - 1, 0, 0);
     add(list, BOX(1, AT(2), AT(1), AT(1)), 0, 0, 50);
 }

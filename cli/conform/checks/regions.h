@@ -1,4 +1,4 @@
-/* regions.h - lists of regions for the levels kernel and pull, and what they do. */
+/* regions.h - lists of regions for the levels kernel and pull, and their results. */
 #ifndef WEFT_CONFORM_REGIONS_H
 #define WEFT_CONFORM_REGIONS_H
 
@@ -9,8 +9,8 @@
 struct kit_region_list {
     const char *name;
     uint32_t count;
-    uint32_t sources, targets;                 /* how many buffers of each the regions name */
-    uint64_t source_elements, target_elements; /* what each buffer must hold */
+    uint32_t sources, targets; /* number of source and target buffers that the regions use */
+    uint64_t source_elements, target_elements; /* elements of each buffer */
     weft_region regions[KIT_MAX_REGIONS];
 };
 

@@ -16,9 +16,9 @@ struct kit_window {
 bool kit_window_make(struct kit *kit, struct kit_group *group, uint64_t bytes, uint32_t signals,
                      struct kit_window *out);
 void kit_window_free(struct kit_window *w);
-/* Wait for STREAM's work; WHAT names it. */
+/* Wait for the work on STREAM; WHAT names it in an error. */
 bool kit_window_done(struct kit_window *w, const char *what, weft_status status, void *stream);
-/* The first BYTES of the own window at OFFSET. */
+/* Read BYTES of this rank's window at OFFSET. */
 bool kit_window_read(struct kit_window *w, uint64_t offset, void *out, uint64_t bytes);
 
 /* ---- litmus.c: orders that must not be seen ---- */

@@ -6,7 +6,7 @@
 
 #define UNANSWERED 0xff
 
-/* Every answer, also to questions that make no sense. */
+/* The answers to all queries, also to invalid ones. */
 struct answers {
     uint8_t levels[WEFT_COLL_COUNT][WEFT_DTYPE_COUNT][WEFT_REDUCE_COUNT];
 };
@@ -45,7 +45,8 @@ static void *ask_all(void *argument)
     return NULL;
 }
 
-/* First question on which two rounds of answers differ, as text; false if none. */
+/* Write the first query with different answers in the two rounds to OUT.  False if there is
+ * none. */
 static bool first_difference(const struct answers *a, const struct answers *b, char *out,
                              size_t capacity)
 {
@@ -138,7 +139,7 @@ static void same_on_all_ranks(struct kit *kit)
     kit_end(kit);
 }
 
-/* Without a device the answer is the best case. */
+/* Without a device the answer is the highest possible level. */
 static void without_device(struct kit *kit)
 {
     struct asking with = {.kit = kit, .device = kit->device}, without = {.kit = kit};
@@ -157,7 +158,7 @@ static void without_device(struct kit *kit)
     kit_end(kit);
 }
 
-/* A call that the plugin does not claim is refused and leaves no trace. */
+/* A call that the plugin does not claim is refused without side effects. */
 static void refused(struct kit *kit, uint32_t collective, uint32_t dtype, uint32_t reduction)
 {
     uint64_t bytes = (uint64_t)kit->size * wf_dtype_bytes(dtype);
@@ -230,7 +231,7 @@ static void truthful(struct kit *kit)
             }
 }
 
-/* Predictions feed the planner: they must be there for what is claimed, and not be free. */
+/* The planner uses predictions: each claimed combination must have one, and it must not be 0. */
 static void cost(struct kit *kit)
 {
     if (!kit_begin(kit, "cost")) return;
@@ -242,7 +243,7 @@ static void cost(struct kit *kit)
         if (c != WEFT_COLL_BARRIER) query.dtype = WEFT_DTYPE_F32;
         if (!kit->groups[0].claims[c][query.dtype][0]) continue;
         status = kit->plugin->comm->cost(kit->device, &query, 1 << 20, &out);
-        if (status == WEFT_ERR_UNSUPPORTED) continue; /* weft's own table serves */
+        if (status == WEFT_ERR_UNSUPPORTED) continue; /* weft's own cost table is used */
         if (!kit_ok(kit, "cost", status)) break;
         kit_check(kit, out.measured <= 1, "%s: measured is %u, not 0 or 1", wf_collective_name(c),
                   out.measured);

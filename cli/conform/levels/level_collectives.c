@@ -34,7 +34,7 @@ static const struct style varied_styles[] = {
     {"permuted_misaligned", 13, KIT_PERMUTED, false, true},
 };
 
-/* Complex numbers are aligned to their halves, the rest to themselves. */
+/* Complex numbers are aligned to half their size, other dtypes to their size. */
 static uint32_t misalignment(uint32_t dtype)
 {
     uint32_t bytes = (uint32_t)wf_dtype_bytes(dtype);
@@ -58,7 +58,7 @@ static void run_styles(struct kit *kit, struct kit_collective c)
     }
 }
 
-/* Numbers on which reductions go wrong first. */
+/* Numbers that reductions often get wrong. */
 static void run_patterns(struct kit *kit, struct kit_collective c)
 {
     bool floating = wf_dtype_is_float(c.dtype);
@@ -76,14 +76,14 @@ static void run_patterns(struct kit *kit, struct kit_collective c)
         kit_collective_case(kit, &c, "", "nan");
     c.pattern = KIT_EXTREME;
     if (small && c.reduction == WEFT_REDUCE_SUM) kit_collective_case(kit, &c, "", "overflow");
-    if (kit->plugin->abi_minor < 1) return; /* what follows has a meaning since 1.1 */
+    if (kit->plugin->abi_minor < 1) return; /* the following is defined since ABI 1.1 */
     if (c.dtype == WEFT_DTYPE_F8E5M2 &&
         (c.reduction == WEFT_REDUCE_MIN || c.reduction == WEFT_REDUCE_MAX))
         kit_collective_case(kit, &c, "", "infinities");
     if (c.reduction != WEFT_REDUCE_AVG) return;
     kit_collective_case(kit, &c, "", "beyond");
     c.divisor = 3;
-    if (wf_dtype_epsilon(c.dtype) > 0) c.pattern = KIT_EXACT; /* sums of floats are to fit */
+    if (wf_dtype_epsilon(c.dtype) > 0) c.pattern = KIT_EXACT; /* sums of floats must be finite */
     kit_collective_case(kit, &c, "", "divisor");
 }
 
@@ -125,7 +125,7 @@ static void run_groups(struct kit *kit, struct kit_collective c)
     }
 }
 
-/* The same on a communicator that split made, of another group of ranks for each collective. */
+/* The same on a communicator created by split, with another group of ranks for each collective. */
 static void run_split(struct kit *kit, struct kit_collective c)
 {
     const weft_comm_table *table = kit->plugin->comm;
@@ -141,7 +141,7 @@ static void run_split(struct kit *kit, struct kit_collective c)
     c.count = 6;
     c.group = &group;
     parent = kit_comm(kit, &kit->groups[0]);
-    group.comm = kit; /* to be overwritten, also where it becomes NULL */
+    group.comm = kit; /* split must overwrite it, also with NULL */
     if (group.mine >= 0) kit_comm_options(kit, &group, (struct kit_comm_wish){0}, &setup);
     if (parent != NULL &&
         kit_ok(kit, "split",
@@ -157,8 +157,8 @@ static void run_split(struct kit *kit, struct kit_collective c)
     kit_end(kit);
 }
 
-/* The vendor's own communicator, taken out and wrapped again: both work, and destroying the
- * wrapping leaves the other alone. */
+/* The native communicator is wrapped again.  Both work, and destroying the wrapper does not
+ * affect the first. */
 static void run_wrapped(struct kit *kit, struct kit_collective c)
 {
     const weft_comm_table *table = kit->plugin->comm;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A call of every collective at once: arguments that suit any of them, one element per peer. */
+/* Arguments that are valid for every collective, with one element per peer. */
 struct universal {
     weft_collective_args args;
     uint64_t counts[KIT_MAX_RANKS], offsets[KIT_MAX_RANKS];
@@ -47,7 +47,7 @@ static bool universal_make(struct kit *kit, struct universal *u, uint32_t collec
     return true;
 }
 
-/* The call is refused with WANT and a text, and nothing was touched. */
+/* Check that the call is refused with WANT and a text, and that no buffer was changed. */
 static void refused(struct kit *kit, struct universal *u, weft_status want)
 {
     void *comm = kit_comm(kit, &kit->groups[0]);
@@ -104,7 +104,7 @@ enum missing { SEND, RECV, SEND_COUNTS, SEND_OFFSETS, RECV_COUNTS, RECV_OFFSETS,
 static const char *const missing_names[] = {
     "send", "recv", "send_counts", "send_offsets", "recv_counts", "recv_offsets", "scale"};
 
-/* Is the argument needed by COLLECTIVE on every rank, so that all ranks refuse alike? */
+/* Does COLLECTIVE need the argument on every rank, so that all ranks refuse the call? */
 static bool needs(uint32_t collective, uint32_t reduction, enum missing what)
 {
     const struct kit_shape *shape = &kit_shapes[collective];
@@ -241,7 +241,7 @@ static void bad_options(struct kit *kit, const char *name, int32_t rank, int32_t
     kit_end(kit);
 }
 
-/* Prepared, then given up before anyone was told. */
+/* Prepare a communicator and destroy it before the exchange. */
 static void prepared_and_dropped(struct kit *kit)
 {
     if (!kit_begin(kit, "prepare/dropped")) return;

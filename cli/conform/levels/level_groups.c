@@ -72,7 +72,7 @@ static void to_self(struct bundle *bundle)
     end(bundle);
 }
 
-/* Everyone with everyone, receives first; lengths differ, and some are zero. */
+/* Messages between all pairs, receives first.  Lengths differ, and some are zero. */
 static void everyone(struct bundle *bundle)
 {
     struct kit *kit = bundle->kit;
@@ -120,7 +120,7 @@ static void again(struct bundle *bundle)
     bundle->count = 0;
 }
 
-/* The group's first error comes back from its end, and nothing of the group happens. */
+/* The end of a group returns its first error, and no operation of the group runs. */
 static void error_inside(struct bundle *bundle)
 {
     struct kit *kit = bundle->kit;
@@ -138,7 +138,7 @@ static void error_inside(struct bundle *bundle)
     for (size_t i = 0; i < bundle->count; i++)
         kit_message_check_unmoved(kit, &bundle->messages[i]);
     bundle->count = 0;
-    ring(bundle); /* and all goes on as before */
+    ring(bundle); /* the communicator still works */
 }
 
 /* ---- collectives in groups ---- */
@@ -147,7 +147,7 @@ struct pair {
     struct kit_image send, recv;
 };
 
-/* An all_gather_v of rank + 1 elements each, whose arrays are gone before the group ends. */
+/* An all_gather_v of rank + 1 elements per rank.  Its arrays are freed before the group ends. */
 static void gather_in_group(struct bundle *bundle, struct pair *pair, uint32_t serial)
 {
     struct kit *kit = bundle->kit;

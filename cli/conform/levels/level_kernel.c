@@ -15,7 +15,7 @@ struct bench {
     struct kit *kit;
     uint32_t dtype;
     uint32_t size;    /* sources */
-    uint32_t divisor; /* of an average, if it is not the number of sources */
+    uint32_t divisor; /* divisor of an average, if it is not the number of sources */
     enum kit_pattern pattern;
     struct kit_image sources[MOST_SOURCES], target;
     const void *source_pointers[MOST_SOURCES];
@@ -30,7 +30,7 @@ static void bench_free(struct bench *b)
     kit_image_free(b->kit, &b->target);
 }
 
-/* Element INDEX of source SOURCE: any bits if REDUCTION is none, else numbers that suit it. */
+/* Element INDEX of source SOURCE: random bits without a REDUCTION, else a number that suits it. */
 static void element(const struct bench *b, int64_t reduction, uint32_t source, uint64_t index,
                     void *out)
 {
@@ -73,8 +73,8 @@ static void bench_check(struct bench *b, int64_t reduction)
         kit_image_check(b->kit, &b->sources[i], "a source", &exactly);
 }
 
-/* The reduction of SIZE sources from FIRST on, at INDEX, goes to OUT.  Returns how far a plugin may
- * be off: an average is exact only over a power of two. */
+/* Write the reduction of element INDEX of SIZE sources from FIRST on to OUT.  Returns the
+ * allowed error: an average is exact only over a power of two. */
 static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t first, uint32_t size,
                            uint64_t index, uint8_t *out)
 {
@@ -93,7 +93,7 @@ static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t f
     return wf_dtype_epsilon(b->dtype) * (size + 1) * sum;
 }
 
-/* OK, done, and to be checked?  UNSUPPORTED is an answer too. */
+/* Did the call succeed, so that its result is checked? UNSUPPORTED is valid and gives false. */
 static bool done(struct kit *kit, const char *what, weft_status status)
 {
     if (status == WEFT_ERR_UNSUPPORTED) return false;
@@ -154,7 +154,7 @@ static void copy_regions(struct kit *kit, const struct kit_region_list *list, si
                table->regions_create(kit->device, elements[element_index].bytes, list->count,
                                      list->regions, &made))) {
         want_list(&b, list, -1, 1);
-        for (int round = 0; round < 2; round++) /* made ready once, run many times */
+        for (int round = 0; round < 2; round++) /* created once, run several times */
             if (kit_ok(kit, "regions_copy",
                        table->regions_copy(made, b.source_pointers, b.target_pointers, NULL)) &&
                 kit_ok(kit, "regions_copy", kit_finish(kit, NULL, NULL, 10 * KIT_SECOND)))

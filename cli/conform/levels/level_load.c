@@ -1,4 +1,4 @@
-/* level_load.c - the plugin says who it is, and opens and closes without a trace. */
+/* level_load.c - the plugin identifies itself, and opens and closes devices without leaks. */
 #include "conform/kit.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void probe(struct kit *kit)
     kit_end(kit);
 }
 
-/* Structs that end before `uuid`, as an older host would pass them. */
+/* Structs that end before `uuid`, as an older core passes them. */
 static void short_struct(struct kit *kit)
 {
     union {
@@ -104,7 +104,7 @@ static bool open_and_close(struct kit *kit)
     return true;
 }
 
-/* The first rounds may open what a process keeps for good. */
+/* The first rounds may open files that the process keeps. */
 static void reopen(struct kit *kit)
 {
     int before = 0, after;

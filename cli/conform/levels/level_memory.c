@@ -9,7 +9,7 @@ static const struct {
     uint32_t kind;
 } kinds[] = {{"device", WEFT_MEMORY_DEVICE}, {"pinned", WEFT_MEMORY_PINNED}};
 
-/* Pinned memory may be more than a device has. */
+/* A device may not be able to pin memory. */
 static bool allocate(struct kit *kit, uint32_t kind, uint64_t bytes, void **out)
 {
     weft_status status = kit->plugin->device->allocate(kit->device, bytes, kind, out);
@@ -72,7 +72,7 @@ static void bad_kind(struct kit *kit)
     kit_end(kit);
 }
 
-/* Inside an allocation, at its start and at its last byte. */
+/* Query pointers to the start, the middle and the last byte of an allocation. */
 static void query(struct kit *kit, const char *name, uint32_t kind)
 {
     uint64_t bytes = 3000;
@@ -88,7 +88,7 @@ static void query(struct kit *kit, const char *name, uint32_t kind)
                 break;
             kit_check(kit, info.kind == kind, "byte %llu of %s memory is called kind %u",
                       (unsigned long long)at, name, info.kind);
-            if (info.base == NULL) continue; /* not known */
+            if (info.base == NULL) continue; /* not memory of the plugin */
             kit_check(kit, info.base <= pointer && info.bytes >= bytes,
                       "an allocation of %llu bytes at %p is called %llu bytes at %p",
                       (unsigned long long)bytes, pointer, (unsigned long long)info.bytes,
@@ -121,7 +121,7 @@ static void pattern(uint8_t *bytes, size_t count, uint8_t start)
         bytes[i] = (uint8_t)(start + i * 7);
 }
 
-/* Through A and B and back, with odd offsets and lengths; then a fill in the middle. */
+/* Copy through A and B and back, with odd offsets and lengths; then fill a part in the middle. */
 static void round_trip(struct kit *kit, uint8_t *a, uint8_t *b, bool on_own_stream)
 {
     const weft_device_table *device = kit->plugin->device;
@@ -165,7 +165,7 @@ static void copies(struct kit *kit, size_t from, size_t to)
     }
 }
 
-/* What features promise: the host reaches the memory itself. */
+/* If the features say so, the host can access the memory. */
 static void host_access(struct kit *kit)
 {
     uint8_t *memory = NULL;

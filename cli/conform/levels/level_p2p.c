@@ -1,7 +1,7 @@
 /* level_p2p.c - messages between two ranks.
  *
  * A send may wait for its receive, so outside groups the kit sends in an order in which every
- * receiver comes to its receive. */
+ * receiver reaches its receive. */
 #include "conform/checks/collective.h"
 #include "conform/checks/message.h"
 
@@ -12,7 +12,7 @@
 /* One message from position FROM to position TO of GROUP. */
 struct journey {
     struct kit_group *group;
-    int32_t from, to, late; /* late: who comes late, or -1 */
+    int32_t from, to, late; /* late: the position that is late, or -1 */
     struct kit_message message;
     bool own_stream;
 };
@@ -48,7 +48,7 @@ static void travel(struct kit *kit, struct journey journey)
     void *stream = NULL, *comm;
 
     if (me < 0) return;
-    comm = kit_comm(kit, journey.group); /* all of the group make it */
+    comm = kit_comm(kit, journey.group); /* collective: all of the group create it */
     if (comm == NULL || (me != journey.from && me != journey.to)) return;
     message->send = me == journey.from;
     message->peer = message->send ? journey.to : journey.from;
@@ -126,7 +126,7 @@ static void styles(struct kit *kit)
         run_case(kit, "plain_memory", journey);
 }
 
-/* Several messages from 0 to 1, which arrive in the order of their sending; then one back. */
+/* Several messages from 0 to 1, which must arrive in order; then one back. */
 static void in_order(struct kit *kit)
 {
     static const uint64_t counts[] = {3, 0, 5000, 1, 1, 700, 2};

@@ -1,4 +1,4 @@
-/* level_pull.c - each rank reads what it wants out of its peers' buffers, in one pass. */
+/* level_pull.c - each rank reads regions of its peers' buffers in one call. */
 #include "conform/checks/collective.h"
 #include "conform/checks/regions.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One pull: every rank wants a list of regions, with sources shifted by its own rank. */
+/* One pull: every rank reads a list of regions, whose sources are shifted by its rank. */
 struct wish {
     struct kit *kit;
     struct kit_group *group;
@@ -20,10 +20,10 @@ struct wish {
     enum kit_memory memory;
     struct kit_image send, recv;
     double *slack;
-    const weft_region *region; /* being expected */
+    const weft_region *region; /* the element whose value is computed */
 };
 
-/* Element INDEX of what position SOURCE holds. */
+/* Element INDEX of the buffer of position SOURCE. */
 static void element(const struct wish *wish, int32_t source, uint64_t index, void *out)
 {
     uint64_t seed = kit_case_seed(wish->kit);
@@ -112,7 +112,7 @@ static void pull(struct wish *wish, void *comm, bool late)
     if (kit_ok(kit, "pull", kit->plugin->comm->pull(comm, &args)) &&
         kit_ok(kit, "the pull's work", kit_finish(kit, comm, NULL, 2 * kit->options->timeout_ns)) &&
         late) {
-        /* SEND is free again, however late the others are. */
+        /* After the pull the caller may change SEND, even if other ranks are late. */
         memset(wish->send.before + wish->send.start, 0x5a, wish->send.bytes);
         kit_image_upload(kit, &wish->send);
     }
@@ -195,8 +195,8 @@ static void reduced(struct kit *kit, uint32_t dtype, uint32_t reduction, uint32_
     }
 }
 
-/* Integers whose sum goes beyond their dtype, divided by another number than that of the holders.
- */
+/* An average of integers whose sum overflows their dtype, with a divisor that is not the number
+ * of holders. */
 static void averaged(struct kit *kit, uint32_t dtype, uint32_t divisor)
 {
     struct kit_region_list list;
@@ -226,7 +226,7 @@ static void special(struct kit *kit, const char *name, uint32_t which, bool late
     kit_end(kit);
 }
 
-/* Memory that the plugin did not allocate, where any will do. */
+/* Memory that the plugin did not allocate, if it accepts any memory. */
 static void plain(struct kit *kit, uint32_t holders)
 {
     struct kit_region_list list;
@@ -245,7 +245,7 @@ static void plain(struct kit *kit, uint32_t holders)
     }
 }
 
-/* On a communicator that checks, one rank comes to a barrier while the others pull. */
+/* On a communicator that checks, one rank calls a barrier while the others pull. */
 static void mismatch(struct kit *kit)
 {
     const weft_kernel_table *kernel = kit->plugin->kernel;
@@ -266,13 +266,13 @@ static void mismatch(struct kit *kit)
         kit_expect(kit, "a pull that is a barrier on one rank", status, WEFT_ERR_MISMATCH);
         kernel->regions_destroy(args.regions);
     }
-    /* A rank that drops its communicator may end the others' calls. */
+    /* A rank that destroys its communicator may end the calls of the others. */
     kit_meet(kit, kit->groups[0].ranks, kit->size);
     kit_comm_drop(kit, comm);
     kit_end(kit);
 }
 
-/* All pull, but one rank does it for another binding of the plan. */
+/* All ranks pull, but one of them for another binding of the plan. */
 static void other_binding(struct kit *kit)
 {
     const weft_kernel_table *kernel = kit->plugin->kernel;
@@ -301,7 +301,7 @@ static void other_binding(struct kit *kit)
     kit_end(kit);
 }
 
-/* Ask with a pull without regions, which the plugin must refuse if it has pulls. */
+/* Find out with a pull without regions, which a plugin with pulls must refuse. */
 static bool is_possible(struct kit *kit)
 {
     weft_pull_args question = {.struct_size = sizeof question};

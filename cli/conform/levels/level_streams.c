@@ -12,7 +12,7 @@
 #define SLOW_NS (30 * KIT_MILLISECOND)
 #define HELD_NS (20 * KIT_SECOND) /* a plugin may call host functions before it returns */
 
-/* What host functions on streams leave behind. */
+/* The log that host functions on streams write. */
 struct journal {
     _Atomic uint32_t length;
     uint32_t entries[64];
@@ -35,7 +35,7 @@ static void write_entry(void *argument)
     atomic_store(&entry->journal->length, at + 1);
 }
 
-/* An entry that is written when its gate is open, or after HELD_NS. */
+/* An entry of the log that is written when its gate opens, or after HELD_NS. */
 struct held {
     struct entry entry;
     atomic_bool gate;
@@ -63,7 +63,7 @@ static bool wait(struct kit *kit, void *stream)
                   kit->plugin->device->stream_wait(kit->device, stream, 10 * KIT_SECOND));
 }
 
-/* Two streams and an event for a case; zero where it failed. */
+/* Two streams and an event for a case; zero if their creation failed. */
 struct tools {
     void *first, *second, *event;
     struct journal journal;
@@ -193,7 +193,7 @@ static void inline_default(struct kit *kit, struct tools *tools)
               "FEATURE_INLINE, but work on stream NULL was not done on return");
 }
 
-/* A slow function, then copies through device memory, all queued before anyone waits. */
+/* A slow function, then copies through device memory, all queued before the first wait. */
 static void copies_in_order(struct kit *kit, struct tools *tools)
 {
     const weft_device_table *device = kit->plugin->device;
@@ -251,7 +251,7 @@ static void event_waits(struct kit *kit, struct tools *tools)
                   "event_wait came back before the work was done");
 }
 
-/* Slow work on the first stream, an event behind it, and the second stream waits for that. */
+/* Slow work on the first stream and an event behind it, for which the second stream waits. */
 static void event_orders_streams(struct kit *kit, struct tools *tools)
 {
     const weft_device_table *device = kit->plugin->device;
@@ -268,7 +268,7 @@ static void event_orders_streams(struct kit *kit, struct tools *tools)
     wait(kit, tools->first);
 }
 
-/* The last record counts, also when the event was recorded elsewhere before. */
+/* The last record counts, also if the event was recorded on another stream before. */
 static void event_last_record(struct kit *kit, struct tools *tools)
 {
     const weft_device_table *device = kit->plugin->device;
@@ -345,7 +345,8 @@ static void wrapped_event(struct kit *kit, struct tools *tools)
         kit_ok(kit, "event_wait", device->event_wait(kit->device, event, 10 * KIT_SECOND)))
         kit_check(kit, atomic_load(&tools->journal.length) == 1,
                   "waiting for a wrapped event did not wait for what it stands for");
-    device->event_destroy(kit->device, event); /* the native one is still the first one's */
+    device->event_destroy(kit->device,
+                          event); /* the native stream still belongs to the first one */
     kit_ok(kit, "event_query", device->event_query(kit->device, tools->event));
     wait(kit, tools->first);
 }
@@ -357,7 +358,7 @@ struct worker {
     bool intact;
 };
 
-/* Only the call that reports has a place in the open case, so this thread just remembers. */
+/* Other threads may not fail the case, so this thread only records the failure. */
 static void *work_alone(void *argument)
 {
     struct worker *worker = argument;
@@ -415,7 +416,7 @@ static void store_small(uint32_t dtype, double value, void *element)
                     element);
 }
 
-/* Slow function, copy in, two reductions in a row, copy out: nobody waits in between. */
+/* A slow function, a copy in, two reductions and a copy out, without a wait in between. */
 static void collectives_in_order(struct kit *kit, struct tools *tools)
 {
     const weft_device_table *device = kit->plugin->device;

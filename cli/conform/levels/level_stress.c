@@ -1,4 +1,4 @@
-/* level_stress.c - much at once: random collectives, many communicators, several threads. */
+/* level_stress.c - random collectives, many communicators, several threads. */
 #include "conform/checks/collective.h"
 
 #include <pthread.h>
@@ -14,7 +14,8 @@ static uint32_t draw(uint64_t *state, uint32_t below)
     return (uint32_t)((*state >> 20) % below);
 }
 
-/* The same on all ranks, since it depends on the seed and on what all of them claim. */
+/* The choice is the same on all ranks, because it depends on the seed and the common claims
+ * only. */
 static bool draw_collective(struct kit *kit, uint64_t *state, struct kit_collective *c)
 {
     struct kit_group *group = &kit->groups[draw(state, (uint32_t)kit->group_count)];
@@ -49,7 +50,7 @@ static void random_collectives(struct kit *kit)
         int tries = 0;
         while (!draw_collective(kit, &state, &c) && tries < 10000)
             tries++;
-        if (tries == 10000) return; /* next to nothing is claimed */
+        if (tries == 10000) return; /* the plugin claims too little */
         snprintf(prefix, sizeof prefix, "random/%u/", i);
         kit_collective_case(kit, &c, prefix, c.in_place ? "in_place" : "out_of_place");
     }
@@ -57,11 +58,11 @@ static void random_collectives(struct kit *kit)
 
 /* ---- many reductions in a row ---- */
 
-/* Integers whose sums wrap, so that they stay exact however often. */
+/* Integers whose sums wrap and therefore stay exact. */
 static const uint32_t wrapping_dtypes[] = {WEFT_DTYPE_I32, WEFT_DTYPE_U32, WEFT_DTYPE_I64,
                                            WEFT_DTYPE_U64};
 
-/* One thread's row of all_reduces in place, on its own communicator and stream. */
+/* The in-place all_reduces of one thread, on its own communicator and stream. */
 struct row {
     struct kit *kit;
     void *comm, *stream;
@@ -70,7 +71,7 @@ struct row {
     uint64_t count;
     int length;
     weft_status status;
-    char error[512]; /* what its thread failed with */
+    char error[512]; /* the error of its thread */
 };
 
 static bool row_make(struct kit *kit, int dtype, struct row *row)
@@ -113,7 +114,7 @@ static void *row_run(void *argument)
     return NULL;
 }
 
-/* First sum of all ranks, then each round times their number. */
+/* The first round gives the sum of all ranks; each further round multiplies it by their number. */
 static void row_check(struct row *row)
 {
     struct kit *kit = row->kit;
@@ -158,7 +159,7 @@ static void in_a_row(struct kit *kit, int dtype, size_t thread_count, const char
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < thread_count; i++) {
         if (made) row_check(&rows[i]);
-        /* Nobody aborts while another rank still works. */
+        /* No rank destroys its communicator while another rank still works. */
         kit_meet(kit, kit->groups[0].ranks, kit->size);
         row_free(&rows[i]);
     }
@@ -167,7 +168,8 @@ static void in_a_row(struct kit *kit, int dtype, size_t thread_count, const char
 
 /* ---- communicators ---- */
 
-/* Made and dropped again and again; the first rounds may open what a process keeps. */
+/* Communicators are created and destroyed repeatedly.  The first rounds may open files that the
+ * process keeps. */
 static void remade(struct kit *kit)
 {
     int before = 0, after;
@@ -188,7 +190,7 @@ static void remade(struct kit *kit)
     kit_end(kit);
 }
 
-/* Many alive at once, used in turn. */
+/* Many communicators exist at the same time and are used in turn. */
 static void many(struct kit *kit, int dtype)
 {
     struct kit_group groups[12];

@@ -1,4 +1,4 @@
-/* level_symm.c - memory that all ranks of a communicator reach. */
+/* level_symm.c - memory that all ranks of a communicator can access. */
 #include "conform/checks/symm.h"
 
 #include "conform/checks/collective.h"
@@ -47,7 +47,7 @@ static bool barrier(struct kit_window *w)
     return kit_window_done(w, "barrier", w->table->barrier(w->window, NULL), NULL);
 }
 
-/* Byte I of what SOURCE writes for TARGET. */
+/* Byte I of the data that SOURCE writes for TARGET. */
 static uint8_t byte_of(int32_t source, int32_t target, uint64_t i)
 {
     return (uint8_t)(1 + source * 31 + target * 7 + (int32_t)(i % 97) * 5);
@@ -95,7 +95,7 @@ static void create(struct kit *kit)
             continue;
         if (kit_window_make(kit, &kit->groups[0], sizes[i].bytes, sizes[i].signals, &w)) {
             zero_at_first(&w, sizes[i].signals);
-            /* Used memory comes back fresh in the next window. */
+            /* Change the memory: the next window must be zero, also if it reuses it. */
             if (sizes[i].bytes > 0 && barrier(&w)) {
                 uint8_t used = 0xee;
                 kit_copy(kit, (uint8_t *)w.local + sizes[i].bytes - 1, &used, 1);
@@ -130,7 +130,7 @@ static void check_peer_pointers(struct kit_window *w, const weft_symm_handle *h)
 {
     for (int32_t peer = 0; peer < w->group->size; peer++) {
         uint8_t byte = 0;
-        if (h->buffers[peer] == NULL) continue; /* out of reach */
+        if (h->buffers[peer] == NULL) continue; /* not addressable */
         if (kit_copy(w->kit, &byte, (const uint8_t *)h->buffers[peer] + 100, 1))
             kit_check(w->kit, byte == (uint8_t)(peer + 50),
                       "buffers[%d] does not lead to the window of rank %d", peer, peer);
@@ -167,7 +167,7 @@ static void handle(struct kit *kit)
 
 /* ---- put and get ---- */
 
-/* Where PEER's share starts in a window; a zero byte lies before and after each. */
+/* Offset of the part of PEER in a window.  A zero byte is before and after each part. */
 static uint64_t share_at(uint64_t bytes, int32_t peer)
 {
     return (bytes + 3) * (uint64_t)peer + 1;
@@ -244,7 +244,7 @@ static void moves(struct kit *kit, struct kit_group *group, bool puts, uint64_t 
     free(host);
 }
 
-/* The user's own memory as a window: what was in it stays, and is the peers' to read. */
+/* Memory of the user as a window: its content is kept, and peers can read it. */
 static void registered(struct kit *kit)
 {
     const weft_symm_table *table = kit->plugin->symm;
@@ -312,7 +312,7 @@ static void put_signal(struct kit *kit)
     kit_end(kit);
 }
 
-/* All ranks add to one signal at once: nothing is lost. */
+/* All ranks add to one signal at the same time.  No addition may be lost. */
 static void signal_add(struct kit *kit)
 {
     struct kit_window w;
@@ -335,7 +335,7 @@ static void signal_add(struct kit *kit)
     kit_end(kit);
 }
 
-/* The own signal is 5: which comparisons let a wait through? */
+/* The signal of this rank is 5: check which comparisons end a wait. */
 static void compare(struct kit *kit)
 {
     static const struct {
@@ -367,7 +367,7 @@ static void compare(struct kit *kit)
             kit_expect(kit, "wait_signal while the signal is 5", status,
                        table[i].holds ? WEFT_OK : WEFT_ERR_TIMEOUT);
             if (!table[i].holds) {
-                /* Whether a wait that ran out harms its communicator is the plugin's affair. */
+                /* A plugin may, but need not, break the communicator of a wait that timed out. */
                 (void)w.table->window_destroy(w.window);
                 w.window = NULL;
                 kit_meet(kit, kit->groups[0].ranks, kit->size);
@@ -410,7 +410,7 @@ static void refusals(struct kit *kit)
     kit_end(kit);
 }
 
-/* A plugin whose windows need what this machine lacks says so on every rank. */
+/* A plugin that cannot create windows on this machine reports it on every rank. */
 static bool offered(struct kit *kit)
 {
     const weft_symm_table *table = kit->plugin->symm;

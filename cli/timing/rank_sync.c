@@ -1,0 +1,68 @@
+/* rank_sync.c - see rank_sync.h. */
+#include "timing/rank_sync.h"
+
+#include "base/base.h"
+
+enum { ROOM = 512 }; /* values in one reduction */
+
+weft_status rank_sync_open(struct rank_sync *sync, weft_context *context, weft_comm *comm)
+{
+    weft_device_info info = {.struct_size = sizeof info};
+    void *memory;
+
+    bench_pin(weft_local_rank(context));
+    WF_TRY(weft_context_describe(context, &info));
+    WF_TRY(weft_alloc(context, ROOM * sizeof(uint64_t), WEFT_MEMORY_DEVICE, &memory));
+    *sync = (struct rank_sync){context, comm, (info.features & WEFT_FEATURE_INLINE) != 0, memory};
+    return WEFT_OK;
+}
+
+weft_status rank_sync_close(struct rank_sync *sync)
+{
+    return weft_free(sync->context, sync->memory);
+}
+
+weft_status rank_sync_finish(const struct rank_sync *sync)
+{
+    return sync->inline_work ? WEFT_OK : weft_stream_wait(sync->context, NULL, WEFT_FOREVER);
+}
+
+weft_status rank_sync_maximum(const struct rank_sync *sync, uint64_t *values, size_t count)
+{
+    weft_context *context = sync->context;
+
+    while (count > 0) {
+        size_t part = count < ROOM ? count : ROOM;
+
+        WF_TRY(weft_copy(context, sync->memory, values, part * sizeof *values, NULL));
+        WF_TRY(weft_all_reduce(sync->comm, sync->memory, sync->memory, part, WEFT_DTYPE_U64,
+                               WEFT_REDUCE_MAX, NULL));
+        WF_TRY(weft_copy(context, values, sync->memory, part * sizeof *values, NULL));
+        WF_TRY(rank_sync_finish(sync));
+        values += part;
+        count -= part;
+    }
+    return WEFT_OK;
+}
+
+static int barrier(void *self)
+{
+    const struct rank_sync *sync = self;
+
+    WF_TRY(weft_barrier(sync->comm, NULL));
+    return rank_sync_finish(sync);
+}
+
+static int maximum(void *self, uint64_t *values, size_t count)
+{
+    return rank_sync_maximum(self, values, count);
+}
+
+struct bench_ranks rank_sync_ranks(struct rank_sync *sync)
+{
+    return (struct bench_ranks){.rank = weft_comm_rank(sync->comm),
+                                .size = weft_comm_size(sync->comm),
+                                .self = sync,
+                                .barrier = barrier,
+                                .maximum = maximum};
+}
