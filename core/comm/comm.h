@@ -1,6 +1,6 @@
 /* comm.h - contexts and communicators from the inside.
  *
- *     place.c      who this rank is, and its way to the rendezvous
+ *     place.c      this rank's number, and its way to the rendezvous
  *     threads.c    ranks as threads of one process
  *     context.c    joining and leaving the job
  *     agree.h      one step that all ranks of a list take together
@@ -37,7 +37,7 @@
 
 #define WF_RING_ENTRIES 64
 
-/* One operation.  Fields are atomic because another thread may look while it is written. */
+/* One operation.  Fields are atomic because another thread may read while it is written. */
 struct wf_ring_entry {
     _Atomic uint64_t what;  /* packed: kind, dtype, reduction, root or peer */
     _Atomic uint64_t count; /* elements */
@@ -46,11 +46,11 @@ struct wf_ring_entry {
 /* The last operations of a communicator.  One writer; readers at any time. */
 struct wf_ring {
     _Atomic uint64_t posted;   /* operations handed to the plugin */
-    _Atomic uint64_t finished; /* of these, known to be done: on return, without a stream */
+    _Atomic uint64_t finished; /* those of them known to be complete */
     struct wf_ring_entry entries[WF_RING_ENTRIES];
 };
 
-/* What is recorded beyond the collectives of the ABI. */
+/* Operations in the ring that are not collectives of the ABI. */
 enum wf_ring_kind {
     WF_RING_SEND = WEFT_COLL_COUNT,
     WF_RING_RECEIVE,
@@ -64,7 +64,7 @@ static inline void wf_ring_add(struct wf_ring *ring, uint32_t kind, uint32_t dty
     uint64_t n = atomic_load_explicit(&ring->posted, memory_order_relaxed) + 1;
     struct wf_ring_entry *entry = &ring->entries[n % WF_RING_ENTRIES];
 
-    /* Whoever sees what overwrites the oldest entry must see that the one before was counted. */
+    /* Release: a reader that sees this slot reused also sees the previous value of `posted`. */
     atomic_store_explicit(&entry->what,
                           (uint64_t)(kind & 255) << 48 | (uint64_t)(dtype & 255) << 40 |
                               (uint64_t)(reduction & 255) << 32 | (uint32_t)root,
@@ -80,7 +80,7 @@ static inline void wf_ring_finish(struct wf_ring *ring)
                           memory_order_relaxed);
 }
 
-/* Operation N in words, "all_reduce sum of 1024 f32"; "" if it is not in the ring any more. */
+/* Print operation N: "all_reduce sum of 1024 f32"; "" if the ring no longer has it. */
 void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
 
 /* ---- the objects ---- */
@@ -89,16 +89,16 @@ void wf_ring_print(struct wf_ring *ring, uint64_t n, struct wf_text *out);
 #define WF_RELEASED      64
 #define WF_STREAM_PLACES 64
 
-/* How far this rank took part in a communicator that it has released. */
+/* A communicator that this rank has released, and the number of collectives it took part in. */
 struct wf_released {
     uint64_t number, collectives;
 };
 
-/* Something that ends with a communicator and is released by itself: a plan bound to it. */
+/* An object that ends with a communicator, but is released on its own: a bound plan. */
 struct wf_dependent {
     struct wf_dependent *next;
-    weft_comm *comm; /* NULL: it is in no list */
-    /* Give back what COMM's context gave, and refuse calls with CAUSE: "... was released". */
+    weft_comm *comm; /* NULL: not in a list */
+    /* Free what belongs to COMM's context, then refuse calls with CAUSE: "... was released". */
     void (*end)(struct wf_dependent *self, const char *cause);
 };
 
@@ -123,7 +123,7 @@ struct wf_early_abort {
 struct weft_context {
     uint64_t made; /* of fork.h */
     struct wf_config *config;
-    weft_backends *backends; /* NULL when the plugin was given */
+    weft_backends *backends; /* NULL: the caller gave the plugin */
     const weft_plugin *plugin;
     void *device; /* the plugin's; NULL before it is open */
     uint64_t features;
@@ -134,16 +134,16 @@ struct weft_context {
     int64_t timeout_ns;
     weft_cost_table *costs;
 
-    struct wf_server *server; /* if this rank serves */
+    struct wf_server *server; /* NULL: another process has it */
     struct wf_client *client; /* NULL in a world of one */
     _Atomic uint64_t solo_serial;
 
     weft_comm *world;
     pthread_mutex_t lock; /* of the lists and of every communicator's stuck_text */
     weft_comm *comms;
-    struct wf_remains *remains; /* of communicators that failed and ended untold, newest first */
-    weft_work *works;           /* all of them, the spare ones too */
-    struct wf_stream_note *streams; /* given out and not yet given back */
+    struct wf_remains *remains;     /* communicators whose failure is unreported, newest first */
+    weft_work *works;               /* with the spare ones */
+    struct wf_stream_note *streams; /* not yet released */
     struct wf_stream_note *streams_by_place[WF_STREAM_PLACES]; /* the same, by wf_stream_place */
     _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
     atomic_bool uses_streams; /* some communicator has put work on one that is done later */
@@ -155,42 +155,42 @@ struct weft_context {
     uint64_t early_abort_count;                          /* of all times */
     pthread_mutex_t watched; /* held while communicators are described */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
-    _Atomic uint64_t live_memory, live_bound; /* given out and not yet given back */
-    weft_context *next_ended;                 /* of those that ended.c keeps */
+    _Atomic uint64_t live_memory, live_bound; /* not yet freed, not yet released */
+    weft_context *next_ended;                 /* in the list of ended.c */
 };
 
 struct weft_comm {
-    /* What every operation touches. */
+    /* Fields that every operation uses: */
     uint64_t made; /* of fork.h; ended: its context was released, and is NULL */
     const weft_comm_table *table;
     void *handle;
-    _Atomic weft_status stuck;
+    _Atomic weft_status stuck;    /* WEFT_OK: it has not failed */
     _Atomic bool parted;          /* a time limit passed on some rank: none comes to another step */
     _Atomic uint64_t collectives; /* posted on this rank */
-    _Atomic uint64_t may_post; /* collectives that can end: all, none when it is stuck, or as many
-                                  as a rank that has left took part in */
+    _Atomic uint64_t may_post; /* last collective that can complete: UINT64_MAX, 0 once failed, or
+                                  the last one that a departed rank took part in */
     int32_t rank, size;
-    bool done_on_return; /* work on stream NULL is */
-    bool compares;       /* identities of calls, before each, for a plugin that does not */
+    bool done_on_return; /* work on stream NULL is complete when the call returns */
+    bool compares;       /* the identity of each call, for a plugin that does not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
     uint64_t most[WEFT_DTYPE_COUNT];     /* elements per rank that fit 2^63 - 1 bytes in all */
-    uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; premul_sum, which needs more, has none */
-    uint32_t averages;                   /* bit per dtype: avg of it is the backend's, not weft's */
+    uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
+    uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;
     struct wf_ring ring;
     struct wf_posts_list posts;
     struct wf_posts_list onesided_posts; /* under the context's lock */
 
     weft_comm *next;                /* in context->comms */
-    weft_comm *groups, *next_group; /* made of it by wf_comm_group, and kept with it */
+    weft_comm *groups, *next_group; /* that wf_comm_group made; they end with this one */
     weft_comm *attached; /* of the same ranks on another plugin; it fails and ends with this one */
     weft_comm *owner;    /* if this is a group or attached: it ends with its owner */
     struct wf_dependent *dependents; /* under the context's lock */
     const weft_plugin *plugin;       /* that TABLE is of */
     void *device;                    /* PLUGIN's */
-    uint64_t number;   /* the same on all its ranks, and on no other communicator of a rank */
-    uint32_t bindings; /* of plans to it, so far; exec numbers them */
+    uint64_t number;                 /* the same on all its ranks, and unique on each of them */
+    uint32_t bindings;               /* number of plans bound to it so far; exec numbers them */
     struct wf_runs runs;
     int64_t timeout_ns;
     int32_t *world_ranks;
@@ -203,8 +203,8 @@ struct weft_work {
     weft_context *context; /* NULL: it was released */
     void *event;
     bool is_wrapped;          /* EVENT is the caller's */
-    struct wf_span span;      /* what was recorded */
-    const char *maker;        /* the public function that gave it out */
+    struct wf_span span;      /* the posts that it covers */
+    const char *maker;        /* the public function that returned it */
     weft_work *next, *before; /* in context->works */
 };
 
@@ -213,7 +213,7 @@ struct weft_work {
 
 /* ---- place.c ---- */
 
-/* Set CONTEXT's rank, size, local rank (-1: not told), server and client. */
+/* Set CONTEXT's rank, size, local rank (-1: not known), server and client. */
 weft_status wf_place_find(weft_context *context, const weft_options *options,
                           int64_t join_timeout_ns,
                           const struct wf_client_events *events) WF_NODISCARD;
@@ -227,12 +227,12 @@ struct weft_threads {
     struct wf_job_key key;
 };
 
-/* The world of weft_threads_run that the calling thread is a rank of, or NULL. */
+/* The world of weft_threads_run in which the calling thread is a rank, or NULL. */
 weft_threads *wf_threads_current(int32_t *rank);
 
 /* ---- context.c ---- */
 
-/* As weft_init, with the plugin given and not looked for. */
+/* As weft_init, with PLUGIN; NULL: choose one. */
 weft_status wf_context_create(const weft_options *options, const weft_plugin *plugin,
                               weft_context **out) WF_NODISCARD;
 
@@ -270,9 +270,9 @@ struct wf_comm_request {
 
 weft_status wf_comm_make(weft_context *context, const struct wf_comm_request *request,
                          weft_comm **out) WF_NODISCARD;
-/* Take COMM out of the context and free it.  What depends on it ends with CAUSE. */
+/* Remove COMM from its context and free it.  Its dependents end with CAUSE. */
 void wf_comm_unmake(weft_comm *comm, const char *cause);
-/* The same, but leave an object that answers calls until it is released. */
+/* The same, but leave an object that refuses calls until it is released. */
 void wf_comm_end(weft_comm *comm, const char *cause);
 /* Free COMM, which has ended. */
 void wf_comm_free(weft_comm *comm);
@@ -288,15 +288,16 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 /* Wait until COMM has failed, at most MOST_NS: a backend may notice that a rank is gone before the
  * cause arrives. */
 void wf_comm_await_word(weft_comm *comm, int64_t most_ns);
-/* How many collectives of each communicator this rank has taken part in, for those who stay. */
+/* Write this rank's departure record: the number of its collectives on each communicator. */
 void wf_fault_farewell(weft_context *context, struct wf_text *out);
-/* Why COMM's next collective cannot end. */
+/* The next collective of COMM cannot complete: fail COMM, if it has not failed, because a rank has
+ * departed.  Returns the cause. */
 weft_status wf_comm_over(weft_comm *comm);
-/* Describe the error COMM sticks to, and return it. */
+/* Make COMM's cause the thread's last error, and return its status; OK: it has not failed. */
 weft_status wf_comm_stuck(weft_comm *comm);
 /* Fail COMM with STATUS and TEXT, unless it has failed already, and end its work. */
 void wf_comm_break(weft_comm *comm, weft_status status, const char *text);
-/* The same where the context's lock is held already. */
+/* The same with the context's lock held. */
 void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text);
 /* COMM has just been listed: fail it if an abort arrived before.  The context's lock is held. */
 void wf_fault_apply_early(weft_comm *comm);
@@ -326,8 +327,8 @@ static inline void wf_posts_extend(struct wf_posts *posts, uint64_t now)
     atomic_store_explicit(&posts->last, now, memory_order_relaxed);
 }
 
-/* COMM has put work on STREAM: called after the plugin has it, so that a wait which began before
- * does not vouch for it. */
+/* COMM has posted work to STREAM.  Called after the plugin has it, so that a wait that began
+ * earlier does not cover it. */
 static inline void wf_posts_add(weft_comm *comm, const void *stream)
 {
     struct wf_posts_list *posts = &comm->posts;
@@ -405,28 +406,28 @@ weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 
-/* What a wait of at most TIMEOUT_NS that ended in STATUS becomes: a time limit that passed after a
- * long wait logs every rank's position. */
+/* A wait of at most TIMEOUT_NS ended with STATUS, which is returned.  If a long wait exceeded its
+ * time limit, log every rank's position. */
 weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns);
-/* Break the communicators of CONTEXT if their work may be what its streams wait for. */
+/* Fail the communicators of CONTEXT if its streams may be waiting for their work. */
 void wf_streams_stop(weft_context *context);
 
 /* ---- work.c ---- */
 
-/* weft_work_record in the name of MAKER, which the user called. */
+/* weft_work_record on behalf of MAKER, the function that the user called. */
 weft_status wf_work_record(weft_context *context, weft_stream *stream, const char *maker,
                            weft_work **out) WF_NODISCARD;
-/* End the works of CONTEXT: free the spare ones, warn of the others, which are then refused. */
+/* End the works of CONTEXT: free the spare ones, and log a warning about the others. */
 void wf_works_end(weft_context *context);
 
 /* ---- check.c ---- */
 
-/* Are ARGS fit to be given to the plugin? */
+/* OK if ARGS can be given to the plugin. */
 weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
 /* Set the fields that wf_surely_fit reads; AVERAGES is set. */
 void wf_check_begin(weft_comm *comm);
 
-/* The common case without a call: true only if wf_check_collective would say OK. */
+/* The common case without a call: true only if wf_check_collective would return OK. */
 static inline bool wf_surely_fit(const weft_comm *comm, const weft_collective_args *args)
 {
     uint32_t kind = args->collective;

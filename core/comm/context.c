@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A failure on this rank that the others are still to hear of. */
+/* An error of this rank that is held until all ranks can fail with it. */
 struct setback {
     weft_status status;
     char text[1800];
@@ -21,7 +21,7 @@ static void keep(struct setback *setback, weft_status status)
     snprintf(setback->text, sizeof setback->text, "%s", weft_last_error());
 }
 
-/* Make the setback the thread's last error again. */
+/* Make it the thread's last error again. */
 static weft_status recall(const struct setback *setback)
 {
     return setback->status == WEFT_OK ? WEFT_OK : wf_fail(setback->status, "%s", setback->text);
@@ -46,7 +46,8 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
     return WEFT_OK;
 }
 
-/* One rank tells what was passed over in choosing: the others chose alike, or will be refused. */
+/* Rank 0 logs the candidates that were not chosen.  A rank that chose differently will be refused.
+ */
 static void tell_choice(const weft_context *context)
 {
     static const enum weft_role roles[] = {WEFT_ROLE_COMM, WEFT_ROLE_SYMM};
@@ -159,7 +160,7 @@ static weft_status list_all_ranks(const weft_context *context, int32_t **out)
     return WEFT_OK;
 }
 
-/* Show the others what was chosen here, see what they chose. */
+/* Exchange choices with the other ranks and compare them. */
 static weft_status compare(weft_context *context, const weft_options *options,
                            const struct setback *setback, const int32_t *ranks, uint64_t *serial)
 {
@@ -319,7 +320,7 @@ void weft_context_release(weft_context **held)
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
         return; /* a parent process's, or released before */
     wf_fault_farewell(context, &farewell);
-    /* First: its thread knows the communicators. */
+    /* First, because its thread uses the communicators. */
     wf_client_release(&context->client, farewell.failed ? NULL : &farewell);
     wf_text_free(&farewell);
     wf_server_release(&context->server);

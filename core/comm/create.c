@@ -1,8 +1,9 @@
-/* create.c - making communicators in two phases, so that one rank's failure ends it for all.
+/* create.c - making communicators in two phases, so that one rank's failure is the same error on
+ * all ranks, and ending them.
  *
- * Prepare is local and may fail freely; its outcome and the addresses go round; commit is
- * collective; its outcome goes round too.  Nobody is left waiting, because whatever a rank does
- * next on the list of ranks, it learns of the failure there. */
+ * Prepare is local.  The ranks exchange its outcome and the addresses.  Commit is collective, and
+ * the ranks exchange its outcome too.  A rank that skips a step still takes part in the next
+ * exchange, so no rank waits for it. */
 #include "comm.h"
 
 #include "weft/status.h"
@@ -15,8 +16,8 @@
 struct exchange {
     weft_comm *comm;
     const struct wf_comm_request *request;
-    weft_status shared; /* a failure that all ranks of the communicator have been told */
-    char text[1024];    /* of that failure, kept from what the plugin says about it */
+    weft_status shared; /* an error that all ranks of the communicator know */
+    char text[1024];    /* its text, which the plugin may replace */
 };
 
 /* A step of the ranks of COMM, which is being made. */

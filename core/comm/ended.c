@@ -1,8 +1,9 @@
-/* ended.c - what depends on a context or communicator that was released.
+/* ended.c - objects that outlive their context or communicator.
  *
- * A release gives back all that the backend gave, also what hangs on objects that the user still
- * holds: those stay, refuse every call, and go when they are released themselves.  Streams are the
- * backend's own handles, so a context that has some out is kept for their release. */
+ * The end of a context or communicator frees all resources of the backend, also those of objects
+ * that the user still has.  Such an object refuses every call until the user releases it.  Streams
+ * are the backend's own handles, so a context with unreleased streams is kept until they are
+ * released. */
 #include "comm.h"
 
 /* Contexts that were released before their streams and memory. */
@@ -30,7 +31,7 @@ weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
     return wf_fail_unusable(function, "comm", comm->made, WF_KIND_COMM);
 }
 
-/* ---- what depends on a communicator ---- */
+/* ---- dependents of a communicator ---- */
 
 void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm)
 {

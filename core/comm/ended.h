@@ -1,11 +1,11 @@
-/* ended.h - what depends on a context or communicator that was released.  A part of comm.h, which
- * includes it after the objects. */
+/* ended.h - objects that outlive their context or communicator.  A part of comm.h, which includes
+ * it after the structs. */
 #ifndef WEFT_COMM_ENDED_H
 #define WEFT_COMM_ENDED_H
 
 #include "comm.h"
 
-/* Why CONTEXT, or COMM, cannot be used by FUNCTION: it is NULL, released, or a parent process's. */
+/* Fail FUNCTION because CONTEXT, or COMM, is NULL, released, or a parent process's. */
 weft_status wf_context_refuse(const weft_context *context, const char *function);
 weft_status wf_comm_refuse(const weft_comm *comm, const char *function);
 
@@ -24,7 +24,7 @@ static inline weft_status wf_comm_check(const weft_comm *comm, const char *funct
 
 /* DEPENDENT ends with COMM. */
 void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm);
-/* Nothing if it is in no list. */
+/* Does nothing if it is in no list. */
 void wf_dependent_remove(struct wf_dependent *dependent);
 void wf_dependents_end(weft_comm *comm, const char *cause);
 
@@ -51,16 +51,16 @@ static inline weft_status wf_stream_check(weft_context *context, const void *str
                                                : wf_stream_find(context, stream, function);
 }
 
-/* Keep NOTE of a stream that is given out; drop it when the stream is given back. */
+/* Keep NOTE of a stream that the user gets; free it when the stream is released. */
 void wf_stream_add(weft_context *context, struct wf_stream_note *note);
 void wf_stream_remove(weft_context *context, const void *stream);
-/* Destroy the streams that were not given back. */
+/* Destroy the streams that were not released. */
 void wf_streams_end(weft_context *context);
 /* STREAM's context has ended: forget the stream. */
 void wf_stream_forget(const void *stream);
-/* Say what was not given back to CONTEXT. */
+/* Log what was not released before CONTEXT. */
 void wf_context_warn(weft_context *context);
-/* Free CONTEXT, which has ended; keep it where something may still be given back to it. */
+/* Free CONTEXT, which has ended; keep it while streams or memory of it may still be released. */
 void wf_context_bury(weft_context *context);
 
 #endif

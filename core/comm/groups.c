@@ -11,7 +11,7 @@ static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32
     return same;
 }
 
-/* Tell the others, who are making the communicator, that it will not be. */
+/* Fail the making of the communicator on the other ranks. */
 static weft_status decline(weft_comm *parent, const int32_t *ranks, int32_t count,
                            weft_status status)
 {

@@ -1,7 +1,7 @@
 /* memory.c - the backend's memory and streams. */
 #include "comm.h"
 
-/* How long a wait must have been for every rank's position to be logged when it ends in vain. */
+/* A wait that exceeds a time limit of at least this logs every rank's position. */
 #define WORTH_LOGGING_NS WF_SECOND_NS
 
 weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, void **out)
@@ -71,7 +71,7 @@ weft_status weft_bind_thread(weft_context *context)
 
 /* ---- streams: the plugin's own handles under our type ---- */
 
-/* NOTE's stream to the user, if STATUS, which is returned, says that it was made. */
+/* Return NOTE's stream to the user if STATUS, which is returned, is OK. */
 static weft_status give_stream(weft_context *context, struct wf_stream_note *note,
                                weft_status status, weft_stream **out)
 {

@@ -1,4 +1,4 @@
-/* posts.c - what communicators have put on streams, and what became of it. */
+/* posts.c - work that communicators have posted to streams, and its outcome. */
 #include "comm.h"
 
 #include "weft/status.h"
@@ -20,7 +20,7 @@ static uint64_t tick(weft_context *context)
     return atomic_fetch_add(&context->clock, 1) + 1;
 }
 
-/* ---- by the poster ---- */
+/* ---- called by the posting thread ---- */
 
 static bool is_settled(struct wf_posts *posts)
 {
@@ -34,7 +34,8 @@ static struct wf_posts *find_kept(struct wf_posts_list *list, const void *stream
     return NULL;
 }
 
-/* A place for STREAM that is free, or of no more use to another.  The context's lock is held. */
+/* A free or settled record, for STREAM; without one, the record for all other streams.  The
+ * context's lock is held. */
 static struct wf_posts *make_room(struct wf_posts_list *list, const void *stream)
 {
     struct wf_posts *room = NULL;
@@ -95,15 +96,15 @@ void wf_posts_start_group(weft_comm *comm)
     }
 }
 
-/* ---- by who waits: the context's lock is held ---- */
+/* ---- called by a waiting thread with the context's lock held ---- */
 
 static bool is_on(const struct wf_posts *posts, const struct wf_span *span)
 {
     return span->any || posts->is_crowd || posts->stream == span->stream;
 }
 
-/* Is there work before SPAN's end among POSTS that is not settled?  With FAILED, the stream has a
- * failure that it keeps, and what was lost on it counts again. */
+/* Does SPAN cover unsettled work of POSTS?  With FAILED, the stream itself reports a failure, and
+ * work that has failed counts too. */
 static bool is_covered(struct wf_posts *posts, const struct wf_span *span, bool failed)
 {
     if (!is_on(posts, span)) return false;
@@ -146,7 +147,7 @@ static bool is_owner(const struct owner *owner)
     for (struct owner owner = first_owner(context); is_owner(&(owner));                            \
          (owner) = next_owner(context, &(owner)))
 
-/* The I-th of OWNER's, NULL after the last. */
+/* The I-th record of OWNER, NULL after the last. */
 static struct wf_posts *posts_at(const struct owner *owner, uint32_t i)
 {
     weft_comm *comm = owner->comm;
@@ -168,7 +169,7 @@ static bool has_part(const struct owner *owner, const struct wf_span *span, bool
     return false;
 }
 
-/* Has OWNER failed?  *CAUSE is the plugin's status where no other rank knows of it. */
+/* Has OWNER failed?  *CAUSE is the plugin's error if the communicator does not know of it yet. */
 static bool is_broken(const struct owner *owner, weft_status *cause)
 {
     weft_comm *comm = owner->comm;
@@ -199,7 +200,7 @@ static void settle(weft_context *context, const struct wf_span *span)
             atomic_store(&posts->settled, span->until);
 }
 
-/* Works recorded so far on POSTS' stream have failed for ever; what comes later is not touched. */
+/* Works recorded on POSTS' stream before UNTIL have failed.  Later ones are not affected. */
 static void lose(struct wf_posts *posts, uint64_t until)
 {
     if (posts->lost_until == 0)
@@ -209,7 +210,7 @@ static void lose(struct wf_posts *posts, uint64_t until)
     atomic_store(&posts->settled, later(load(&posts->settled), until));
 }
 
-/* The caller is told of all that is lost in SPAN. */
+/* The caller is about to return the failure of SPAN. */
 static void note_told(weft_context *context, const struct wf_span *span)
 {
     uint64_t now = tick(context);
@@ -235,7 +236,7 @@ struct wf_span wf_span_begin(weft_context *context, const void *stream)
     return (struct wf_span){.stream = stream, .until = tick(context)};
 }
 
-/* Say why COMM failed.  Not released meanwhile: `watched` is held. */
+/* Report why COMM failed.  `watched` is held, so COMM is not released meanwhile. */
 static weft_status explain(weft_comm *comm, weft_status cause)
 {
     char what[2 * WF_RUNS_TEXT];
@@ -299,9 +300,9 @@ void wf_span_drop(weft_context *context, const struct wf_span *span)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* ---- what remains of a communicator ---- */
+/* ---- ended communicators ---- */
 
-/* Is there work of OWNER's that is not settled?  What was told is past from now on. */
+/* Does OWNER have unsettled work?  Settles work whose failure was reported. */
 static bool is_left(weft_context *context, const struct owner *owner)
 {
     uint64_t now = tick(context);
@@ -336,7 +337,7 @@ static void drop_oldest(weft_context *context)
     }
 }
 
-/* Why COMM, which has failed, did: in words for after its end. */
+/* Keep the cause of COMM, which has failed, beyond its end. */
 static void describe_failure(weft_comm *comm, weft_status cause, struct wf_remains *out)
 {
     out->status = cause != WEFT_OK ? cause : atomic_load(&comm->stuck);

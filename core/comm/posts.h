@@ -1,12 +1,13 @@
-/* posts.h - what communicators have put on streams, and what became of it.
+/* posts.h - work that communicators have posted to streams, and its outcome.
  *
- * A device goes on after work that was aborted or ran out of time: its stream is through, and only
- * the communicator knows that nothing happened.  So each communicator keeps, per stream, from when
- * to when it has put work there, by a clock that every wait moves on; a wait that ends well asks
- * those whose work it covers, and what they vouch for is settled for good.
+ * After an abort or a timeout the device's stream drains, so a drained stream does not prove that a
+ * collective ran.  Each communicator therefore records, per stream, the range of its posts that are
+ * not yet confirmed, on a logical clock that every wait advances.  A successful wait asks the
+ * communicators with posts in its range; posts that they confirm are settled.
  *
- * The poster writes `first` and `last`, whoever waits the rest, under the context's lock. One-sided
- * operations may be another thread's than the communicator's, and have a list of their own. */
+ * The posting thread writes `first` and `last`.  A waiting thread writes the rest, under the
+ * context's lock.  Another thread than the communicator's may post one-sided operations, so these
+ * have a list of their own. */
 #ifndef WEFT_COMM_POSTS_H
 #define WEFT_COMM_POSTS_H
 
@@ -18,22 +19,22 @@
 #define WF_POST_STREAMS 16
 #define WF_REMAINS      8
 
-/* Of one communicator on one stream. */
+/* The posts of one communicator on one stream. */
 struct wf_posts {
     const void *stream;
     _Atomic uint64_t first, last;   /* posts since `settled`; none if `last` is before it */
-    _Atomic uint64_t settled;       /* what was posted before is done, or told and past */
-    uint64_t told;                  /* when a wait first got the error; 0: not yet */
-    uint64_t lost_from, lost_until; /* works recorded in between have failed for ever */
-    bool in_group;                  /* of the poster: it starts when the group ends */
-    bool is_crowd;                  /* on any stream */
+    _Atomic uint64_t settled;       /* earlier posts are complete, or failed and acknowledged */
+    uint64_t told;                  /* when a wait first returned the error; 0: not yet */
+    uint64_t lost_from, lost_until; /* works recorded in this range have failed */
+    bool in_group;                  /* the posts start when the open group ends */
+    bool is_crowd;                  /* the posts are on any stream */
 };
 
 struct wf_posts_list {
-    struct wf_posts *recent; /* of the last post; NULL: none yet */
+    struct wf_posts *recent; /* where the last post is recorded; NULL: none yet */
     uint32_t count;
     struct wf_posts kept[WF_POST_STREAMS];
-    struct wf_posts crowd; /* those for whose streams there was no room */
+    struct wf_posts crowd; /* posts on streams for which `kept` has no room */
 };
 
 /* The part of a communicator that outlives it.  The communicator failed and was released before a
@@ -45,34 +46,34 @@ struct wf_remains {
     struct wf_posts_list posts, onesided_posts;
 };
 
-/* What a wait covers: all that was put on STREAM before UNTIL.  UNTIL 0 is nothing. */
+/* The posts that a wait covers: those on STREAM before UNTIL.  UNTIL 0: none. */
 struct wf_span {
     const void *stream;
     uint64_t until;
     bool any; /* STREAM is not known */
 };
 
-/* The span of a wait, or of a record, that begins now. */
+/* The span of a wait, or of the recording of a work, that begins now. */
 struct wf_span wf_span_begin(weft_context *context, const void *stream);
-/* The device said STATUS, not IN_PROGRESS, of SPAN: it, or the error of a communicator that has
- * failed with work in it. */
+/* STATUS is the device's result for SPAN, not IN_PROGRESS.  Returns it, or the error of a failed
+ * communicator with work in SPAN. */
 weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status);
-/* SPAN's stream is gone. */
+/* SPAN's stream was released. */
 void wf_span_drop(weft_context *context, const struct wf_span *span);
 
 void wf_posts_begin(struct wf_posts_list *list);
-/* Let COMM's `recent` be for STREAM. */
+/* Make COMM's `recent` the record for STREAM. */
 void wf_posts_find(weft_comm *comm, const void *stream);
-/* A one-sided operation on COMM was put on STREAM. [any thread] */
+/* A one-sided operation on COMM was posted to STREAM. [any thread] */
 void wf_posts_add_onesided(weft_comm *comm, const void *stream);
-/* COMM's group has started what was in it. */
+/* COMM's group has ended and started its operations. */
 void wf_posts_start_group(weft_comm *comm);
-/* COMM ends.  If it failed and nobody was told, what it has on streams is kept with the context, of
- * the last WF_REMAINS communicators.  The context's lock is held. */
+/* COMM ends.  If it failed and no wait reported it, its posts are kept with the context, for the
+ * last WF_REMAINS communicators.  The context's lock is held. */
 void wf_posts_end(weft_comm *comm);
-/* Free what is kept of communicators. */
+/* Free the records of ended communicators. */
 void wf_remains_free(weft_context *context);
-/* Something new was put on STREAM by who has been told of what failed there. */
+/* The caller has received the failure on STREAM and posts new work to it: stop reporting it. */
 void wf_posts_forgive(weft_context *context, const void *stream);
 
 #endif

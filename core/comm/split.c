@@ -7,7 +7,7 @@
 
 #define NAME_BYTES 96
 
-/* What every rank brings to the first step, besides its place. */
+/* The request of one rank, besides its place. */
 struct wishes {
     char name[64];
     int64_t timeout_ns;
@@ -34,7 +34,7 @@ static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_optio
     return WEFT_OK;
 }
 
-/* "dp#7"; what one rank makes alone is numbered by itself, "dp#3.1". */
+/* "dp#7"; a communicator that one rank makes alone has a number of its own, "dp#3.1". */
 static void number_name(const char *name, uint64_t serial, char out[NAME_BYTES])
 {
     uint64_t alone = serial >> WF_SOLO_SHIFT,
@@ -179,7 +179,7 @@ static weft_status make_part(weft_comm *parent, int32_t colour, const struct wis
     return status;
 }
 
-/* What is wrong on one rank is told to all of them, so it is not returned before they agree. */
+/* An error of one rank goes to all ranks when they agree, and is not returned before. */
 static weft_status check_split(weft_comm *parent, int32_t colour,
                                const weft_subcomm_options *options, weft_comm **out,
                                struct wishes *wishes)

@@ -1,7 +1,7 @@
-/* work.c - handles on what a stream was given.
+/* work.c - handles on posted work.
  *
- * A work is an event of the backend.  Released works wait in the context for the next one, in
- * slots that are swapped atomically, so the steady state neither locks nor allocates. */
+ * A work is an event of the backend.  The context keeps released works for reuse, in slots that are
+ * swapped atomically, so the steady state neither locks nor allocates. */
 #include "comm.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void enlist(weft_work *work)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* Give the event back, and leave an object without a context. */
+/* Destroy the event, and leave an object without a context. */
 static void end(weft_work *work)
 {
     weft_context *context = work->context;
@@ -201,7 +201,7 @@ void *weft_work_native(weft_work *work)
     return work->context->plugin->device->event_native(work->context->device, work->event);
 }
 
-/* Of what was recorded; who recorded a wrapped one, and where, is not known. */
+/* The posts that WORK covers.  It is not known on which stream a wrapped event was recorded. */
 static struct wf_span span_of(const weft_work *work)
 {
     struct wf_span span = work->is_wrapped ? wf_span_begin(work->context, NULL) : work->span;
