@@ -38,11 +38,11 @@ static weft_status give_up(weft_context *context, const struct wf_agreement *agr
                          text);
         return wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
     }
-    wf_comm_break(comm, WEFT_ERR_TIMEOUT, text);
+    wf_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
     atomic_store(&comm->parted, true);
     wf_client_report(context->client, comm->number, comm->world_ranks, comm->size, WEFT_ERR_TIMEOUT,
                      text);
-    return wf_comm_stuck(comm);
+    return wf_comm_cause(comm);
 }
 
 bool wf_comm_is_lost(weft_comm *comm)
@@ -69,7 +69,7 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
     if (agreement->needs_comm) mine.lost = &agreement->comm->parted;
     status = wf_client_gather(context->client, &mine, out);
     if (status == WEFT_ERR_ABORTED && agreement->needs_comm && wf_comm_is_lost(agreement->comm))
-        return wf_comm_stuck(agreement->comm);
+        return wf_comm_cause(agreement->comm);
     return status == WEFT_ERR_TIMEOUT ? give_up(context, agreement) : status;
 }
 
@@ -84,6 +84,6 @@ weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status
                                      .timeout_ns = comm->timeout_ns,
                                      .needs_comm = true};
 
-    if (comm->size > 1 && wf_comm_is_lost(comm)) return wf_comm_stuck(comm);
+    if (comm->size > 1 && wf_comm_is_lost(comm)) return wf_comm_cause(comm);
     return wf_agree(comm->context, &agreement, status, blob, out);
 }

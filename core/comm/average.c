@@ -151,7 +151,7 @@ weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *a
     if (comm->context->config->check) WF_TRY(compare(comm, args));
     if (args->collective == WEFT_COLL_REDUCE_SCATTER_V) all.count = args->send_counts[comm->rank];
     status = allocate(&all);
-    if (status != WEFT_OK) wf_comm_break(comm, status, weft_last_error());
+    if (status != WEFT_OK) wf_comm_fail(comm, status, weft_last_error());
     if (status == WEFT_OK) status = run(&all);
     return drop(&all, status);
 }

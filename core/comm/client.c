@@ -101,7 +101,7 @@ static bool has_links(const struct wf_client *client)
     return false;
 }
 
-void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
+void wf_client_release(struct wf_client **held, const struct wf_text *record)
 {
     struct wf_client *client = *held;
     struct timespec until = moment(wf_now_ns() + GOODBYE_NS);
@@ -111,7 +111,7 @@ void wf_client_release(struct wf_client **held, const struct wf_text *farewell)
     client->leaving = true;
     for (int link = 0; link < WF_LINKS; link++)
         if (!client->links[link].over)
-            wf_connection_send(client->links[link].connection, WF_FRAME_LEAVE, 0, farewell);
+            wf_connection_send(client->links[link].connection, WF_FRAME_LEAVE, 0, record);
     wf_client_wake(client);
     while (has_links(client) &&
            pthread_cond_timedwait(&client->changed, &client->lock, &until) != ETIMEDOUT)

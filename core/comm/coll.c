@@ -33,13 +33,13 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
 
     if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
         return refuse(comm, args->collective);
-    if (UNLIKELY(!wf_surely_fit(comm, args))) {
+    if (UNLIKELY(!wf_check_fast(comm, args))) {
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
         if (wf_average_is_ours(comm, args))
             return wf_comm_note(comm, wf_average_collective(comm, args));
     }
-    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_departed(comm));
     if (UNLIKELY(comm->compares)) {
         status = compare(
             comm, args->collective, wf_collective_name(args->collective),
@@ -61,7 +61,7 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 {
     weft_status status;
 
-    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_over(comm));
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_departed(comm));
     if (UNLIKELY(comm->compares))
         WF_TRY(compare(
             comm, WF_RING_PULL, "pull",

@@ -139,21 +139,21 @@ struct weft_context {
     _Atomic uint64_t solo_serial;
 
     weft_comm *world;
-    pthread_mutex_t lock; /* of the lists and of every communicator's stuck_text */
+    pthread_mutex_t lock; /* of the lists and of every communicator's cause_text */
     weft_comm *comms;
     struct wf_remains *remains;     /* communicators whose failure is unreported, newest first */
     weft_work *works;               /* with the spare ones */
     struct wf_stream_note *streams; /* not yet released */
     struct wf_stream_note *streams_by_place[WF_STREAM_PLACES]; /* the same, by wf_stream_place */
     _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
-    atomic_bool uses_streams; /* some communicator has put work on one that is done later */
-    _Atomic uint64_t clock;   /* of posts.h */
-    _Atomic uint64_t told;    /* posts whose failure was told and is not past */
+    atomic_bool uses_streams;  /* some communicator has put work on one that is done later */
+    _Atomic uint64_t clock;    /* of posts.h */
+    _Atomic uint64_t reported; /* posts whose failure was told and is not past */
     struct wf_released released[WF_RELEASED];            /* the last ones; under `lock` */
     uint64_t released_count;                             /* of all times */
     struct wf_early_abort early_aborts[WF_EARLY_ABORTS]; /* the last ones; under `lock` */
     uint64_t early_abort_count;                          /* of all times */
-    pthread_mutex_t watched; /* held while communicators are described */
+    pthread_mutex_t describe_lock; /* held while communicators are described */
     _Atomic(weft_work *) spare_works[WF_SPARE_WORKS];
     _Atomic uint64_t live_memory, live_bound; /* not yet freed, not yet released */
     weft_context *next_ended;                 /* in the list of ended.c */
@@ -164,7 +164,7 @@ struct weft_comm {
     uint64_t made; /* of fork.h; ended: its context was released, and is NULL */
     const weft_comm_table *table;
     void *handle;
-    _Atomic weft_status stuck;    /* WEFT_OK: it has not failed */
+    _Atomic weft_status cause;    /* WEFT_OK: it has not failed */
     _Atomic bool parted;          /* a time limit passed on some rank: none comes to another step */
     _Atomic uint64_t collectives; /* posted on this rank */
     _Atomic uint64_t may_post; /* last collective that can complete: UINT64_MAX, 0 once failed, or
@@ -195,7 +195,7 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    char stuck_text[1024], group_text[512], departed_text[256];
+    char cause_text[1024], group_text[512], departed_text[256];
     char name[128];
 };
 
@@ -287,18 +287,18 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status);
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
 /* Wait until COMM has failed, at most MOST_NS: a backend may notice that a rank is gone before the
  * cause arrives. */
-void wf_comm_await_word(weft_comm *comm, int64_t most_ns);
+void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns);
 /* Write this rank's departure record: the number of its collectives on each communicator. */
-void wf_fault_farewell(weft_context *context, struct wf_text *out);
+void wf_fault_write_record(weft_context *context, struct wf_text *out);
 /* The next collective of COMM cannot complete: fail COMM, if it has not failed, because a rank has
  * departed.  Returns the cause. */
-weft_status wf_comm_over(weft_comm *comm);
+weft_status wf_comm_fail_departed(weft_comm *comm);
 /* Make COMM's cause the thread's last error, and return its status; OK: it has not failed. */
-weft_status wf_comm_stuck(weft_comm *comm);
+weft_status wf_comm_cause(weft_comm *comm);
 /* Fail COMM with STATUS and TEXT, unless it has failed already, and end its work. */
-void wf_comm_break(weft_comm *comm, weft_status status, const char *text);
+void wf_comm_fail(weft_comm *comm, weft_status status, const char *text);
 /* The same with the context's lock held. */
-void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text);
+void wf_comm_fail_locked(weft_comm *comm, weft_status status, const char *text);
 /* COMM has just been listed: fail it if an abort arrived before.  The context's lock is held. */
 void wf_fault_apply_early(weft_comm *comm);
 /* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */
@@ -335,7 +335,8 @@ static inline void wf_posts_add(weft_comm *comm, const void *stream)
 
     if (comm->done_on_return && stream == NULL) return;
     if (__builtin_expect(posts->recent == NULL || posts->recent->stream != stream ||
-                             atomic_load_explicit(&comm->context->told, memory_order_relaxed) != 0,
+                             atomic_load_explicit(&comm->context->reported, memory_order_relaxed) !=
+                                 0,
                          0))
         wf_posts_find(comm, stream);
     wf_posts_extend(posts->recent, atomic_load(&comm->context->clock));
@@ -344,7 +345,7 @@ static inline void wf_posts_add(weft_comm *comm, const void *stream)
 
 /* ---- coll.c ---- */
 
-/* Count the next collective; false if it cannot end (wf_comm_over has the cause).
+/* Count the next collective; false if it cannot end (wf_comm_fail_departed has the cause).
  *
  * A departure sets a limit (wf_comm_limit) while another thread may be here.  Both write, then read
  * the other's value, in the one order of sequentially consistent operations, so at least one of
@@ -424,11 +425,11 @@ void wf_works_end(weft_context *context);
 
 /* OK if ARGS can be given to the plugin. */
 weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
-/* Set the fields that wf_surely_fit reads; AVERAGES is set. */
+/* Set the fields that wf_check_fast reads; AVERAGES is set. */
 void wf_check_begin(weft_comm *comm);
 
 /* The common case without a call: true only if wf_check_collective would return OK. */
-static inline bool wf_surely_fit(const weft_comm *comm, const weft_collective_args *args)
+static inline bool wf_check_fast(const weft_comm *comm, const weft_collective_args *args)
 {
     uint32_t kind = args->collective;
     bool rooted = kind == WEFT_COLL_BROADCAST || kind == WEFT_COLL_REDUCE ||

@@ -62,7 +62,7 @@ void wf_connection_write(struct wf_connection *c)
         if (put < 0 && errno == EINTR) continue;
         if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
         if (put < 0) {
-            c->deaf = true; /* what the peer said before it went is still to be read */
+            c->send_failed = true; /* what the peer said before it went is still to be read */
             break;
         }
         c->sent += (size_t)put;
@@ -77,7 +77,7 @@ void wf_connection_send(struct wf_connection *c, uint16_t type, uint64_t id,
 {
     size_t begin;
 
-    if (c->deaf) return;
+    if (c->send_failed) return;
     begin = wf_frame_begin(&c->out, &c->seal, type, id);
     if (payload != NULL) {
         wf_text_append(&c->out, payload->data, payload->length);

@@ -9,22 +9,22 @@
 #include <string.h>
 
 /* An error of this rank that is held until all ranks can fail with it. */
-struct setback {
+struct deferred_error {
     weft_status status;
     char text[1800];
 };
 
-static void keep(struct setback *setback, weft_status status)
+static void defer(struct deferred_error *deferred, weft_status status)
 {
-    if (status == WEFT_OK || setback->status != WEFT_OK) return;
-    setback->status = status;
-    snprintf(setback->text, sizeof setback->text, "%s", weft_last_error());
+    if (status == WEFT_OK || deferred->status != WEFT_OK) return;
+    deferred->status = status;
+    snprintf(deferred->text, sizeof deferred->text, "%s", weft_last_error());
 }
 
 /* Make it the thread's last error again. */
-static weft_status recall(const struct setback *setback)
+static weft_status restore(const struct deferred_error *deferred)
 {
-    return setback->status == WEFT_OK ? WEFT_OK : wf_fail(setback->status, "%s", setback->text);
+    return deferred->status == WEFT_OK ? WEFT_OK : wf_fail(deferred->status, "%s", deferred->text);
 }
 
 /* ---- backend and device ---- */
@@ -162,7 +162,8 @@ static weft_status list_all_ranks(const weft_context *context, int32_t **out)
 
 /* Exchange choices with the other ranks and compare them. */
 static weft_status compare(weft_context *context, const weft_options *options,
-                           const struct setback *setback, const int32_t *ranks, uint64_t *serial)
+                           const struct deferred_error *deferred, const int32_t *ranks,
+                           uint64_t *serial)
 {
     struct wf_agreement agreement = {.ranks = ranks,
                                      .count = context->size,
@@ -176,7 +177,7 @@ static weft_status compare(weft_context *context, const weft_options *options,
     list_choices(context, options, &choices);
     wf_put_u64(&card, wf_identity(context->config->host_id).host);
     wf_put_blob(&card, choices.rows.data, choices.rows.length);
-    status = recall(setback);
+    status = restore(deferred);
     if (status == WEFT_OK && (card.failed || choices.rows.failed))
         status = wf_fail_memory(card.length);
     status = wf_agree(context, &agreement, status, (weft_blob){card.data, card.length}, &got);
@@ -190,7 +191,7 @@ static weft_status compare(weft_context *context, const weft_options *options,
 }
 
 static weft_status make_world(weft_context *context, const weft_options *options,
-                              struct setback *setback)
+                              struct deferred_error *deferred)
 {
     struct wf_comm_request request = {
         .name = "world", .what = "world", .timeout_ns = context->timeout_ns};
@@ -198,7 +199,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
     weft_status status;
 
     WF_TRY(list_all_ranks(context, &ranks));
-    status = compare(context, options, setback, ranks, &request.number);
+    status = compare(context, options, deferred, ranks, &request.number);
     if (status == WEFT_OK) {
         find_local_rank(context);
         request.status = open_device(context, options);
@@ -237,7 +238,7 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     if (context == NULL) return wf_fail_memory(sizeof *context);
     context->made = wf_made_now(WF_KIND_CONTEXT);
     pthread_mutex_init(&context->lock, NULL);
-    pthread_mutex_init(&context->watched, NULL);
+    pthread_mutex_init(&context->describe_lock, NULL);
     context->clock = 1;
     context->plugin = plugin;
     status = wf_config_read(&context->config);
@@ -257,7 +258,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
 {
     weft_options given;
     weft_context *context;
-    struct setback setback = {0};
+    struct deferred_error deferred = {0};
     struct wf_client_events events = {.gone = wf_fault_gone,
                                       .abort = wf_fault_abort,
                                       .where = wf_position_tell,
@@ -268,15 +269,15 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     WF_TRY(read_options(options, &given));
     WF_TRY(begin(plugin, &given, &context));
     events.self = context;
-    if (plugin == NULL) keep(&setback, choose_backend(context, &given));
-    keep(&setback, wf_modules_create(context));
-    keep(&setback, wf_costs_choose(context));
+    if (plugin == NULL) defer(&deferred, choose_backend(context, &given));
+    defer(&deferred, wf_modules_create(context));
+    defer(&deferred, wf_costs_choose(context));
     status = wf_place_find(context, &given,
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,
                            &events);
     if (status == WEFT_OK) tell_choice(context);
-    if (status == WEFT_OK) status = make_world(context, &given, &setback);
+    if (status == WEFT_OK) status = make_world(context, &given, &deferred);
     if (status != WEFT_OK) {
         weft_context_release(&context);
         return status;
@@ -312,17 +313,17 @@ static void unmake_all(weft_context *context)
 void weft_context_release(weft_context **held)
 {
     weft_context *context;
-    struct wf_text farewell = {0};
+    struct wf_text record = {0};
 
     if (held == NULL || *held == NULL) return;
     context = *held;
     *held = NULL;
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
         return; /* a parent process's, or released before */
-    wf_fault_farewell(context, &farewell);
+    wf_fault_write_record(context, &record);
     /* First, because its thread uses the communicators. */
-    wf_client_release(&context->client, farewell.failed ? NULL : &farewell);
-    wf_text_free(&farewell);
+    wf_client_release(&context->client, record.failed ? NULL : &record);
+    wf_text_free(&record);
     wf_server_release(&context->server);
     wf_context_warn(context);
     wf_modules_stop(context);
@@ -339,7 +340,7 @@ void weft_context_release(weft_context **held)
     weft_backends_release(&context->backends);
     wf_config_release(&context->config);
     pthread_mutex_destroy(&context->lock);
-    pthread_mutex_destroy(&context->watched);
+    pthread_mutex_destroy(&context->describe_lock);
     wf_free(context->host_ids);
     context->world = NULL;
     context->made = wf_ended(WF_KIND_CONTEXT);

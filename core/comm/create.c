@@ -204,7 +204,7 @@ static weft_status agree(weft_context *context, const struct wf_comm_request *re
                                      .needs_comm = request->parent != NULL};
 
     if (request->parent != NULL && wf_comm_is_lost(request->parent))
-        return wf_comm_stuck(request->parent);
+        return wf_comm_cause(request->parent);
     snprintf(label, sizeof label, "%s of %s", step, request->what);
     return wf_agree(context, &agreement, status, blob, out);
 }
@@ -346,7 +346,7 @@ static void detach(weft_comm *comm, const char *cause)
     wf_dependents_end(comm, cause);
     wf_modules_comm_ends(comm, cause);
     end_owned(comm, cause);
-    pthread_mutex_lock(&context->watched);
+    pthread_mutex_lock(&context->describe_lock);
     pthread_mutex_lock(&context->lock);
     while (*at != NULL && *at != comm)
         at = &(*at)->next;
@@ -355,7 +355,7 @@ static void detach(weft_comm *comm, const char *cause)
     context->released[context->released_count++ % WF_RELEASED] =
         (struct wf_released){comm->number, atomic_load(&comm->collectives)};
     pthread_mutex_unlock(&context->lock);
-    pthread_mutex_unlock(&context->watched);
+    pthread_mutex_unlock(&context->describe_lock);
 }
 
 void wf_comm_unmake(weft_comm *comm, const char *cause)

@@ -1,7 +1,7 @@
-/* fault.c - what an error on a communicator becomes.
+/* fault.c - failed communicators.
  *
- * The first cause counts: it is kept with its words, and every later call answers with it.  Errors
- * that leave the communicator whole - a wrong argument, no memory - are only passed on. */
+ * The first error is the cause: it is kept with its text, and every later call returns it. A
+ * refused call - a wrong argument, no memory - does not fail the communicator. */
 #include "comm.h"
 
 #include "weft/status.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* How long a rank waits for why another one is gone. */
-#define WORD_NS WF_SECOND_NS
+/* How long to wait for the cause of a rank's loss. */
+#define CAUSE_NS WF_SECOND_NS
 
 weft_status wf_comm_note(weft_comm *comm, weft_status status)
 {
@@ -22,8 +22,8 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status)
     return status;
 }
 
-/* Does COMM go on after STATUS?  Memory may have been missing before anything was begun, or in the
- * midst of it: the backend knows. */
+/* Is STATUS a refused call, after which COMM is usable? The backend knows whether memory was
+ * missing before or after the call had begun. */
 static bool passes(weft_comm *comm, weft_status status)
 {
     if (status == WEFT_ERR_NO_MEMORY) return comm->table->async_error(comm->handle) == WEFT_OK;
@@ -31,12 +31,12 @@ static bool passes(weft_comm *comm, weft_status status)
            status == WEFT_ERR_NOT_FOUND || status == WEFT_IN_PROGRESS;
 }
 
-static void stick(weft_comm *comm, weft_status status, const char *text)
+static void set_cause(weft_comm *comm, weft_status status, const char *text)
 {
-    if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK) return;
-    snprintf(comm->stuck_text, sizeof comm->stuck_text, "%s", text);
+    if (atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK) return;
+    snprintf(comm->cause_text, sizeof comm->cause_text, "%s", text);
     atomic_store_explicit(&comm->may_post, 0, memory_order_relaxed);
-    atomic_store_explicit(&comm->stuck, status, memory_order_release);
+    atomic_store_explicit(&comm->cause, status, memory_order_release);
 }
 
 /* Break the groups of COMM but EXCEPT: their ranks run the same bound plans. */
@@ -44,25 +44,25 @@ static void break_groups(weft_comm *comm, const weft_comm *except, weft_status s
                          const char *text)
 {
     for (weft_comm *group = comm->groups; group != NULL; group = group->next_group)
-        if (group != except) wf_comm_break_locked(group, status, text);
+        if (group != except) wf_comm_fail_locked(group, status, text);
 }
 
-void wf_comm_break_locked(weft_comm *comm, weft_status status, const char *text)
+void wf_comm_fail_locked(weft_comm *comm, weft_status status, const char *text)
 {
-    stick(comm, status, text);
+    set_cause(comm, status, text);
     comm->table->abort(comm->handle);
-    if (comm->attached != NULL) wf_comm_break_locked(comm->attached, status, text);
+    if (comm->attached != NULL) wf_comm_fail_locked(comm->attached, status, text);
     break_groups(comm, NULL, status, text);
 }
 
-void wf_comm_break(weft_comm *comm, weft_status status, const char *text)
+void wf_comm_fail(weft_comm *comm, weft_status status, const char *text)
 {
     pthread_mutex_lock(&comm->context->lock);
-    wf_comm_break_locked(comm, status, text);
+    wf_comm_fail_locked(comm, status, text);
     pthread_mutex_unlock(&comm->context->lock);
 }
 
-/* Who keeps us waiting, for the message; every rank's position, for the log. */
+/* Add the ranks that COMM waits for to the message, and every rank's position to the log. */
 static void explain_timeout(weft_comm *comm, const char *what, const char *own, struct wf_text *out)
 {
     struct wf_text lines = {0}, suspects = {0};
@@ -81,17 +81,17 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     wf_text_free(&suspects);
 }
 
-void wf_comm_await_word(weft_comm *comm, int64_t most_ns)
+void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns)
 {
     uint64_t deadline = wf_now_ns() + (uint64_t)most_ns;
 
     while (comm->context->client != NULL && comm->size > 1 && wf_now_ns() < deadline) {
-        if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) return;
+        if (atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK) return;
         nanosleep(&(struct timespec){0, 5000000}, NULL);
     }
 }
 
-/* The other ranks learn the cause before they see this rank leave because of it.  What ranks
+/* Report the cause to the other ranks before they see this rank depart because of it.  What ranks
  * disagree in, all of them find out, unless some wait in other groups of COMM. */
 static void report(weft_comm *comm, weft_status status, const char *text)
 {
@@ -117,17 +117,17 @@ static bool is_group(const weft_comm *comm)
 static void fail_keeper(weft_comm *group)
 {
     weft_comm *keeper = group->owner;
-    char text[sizeof group->stuck_text];
+    char text[sizeof group->cause_text];
     weft_status status;
     bool first;
 
     if (!is_group(group)) return;
     pthread_mutex_lock(&group->context->lock);
-    status = atomic_load(&group->stuck);
-    first = atomic_load(&keeper->stuck) == WEFT_OK;
+    status = atomic_load(&group->cause);
+    first = atomic_load(&keeper->cause) == WEFT_OK;
     if (first) {
-        snprintf(text, sizeof text, "%s", group->stuck_text);
-        stick(keeper, status, text);
+        snprintf(text, sizeof text, "%s", group->cause_text);
+        set_cause(keeper, status, text);
         keeper->table->abort(keeper->handle);
         break_groups(keeper, group, status, text);
     }
@@ -135,19 +135,19 @@ static void fail_keeper(weft_comm *group)
     if (first) report(keeper, status, text);
 }
 
-weft_status wf_comm_stuck(weft_comm *comm)
+weft_status wf_comm_cause(weft_comm *comm)
 {
     weft_status status;
 
     fail_keeper(comm);
     pthread_mutex_lock(&comm->context->lock);
-    status = atomic_load_explicit(&comm->stuck, memory_order_acquire);
-    if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->stuck_text);
+    status = atomic_load_explicit(&comm->cause, memory_order_acquire);
+    if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->cause_text);
     pthread_mutex_unlock(&comm->context->lock);
     return status;
 }
 
-/* The rank that the backend misses may have gone because of one that is not in COMM. */
+/* The rank that the backend reports lost may have ended because of a rank outside COMM. */
 static void add_first_lost(const weft_comm *comm, struct wf_text *text)
 {
     const struct wf_departure *first = NULL;
@@ -164,11 +164,11 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 
     snprintf(own, sizeof own, "%s", weft_last_error());
     if (passes(comm, status)) return wf_fail_context(status, "%s on %s", what, comm->name);
-    if (status == WEFT_ERR_PEER) wf_comm_await_word(comm, WORD_NS);
-    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK) {
-        /* What ranks disagree in each finds out, perhaps after a peer has given up over it. */
+    if (status == WEFT_ERR_PEER) wf_comm_wait_cause(comm, CAUSE_NS);
+    if (atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK) {
+        /* Every rank detects a mismatch itself, maybe after a peer failed because of it. */
         return status == WEFT_ERR_MISMATCH ? wf_fail(status, "%s on %s: %s", what, comm->name, own)
-                                           : wf_comm_stuck(comm);
+                                           : wf_comm_cause(comm);
     }
     if (status == WEFT_ERR_TIMEOUT)
         explain_timeout(comm, what, own, &text);
@@ -176,19 +176,19 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
         wf_text_add(&text, "%s on %s: %s", what, comm->name, own);
     if (status == WEFT_ERR_PEER) add_first_lost(comm, &text);
     pthread_mutex_lock(&comm->context->lock);
-    first = atomic_load_explicit(&comm->stuck, memory_order_relaxed) == WEFT_OK;
-    stick(comm, status, text.failed ? "out of memory" : text.data);
-    break_groups(comm, NULL, status, comm->stuck_text);
+    first = atomic_load_explicit(&comm->cause, memory_order_relaxed) == WEFT_OK;
+    set_cause(comm, status, text.failed ? "out of memory" : text.data);
+    break_groups(comm, NULL, status, comm->cause_text);
     pthread_mutex_unlock(&comm->context->lock);
     if (first && !text.failed && !is_group(comm)) report(comm, status, text.data);
     wf_text_free(&text);
-    return wf_comm_stuck(comm);
+    return wf_comm_cause(comm);
 }
 
-/* ---- events from elsewhere ---- */
+/* ---- events of other ranks ---- */
 
-/* A rank was lost: whatever it has a part in is over. */
-static void lose(weft_context *context, const struct wf_departure *departure)
+/* A rank was lost: fail its communicators. */
+static void on_rank_lost(weft_context *context, const struct wf_departure *departure)
 {
     char words[600];
 
@@ -196,11 +196,11 @@ static void lose(weft_context *context, const struct wf_departure *departure)
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
         if (weft_comm_find_rank(comm, departure->rank) >= 0)
-            wf_comm_break_locked(comm, WEFT_ERR_PEER, words);
+            wf_comm_fail_locked(comm, WEFT_ERR_PEER, words);
     pthread_mutex_unlock(&context->lock);
 }
 
-void wf_fault_farewell(weft_context *context, struct wf_text *out)
+void wf_fault_write_record(weft_context *context, struct wf_text *out)
 {
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
@@ -214,22 +214,22 @@ void wf_fault_farewell(weft_context *context, struct wf_text *out)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* No collective of COMM past the COUNT-th can end: one that has begun ends now. */
+/* No collective of COMM past the COUNT-th can complete. Fail COMM if one has begun. */
 static void limit_posts(weft_comm *comm, const struct wf_departure *departure, uint64_t count)
 {
     if (count >= atomic_load_explicit(&comm->may_post, memory_order_relaxed)) return;
     snprintf(comm->departed_text, sizeof comm->departed_text,
              "rank %d %s after collective %llu of %s", departure->rank, departure->text,
              (unsigned long long)count, comm->name);
-    if (wf_comm_limit(comm, count)) wf_comm_break_locked(comm, WEFT_ERR_PEER, comm->departed_text);
+    if (wf_comm_limit(comm, count)) wf_comm_fail_locked(comm, WEFT_ERR_PEER, comm->departed_text);
 }
 
-/* A rank left in peace: collectives it took part in may still be under way here, later ones wait
- * for it in vain. */
-static void part(weft_context *context, const struct wf_departure *departure)
+/* A rank departed: collectives that it took part in may still be in progress here; later ones
+ * cannot complete. */
+static void on_rank_left(weft_context *context, const struct wf_departure *departure)
 {
-    struct wf_reader reader = {(const uint8_t *)departure->farewell.data,
-                               departure->farewell.length, false};
+    struct wf_reader reader = {(const uint8_t *)departure->record.data, departure->record.length,
+                               false};
 
     pthread_mutex_lock(&context->lock);
     while (reader.left > 0 && !reader.failed) {
@@ -245,18 +245,18 @@ static void part(weft_context *context, const struct wf_departure *departure)
 void wf_fault_gone(void *self, const struct wf_departure *departure)
 {
     if (departure->left)
-        part(self, departure);
+        on_rank_left(self, departure);
     else
-        lose(self, departure);
+        on_rank_lost(self, departure);
 }
 
-weft_status wf_comm_over(weft_comm *comm)
+weft_status wf_comm_fail_departed(weft_comm *comm)
 {
     pthread_mutex_lock(&comm->context->lock);
-    if (atomic_load(&comm->stuck) == WEFT_OK)
-        wf_comm_break_locked(comm, WEFT_ERR_PEER, comm->departed_text);
+    if (atomic_load(&comm->cause) == WEFT_OK)
+        wf_comm_fail_locked(comm, WEFT_ERR_PEER, comm->departed_text);
     pthread_mutex_unlock(&comm->context->lock);
-    return wf_comm_stuck(comm);
+    return wf_comm_cause(comm);
 }
 
 void wf_fault_abort(void *self, uint64_t number, weft_status status, const char *text)
@@ -267,7 +267,7 @@ void wf_fault_abort(void *self, uint64_t number, weft_status status, const char 
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
         if (comm->number == number) {
-            wf_comm_break_locked(comm, status, text);
+            wf_comm_fail_locked(comm, status, text);
             if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
             found = true;
         }
@@ -288,7 +288,7 @@ void wf_fault_apply_early(weft_comm *comm)
 
     for (uint64_t i = 0; i < count && i < WF_EARLY_ABORTS; i++)
         if (early[i].number == comm->number) {
-            wf_comm_break_locked(comm, early[i].status, early[i].text);
+            wf_comm_fail_locked(comm, early[i].status, early[i].text);
             if (early[i].status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
         }
 }
@@ -299,7 +299,7 @@ void weft_comm_abort(weft_comm *comm)
 
     if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)) return;
     snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
-    wf_comm_break(comm, WEFT_ERR_ABORTED, text);
+    wf_comm_fail(comm, WEFT_ERR_ABORTED, text);
     if (comm->context->client != NULL && comm->size > 1)
         wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
                         WEFT_ERR_ABORTED, text);
@@ -310,8 +310,8 @@ weft_status weft_comm_async_error(weft_comm *comm)
     weft_status status;
 
     WF_TRY(wf_comm_check(comm, "weft_comm_async_error"));
-    if (atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
-        return wf_comm_stuck(comm);
+    if (atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK)
+        return wf_comm_cause(comm);
     status = comm->table->async_error(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "an earlier operation");
     return comm->attached != NULL ? weft_comm_async_error(comm->attached) : WEFT_OK;

@@ -34,8 +34,8 @@ static void keep(weft_comm *parent, weft_comm *group)
     group->next_group = parent->groups;
     parent->groups = group;
     group->owner = parent;
-    if (atomic_load(&parent->stuck) != WEFT_OK)
-        wf_comm_break_locked(group, atomic_load(&parent->stuck), parent->stuck_text);
+    if (atomic_load(&parent->cause) != WEFT_OK)
+        wf_comm_fail_locked(group, atomic_load(&parent->cause), parent->cause_text);
     pthread_mutex_unlock(&parent->context->lock);
 }
 
@@ -51,7 +51,7 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     while (group != NULL && !is_group(group, parent, ranks, count))
         group = group->next_group;
     if (group == NULL) {
-        if (wf_comm_is_lost(parent)) return wf_comm_stuck(parent);
+        if (wf_comm_is_lost(parent)) return wf_comm_cause(parent);
         if (status != WEFT_OK) return decline(parent, ranks, count, status);
         WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
         keep(parent, group);

@@ -37,7 +37,7 @@ int wf_client_asks(const struct wf_client *client)
 void wf_departure_free(struct wf_departure *departure)
 {
     if (departure == NULL) return;
-    wf_text_free(&departure->farewell);
+    wf_text_free(&departure->record);
     wf_free(departure);
 }
 
@@ -51,7 +51,7 @@ struct wf_held {
     bool left, asked, denied;
     uint64_t ask_ns, deadline_ns;
     char text[512];
-    struct wf_text farewell;
+    struct wf_text record;
 };
 
 static bool is_open(const struct wf_link *link)
@@ -82,7 +82,7 @@ void wf_client_stir(struct wf_client *client)
 
 /* Keep the first report about a rank, and pass it on. */
 static void note_gone(struct wf_client *client, int32_t rank, bool left, const char *text,
-                      weft_blob farewell)
+                      weft_blob record)
 {
     struct wf_departure *departure;
     bool news;
@@ -93,7 +93,7 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
     departure->rank = rank;
     departure->left = left;
     snprintf(departure->text, sizeof departure->text, "%s", text);
-    wf_text_append(&departure->farewell, farewell.data, (size_t)farewell.bytes);
+    wf_text_append(&departure->record, record.data, (size_t)record.bytes);
     pthread_mutex_lock(&client->lock);
     news = client->departed[rank] == NULL;
     if (news) client->departed[rank] = departure;
@@ -108,7 +108,7 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
 }
 
 static bool hold(struct wf_client *client, int32_t rank, bool left, const char *text,
-                 weft_blob farewell)
+                 weft_blob record)
 {
     struct wf_held **last = &client->held, *held = wf_calloc(1, sizeof *held);
 
@@ -118,7 +118,7 @@ static bool hold(struct wf_client *client, int32_t rank, bool left, const char *
     held->ask_ns = wf_now_ns() + (uint64_t)ASK_NS;
     held->deadline_ns = held->ask_ns + (uint64_t)LOOK_NS;
     snprintf(held->text, sizeof held->text, "%s", text);
-    wf_text_append(&held->farewell, farewell.data, (size_t)farewell.bytes);
+    wf_text_append(&held->record, record.data, (size_t)record.bytes);
     while (*last != NULL)
         last = &(*last)->next;
     *last = held;
@@ -143,7 +143,7 @@ static bool look(struct wf_client *client, int link, int32_t rank, uint64_t id)
 
 static void free_held(struct wf_held *held)
 {
-    wf_text_free(&held->farewell);
+    wf_text_free(&held->record);
     wf_free(held);
 }
 
@@ -174,7 +174,7 @@ bool wf_client_release_held(struct wf_client *client)
             return true;
         client->held = held->next;
         note_gone(client, held->rank, held->left, held->text,
-                  (weft_blob){held->farewell.data, held->farewell.length});
+                  (weft_blob){held->record.data, held->record.length});
         free_held(held);
     }
     return false;
@@ -198,17 +198,17 @@ static void hear_gone(struct wf_client *client, int link, struct wf_reader *read
 {
     int32_t rank = (int32_t)wf_take_u32(reader);
     bool left = wf_take_u32(reader) != 0;
-    weft_blob farewell;
+    weft_blob record;
     char text[512];
 
     wf_take_string(reader, text, sizeof text);
-    farewell = wf_take_blob(reader);
+    record = wf_take_blob(reader);
     if (reader->failed || rank < 0 || rank >= client->options.size) return;
     if (link == WF_LINK_STANDBY && rank == client->options.rank) return;
     if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
-        hold(client, rank, left, text, farewell))
+        hold(client, rank, left, text, record))
         return;
-    note_gone(client, rank, left, text, farewell);
+    note_gone(client, rank, left, text, record);
 }
 
 static void hear_abort(struct wf_client *client, struct wf_reader *reader)

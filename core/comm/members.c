@@ -155,14 +155,14 @@ static void explain_departure(const struct wf_server *s, const struct wf_connect
  * because of it.
  */
 static void announce_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
-                          weft_blob farewell)
+                          weft_blob record)
 {
     struct wf_text payload = {0};
 
     wf_put_u32(&payload, (uint32_t)rank);
     wf_put_u32(&payload, left);
     wf_put_string(&payload, text);
-    wf_put_blob(&payload, farewell.data, farewell.bytes);
+    wf_put_blob(&payload, record.data, record.bytes);
     for (int32_t other = s->options.size - 1; other > 0; other--)
         deliver_now(s, WF_FRAME_GONE, other, 0, &payload);
     wf_meetings_gone(s->meetings, rank, text);
@@ -186,7 +186,7 @@ static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
 
 /* A member will not come back; FAREWELL is what it left for the others. */
 static void part_with(struct wf_server *s, struct wf_connection *c, bool left, const char *text,
-                      weft_blob farewell)
+                      weft_blob record)
 {
     struct wf_text why = {0};
     int32_t rank = c->rank;
@@ -201,7 +201,7 @@ static void part_with(struct wf_server *s, struct wf_connection *c, bool left, c
     s->present--;
     if (!left && s->first_lost < 0 && s->running) s->first_lost = rank;
     if (s->running)
-        announce_gone(s, rank, left, text, farewell);
+        announce_gone(s, rank, left, text, record);
     else
         abandon_join(s, rank, text);
     wf_text_free(&why);
@@ -226,13 +226,13 @@ void wf_members_lost(struct wf_server *s, struct wf_connection *c)
 void wf_members_leave(struct wf_server *s, struct wf_connection *c)
 {
     struct wf_frame frame;
-    struct wf_text farewell = {0};
+    struct wf_text record = {0};
 
     if (c->rank < 0 || wf_frame_next(&c->in, &frame) != WEFT_OK) return;
-    wf_text_append(&farewell, (const char *)frame.payload, frame.bytes);
+    wf_text_append(&record, (const char *)frame.payload, frame.bytes);
     wf_frame_drop(&c->in, &frame);
-    part_with(s, c, true, "has left the job", (weft_blob){farewell.data, farewell.length});
-    wf_text_free(&farewell);
+    part_with(s, c, true, "has left the job", (weft_blob){record.data, record.length});
+    wf_text_free(&record);
 }
 
 void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
@@ -430,7 +430,7 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
     wf_free(ranks);
 }
 
-void wf_members_hear(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
 {
     struct wf_frame frame;
     weft_status status;

@@ -45,8 +45,8 @@ weft_status weft_copy(weft_context *context, void *target, const void *source, u
     if (bytes > 0 && (target == NULL || source == NULL))
         return wf_fail_null("weft_copy", target == NULL ? "target" : "source");
     WF_TRY(wf_stream_check(context, stream, "weft_copy"));
-    if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
-        wf_posts_forgive(context, stream);
+    if (atomic_load_explicit(&context->reported, memory_order_relaxed) != 0)
+        wf_posts_acknowledge(context, stream);
     return context->plugin->device->copy(context->device, target, source, bytes, stream);
 }
 
@@ -56,8 +56,8 @@ weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_
     WF_TRY(wf_context_check(context, "weft_fill"));
     if (bytes > 0 && target == NULL) return wf_fail_null("weft_fill", "target");
     WF_TRY(wf_stream_check(context, stream, "weft_fill"));
-    if (atomic_load_explicit(&context->told, memory_order_relaxed) != 0)
-        wf_posts_forgive(context, stream);
+    if (atomic_load_explicit(&context->reported, memory_order_relaxed) != 0)
+        wf_posts_acknowledge(context, stream);
     return context->plugin->device->fill(context->device, target, byte, bytes, stream);
 }
 
@@ -173,7 +173,7 @@ weft_status wf_context_waited(weft_context *context, weft_status status, int64_t
     size_t count = 0;
 
     if (status != WEFT_ERR_TIMEOUT || timeout_ns < WORTH_LOGGING_NS) return status;
-    pthread_mutex_lock(&context->watched);
+    pthread_mutex_lock(&context->describe_lock);
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL && count < WF_COUNT(unfinished);
          comm = comm->next)
@@ -182,7 +182,7 @@ weft_status wf_context_waited(weft_context *context, weft_status status, int64_t
     pthread_mutex_unlock(&context->lock);
     for (size_t i = 0; i < count; i++)
         wf_position_log(unfinished[i]);
-    pthread_mutex_unlock(&context->watched);
+    pthread_mutex_unlock(&context->describe_lock);
     return wf_fail_context(status, "rank %d waited for its stream", context->rank);
 }
 
@@ -217,7 +217,7 @@ void wf_streams_stop(weft_context *context)
     if (context->device == NULL || !is_busy(context)) return;
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
-        wf_comm_break_locked(comm, WEFT_ERR_ABORTED,
-                             "the context was released with work on its streams");
+        wf_comm_fail_locked(comm, WEFT_ERR_ABORTED,
+                            "the context was released with work on its streams");
     pthread_mutex_unlock(&context->lock);
 }

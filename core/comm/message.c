@@ -33,8 +33,8 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     WF_TRY(wf_comm_check(comm, kind == WF_RING_SEND ? "weft_send" : "weft_receive"));
     status = check(comm, what, message);
     if (status != WEFT_OK) return wf_comm_note(comm, status);
-    if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_note(comm, wf_comm_stuck(comm));
+    if (atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_note(comm, wf_comm_cause(comm));
     wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
     status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
                                   : comm->table->receive(comm->handle, message);
@@ -75,8 +75,8 @@ weft_status weft_group_begin(weft_comm *comm)
     weft_status status;
 
     WF_TRY(wf_comm_check(comm, "weft_group_begin"));
-    if (atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_stuck(comm);
+    if (atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_cause(comm);
     status = comm->table->group_begin(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "group_begin");
     if (comm->group_depth++ == 0) comm->group_status = WEFT_OK;
@@ -87,15 +87,15 @@ weft_status weft_group_begin(weft_comm *comm)
  * communicator fails on all ranks, with the rank's number. */
 static weft_status give_up_group(weft_comm *comm)
 {
-    char text[sizeof comm->stuck_text];
+    char text[sizeof comm->cause_text];
 
     snprintf(text, sizeof text, "weft_group_end on %s: rank %d had no memory for its group: %s",
              comm->name, comm->context->rank, comm->group_text);
-    wf_comm_break(comm, WEFT_ERR_NO_MEMORY, text);
+    wf_comm_fail(comm, WEFT_ERR_NO_MEMORY, text);
     if (comm->context->client != NULL)
         wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
                         WEFT_ERR_ABORTED, text);
-    return wf_comm_stuck(comm);
+    return wf_comm_cause(comm);
 }
 
 weft_status weft_group_end(weft_comm *comm)

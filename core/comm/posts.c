@@ -42,15 +42,15 @@ static struct wf_posts *make_room(struct wf_posts_list *list, const void *stream
 
     if (list->count < WF_POST_STREAMS) room = &list->kept[list->count++];
     for (uint32_t i = 0; i < WF_POST_STREAMS && room == NULL; i++)
-        if (is_settled(&list->kept[i]) && list->kept[i].lost_until == 0) room = &list->kept[i];
-    if (room == NULL) return &list->crowd;
+        if (is_settled(&list->kept[i]) && list->kept[i].failed_until == 0) room = &list->kept[i];
+    if (room == NULL) return &list->overflow;
     *room = (struct wf_posts){.stream = stream, .settled = 1};
     return room;
 }
 
 void wf_posts_begin(struct wf_posts_list *list)
 {
-    list->crowd = (struct wf_posts){.settled = 1, .is_crowd = true};
+    list->overflow = (struct wf_posts){.settled = 1, .is_overflow = true};
 }
 
 void wf_posts_find(weft_comm *comm, const void *stream)
@@ -58,7 +58,7 @@ void wf_posts_find(weft_comm *comm, const void *stream)
     weft_context *context = comm->context;
     struct wf_posts *found = find_kept(&comm->posts, stream);
 
-    if (load(&context->told) != 0) wf_posts_forgive(context, stream);
+    if (load(&context->reported) != 0) wf_posts_acknowledge(context, stream);
     if (found == NULL) {
         pthread_mutex_lock(&context->lock);
         found = make_room(&comm->posts, stream);
@@ -74,7 +74,7 @@ void wf_posts_add_onesided(weft_comm *comm, const void *stream)
     struct wf_posts *found;
 
     if (comm->done_on_return && stream == NULL) return;
-    if (load(&context->told) != 0) wf_posts_forgive(context, stream);
+    if (load(&context->reported) != 0) wf_posts_acknowledge(context, stream);
     pthread_mutex_lock(&context->lock);
     found = find_kept(&comm->onesided_posts, stream);
     if (found == NULL) found = make_room(&comm->onesided_posts, stream);
@@ -100,7 +100,7 @@ void wf_posts_start_group(weft_comm *comm)
 
 static bool is_on(const struct wf_posts *posts, const struct wf_span *span)
 {
-    return span->any || posts->is_crowd || posts->stream == span->stream;
+    return span->any || posts->is_overflow || posts->stream == span->stream;
 }
 
 /* Does SPAN cover unsettled work of POSTS?  With FAILED, the stream itself reports a failure, and
@@ -108,15 +108,15 @@ static bool is_on(const struct wf_posts *posts, const struct wf_span *span)
 static bool is_covered(struct wf_posts *posts, const struct wf_span *span, bool failed)
 {
     if (!is_on(posts, span)) return false;
-    if (posts->lost_until > 0 && posts->lost_from < span->until &&
-        (failed || span->until <= posts->lost_until))
+    if (posts->failed_until > 0 && posts->failed_from < span->until &&
+        (failed || span->until <= posts->failed_until))
         return true;
     return !is_settled(posts) && later(load(&posts->first), load(&posts->settled)) < span->until;
 }
 
 static struct wf_posts *list_at(struct wf_posts_list *list, uint32_t i)
 {
-    return i < list->count ? &list->kept[i] : &list->crowd;
+    return i < list->count ? &list->kept[i] : &list->overflow;
 }
 
 /* The owner of work on streams: a communicator, or the remains of a released one. */
@@ -170,22 +170,22 @@ static bool has_part(const struct owner *owner, const struct wf_span *span, bool
 }
 
 /* Has OWNER failed?  *CAUSE is the plugin's error if the communicator does not know of it yet. */
-static bool is_broken(const struct owner *owner, weft_status *cause)
+static bool has_failed(const struct owner *owner, weft_status *cause)
 {
     weft_comm *comm = owner->comm;
 
     *cause = WEFT_OK;
-    if (comm == NULL || atomic_load_explicit(&comm->stuck, memory_order_acquire) != WEFT_OK)
+    if (comm == NULL || atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK)
         return true;
     *cause = comm->table->async_error(comm->handle);
     return *cause != WEFT_OK;
 }
 
-static struct owner find_broken(weft_context *context, const struct wf_span *span, bool failed,
+static struct owner find_failed(weft_context *context, const struct wf_span *span, bool failed,
                                 weft_status *cause)
 {
     FOR_OWNERS(owner, context)
-    if (has_part(&owner, span, failed) && is_broken(&owner, cause)) return owner;
+    if (has_part(&owner, span, failed) && has_failed(&owner, cause)) return owner;
     return (struct owner){NULL, NULL};
 }
 
@@ -195,34 +195,34 @@ static void settle(weft_context *context, const struct wf_span *span)
 
     FOR_OWNERS(owner, context)
     for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++)
-        if (!posts->is_crowd && posts->stream == span->stream &&
+        if (!posts->is_overflow && posts->stream == span->stream &&
             load(&posts->settled) < span->until)
             atomic_store(&posts->settled, span->until);
 }
 
 /* Works recorded on POSTS' stream before UNTIL have failed.  Later ones are not affected. */
-static void lose(struct wf_posts *posts, uint64_t until)
+static void mark_failed(struct wf_posts *posts, uint64_t until)
 {
-    if (posts->lost_until == 0)
-        posts->lost_from = later(load(&posts->first), load(&posts->settled));
-    posts->lost_until = later(posts->lost_until, until);
-    posts->told = 0;
+    if (posts->failed_until == 0)
+        posts->failed_from = later(load(&posts->first), load(&posts->settled));
+    posts->failed_until = later(posts->failed_until, until);
+    posts->reported_at = 0;
     atomic_store(&posts->settled, later(load(&posts->settled), until));
 }
 
 /* The caller is about to return the failure of SPAN. */
-static void note_told(weft_context *context, const struct wf_span *span)
+static void note_reported(weft_context *context, const struct wf_span *span)
 {
     uint64_t now = tick(context);
     struct wf_posts *posts;
 
     FOR_OWNERS(owner, context)
     {
-        if (owner.comm != NULL && atomic_load(&owner.comm->stuck) == WEFT_OK) continue;
+        if (owner.comm != NULL && atomic_load(&owner.comm->cause) == WEFT_OK) continue;
         for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++)
-            if (posts->told == 0 && is_covered(posts, span, false) && !is_settled(posts)) {
-                posts->told = now;
-                atomic_fetch_add(&context->told, 1);
+            if (posts->reported_at == 0 && is_covered(posts, span, false) && !is_settled(posts)) {
+                posts->reported_at = now;
+                atomic_fetch_add(&context->reported, 1);
             }
     }
 }
@@ -236,12 +236,12 @@ struct wf_span wf_span_begin(weft_context *context, const void *stream)
     return (struct wf_span){.stream = stream, .until = tick(context)};
 }
 
-/* Report why COMM failed.  `watched` is held, so COMM is not released meanwhile. */
+/* Report why COMM failed.  `describe_lock` is held, so COMM is not released meanwhile. */
 static weft_status explain(weft_comm *comm, weft_status cause)
 {
     char what[2 * WF_RUNS_TEXT];
 
-    if (cause == WEFT_OK) return wf_comm_stuck(comm);
+    if (cause == WEFT_OK) return wf_comm_cause(comm);
     wf_runs_describe_last(comm, what, sizeof what);
     return wf_comm_fault(comm, cause, what);
 }
@@ -249,35 +249,35 @@ static weft_status explain(weft_comm *comm, weft_status cause)
 static weft_status blame(weft_context *context, const struct wf_span *span, weft_status status)
 {
     weft_status cause = WEFT_OK;
-    struct owner broken;
+    struct owner failed_owner;
 
-    pthread_mutex_lock(&context->watched);
+    pthread_mutex_lock(&context->describe_lock);
     pthread_mutex_lock(&context->lock);
-    broken = find_broken(context, span, status != WEFT_OK, &cause);
-    if (broken.remains != NULL)
-        status = wf_fail(broken.remains->status, "%s", broken.remains->text);
+    failed_owner = find_failed(context, span, status != WEFT_OK, &cause);
+    if (failed_owner.remains != NULL)
+        status = wf_fail(failed_owner.remains->status, "%s", failed_owner.remains->text);
     pthread_mutex_unlock(&context->lock);
-    if (broken.comm != NULL) status = explain(broken.comm, cause);
-    if (is_owner(&broken)) {
+    if (failed_owner.comm != NULL) status = explain(failed_owner.comm, cause);
+    if (is_owner(&failed_owner)) {
         pthread_mutex_lock(&context->lock);
-        note_told(context, span);
+        note_reported(context, span);
         pthread_mutex_unlock(&context->lock);
     }
-    pthread_mutex_unlock(&context->watched);
+    pthread_mutex_unlock(&context->describe_lock);
     return status;
 }
 
 weft_status wf_span_judge(weft_context *context, const struct wf_span *span, weft_status status)
 {
-    struct owner broken;
+    struct owner failed_owner;
     weft_status cause;
 
     if (span->until == 0) return status;
     pthread_mutex_lock(&context->lock);
-    broken = find_broken(context, span, status != WEFT_OK, &cause);
-    if (!is_owner(&broken) && status == WEFT_OK && !span->any) settle(context, span);
+    failed_owner = find_failed(context, span, status != WEFT_OK, &cause);
+    if (!is_owner(&failed_owner) && status == WEFT_OK && !span->any) settle(context, span);
     pthread_mutex_unlock(&context->lock);
-    return is_owner(&broken) ? blame(context, span, status) : status;
+    return is_owner(&failed_owner) ? blame(context, span, status) : status;
 }
 
 void wf_span_drop(weft_context *context, const struct wf_span *span)
@@ -289,11 +289,11 @@ void wf_span_drop(weft_context *context, const struct wf_span *span)
     pthread_mutex_lock(&context->lock);
     FOR_OWNERS(owner, context)
     {
-        if (!has_part(&owner, span, false) || !is_broken(&owner, &cause)) continue;
+        if (!has_part(&owner, span, false) || !has_failed(&owner, &cause)) continue;
         for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++) {
-            if (posts->is_crowd || posts->stream != span->stream || is_settled(posts)) continue;
-            if (posts->told > 0) atomic_fetch_sub(&context->told, 1);
-            lose(posts, span->until);
+            if (posts->is_overflow || posts->stream != span->stream || is_settled(posts)) continue;
+            if (posts->reported_at > 0) atomic_fetch_sub(&context->reported, 1);
+            mark_failed(posts, span->until);
         }
     }
     settle(context, span);
@@ -310,9 +310,9 @@ static bool is_left(weft_context *context, const struct owner *owner)
     bool found = false;
 
     for (uint32_t i = 0; (posts = posts_at(owner, i)) != NULL; i++) {
-        if (posts->told > 0) {
-            atomic_fetch_sub(&context->told, 1);
-            posts->told = 0;
+        if (posts->reported_at > 0) {
+            atomic_fetch_sub(&context->reported, 1);
+            posts->reported_at = 0;
             atomic_store(&posts->settled, now);
         }
         if (!is_settled(posts)) found = true;
@@ -331,7 +331,7 @@ static void drop_oldest(weft_context *context)
         struct wf_remains *oldest = *at;
 
         for (uint32_t i = 0; (posts = posts_at(&(struct owner){NULL, oldest}, i)) != NULL; i++)
-            if (posts->told > 0) atomic_fetch_sub(&context->told, 1);
+            if (posts->reported_at > 0) atomic_fetch_sub(&context->reported, 1);
         *at = oldest->next;
         wf_free(oldest);
     }
@@ -340,9 +340,9 @@ static void drop_oldest(weft_context *context)
 /* Keep the cause of COMM, which has failed, beyond its end. */
 static void describe_failure(weft_comm *comm, weft_status cause, struct wf_remains *out)
 {
-    out->status = cause != WEFT_OK ? cause : atomic_load(&comm->stuck);
+    out->status = cause != WEFT_OK ? cause : atomic_load(&comm->cause);
     snprintf(out->text, sizeof out->text, "%s",
-             cause != WEFT_OK ? weft_last_error() : comm->stuck_text);
+             cause != WEFT_OK ? weft_last_error() : comm->cause_text);
 }
 
 void wf_posts_end(weft_comm *comm)
@@ -352,7 +352,7 @@ void wf_posts_end(weft_comm *comm)
     struct wf_remains *remains;
     weft_status cause;
 
-    if (!is_left(context, &owner) || !is_broken(&owner, &cause)) return;
+    if (!is_left(context, &owner) || !has_failed(&owner, &cause)) return;
     remains = wf_alloc(sizeof *remains);
     if (remains == NULL) {
         wf_log(WF_WARNING, "out of memory: waits for streams will not tell that %s failed",
@@ -376,16 +376,16 @@ void wf_remains_free(weft_context *context)
     }
 }
 
-void wf_posts_forgive(weft_context *context, const void *stream)
+void wf_posts_acknowledge(weft_context *context, const void *stream)
 {
     struct wf_posts *posts;
 
     pthread_mutex_lock(&context->lock);
     FOR_OWNERS(owner, context)
     for (uint32_t i = 0; (posts = posts_at(&owner, i)) != NULL; i++) {
-        if (posts->told == 0 || (!posts->is_crowd && posts->stream != stream)) continue;
-        atomic_fetch_sub(&context->told, 1);
-        lose(posts, posts->told);
+        if (posts->reported_at == 0 || (!posts->is_overflow && posts->stream != stream)) continue;
+        atomic_fetch_sub(&context->reported, 1);
+        mark_failed(posts, posts->reported_at);
     }
     pthread_mutex_unlock(&context->lock);
 }

@@ -22,19 +22,19 @@
 /* The posts of one communicator on one stream. */
 struct wf_posts {
     const void *stream;
-    _Atomic uint64_t first, last;   /* posts since `settled`; none if `last` is before it */
-    _Atomic uint64_t settled;       /* earlier posts are complete, or failed and acknowledged */
-    uint64_t told;                  /* when a wait first returned the error; 0: not yet */
-    uint64_t lost_from, lost_until; /* works recorded in this range have failed */
-    bool in_group;                  /* the posts start when the open group ends */
-    bool is_crowd;                  /* the posts are on any stream */
+    _Atomic uint64_t first, last;       /* posts since `settled`; none if `last` is before it */
+    _Atomic uint64_t settled;           /* earlier posts are complete, or failed and acknowledged */
+    uint64_t reported_at;               /* when a wait first returned the error; 0: not yet */
+    uint64_t failed_from, failed_until; /* works recorded in this range have failed */
+    bool in_group;                      /* the posts start when the open group ends */
+    bool is_overflow;                   /* the posts are on any stream */
 };
 
 struct wf_posts_list {
     struct wf_posts *recent; /* where the last post is recorded; NULL: none yet */
     uint32_t count;
     struct wf_posts kept[WF_POST_STREAMS];
-    struct wf_posts crowd; /* posts on streams for which `kept` has no room */
+    struct wf_posts overflow; /* posts on streams for which `kept` has no room */
 };
 
 /* The part of a communicator that outlives it.  The communicator failed and was released before a
@@ -74,6 +74,6 @@ void wf_posts_end(weft_comm *comm);
 /* Free the records of ended communicators. */
 void wf_remains_free(weft_context *context);
 /* The caller has received the failure on STREAM and posts new work to it: stop reporting it. */
-void wf_posts_forgive(weft_context *context, const void *stream);
+void wf_posts_acknowledge(weft_context *context, const void *stream);
 
 #endif

@@ -127,11 +127,11 @@ enum wf_frame_type {
     WF_FRAME_READY,       /* server: all have come; job number, rank that serves or -1, standby */
     WF_FRAME_GATHER,      /* client: a contribution to a meeting; id is the client's */
     WF_FRAME_GATHERED,    /* server: what came of it; the client's id */
-    WF_FRAME_GONE,        /* server: rank, whether it left in peace, text, its farewell */
+    WF_FRAME_GONE,        /* server: rank, whether it departed, text, its record */
     WF_FRAME_ABORT,       /* both: communicator's number, status, ranks, text */
     WF_FRAME_ASK,         /* client: where are these ranks?  server: where are you? */
     WF_FRAME_TELL,        /* client: where it is.  server: all answers */
-    WF_FRAME_LEAVE,       /* client: goodbye, and a farewell.  server: it ends, in peace */
+    WF_FRAME_LEAVE,       /* client: it departs, with its record. server: it ends */
     WF_FRAME_LOOK,        /* client: this rank seems to be gone; who else is? */
     WF_FRAME_PASSED,      /* server: what the client's ABORT or LOOK led to has been sent; its id;
                              for a LOOK, whether the rank is still connected */
@@ -344,9 +344,9 @@ void wf_server_release(struct wf_server **server);
 /* A rank that will not come back. */
 struct wf_departure {
     int32_t rank;
-    bool left;               /* in peace: it said goodbye */
-    char text[512];          /* "is gone: ...", "has left the job" */
-    struct wf_text farewell; /* what it left for the others to know */
+    bool left;             /* it departed; else it was lost */
+    char text[512];        /* "is gone: ...", "has left the job" */
+    struct wf_text record; /* its departure record, which comm writes and reads */
 };
 
 /* Where ranks are in a communicator, as the client's own thread asks. */
@@ -387,7 +387,7 @@ struct wf_client;
 weft_status wf_client_create(const struct wf_client_options *options,
                              struct wf_client **out) WF_NODISCARD;
 /* Say goodbye, with FAREWELL for the others (NULL: nothing), and close.  Accepts NULL. */
-void wf_client_release(struct wf_client **client, const struct wf_text *farewell);
+void wf_client_release(struct wf_client **client, const struct wf_text *record);
 uint64_t wf_client_job(const struct wf_client *client);
 
 /* What a meeting came to.  `serial` is a number no other meeting of the job has; blobs point into

@@ -127,7 +127,7 @@ static bool is_due(weft_comm *comm, uint64_t now_ns)
         return false;
     }
     if (begun == 0 || begun == load(&runs->done) || now_ns < runs->next_ns ||
-        atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
+        atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
         return false;
     if (runs->gap_ns < MOST_GAP_NS) runs->gap_ns *= 2;
     runs->next_ns = now_ns + runs->gap_ns;
@@ -353,9 +353,9 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
         if (read_answer(answers->blobs[i], question->ranks[i], &answer))
             compare(comm, &answer, out);
     if (load(&comm->runs.begun) != settled || out->failed || /* a run has begun meanwhile */
-        atomic_load_explicit(&comm->stuck, memory_order_relaxed) != WEFT_OK)
+        atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
         wf_text_free(out);
-    if (out->length > 0) wf_comm_break_locked(comm, WEFT_ERR_MISMATCH, out->data);
+    if (out->length > 0) wf_comm_fail_locked(comm, WEFT_ERR_MISMATCH, out->data);
 }
 
 void wf_runs_told(void *self, const struct wf_question *question, const struct wf_gathered *answers)

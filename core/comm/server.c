@@ -305,7 +305,7 @@ static void hear_all(struct wf_server *s, size_t count, bool all, uint64_t now_n
 
         if (c->broken) continue;
         if (all || (polls[i].revents & (POLLIN | POLLHUP | POLLERR))) wf_connection_read(c);
-        wf_members_hear(s, c, now_ns);
+        wf_members_handle(s, c, now_ns);
         if (c->ended) c->broken = true;
     }
 }

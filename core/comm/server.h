@@ -21,7 +21,7 @@ struct wf_connection {
     int fd;
     enum wf_stage stage;
     bool ended;                     /* nothing more arrives */
-    bool deaf;                      /* what is sent is lost */
+    bool send_failed;               /* nothing more can be sent */
     bool broken;                    /* to be closed */
     uint64_t begun_ns, deadline_ns; /* of the stage; UINT64_MAX for members */
     int32_t rank;                   /* -1 before it is a member */
@@ -96,7 +96,7 @@ struct wf_connection *wf_connection_create(int fd, uint64_t now_ns) WF_NODISCARD
 void wf_connection_release(struct wf_connection *connection);
 /* Take in what has arrived; sets `ended`. */
 void wf_connection_read(struct wf_connection *connection);
-/* Send out what is queued, as far as it goes; sets `deaf`. */
+/* Send out what is queued, as far as it goes; sets `send_failed`. */
 void wf_connection_write(struct wf_connection *connection);
 /* Queue a frame of PAYLOAD, which may be NULL. */
 void wf_connection_send(struct wf_connection *connection, uint16_t type, uint64_t id,
@@ -121,7 +121,7 @@ void wf_members_deliver(struct wf_server *server, uint16_t type, int32_t rank, u
                         const struct wf_text *payload);
 
 /* Act on what CONNECTION's inbox holds. */
-void wf_members_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
+void wf_members_handle(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
 /* CONNECTION is over, without a goodbye. */
 void wf_members_lost(struct wf_server *server, struct wf_connection *connection);
 /* CONNECTION is `leaving`. */

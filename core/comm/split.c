@@ -7,16 +7,16 @@
 
 #define NAME_BYTES 96
 
-/* The request of one rank, besides its place. */
-struct wishes {
+/* The settings that one rank requests, besides its place. */
+struct settings {
     char name[64];
     int64_t timeout_ns;
     uint64_t deadline_ns; /* of the call, on this rank */
     void *native;         /* to wrap; each rank's own */
 };
 
-static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_options *options,
-                               struct wishes *out)
+static weft_status read_settings(const weft_comm *parent, const weft_subcomm_options *options,
+                                 struct settings *out)
 {
     weft_subcomm_options given = {0};
 
@@ -26,9 +26,9 @@ static weft_status read_wishes(const weft_comm *parent, const weft_subcomm_optio
     if (given.name != NULL && strlen(given.name) >= sizeof out->name)
         return wf_fail(WEFT_ERR_INVALID, "the name \"%.80s\" is longer than %zu letters",
                        given.name, sizeof out->name - 1);
-    *out =
-        (struct wishes){.timeout_ns = given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
-                        .native = given.native};
+    *out = (struct settings){.timeout_ns =
+                                 given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
+                             .native = given.native};
     out->deadline_ns = wf_deadline(out->timeout_ns);
     snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
     return WEFT_OK;
@@ -47,13 +47,14 @@ static void number_name(const char *name, uint64_t serial, char out[NAME_BYTES])
 }
 
 /* (colour, key, wrapping, time limit, name) */
-static void put_place(struct wf_text *out, int32_t colour, int32_t key, const struct wishes *wishes)
+static void put_place(struct wf_text *out, int32_t colour, int32_t key,
+                      const struct settings *settings)
 {
     wf_put_u32(out, (uint32_t)colour);
     wf_put_u32(out, (uint32_t)key);
-    wf_put_u32(out, wishes->native != NULL);
-    wf_put_u64(out, (uint64_t)wishes->timeout_ns);
-    wf_put_string(out, wishes->name);
+    wf_put_u32(out, settings->native != NULL);
+    wf_put_u64(out, (uint64_t)settings->timeout_ns);
+    wf_put_string(out, settings->name);
 }
 
 struct place {
@@ -61,10 +62,10 @@ struct place {
 };
 
 static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t rank,
-                              const struct wishes *mine, struct place *out)
+                              const struct settings *mine, struct place *out)
 {
     struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
-    struct wishes theirs;
+    struct settings theirs;
     bool wraps;
 
     out->colour = (int32_t)wf_take_u32(&reader);
@@ -134,14 +135,14 @@ static int32_t members_of(const weft_comm *parent, struct place *places, int32_t
 }
 
 static weft_status read_places(const weft_comm *parent, const struct wf_gathered *got,
-                               const struct wishes *wishes, struct place *places)
+                               const struct settings *settings, struct place *places)
 {
     for (int32_t i = 0; i < parent->size; i++)
-        WF_TRY(read_place(parent, got->blobs[i], i, wishes, &places[i]));
+        WF_TRY(read_place(parent, got->blobs[i], i, settings, &places[i]));
     return WEFT_OK;
 }
 
-static weft_status make_part(weft_comm *parent, int32_t colour, const struct wishes *wishes,
+static weft_status make_part(weft_comm *parent, int32_t colour, const struct settings *settings,
                              struct wf_gathered *got, weft_comm **out)
 {
     size_t size = (size_t)parent->size;
@@ -155,16 +156,16 @@ static weft_status make_part(weft_comm *parent, int32_t colour, const struct wis
                                       .number = got->serial,
                                       .name = name,
                                       .what = what,
-                                      .timeout_ns = wishes->timeout_ns,
-                                      .deadline_ns = wishes->deadline_ns};
+                                      .timeout_ns = settings->timeout_ns,
+                                      .deadline_ns = settings->deadline_ns};
     weft_status status;
 
-    number_name(wishes->name, got->serial, name);
-    number_name(wishes->name, got->serial, what);
+    number_name(settings->name, got->serial, name);
+    number_name(settings->name, got->serial, what);
     if (places == NULL || members == NULL)
         request.status = wf_fail_memory(size * sizeof *places);
     else
-        request.status = read_places(parent, got, wishes, places);
+        request.status = read_places(parent, got, settings, places);
     if (request.status == WEFT_OK && colour != WEFT_NO_COLOUR) {
         size_t used = strlen(name);
 
@@ -182,7 +183,7 @@ static weft_status make_part(weft_comm *parent, int32_t colour, const struct wis
 /* An error of one rank goes to all ranks when they agree, and is not returned before. */
 static weft_status check_split(weft_comm *parent, int32_t colour,
                                const weft_subcomm_options *options, weft_comm **out,
-                               struct wishes *wishes)
+                               struct settings *settings)
 {
     if (out == NULL) return wf_fail_null("weft_comm_split", "out");
     if (colour < WEFT_NO_COLOUR)
@@ -190,8 +191,8 @@ static weft_status check_split(weft_comm *parent, int32_t colour,
                        "weft_comm_split: colour %d; colours are 0 and above, or "
                        "WEFT_NO_COLOUR",
                        colour);
-    WF_TRY(read_wishes(parent, options, wishes));
-    if (wishes->native != NULL)
+    WF_TRY(read_settings(parent, options, settings));
+    if (settings->native != NULL)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_comm_split: a communicator is wrapped by weft_comm_create");
     return WEFT_OK;
@@ -202,24 +203,24 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
 {
     struct wf_text place = {0};
     struct wf_gathered got;
-    struct wishes wishes = {0};
+    struct settings settings = {0};
     char label[160];
     weft_status status;
 
     WF_TRY(wf_comm_check(parent, "weft_comm_split"));
-    if (atomic_load_explicit(&parent->stuck, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_stuck(parent);
-    status = check_split(parent, colour, options, out, &wishes);
+    if (atomic_load_explicit(&parent->cause, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_cause(parent);
+    status = check_split(parent, colour, options, out, &settings);
     snprintf(label, sizeof label, "a split of %s", parent->name);
     if (status == WEFT_OK) {
-        put_place(&place, colour, key, &wishes);
+        put_place(&place, colour, key, &settings);
         status = wf_text_status(&place);
     }
     status =
-        agree_on_place(parent, label, status == WEFT_OK ? wishes.timeout_ns : parent->timeout_ns,
+        agree_on_place(parent, label, status == WEFT_OK ? settings.timeout_ns : parent->timeout_ns,
                        status, &place, &got);
     wf_text_free(&place);
-    return status != WEFT_OK ? status : make_part(parent, colour, &wishes, &got, out);
+    return status != WEFT_OK ? status : make_part(parent, colour, &settings, &got, out);
 }
 
 /* ---- by a list ---- */
@@ -308,7 +309,7 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
 }
 
 static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t *world_ranks,
-                                const struct wishes *wishes, weft_comm **out)
+                                const struct settings *settings, weft_comm **out)
 {
     struct wf_text place = {0};
     struct wf_gathered got;
@@ -322,14 +323,14 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
                                       .count = count,
                                       .name = name,
                                       .what = name,
-                                      .timeout_ns = wishes->timeout_ns,
-                                      .deadline_ns = wishes->deadline_ns,
-                                      .native = wishes->native};
+                                      .timeout_ns = settings->timeout_ns,
+                                      .deadline_ns = settings->deadline_ns,
+                                      .native = settings->native};
 
-    put_place(&place, 0, parent->context->rank, wishes);
+    put_place(&place, 0, parent->context->rank, settings);
     wf_text_append(&place, (const char *)world_ranks, (size_t)count * sizeof *world_ranks);
     status = wf_text_status(&place);
-    status = wf_agree_on_list(parent, world_ranks, count, wishes->timeout_ns, status,
+    status = wf_agree_on_list(parent, world_ranks, count, settings->timeout_ns, status,
                               (weft_blob){place.data, place.length}, &got);
     wf_text_free(&place);
     if (status != WEFT_OK) return status;
@@ -340,9 +341,9 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
         return status;
     }
     for (int32_t i = 0; i < count && request.status == WEFT_OK; i++)
-        request.status = read_place(parent, got.blobs[i], 0, wishes, &ignored);
+        request.status = read_place(parent, got.blobs[i], 0, settings, &ignored);
     request.number = got.serial;
-    number_name(wishes->name, got.serial, name);
+    number_name(settings->name, got.serial, name);
     wf_gathered_free(&got);
     return wf_comm_make(parent->context, &request, out);
 }
@@ -350,7 +351,7 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
 weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
                              const weft_subcomm_options *options, weft_comm **out)
 {
-    struct wishes wishes;
+    struct settings settings;
     int32_t *world_ranks;
     weft_status status;
     bool member;
@@ -361,12 +362,12 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     if (count < 1 || count > parent->size)
         return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: %d ranks; %s has %d", count,
                        parent->name, parent->size);
-    WF_TRY(read_wishes(parent, options, &wishes));
+    WF_TRY(read_settings(parent, options, &settings));
     world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     if (world_ranks == NULL) return wf_fail_memory((size_t)count * sizeof *world_ranks);
     status = check_list(parent, count, ranks, world_ranks, &member);
     if (status == WEFT_OK && member)
-        status = make_of_list(parent, count, world_ranks, &wishes, out);
+        status = make_of_list(parent, count, world_ranks, &settings, out);
     else if (status == WEFT_OK)
         *out = NULL;
     wf_free(world_ranks);

@@ -14,8 +14,8 @@ static weft_status enter(const weft_symm *symm, const char *what)
     WF_TRY(wf_symm_check(symm, what));
     if (symm->comm->group_depth > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", what, symm->comm->name);
-    if (atomic_load_explicit(&symm->symm_comm->stuck, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_stuck(symm->symm_comm);
+    if (atomic_load_explicit(&symm->symm_comm->cause, memory_order_relaxed) != WEFT_OK)
+        return wf_comm_cause(symm->symm_comm);
     return WEFT_OK;
 }
 
@@ -175,9 +175,9 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
     if (status == WEFT_ERR_TIMEOUT) {
         wf_text_add(&text, "weft_symm_wait on %s: rank %d waited %.3f s for %s", symm->comm->name,
                     symm->comm->context->rank, (double)timeout_ns * 1e-9, words.data);
-        wf_comm_break(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
+        wf_comm_fail(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
         wf_symm_tell(symm->symm_comm, text.failed ? "out of memory" : text.data);
-        status = wf_comm_stuck(symm->symm_comm);
+        status = wf_comm_cause(symm->symm_comm);
     } else {
         wf_text_add(&text, "weft_symm_wait for %s", words.data);
         status = wf_comm_fault(symm->symm_comm, status, text.failed ? "weft_symm_wait" : text.data);
@@ -289,7 +289,7 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
         weft_status status = agree_on_barrier(symm);
         if (status != WEFT_OK) return leave(symm, what, status);
     }
-    if (!wf_comm_may_begin(symm_comm)) return wf_comm_over(symm_comm);
+    if (!wf_comm_may_begin(symm_comm)) return wf_comm_fail_departed(symm_comm);
     wf_ring_add(&symm_comm->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
     WF_TRY(posted(symm, what, given, symm->table->barrier(symm->window, stream)));
     if (wf_comm_is_inline(symm_comm, given)) wf_ring_finish(&symm_comm->ring);

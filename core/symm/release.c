@@ -46,14 +46,14 @@ static void break_off(const weft_symm *symm, weft_status status, const char *wai
     char own[512], text[1024];
 
     snprintf(own, sizeof own, "%s", weft_last_error());
-    if (!waited) wf_comm_await_word(symm_comm, CAUSE_NS);
+    if (!waited) wf_comm_wait_cause(symm_comm, CAUSE_NS);
     snprintf(text, sizeof text, "weft_symm_release on %s: rank %d%s%.400s%s: %s", symm_comm->name,
              symm_comm->context->rank, waited ? ", with a wait for " : "", waited ? waits : "",
              waited ? " on a stream" : "", own);
-    if (atomic_load_explicit(&symm_comm->stuck, memory_order_acquire) == WEFT_OK)
+    if (atomic_load_explicit(&symm_comm->cause, memory_order_acquire) == WEFT_OK)
         wf_symm_tell(symm_comm, text);
-    wf_comm_break(symm_comm, status, text);
-    (void)wf_comm_stuck(symm_comm);
+    wf_comm_fail(symm_comm, status, text);
+    (void)wf_comm_cause(symm_comm);
     wf_log(WF_WARNING, "symmetric memory #%" PRIu64 " stays: %s", symm->number, weft_last_error());
 }
 
@@ -71,17 +71,17 @@ static void stay_away(const weft_comm *symm_comm, weft_status status, const char
 static void end_window(weft_symm *symm)
 {
     weft_comm *symm_comm = symm->symm_comm;
-    bool was_stuck = !wf_comm_may_begin(symm_comm);
+    bool had_failed = !wf_comm_may_begin(symm_comm);
     weft_status status, ended;
     struct wf_text waits = {0};
     char text[1024];
 
-    status = agree_on_end(symm, was_stuck ? wf_comm_over(symm_comm) : WEFT_OK);
+    status = agree_on_end(symm, had_failed ? wf_comm_fail_departed(symm_comm) : WEFT_OK);
     if (status != WEFT_OK) {
         snprintf(text, sizeof text, "%s", weft_last_error());
-        if (!was_stuck) wf_log(WF_WARNING, "weft_symm_release: %s", text);
-        wf_comm_break(symm_comm, status, text); /* ends waits for signals */
-        if (was_stuck) stay_away(symm_comm, status, text);
+        if (!had_failed) wf_log(WF_WARNING, "weft_symm_release: %s", text);
+        wf_comm_fail(symm_comm, status, text); /* ends waits for signals */
+        if (had_failed) stay_away(symm_comm, status, text);
     }
     pthread_mutex_lock(&symm_comm->context->lock);
     wf_symm_list_waits(symm, NULL, &waits);
@@ -113,7 +113,7 @@ static void stop_waits(const weft_symm *symm, const char *cause)
 
     if (symm->wait_count == 0) return;
     snprintf(text, sizeof text, "%s ended with waits for signals on its symmetric memory", cause);
-    wf_comm_break_locked(symm->symm_comm, WEFT_ERR_ABORTED, text);
+    wf_comm_fail_locked(symm->symm_comm, WEFT_ERR_ABORTED, text);
 }
 
 void wf_symm_comm_ends(weft_comm *comm, const char *cause)

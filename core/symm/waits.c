@@ -148,7 +148,7 @@ static weft_status blame_waits(weft_context *context, const void *stream)
     if (symm_comm != NULL && !text.failed) {
         snprintf(words, sizeof words, "weft_symm_wait on %s: rank %d waited for %s: %s",
                  symm_comm->name, context->rank, text.data, weft_last_error());
-        wf_comm_break_locked(symm_comm, WEFT_ERR_TIMEOUT, words);
+        wf_comm_fail_locked(symm_comm, WEFT_ERR_TIMEOUT, words);
         (void)wf_fail(WEFT_ERR_TIMEOUT, "%s", words);
     }
     pthread_mutex_unlock(&context->lock);

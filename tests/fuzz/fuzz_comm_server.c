@@ -27,7 +27,7 @@ static void hear(int rank, const void *bytes, size_t length)
     struct wf_connection *c = job.ranks[rank];
 
     wf_text_append(&c->in.bytes, bytes, length);
-    wf_members_hear(job.server, c, job.now_ns);
+    wf_members_handle(job.server, c, job.now_ns);
 }
 
 /* A rank comes as the handshake has it. */

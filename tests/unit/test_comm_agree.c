@@ -68,7 +68,7 @@ static void wait_alone(struct world_rank *self)
     }
     pthread_barrier_wait(&together);
     if (self->rank != 0) { /* is told of it at any time, and then finds it in every call */
-        wf_comm_await_word(comm, 60 * WF_SECOND_NS);
+        wf_comm_wait_cause(comm, 60 * WF_SECOND_NS);
         note_seen(&self->seen, weft_comm_split(comm, 0, 0, NULL, &part));
     }
     HOLDS(weft_barrier(comm, NULL) == WEFT_ERR_TIMEOUT);

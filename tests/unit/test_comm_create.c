@@ -48,7 +48,7 @@ static void make_alone(struct world_rank *self)
     if (self->rank == 0)
         note_seen(&self->seen, wf_comm_make(self->context, &request, &comm));
     else
-        wf_comm_await_word(world, 60 * WF_SECOND_NS);
+        wf_comm_wait_cause(world, 60 * WF_SECOND_NS);
     if (self->rank == 1) note_seen(&self->seen, weft_barrier(world, NULL));
 }
 

@@ -319,20 +319,20 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
         struct wf_departure departure = {.rank = 0, .left = true, .text = "has left the job"};
         uint64_t count = world->collectives;
 
-        wf_put_u64(&departure.farewell, world->number);
-        wf_put_u64(&departure.farewell, count);
+        wf_put_u64(&departure.record, world->number);
+        wf_put_u64(&departure.record, count);
         atomic_store(&meeting.round, round);
         wf_fault_gone(meeting.context, &departure);
-        wf_text_free(&departure.farewell);
+        wf_text_free(&departure.record);
         await_turn(&meeting.began, round);
         if (!atomic_load(&meeting.posted))
             refused++;
-        else if (atomic_load(&world->stuck) == WEFT_ERR_PEER)
+        else if (atomic_load(&world->cause) == WEFT_ERR_PEER)
             both++;
         else
             break; /* it would wait for ever */
         ck_assert_uint_eq(world->collectives, count + (meeting.posted ? 1 : 0));
-        atomic_store(&world->stuck, WEFT_OK);
+        atomic_store(&world->cause, WEFT_OK);
         atomic_store(&world->may_post, UINT64_MAX);
     }
     ck_assert_msg(refused + both == DEPARTURES, "collective %d began and nobody ended it",

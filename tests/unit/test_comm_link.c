@@ -195,7 +195,8 @@ static void ask_a_stopped_server(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
     if (self->rank == 2 && self->status == WEFT_OK) {
         pthread_mutex_lock(&self->client->lock);
-        self->client->links[WF_LINK_SERVER].connection->deaf = true; /* what is sent is lost */
+        self->client->links[WF_LINK_SERVER].connection->send_failed =
+            true; /* what is sent is lost */
         pthread_mutex_unlock(&self->client->lock);
         rv_note(self, wf_client_ask(self->client, 5, all, 4, WF_SECOND_NS / 10, &got));
         if (self->status == WEFT_OK && memcmp(got.blobs[3].data, "rank 3 in 5", 11) != 0)
@@ -235,7 +236,8 @@ static void gather_at_a_stopped_server(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
     if (self->rank == 2 && self->status == WEFT_OK) {
         pthread_mutex_lock(&self->client->lock);
-        self->client->links[WF_LINK_SERVER].connection->deaf = true; /* what is sent is lost */
+        self->client->links[WF_LINK_SERVER].connection->send_failed =
+            true; /* what is sent is lost */
         pthread_mutex_unlock(&self->client->lock);
         begun = wf_now_ns();
         rv_note(self, wf_client_gather(self->client, &mine, &got));

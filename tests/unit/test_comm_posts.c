@@ -189,11 +189,11 @@ START_TEST(new_work_makes_what_was_told_past)
     untold = record(stream);
     weft_comm_abort(world);
     ck_assert_int_eq(weft_work_wait(lost, WEFT_FOREVER), WEFT_ERR_ABORTED);
-    ck_assert_uint_eq(context->told, 1);
+    ck_assert_uint_eq(context->reported, 1);
     post(another, other); /* elsewhere */
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     post(another, stream);
-    ck_assert_uint_eq(context->told, 0);
+    ck_assert_uint_eq(context->reported, 0);
     later = record(stream);
     ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     ck_assert_int_eq(weft_work_test(later), WEFT_OK);
@@ -272,7 +272,7 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     for (int i = 0; i < 3; i++) { /* one may lie where another was */
         weft_stream_release(context, &stream);
-        ck_assert_uint_eq(context->told, 0);
+        ck_assert_uint_eq(context->reported, 0);
         ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
         ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     }
@@ -326,7 +326,7 @@ START_TEST(a_communicator_that_ends_takes_its_failure_along)
     weft_comm_abort(another);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     weft_comm_release(&another);
-    ck_assert_uint_eq(context->told, 0);
+    ck_assert_uint_eq(context->reported, 0);
     ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     end();
 }
@@ -352,7 +352,7 @@ START_TEST(a_failure_that_nobody_was_told_of_outlives_its_communicator)
     ck_assert_int_eq(weft_work_test(behind), WEFT_ERR_ABORTED);
     ck_assert_int_eq(weft_work_test(after), WEFT_ERR_ABORTED);
     post(world, stream); /* after a wait returned the error */
-    ck_assert_uint_eq(context->told, 0);
+    ck_assert_uint_eq(context->reported, 0);
     ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     ck_assert_int_eq(weft_work_test(before), WEFT_ERR_ABORTED);
     weft_work_release(&before);
@@ -398,7 +398,7 @@ START_TEST(the_last_communicators_that_failed_are_remembered)
     ck_assert_int_eq(told, WF_REMAINS);
     for (size_t i = 0; i < WF_COUNT(streams); i++)
         weft_stream_release(context, &streams[i]);
-    ck_assert_uint_eq(context->told, 0);
+    ck_assert_uint_eq(context->reported, 0);
     end();
 }
 END_TEST

@@ -92,7 +92,7 @@ START_TEST(runs_that_wait_for_each_other_are_found)
     begin();
     run(&first);
     ck_assert(differs(&(struct told){.second = 1, .second_last = 1}));
-    ck_assert_int_eq(wf_comm_stuck(comm), WEFT_ERR_MISMATCH);
+    ck_assert_int_eq(wf_comm_cause(comm), WEFT_ERR_MISMATCH);
     ck_assert_ptr_nonnull(strstr(
         weft_last_error(), "rank 0 runs plan 0000000000000011 (binding 1): the first; rank 5 "
                            "runs step 3 of plan 0000000000000022 (binding 2): the second; all "

@@ -98,7 +98,7 @@ static void release_when_stuck(struct world_rank *self)
     weft_symm *symm = NULL;
 
     HOLDS(weft_symm_create(world, 64, NULL, &symm) == WEFT_OK);
-    if (self->rank == 1) wf_comm_break(world, WEFT_ERR_DEVICE, "the device is on fire");
+    if (self->rank == 1) wf_comm_fail(world, WEFT_ERR_DEVICE, "the device is on fire");
     if (self->rank == 1) weft_symm_release(&symm);
     for (int i = 0; i < 5000 && weft_comm_async_error(world) == WEFT_OK; i++)
         fake_sleep_ms(1);
