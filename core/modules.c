@@ -1,4 +1,4 @@
-/* modules.c - the modules that take part in the life of a context: see comm/module.h. */
+/* modules.c - the modules that take part in the life of a context: see comm/context/module.h. */
 #include "symm/symm.h"
 
 const struct wf_module *const wf_modules[WF_MODULE_COUNT] = {

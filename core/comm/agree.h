@@ -6,7 +6,7 @@
 #ifndef WEFT_COMM_AGREE_H
 #define WEFT_COMM_AGREE_H
 
-#include "rendezvous.h"
+#include "rendezvous/rendezvous.h"
 #include "weft/comm.h"
 
 /* Serials of what a rank does alone: its rank plus one above this bit, a counter below. */

@@ -16,17 +16,20 @@
  *     ended.h      what depends on a context or communicator that was released
  *     runs.h       the order in which bound plans run
  *     posts.h      what communicators have put on streams, and what became of it
- *     module.h     modules above comm in the life of a context */
+ *     module.h     modules above comm in the life of a context
+ *
+ * context.c, place.c, threads.c, costs.c, memory.c, work.c, ended.[ch] and module.[ch] are in
+ * context/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
 #include "agree.h"
+#include "comm/context/module.h"
 #include "config/config.h"
 #include "cost/cost.h"
-#include "module.h"
 #include "plugin/plugin.h"
 #include "posts.h"
-#include "rendezvous.h"
+#include "rendezvous/rendezvous.h"
 #include "runs.h"
 #include "weft/comm.h"
 
@@ -208,7 +211,7 @@ struct weft_work {
     weft_work *next, *before; /* in context->works */
 };
 
-#include "ended.h"
+#include "comm/context/ended.h"
 #include "groups.h"
 
 /* ---- place.c ---- */

@@ -8,7 +8,7 @@
 #ifndef WEFT_COMM_RUNS_H
 #define WEFT_COMM_RUNS_H
 
-#include "rendezvous.h"
+#include "rendezvous/rendezvous.h"
 #include "weft/context.h"
 
 #include <stdatomic.h>

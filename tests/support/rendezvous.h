@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_RENDEZVOUS_H
 #define WEFT_TESTS_RENDEZVOUS_H
 
-#include "comm/rendezvous.h"
+#include "rendezvous/rendezvous.h"
 #include "weft/status.h"
 
 #include <check.h>

@@ -1,0 +1,77 @@
+/* fork.h - what a fork of this process does not get.
+ *
+ * A child of fork() has copies of contexts, communicators and the rest, but none of the threads
+ * that serve them, and would speak for its parent if it used them.  So every object notes in which
+ * generation of the process it was made, the child is the next one, and calls compare the two.
+ * Descriptors of the rendezvous are closed in the child: a peer sees that the parent has died when
+ * the last copy of its connection is closed.  exec closes them by itself (SOCK_CLOEXEC). */
+#ifndef WEFT_BASE_FORK_H
+#define WEFT_BASE_FORK_H
+
+#include "base.h"
+
+#include <stdatomic.h>
+
+/* How many forks lie between this process and the one that loaded weft. */
+extern _Atomic uint32_t wf_generation;
+
+/* The kinds of objects.  The values occur in no other object's first member. */
+enum wf_kind {
+    WF_KIND_CONTEXT = 0x77660001,
+    WF_KIND_COMM,
+    WF_KIND_SYMM,
+    WF_KIND_BOUND,
+    WF_KIND_THREADS,
+    WF_KIND_RENDEZVOUS,
+};
+
+/* An object's first member, `made`: its kind and the generation that made it.  So a call can tell
+ * when it is given an object of another kind. */
+static inline uint64_t wf_made_in(enum wf_kind kind, uint32_t generation)
+{
+    return (uint64_t)kind << 32 | generation;
+}
+
+/* Only a fork changes the generation, and then this thread is the only one. */
+static inline uint64_t wf_made_now(enum wf_kind kind)
+{
+    return wf_made_in(kind, atomic_load_explicit(&wf_generation, memory_order_relaxed));
+}
+
+/* In place of an object's generation: the object that it depends on was released. */
+static inline uint64_t wf_ended(enum wf_kind kind)
+{
+    return wf_made_in(kind, UINT32_MAX);
+}
+
+/* May the object with MADE be used as one of KIND? */
+static inline bool wf_is_usable(uint64_t made, enum wf_kind kind)
+{
+    return __builtin_expect(made == wf_made_now(kind), 1);
+}
+
+/* "weft_copy: this process is a fork ..." */
+weft_status wf_fail_fork(const char *function);
+/* Why FUNCTION cannot use ARGUMENT, which has MADE: it is not of KIND, or a parent process's. */
+weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,
+                             enum wf_kind kind);
+
+/* A context is begun.  WEFT_ERR_INVALID in a fork of a process that has begun one, released or not:
+ * vendor libraries that it has started do not work in a fork. */
+weft_status wf_fork_enter(void) WF_NODISCARD;
+
+/* Descriptors that a fork closes.  No fork happens between wf_fd_hold and the wf_fd_keep that
+ * follows it:
+ *
+ *     wf_fd_hold();
+ *     fd = wf_fd_keep(socket(...));
+ *
+ * keep returns FD; -1 with errno stays what it is. */
+void wf_fd_hold(void);
+int wf_fd_keep(int fd);
+/* The same for a pipe or a pair of sockets; CODE, not 0 where there are none, is returned. */
+int wf_fd_keep_pair(int code, int fds[2]);
+/* In place of close, for what was kept. */
+void wf_fd_close(int fd);
+
+#endif

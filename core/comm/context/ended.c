@@ -1,0 +1,190 @@
+/* ended.c - objects that outlive their context or communicator.
+ *
+ * The end of a context or communicator frees all resources of the backend, also those of objects
+ * that the user still has.  Such an object refuses every call until the user releases it.  Streams
+ * are the backend's own handles, so a context with unreleased streams is kept until they are
+ * released. */
+#include "comm/comm.h"
+
+/* Contexts that were released before their streams and memory. */
+static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
+static weft_context *ended;
+
+weft_status wf_context_refuse(const weft_context *context, const char *function)
+{
+    if (context == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "%s: context is NULL: it was not made, or was released",
+                       function);
+    if (context->made == wf_ended(WF_KIND_CONTEXT))
+        return wf_fail(WEFT_ERR_INVALID, "%s: the context was released", function);
+    return wf_fail_unusable(function, "context", context->made, WF_KIND_CONTEXT);
+}
+
+weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
+{
+    if (comm == NULL) return wf_fail_null(function, "comm");
+    if (comm->made == wf_ended(WF_KIND_COMM))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: the context was released, and this "
+                       "communicator with it",
+                       function, comm->name);
+    return wf_fail_unusable(function, "comm", comm->made, WF_KIND_COMM);
+}
+
+/* ---- dependents of a communicator ---- */
+
+void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm)
+{
+    pthread_mutex_lock(&comm->context->lock);
+    dependent->comm = comm;
+    dependent->next = comm->dependents;
+    comm->dependents = dependent;
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
+void wf_dependent_remove(struct wf_dependent *dependent)
+{
+    struct wf_dependent **at;
+    weft_comm *comm = dependent->comm;
+
+    if (comm == NULL) return;
+    pthread_mutex_lock(&comm->context->lock);
+    at = &comm->dependents;
+    while (*at != dependent)
+        at = &(*at)->next;
+    *at = dependent->next;
+    dependent->comm = NULL;
+    pthread_mutex_unlock(&comm->context->lock);
+}
+
+void wf_dependents_end(weft_comm *comm, const char *cause)
+{
+    while (comm->dependents != NULL) {
+        struct wf_dependent *dependent = comm->dependents;
+
+        wf_dependent_remove(dependent);
+        dependent->end(dependent, cause);
+    }
+}
+
+/* ---- streams ---- */
+
+void wf_stream_add(weft_context *context, struct wf_stream_note *note)
+{
+    pthread_mutex_lock(&context->lock);
+    note->next = context->streams;
+    context->streams = note;
+    note->next_alike = context->streams_by_place[wf_stream_place(note->stream)];
+    context->streams_by_place[wf_stream_place(note->stream)] = note;
+    pthread_mutex_unlock(&context->lock);
+}
+
+weft_status wf_stream_find(weft_context *context, const void *stream, const char *function)
+{
+    size_t place = wf_stream_place(stream);
+    const struct wf_stream_note *note;
+
+    pthread_mutex_lock(&context->lock);
+    note = context->streams_by_place[place];
+    while (note != NULL && note->stream != stream)
+        note = note->next_alike;
+    if (note != NULL)
+        atomic_store_explicit(&context->known_streams[place], stream, memory_order_relaxed);
+    pthread_mutex_unlock(&context->lock);
+    if (note != NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: the stream is not of this context; it is of another one, or was released",
+                   function);
+}
+
+static struct wf_stream_note *take_note(weft_context *context, const void *stream)
+{
+    struct wf_stream_note **at = &context->streams, *note;
+    size_t place = wf_stream_place(stream);
+
+    while (*at != NULL && (*at)->stream != stream)
+        at = &(*at)->next;
+    note = *at;
+    if (note == NULL) return NULL;
+    *at = note->next;
+    at = &context->streams_by_place[place];
+    while (*at != note)
+        at = &(*at)->next_alike;
+    *at = note->next_alike;
+    atomic_store_explicit(&context->known_streams[place], NULL, memory_order_relaxed);
+    return note;
+}
+
+void wf_stream_remove(weft_context *context, const void *stream)
+{
+    struct wf_stream_note *note;
+
+    pthread_mutex_lock(&context->lock);
+    note = take_note(context, stream);
+    pthread_mutex_unlock(&context->lock);
+    wf_free(note);
+}
+
+void wf_streams_end(weft_context *context)
+{
+    for (struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        context->plugin->device->stream_destroy(context->device, note->stream);
+}
+
+/* ---- contexts ---- */
+
+static void warn_of(uint64_t count, const char *what)
+{
+    if (count > 0)
+        wf_log(WF_WARNING, "weft_context_release: %s not given back: %llu", what,
+               (unsigned long long)count);
+}
+
+void wf_context_warn(weft_context *context)
+{
+    uint64_t streams = 0;
+
+    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        streams++;
+    warn_of(atomic_load(&context->live_bound), "bound plans");
+    warn_of(streams, "streams");
+    warn_of(atomic_load(&context->live_memory), "pieces of memory");
+}
+
+static bool is_awaited(weft_context *context)
+{
+    return context->streams != NULL || atomic_load(&context->live_memory) > 0;
+}
+
+void wf_context_bury(weft_context *context)
+{
+    if (!is_awaited(context)) {
+        wf_free(context);
+        return;
+    }
+    pthread_mutex_lock(&ended_lock);
+    context->next_ended = ended;
+    ended = context;
+    pthread_mutex_unlock(&ended_lock);
+}
+
+void wf_stream_forget(const void *stream)
+{
+    struct wf_stream_note *note = NULL;
+    weft_context **at;
+
+    pthread_mutex_lock(&ended_lock);
+    for (at = &ended; *at != NULL; at = &(*at)->next_ended) {
+        weft_context *context = *at;
+
+        note = take_note(context, stream);
+        if (note == NULL) continue;
+        if (!is_awaited(context)) {
+            *at = context->next_ended;
+            wf_free(context);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&ended_lock);
+    wf_free(note);
+}

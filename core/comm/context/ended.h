@@ -1,0 +1,66 @@
+/* ended.h - objects that outlive their context or communicator.  A part of comm.h, which includes
+ * it after the structs. */
+#ifndef WEFT_COMM_CONTEXT_ENDED_H
+#define WEFT_COMM_CONTEXT_ENDED_H
+
+#include "comm/comm.h"
+
+/* Fail FUNCTION because CONTEXT, or COMM, is NULL, released, or a parent process's. */
+weft_status wf_context_refuse(const weft_context *context, const char *function);
+weft_status wf_comm_refuse(const weft_comm *comm, const char *function);
+
+/* OK if CONTEXT can be used. */
+static inline weft_status wf_context_check(const weft_context *context, const char *function)
+{
+    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT)) return WEFT_OK;
+    return wf_context_refuse(context, function);
+}
+
+static inline weft_status wf_comm_check(const weft_comm *comm, const char *function)
+{
+    if (comm != NULL && wf_is_usable(comm->made, WF_KIND_COMM)) return WEFT_OK;
+    return wf_comm_refuse(comm, function);
+}
+
+/* DEPENDENT ends with COMM. */
+void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm);
+/* Does nothing if it is in no list. */
+void wf_dependent_remove(struct wf_dependent *dependent);
+void wf_dependents_end(weft_comm *comm, const char *cause);
+
+static inline size_t wf_stream_place(const void *stream)
+{
+    uintptr_t bits = (uintptr_t)stream;
+
+    return (bits >> 4 ^ bits >> 10 ^ bits >> 16) % WF_STREAM_PLACES;
+}
+
+/* Is STREAM NULL, or surely one of CONTEXT?  The common case without a call. */
+static inline bool wf_stream_is_known(const weft_context *context, const void *stream)
+{
+    return stream == NULL || atomic_load_explicit(&context->known_streams[wf_stream_place(stream)],
+                                                  memory_order_relaxed) == stream;
+}
+
+/* WEFT_ERR_INVALID by FUNCTION if STREAM is not one of CONTEXT. */
+weft_status wf_stream_find(weft_context *context, const void *stream, const char *function);
+static inline weft_status wf_stream_check(weft_context *context, const void *stream,
+                                          const char *function)
+{
+    return wf_stream_is_known(context, stream) ? WEFT_OK
+                                               : wf_stream_find(context, stream, function);
+}
+
+/* Keep NOTE of a stream that the user gets; free it when the stream is released. */
+void wf_stream_add(weft_context *context, struct wf_stream_note *note);
+void wf_stream_remove(weft_context *context, const void *stream);
+/* Destroy the streams that were not released. */
+void wf_streams_end(weft_context *context);
+/* STREAM's context has ended: forget the stream. */
+void wf_stream_forget(const void *stream);
+/* Log what was not released before CONTEXT. */
+void wf_context_warn(weft_context *context);
+/* Free CONTEXT, which has ended; keep it while streams or memory of it may still be released. */
+void wf_context_bury(weft_context *context);
+
+#endif

@@ -1,0 +1,223 @@
+/* memory.c - the backend's memory and streams. */
+#include "comm/comm.h"
+
+/* A wait that exceeds a time limit of at least this logs every rank's position. */
+#define WORTH_LOGGING_NS WF_SECOND_NS
+
+weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, void **out)
+{
+    WF_TRY(wf_context_check(context, "weft_alloc"));
+    if (out == NULL) return wf_fail_null("weft_alloc", "out");
+    if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_alloc: kind %u; WEFT_MEMORY_DEVICE is %d, "
+                       "WEFT_MEMORY_PINNED %d",
+                       kind, WEFT_MEMORY_DEVICE, WEFT_MEMORY_PINNED);
+    if (bytes > INT64_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "weft_alloc: %llu bytes are more than 2^63 - 1",
+                       (unsigned long long)bytes);
+    WF_TRY(context->plugin->device->allocate(context->device, bytes, kind, out));
+    if (*out != NULL) atomic_fetch_add(&context->live_memory, 1);
+    return WEFT_OK;
+}
+
+weft_status weft_free(weft_context *context, void *pointer)
+{
+    WF_TRY(wf_context_check(context, "weft_free"));
+    if (pointer != NULL) WF_TRY(wf_modules_check_free(context, pointer));
+    WF_TRY(context->plugin->device->free(context->device, pointer));
+    if (pointer != NULL) atomic_fetch_sub(&context->live_memory, 1);
+    return WEFT_OK;
+}
+
+weft_status weft_query_pointer(weft_context *context, const void *pointer, weft_pointer_info *out)
+{
+    WF_TRY(wf_context_check(context, "weft_query_pointer"));
+    if (out == NULL) return wf_fail_null("weft_query_pointer", "out");
+    *out = (weft_pointer_info){.struct_size = sizeof *out};
+    return context->plugin->device->query_pointer(context->device, pointer, out);
+}
+
+weft_status weft_copy(weft_context *context, void *target, const void *source, uint64_t bytes,
+                      weft_stream *stream)
+{
+    WF_TRY(wf_context_check(context, "weft_copy"));
+    if (bytes > 0 && (target == NULL || source == NULL))
+        return wf_fail_null("weft_copy", target == NULL ? "target" : "source");
+    WF_TRY(wf_stream_check(context, stream, "weft_copy"));
+    if (atomic_load_explicit(&context->reported, memory_order_relaxed) != 0)
+        wf_posts_acknowledge(context, stream);
+    return context->plugin->device->copy(context->device, target, source, bytes, stream);
+}
+
+weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_t bytes,
+                      weft_stream *stream)
+{
+    WF_TRY(wf_context_check(context, "weft_fill"));
+    if (bytes > 0 && target == NULL) return wf_fail_null("weft_fill", "target");
+    WF_TRY(wf_stream_check(context, stream, "weft_fill"));
+    if (atomic_load_explicit(&context->reported, memory_order_relaxed) != 0)
+        wf_posts_acknowledge(context, stream);
+    return context->plugin->device->fill(context->device, target, byte, bytes, stream);
+}
+
+weft_status weft_bind_thread(weft_context *context)
+{
+    WF_TRY(wf_context_check(context, "weft_bind_thread"));
+    if (WF_HAS(context->plugin->device, bind_thread))
+        WF_TRY(context->plugin->device->bind_thread(context->device));
+    return wf_modules_bind_thread(context);
+}
+
+/* ---- streams: the plugin's own handles under our type ---- */
+
+/* Return NOTE's stream to the user if STATUS, which is returned, is OK. */
+static weft_status give_stream(weft_context *context, struct wf_stream_note *note,
+                               weft_status status, weft_stream **out)
+{
+    if (status != WEFT_OK) {
+        wf_free(note);
+        return status;
+    }
+    wf_stream_add(context, note);
+    *out = note->stream;
+    return WEFT_OK;
+}
+
+weft_status weft_stream_create(weft_context *context, weft_stream **out)
+{
+    struct wf_stream_note *note;
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, "weft_stream_create"));
+    if (out == NULL) return wf_fail_null("weft_stream_create", "out");
+    note = wf_alloc(sizeof *note);
+    if (note == NULL) return wf_fail_memory(sizeof *note);
+    note->is_wrapped = false;
+    status = context->plugin->device->stream_create(context->device, &note->stream);
+    return give_stream(context, note, status, out);
+}
+
+void weft_stream_release(weft_context *context, weft_stream **stream)
+{
+    struct wf_span span;
+    weft_stream *mine;
+
+    if (stream == NULL || *stream == NULL) return;
+    mine = *stream;
+    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT) &&
+        wf_stream_check(context, mine, "weft_stream_release") != WEFT_OK) {
+        wf_log(WF_WARNING, "%s", weft_last_error());
+        return;
+    }
+    *stream = NULL;
+    if (context == NULL || context->made == wf_ended(WF_KIND_CONTEXT)) {
+        wf_stream_forget(mine);
+        return;
+    }
+    if (!wf_is_usable(context->made, WF_KIND_CONTEXT)) return; /* a parent process's */
+    span = wf_span_begin(context, mine);
+    context->plugin->device->stream_destroy(context->device, mine);
+    wf_span_drop(context, &span);
+    wf_stream_remove(context, mine);
+}
+
+weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **out)
+{
+    struct wf_stream_note *note;
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, "weft_stream_wrap"));
+    if (out == NULL) return wf_fail_null("weft_stream_wrap", "out");
+    if (!WF_HAS(context->plugin->device, stream_wrap))
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no streams of a vendor to wrap",
+                       context->plugin->name);
+    note = wf_alloc(sizeof *note);
+    if (note == NULL) return wf_fail_memory(sizeof *note);
+    note->is_wrapped = true;
+    status = context->plugin->device->stream_wrap(context->device, native, &note->stream);
+    return give_stream(context, note, status, out);
+}
+
+void *weft_stream_native(weft_context *context, weft_stream *stream)
+{
+    if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT) ||
+        !WF_HAS(context->plugin->device, stream_native) ||
+        wf_stream_check(context, stream, "weft_stream_native") != WEFT_OK)
+        return NULL;
+    return context->plugin->device->stream_native(context->device, stream);
+}
+
+static weft_status judge(weft_context *context, const struct wf_span *span, weft_status status)
+{
+    status = wf_modules_check_wait(context, span->stream, false, status);
+    return wf_span_judge(context, span, status);
+}
+
+weft_status weft_stream_test(weft_context *context, weft_stream *stream)
+{
+    struct wf_span span;
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, "weft_stream_test"));
+    WF_TRY(wf_stream_check(context, stream, "weft_stream_test"));
+    span = wf_span_begin(context, stream);
+    status = context->plugin->device->stream_query(context->device, stream);
+    if (status == WEFT_IN_PROGRESS) return status;
+    return judge(context, &span, status);
+}
+
+weft_status wf_context_waited(weft_context *context, weft_status status, int64_t timeout_ns)
+{
+    weft_comm *unfinished[4];
+    size_t count = 0;
+
+    if (status != WEFT_ERR_TIMEOUT || timeout_ns < WORTH_LOGGING_NS) return status;
+    pthread_mutex_lock(&context->describe_lock);
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL && count < WF_COUNT(unfinished);
+         comm = comm->next)
+        if (atomic_load(&comm->ring.posted) != atomic_load(&comm->ring.finished))
+            unfinished[count++] = comm;
+    pthread_mutex_unlock(&context->lock);
+    for (size_t i = 0; i < count; i++)
+        wf_position_log(unfinished[i]);
+    pthread_mutex_unlock(&context->describe_lock);
+    return wf_fail_context(status, "rank %d waited for its stream", context->rank);
+}
+
+weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)
+{
+    struct wf_span span;
+    weft_status status;
+
+    WF_TRY(wf_context_check(context, "weft_stream_wait"));
+    WF_TRY(wf_stream_check(context, stream, "weft_stream_wait"));
+    span = wf_span_begin(context, stream);
+    status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
+    if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of work on the stream? */
+        context->plugin->device->stream_query(context->device, stream) != WEFT_ERR_TIMEOUT)
+        return wf_context_waited(context, status, timeout_ns);
+    return judge(context, &span, status);
+}
+
+/* ---- the end of the context ---- */
+
+static bool is_busy(const weft_context *context)
+{
+    for (const struct wf_stream_note *note = context->streams; note != NULL; note = note->next)
+        if (!note->is_wrapped && context->plugin->device->stream_query(
+                                     context->device, note->stream) == WEFT_IN_PROGRESS)
+            return true;
+    return false;
+}
+
+void wf_streams_stop(weft_context *context)
+{
+    if (context->device == NULL || !is_busy(context)) return;
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        wf_comm_fail_locked(comm, WEFT_ERR_ABORTED,
+                            "the context was released with work on its streams");
+    pthread_mutex_unlock(&context->lock);
+}

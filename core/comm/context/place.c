@@ -1,0 +1,242 @@
+/* place.c - who this rank is, and its way to the rendezvous. */
+#include "comm/comm.h"
+#include "rendezvous/launch.h"
+
+#include "weft/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the ways below share. */
+struct way {
+    weft_context *context;
+    const weft_options *options;
+    int64_t join_timeout_ns;
+    const struct wf_client_events *events;
+};
+
+/* SERVING_RANK is whose process the rendezvous lives in, or -1. */
+static weft_status enter(const struct way *way, const struct wf_address *address,
+                         struct wf_server *server, int32_t serving_rank, struct wf_job_key key)
+{
+    weft_context *context = way->context;
+    struct wf_client_options options = {.rank = context->rank,
+                                        .size = context->size,
+                                        .key = key,
+                                        .join_timeout_ns = way->join_timeout_ns,
+                                        .address = address,
+                                        .server = server,
+                                        .serving_rank = serving_rank,
+                                        .events = *way->events};
+
+    WF_TRY(wf_client_create(&options, &context->client));
+    context->job = wf_client_job(context->client);
+    return WEFT_OK;
+}
+
+/* Where rank 0 listens for an ADDRESS others connect to. */
+static weft_status listening_address(const struct wf_config *config,
+                                     const struct wf_address *address, struct wf_address *out)
+{
+    *out = *address;
+    if (config->listen == NULL) return WEFT_OK;
+    return wf_address_parse("WEFT_LISTEN", config->listen, address->is_unix ? 0 : address->port,
+                            out);
+}
+
+/* Add to the last error which setting changes the address that rank 0 listens on. */
+static weft_status advise_address(const struct way *way, weft_status status)
+{
+    const char *setting = way->context->config->listen != NULL ? "WEFT_LISTEN"
+                          : way->options->rendezvous != NULL   ? "weft_options.rendezvous"
+                                                               : "WEFT_RENDEZVOUS";
+    char reason[512];
+
+    snprintf(reason, sizeof reason, "%s", weft_last_error());
+    return wf_fail(status, "%s; set %s to another address%s", reason, setting,
+                   way->context->config->listen != NULL ? "" : " on all ranks");
+}
+
+static weft_status serve(const struct way *way, struct wf_address *listening, struct wf_job_key key)
+{
+    weft_context *context = way->context;
+    struct wf_server_options options = {.size = context->size,
+                                        .serving_rank = context->rank,
+                                        .join_timeout_ns = way->join_timeout_ns,
+                                        .key = key};
+    weft_status status;
+
+    status = wf_server_create(&options, listening, &context->server);
+    if (status == WEFT_ERR_SYSTEM) return advise_address(way, status);
+    if (status != WEFT_OK) return status;
+    return wf_server_start(context->server);
+}
+
+/* ---- by an address that all ranks know ---- */
+
+static weft_status find_by_address(const struct way *way, const struct wf_launch *launch)
+{
+    weft_context *context = way->context;
+    const struct wf_config *config = context->config;
+    const char *token = way->options->token != NULL ? way->options->token : config->token;
+    const char *rendezvous =
+        way->options->rendezvous != NULL ? way->options->rendezvous : config->rendezvous;
+    bool serves = context->rank == 0 && !config->served;
+    struct wf_address address, listening;
+    struct wf_job_key key;
+    char text[WF_ADDRESS_TEXT];
+    weft_status status;
+
+    WF_TRY(wf_launch_meet(launch, rendezvous, token, &address, &key));
+    wf_address_print(&address, text);
+    wf_log(WF_INFO, "rank %d of %d (%s) meets the others at %s", context->rank, context->size,
+           launch->launcher, text);
+    if (serves) {
+        WF_TRY(listening_address(config, &address, &listening));
+        WF_TRY(serve(way, &listening, key));
+        return enter(way, NULL, context->server, 0, key);
+    }
+    status = enter(way, &address, NULL, config->served ? -1 : 0, key);
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_fail_context(status, "rank %d of %d cannot join the job at %s%s", context->rank,
+                           context->size, text, config->served ? "" : ", which rank 0 serves");
+}
+
+/* ---- by the user's exchange ---- */
+
+/* What every rank shows the others. */
+struct card {
+    uint64_t host;
+    int32_t status; /* of rank 0's listening */
+    char address[WF_ADDRESS_TEXT], token[40], text[256];
+};
+
+static weft_status offer(const struct way *way, struct card *card)
+{
+    const struct wf_config *config = way->context->config;
+    const char *text = way->options->rendezvous != NULL ? way->options->rendezvous
+                       : config->rendezvous != NULL     ? config->rendezvous
+                       : config->listen != NULL         ? config->listen
+                                                        : "localhost:0";
+    struct wf_address address, listening;
+    uint8_t secret[16];
+
+    wf_random_bytes(secret, sizeof secret);
+    for (size_t i = 0; i < sizeof secret; i++)
+        snprintf(card->token + 2 * i, 3, "%02x", (unsigned)secret[i]);
+    WF_TRY(wf_address_parse("the rendezvous", text, 0, &address));
+    WF_TRY(listening_address(config, &address, &listening));
+    WF_TRY(serve(way, &listening, wf_job_key(card->token)));
+    address.port = listening.port;
+    wf_address_print(&address, card->address);
+    return WEFT_OK;
+}
+
+static weft_status check_cards(const struct card *cards, int32_t count)
+{
+    struct wf_address address;
+
+    if (cards[0].status != WEFT_OK)
+        return wf_fail(cards[0].status, "rank 0: %.255s", cards[0].text);
+    WF_TRY(wf_address_parse("rank 0's rendezvous", cards[0].address, -1, &address));
+    for (int32_t rank = 1; rank < count; rank++)
+        if (cards[rank].host != cards[0].host && wf_address_is_local(&address))
+            return wf_fail(WEFT_ERR_INVALID,
+                           "rank %d runs on another host than rank 0, whose rendezvous listens on "
+                           "%s; set WEFT_LISTEN on rank 0 to an address the others can reach",
+                           rank, cards[0].address);
+    return WEFT_OK;
+}
+
+static weft_status find_by_exchange(const struct way *way)
+{
+    weft_context *context = way->context;
+    const weft_exchange *exchange = way->options->exchange;
+    struct wf_address address;
+    struct wf_job_key key;
+    struct card mine, *cards = wf_calloc((size_t)context->size, sizeof *cards);
+    weft_status status;
+
+    if (cards == NULL) return wf_fail_memory((size_t)context->size * sizeof *cards);
+    memset(&mine, 0, sizeof mine); /* its padding crosses the wire too */
+    mine.host = wf_identity(context->config->host_id).host;
+    if (context->rank == 0) mine.status = offer(way, &mine);
+    if (mine.status != WEFT_OK) snprintf(mine.text, sizeof mine.text, "%s", weft_last_error());
+    status = exchange->all_gather(exchange->self, &mine, cards, sizeof mine);
+    if (status != WEFT_OK)
+        status = wf_fail(status, "the exchange that was given to weft_init failed");
+    else
+        status = check_cards(cards, context->size);
+    if (status == WEFT_OK)
+        status = wf_address_parse("rank 0's rendezvous", cards[0].address, -1, &address);
+    if (status == WEFT_OK) {
+        key = wf_job_key(cards[0].token);
+        status = context->server != NULL ? enter(way, NULL, context->server, 0, key)
+                                         : enter(way, &address, NULL, 0, key);
+    }
+    wf_free(cards);
+    return status;
+}
+
+/* ---- choosing the way ---- */
+
+static weft_status check_given(const weft_options *options, int32_t size)
+{
+    int ways =
+        (options->exchange != NULL) + (options->threads != NULL) + (options->rendezvous != NULL);
+
+    if (ways > 1)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: of exchange, threads and rendezvous only one can be given");
+    if (options->rank < 0 || options->rank >= size)
+        return wf_fail(WEFT_ERR_INVALID, "weft_init: rank %d of %d", options->rank, size);
+    return WEFT_OK;
+}
+
+static weft_status find_by_threads(const struct way *way, weft_threads *threads, int32_t rank)
+{
+    weft_context *context = way->context;
+
+    if (!wf_is_usable(threads->made, WF_KIND_THREADS))
+        return wf_fail_unusable("weft_init", "weft_options.threads", threads->made,
+                                WF_KIND_THREADS);
+    context->rank = context->local_rank = rank;
+    context->size = threads->size;
+    return threads->size == 1 ? WEFT_OK : enter(way, NULL, threads->server, -1, threads->key);
+}
+
+static weft_status find_given(const struct way *way)
+{
+    const weft_options *options = way->options;
+    struct wf_launch launch = {.launcher = "options", .local_rank = -1};
+    int32_t size = options->threads != NULL ? options->threads->size : options->size;
+
+    WF_TRY(check_given(options, size));
+    if (options->threads != NULL) return find_by_threads(way, options->threads, options->rank);
+    way->context->rank = options->rank;
+    way->context->size = size;
+    if (size == 1) return WEFT_OK;
+    return options->exchange != NULL ? find_by_exchange(way) : find_by_address(way, &launch);
+}
+
+weft_status wf_place_find(weft_context *context, const weft_options *options,
+                          int64_t join_timeout_ns, const struct wf_client_events *events)
+{
+    struct way way = {context, options, join_timeout_ns, events};
+    struct wf_launch launch;
+    weft_status status;
+    int32_t rank;
+    weft_threads *threads = wf_threads_current(&rank);
+
+    context->local_rank = -1;
+    if (options->size > 0 || options->threads != NULL) return find_given(&way);
+    if (threads != NULL) return find_by_threads(&way, threads, rank);
+    wf_environment_hold();
+    status = wf_launch_read(wf_environment(), &launch);
+    wf_environment_let_go();
+    if (status != WEFT_OK) return status;
+    context->rank = launch.rank;
+    context->size = launch.size;
+    context->local_rank = launch.local_rank;
+    return launch.size == 1 ? WEFT_OK : find_by_address(&way, &launch);
+}

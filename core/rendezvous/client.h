@@ -1,0 +1,113 @@
+/* client.h - what the files of the rendezvous client share. */
+#ifndef WEFT_RENDEZVOUS_CLIENT_H
+#define WEFT_RENDEZVOUS_CLIENT_H
+
+#include "server.h"
+
+#include <stdatomic.h>
+
+/* How much longer than the server a client waits before it gives the server up. */
+#define WF_SERVER_GRACE_NS WF_SECOND_NS
+
+/* A call that waits for its answer; lives on the caller's stack. */
+struct wf_waiter {
+    struct wf_waiter *next;
+    uint64_t id;
+    int link;
+    bool done;
+    _Atomic bool *lost; /* of a contribution, or NULL */
+    struct wf_text payload;
+};
+
+/* The connections of a client: to the server, and to its standby. */
+enum { WF_LINK_SERVER, WF_LINK_STANDBY, WF_LINKS };
+
+enum wf_link_stage {
+    WF_LINK_OPEN,
+    WF_LINK_GREETING, /* the handshake goes on in the thread, for the standby */
+    WF_LINK_PROVING,
+    WF_LINK_ASKED, /* it has ended, and the other server is asked who is gone */
+    WF_LINK_LOST
+};
+
+struct wf_link {
+    struct wf_connection *connection; /* `out` and `seal` under the lock, the rest the thread's */
+    int32_t rank;                     /* that serves it, or -1 */
+    bool over;                        /* or never begun; under the lock, as are the next */
+    bool left;                        /* the server has said goodbye */
+    bool silent;                      /* it has not answered the last request in time */
+    char why[640];                    /* it is over */
+    enum wf_link_stage stage;         /* the thread's, as are the next */
+    uint64_t deadline_ns;             /* of the other server's answer */
+    bool vouched;                     /* it answered that the rank is still connected */
+};
+
+struct wf_client {
+    struct wf_client_options options;
+    struct wf_link links[WF_LINKS];
+    struct wf_server *standby; /* that this rank serves, or NULL */
+    struct wf_job_key standby_key;
+    struct wf_join standby_join;
+    int wake;
+    pthread_t thread;
+    uint64_t job;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct wf_waiter *waiters;
+    uint64_t last_id;
+    bool leaving;
+    struct wf_departure **departed; /* per rank; NULL: it is here */
+    const struct wf_departure *first_lost;
+    struct wf_held *held; /* by the thread: what the standby said and the server has not yet */
+    char cause[320];      /* the first error that a rank reported, or "" */
+
+    atomic_bool watches;         /* the event `watch` is wanted */
+    uint64_t watched;            /* id of the request whose answer is awaited, or 0; the thread's */
+    uint64_t watch_ns;           /* when the event is next */
+    struct wf_question question; /* that was asked */
+};
+
+/* ---- enter.c ---- */
+
+/* Connect, prove, wait for all: sets the links, the job and the standby. */
+weft_status wf_client_enter(struct wf_client *client) WF_NODISCARD;
+/* Go on with the handshake with the standby; true once its frames may be heard. */
+bool wf_client_greet_standby(struct wf_client *client);
+
+/* ---- client.c ---- */
+
+/* What a meeting or an inquiry came to, from its answer, whose bytes it takes. */
+weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
+
+/* The payload of an ASK. */
+void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);
+void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, int32_t count,
+                     int64_t timeout_ns);
+
+/* ---- watch.c: what the thread asks by itself ---- */
+
+/* Ask what there is to ask.  Returns the milliseconds until the next time, -1 for never. */
+int wf_client_watch_now(struct wf_client *client);
+/* Is FRAME the answer?  Then it is passed on. */
+bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *frame);
+void wf_client_end_watch(struct wf_client *client);
+
+/* ---- link.c: the thread that owns the connections ---- */
+
+/* The thread's body. */
+void *wf_client_listen(void *client);
+/* Act on a frame that came by link number LINK. */
+void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame);
+/* Pass on the standby's reports that need not wait for the server's any longer, drop those that
+ * the server has made or denied; are any left? */
+bool wf_client_release_held(struct wf_client *client);
+/* Let every call that waits look at what has changed. */
+void wf_client_stir(struct wf_client *client);
+/* Let the thread look at what is queued. */
+void wf_client_wake(struct wf_client *client);
+/* The link by which the server is asked.  The lock is held. */
+int wf_client_asks(const struct wf_client *client);
+void wf_departure_free(struct wf_departure *departure);
+
+#endif

@@ -1,0 +1,299 @@
+#include "rendezvous/client.h"
+#include "support/rendezvous.h"
+#include "support/suite.h"
+
+static struct rv_rank ranks[4];
+static struct rv rv;
+static atomic_int arrived;
+
+/* A rendezvous as rank 0 would serve it. */
+static struct rv begin_serving(const char *address)
+{
+    struct rv made;
+    struct wf_server_options options = {.size = 4,
+                                        .serving_rank = 0,
+                                        .join_timeout_ns = 20 * WF_SECOND_NS,
+                                        .key = wf_job_key(rv_token)};
+
+    ck_assert_int_eq(wf_address_parse("the test", address, 0, &made.address), WEFT_OK);
+    ck_assert_int_eq(wf_server_create(&options, &made.address, &made.server), WEFT_OK);
+    ck_assert_int_eq(wf_server_start(made.server), WEFT_OK);
+    return made;
+}
+
+static void start_all(void (*body)(struct rv_rank *))
+{
+    arrived = 0;
+    rv_place(ranks, &rv, 4, body);
+    for (int rank = 0; rank < 4; rank++) {
+        ranks[rank].serving_rank = 0;
+        rv_start(&ranks[rank]);
+    }
+}
+
+static void join_all(void)
+{
+    for (int rank = 0; rank < 4; rank++)
+        rv_join(&ranks[rank]);
+}
+
+static void saw(const struct rv_rank *rank, weft_status status, const char *part)
+{
+    ck_assert_msg(rank->status == status && strstr(rank->text, part) != NULL, "rank %d saw %s: %s",
+                  rank->rank, weft_status_name(rank->status), rank->text);
+}
+
+static weft_status gather(struct rv_rank *self, const int32_t *list, int32_t count,
+                          uint64_t *serial)
+{
+    struct wf_contribution mine = {.ranks = list,
+                                   .count = count,
+                                   .label = "a test",
+                                   .timeout_ns = 20 * WF_SECOND_NS,
+                                   .text = "",
+                                   .blob = {"x", 1}};
+    struct wf_gathered got;
+    weft_status status = wf_client_gather(self->client, &mine, &got);
+
+    if (status != WEFT_OK) return status;
+    *serial = got.serial;
+    wf_gathered_free(&got);
+    return WEFT_OK;
+}
+
+static bool is_over(struct wf_client *client, int link)
+{
+    bool over;
+
+    pthread_mutex_lock(&client->lock);
+    over = client->links[link].over;
+    pthread_mutex_unlock(&client->lock);
+    return over;
+}
+
+/* Until the handshake with the standby is done. */
+static void await_standby(struct rv_rank *self)
+{
+    while (is_over(self->client, WF_LINK_STANDBY))
+        rv_sleep_ms(1);
+}
+
+/* Close the connections of a rank as its death would. */
+static void vanish(struct wf_client *client)
+{
+    for (int link = WF_LINKS - 1; link >= 0; link--)
+        shutdown(client->links[link].connection->fd, SHUT_RDWR);
+}
+
+/* The server ends; the ranks meet at the standby; then one is lost. */
+static void outlive_the_server(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t before = 0, after = 0;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &before));
+    arrived++;
+    while (!is_over(self->client, WF_LINK_SERVER))
+        rv_sleep_ms(1);
+    if (self->status == WEFT_OK) rv_note(self, gather(self, all, 4, &after));
+    if (self->status == WEFT_OK && after <= before)
+        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "the number of a meeting was used before"));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) {
+        vanish(self->client);
+        return;
+    }
+    rv_note(self, gather(self, all, 4, &after));
+}
+
+START_TEST(the_standby_serves_once_the_server_has_ended)
+{
+    static const char *const addresses[] = {"127.0.0.1", "unix:weft-test-standby"};
+
+    for (size_t i = 0; i < WF_COUNT(addresses); i++) {
+        rv = begin_serving(addresses[i]);
+        start_all(outlive_the_server);
+        while (arrived < 4)
+            rv_sleep_ms(1);
+        wf_server_release(&rv.server);
+        join_all();
+        saw(&ranks[3], WEFT_OK, "");
+        for (int rank = 0; rank < 3; rank++)
+            saw(&ranks[rank], WEFT_ERR_PEER, "rank 3 is gone");
+    }
+}
+END_TEST
+
+/* Rank 2 reports an error and leaves; the others meet. */
+static void report_and_leave(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 2) {
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        return;
+    }
+    rv_note(self, gather(self, all, 4, &serial));
+}
+
+START_TEST(who_leaves_after_an_error_is_not_the_cause)
+{
+    rv = begin_serving("unix:weft-test-report");
+    start_all(report_and_leave);
+    join_all();
+    for (int rank = 0; rank < 4; rank++) {
+        if (rank == 2) continue;
+        saw(&ranks[rank], WEFT_ERR_PEER,
+            "rank 2 has left the job; before, it reported: rank 9 does not answer");
+        ck_assert_int_ge(ranks[rank].aborts, 7); /* by one server or by both */
+    }
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 3 is lost and rank 2 leaves because of it; a meeting without rank 3 names both. */
+static void leave_after_a_loss(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3}, some[] = {0, 2};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) {
+        vanish(self->client);
+        return;
+    }
+    while (self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 0) rv_note(self, gather(self, some, 2, &serial));
+}
+
+START_TEST(a_loss_is_named_where_others_left_because_of_it)
+{
+    rv = begin_serving("unix:weft-test-loss");
+    start_all(leave_after_a_loss);
+    join_all();
+    saw(&ranks[0], WEFT_ERR_PEER, "rank 2 has left the job; before it, rank 3 was lost");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* The server does not answer, as when its process is stopped; the standby does. */
+static void ask_a_stopped_server(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    struct wf_gathered got;
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->rank == 2 && self->status == WEFT_OK) {
+        pthread_mutex_lock(&self->client->lock);
+        self->client->links[WF_LINK_SERVER].connection->send_failed =
+            true; /* what is sent is lost */
+        pthread_mutex_unlock(&self->client->lock);
+        rv_note(self, wf_client_ask(self->client, 5, all, 4, WF_SECOND_NS / 10, &got));
+        if (self->status == WEFT_OK && memcmp(got.blobs[3].data, "rank 3 in 5", 11) != 0)
+            rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "wrong answers"));
+        if (self->status == WEFT_OK) wf_gathered_free(&got);
+    }
+    arrived++;
+    while (arrived < 4)
+        rv_sleep_ms(1);
+}
+
+START_TEST(the_standby_answers_for_a_server_that_is_stopped)
+{
+    rv = begin_serving("unix:weft-test-stopped");
+    start_all(ask_a_stopped_server);
+    join_all();
+    for (int rank = 0; rank < 4; rank++)
+        saw(&ranks[rank], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* A call ends soon after its time limit, although the server does not answer. */
+static void gather_at_a_stopped_server(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    struct wf_contribution mine = {.ranks = all,
+                                   .count = 4,
+                                   .label = "a test",
+                                   .timeout_ns = WF_SECOND_NS / 10,
+                                   .text = "",
+                                   .blob = {"x", 1}};
+    struct wf_gathered got;
+    uint64_t serial, begun;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->rank == 2 && self->status == WEFT_OK) {
+        pthread_mutex_lock(&self->client->lock);
+        self->client->links[WF_LINK_SERVER].connection->send_failed =
+            true; /* what is sent is lost */
+        pthread_mutex_unlock(&self->client->lock);
+        begun = wf_now_ns();
+        rv_note(self, wf_client_gather(self->client, &mine, &got));
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        if (wf_now_ns() - begun > 4 * (uint64_t)WF_SECOND_NS)
+            rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "it takes too long"));
+    }
+    arrived++;
+    while (arrived < 4)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_server_that_is_stopped_does_not_prolong_a_call)
+{
+    rv = begin_serving("unix:weft-test-limit");
+    start_all(gather_at_a_stopped_server);
+    join_all();
+    saw(&ranks[2], WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank 0 serves it");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 3 loses its connection to the standby, and nothing else. */
+static void lose_the_standby(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) {
+        shutdown(self->client->links[WF_LINK_STANDBY].connection->fd, SHUT_RDWR);
+        while (!is_over(self->client, WF_LINK_STANDBY))
+            rv_sleep_ms(1);
+    }
+    rv_sleep_ms(3000); /* longer than a report of the standby waits for the server's */
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status == WEFT_OK && self->gone_rank >= 0)
+        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "rank %d is said to be gone", self->gone_rank));
+    if (self->status == WEFT_OK) rv_note(self, gather(self, all, 4, &serial));
+}
+
+START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
+{
+    rv = begin_serving("unix:weft-test-alone");
+    start_all(lose_the_standby);
+    join_all();
+    for (int rank = 0; rank < 4; rank++)
+        saw(&ranks[rank], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+SUITE(rendezvous_link, the_standby_serves_once_the_server_has_ended,
+      who_leaves_after_an_error_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
+      the_standby_answers_for_a_server_that_is_stopped,
+      a_server_that_is_stopped_does_not_prolong_a_call,
+      a_rank_that_loses_the_standby_alone_is_not_gone)

@@ -1,0 +1,247 @@
+#include "rendezvous/server.h"
+#include "support/rendezvous.h"
+#include "support/suite.h"
+
+static struct rv_rank ranks[64];
+static struct rv rv;
+
+static void saw(const struct rv_rank *rank, weft_status status, const char *part)
+{
+    ck_assert_msg(rank->status == status, "rank %d saw %s: %s", rank->rank,
+                  weft_status_name(rank->status), rank->text);
+    ck_assert_msg(strstr(rank->text, part) != NULL, "rank %d: no \"%s\" in: %s", rank->rank, part,
+                  rank->text);
+}
+
+START_TEST(who_never_comes_is_named_also_to_itself)
+{
+    rv = rv_begin(5, "127.0.0.1", 4 * WF_SECOND_NS); /* it passes once */
+    rv_place(ranks, &rv, 5, NULL);
+    for (int rank = 0; rank < 5; rank += 2)
+        rv_start(&ranks[rank]);
+    for (int rank = 0; rank < 5; rank += 2) {
+        rv_join(&ranks[rank]);
+        saw(&ranks[rank], WEFT_ERR_TIMEOUT,
+            "ranks 1 and 3 of 5 never came to the rendezvous within 4.0 s");
+    }
+    for (int rank = 1; rank < 5; rank += 2) { /* these come late, and do not wait for the others */
+        rv_start(&ranks[rank]);
+        rv_join(&ranks[rank]);
+        saw(&ranks[rank], WEFT_ERR_TIMEOUT,
+            "ranks 1 and 3 of 5 never came to the rendezvous within 4.0 s");
+    }
+    rv_all(ranks, &rv, 5, rv_gather); /* and they may try again */
+    for (int rank = 0; rank < 5; rank++)
+        saw(&ranks[rank], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* A process that was started after the joining had failed belongs to another attempt. */
+START_TEST(a_new_process_does_not_get_the_cause_of_an_old_failure)
+{
+    struct wf_server_options options = {.size = 2, .join_timeout_ns = WF_SECOND_NS};
+    struct wf_connection member = {.fd = -1, .rank = -1, .stage = WF_STAGE_MEMBER};
+    struct wf_server *server;
+
+    ck_assert_int_eq(wf_server_create(&options, NULL, &server), WEFT_OK);
+    server->failure.text = wf_strdup("rank 1 is gone");
+    server->failure.status = WEFT_ERR_PEER;
+    for (int late = 0; late < 2; late++) {
+        struct wf_join join = {.rank = 0, .size = 2, .age_ms = late ? 11 : 9};
+
+        member.join = join;
+        ck_assert_int_eq(wf_admission_may_join(server, &member, 10000000), !late);
+        wf_text_free(&member.out);
+    }
+    wf_server_release(&server);
+}
+END_TEST
+
+START_TEST(two_of_one_rank_are_refused)
+{
+    int late = 0;
+
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_place(ranks, &rv, 3, rv_gather);
+    ranks[2].rank = 0;
+    rv_start(&ranks[0]);
+    rv_start(&ranks[2]);
+    while (pthread_tryjoin_np(ranks[late].thread, NULL) != 0) {
+        late = 2 - late; /* 0 and 2: the one that came second */
+        rv_sleep_ms(1);
+    }
+    saw(&ranks[late], WEFT_ERR_MISMATCH,
+        "has joined as rank 0 already: weft_init was called twice");
+    ranks[late] = (struct rv_rank){.rv = &rv,
+                                   .rank = 2,
+                                   .size = 3,
+                                   .token = rv_token,
+                                   .join_timeout_ns = 300 * WF_SECOND_NS,
+                                   .serving_rank = -1,
+                                   .gone_rank = -1,
+                                   .body = rv_gather};
+    rv_start(&ranks[1]);
+    rv_start(&ranks[late]);
+    for (int rank = 0; rank < 3; rank++) {
+        rv_join(&ranks[rank]);
+        saw(&ranks[rank], WEFT_OK, "");
+    }
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+START_TEST(another_number_of_ranks_is_refused)
+{
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_place(ranks, &rv, 1, NULL);
+    ranks[0].size = 4;
+    rv_start(&ranks[0]);
+    rv_join(&ranks[0]);
+    saw(&ranks[0], WEFT_ERR_MISMATCH, "rank 0 of 4 came to a rendezvous of 3 ranks");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 1 vanishes without a goodbye; the others see it at once, and at every meeting. */
+static void vanish(struct rv_rank *self)
+{
+    if (self->rank == 1) {
+        wf_server_report_gone(self->rv->server, 1, "is gone: says the test");
+        while (ranks[0].gone_rank != 1 || ranks[2].gone_rank != 1)
+            rv_sleep_ms(1);
+        return;
+    }
+    while (self->gone_rank != 1)
+        rv_sleep_ms(1);
+    rv_gather(self);
+}
+
+START_TEST(a_rank_that_is_gone_is_told_to_all)
+{
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 3, vanish);
+    for (int rank = 0; rank < 3; rank += 2) {
+        saw(&ranks[rank], WEFT_ERR_PEER, "rank 1 is gone: says the test");
+        ck_assert_int_eq(ranks[rank].gone_rank, 1);
+        ck_assert_int_eq(ranks[rank].gone_left, 0);
+    }
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+static void leave_first(struct rv_rank *self)
+{
+    if (self->rank == 1) return;
+    while (self->gone_rank != 1)
+        rv_sleep_ms(1);
+    rv_gather(self);
+}
+
+START_TEST(a_rank_that_leaves_is_told_as_such)
+{
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 3, leave_first);
+    for (int rank = 0; rank < 3; rank += 2) {
+        saw(&ranks[rank], WEFT_ERR_PEER, "rank 1 has left the job");
+        ck_assert_int_eq(ranks[rank].gone_left, 1);
+    }
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+static void send_nonsense(struct rv_rank *self)
+{
+    struct wf_contribution bad = {.ranks = (int32_t[]){0, 0, 1},
+                                  .count = 3,
+                                  .label = "nonsense",
+                                  .timeout_ns = WF_SECOND_NS,
+                                  .text = ""};
+    struct wf_gathered got;
+
+    if (self->rank == 2)
+        rv_note(self, wf_client_gather(self->client, &bad, &got));
+    else
+        rv_gather(self);
+}
+
+START_TEST(a_member_that_talks_nonsense_is_thrown_out)
+{
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 3, send_nonsense);
+    saw(&ranks[0], WEFT_ERR_PEER, "rank 2 is gone");
+    saw(&ranks[1], WEFT_ERR_PEER, "rank 2 is gone");
+    ck_assert_int_eq(ranks[2].status, WEFT_ERR_PEER);
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 2 brings a status that weft does not have. */
+static void bring_a_wrong_status(struct rv_rank *self)
+{
+    struct wf_contribution bad = {.ranks = (int32_t[]){0, 1, 2},
+                                  .count = 3,
+                                  .label = "a test",
+                                  .timeout_ns = WF_SECOND_NS,
+                                  .status = (weft_status)7777,
+                                  .text = "boo"};
+    struct wf_gathered got;
+
+    if (self->rank == 2)
+        rv_note(self, wf_client_gather(self->client, &bad, &got));
+    else
+        rv_gather(self);
+}
+
+START_TEST(a_member_with_an_unknown_status_is_thrown_out)
+{
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 3, bring_a_wrong_status);
+    for (int rank = 0; rank < 2; rank++)
+        saw(&ranks[rank], WEFT_ERR_PEER,
+            "rank 2 is gone: the rendezvous closed its connection: a contribution without a status "
+            "that weft has");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+static void come_again(struct rv_rank *self)
+{
+    rv_gather(self);
+    if (self->rank == 0) rv_sleep_ms(100); /* the others are back before it has left */
+}
+
+START_TEST(a_second_job_waits_for_the_first_to_end)
+{
+    rv = rv_begin(3, "unix:weft-test-again", 300 * WF_SECOND_NS);
+    rv_place(ranks, &rv, 3, come_again);
+    rv_place(ranks + 3, &rv, 3, rv_gather);
+    for (int i = 0; i < 3; i++)
+        rv_start(&ranks[i]);
+    for (int i = 2; i >= 0; i--) {
+        rv_join(&ranks[i]);
+        rv_start(&ranks[3 + i]);
+    }
+    for (int i = 3; i < 6; i++)
+        rv_join(&ranks[i]);
+    for (int i = 0; i < 6; i++)
+        saw(&ranks[i], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+START_TEST(sixty_four_ranks_meet)
+{
+    rv = rv_begin(64, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 64, rv_gather);
+    for (int i = 0; i < 64; i++)
+        saw(&ranks[i], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+SUITE(rendezvous_members, who_never_comes_is_named_also_to_itself, two_of_one_rank_are_refused,
+      a_new_process_does_not_get_the_cause_of_an_old_failure, another_number_of_ranks_is_refused,
+      a_rank_that_is_gone_is_told_to_all, a_rank_that_leaves_is_told_as_such,
+      a_member_that_talks_nonsense_is_thrown_out, a_member_with_an_unknown_status_is_thrown_out,
+      a_second_job_waits_for_the_first_to_end, sixty_four_ranks_meet)
