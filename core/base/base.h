@@ -31,7 +31,7 @@
 
 /* ---- status.c: errors ---- */
 
-/* Set the error of this thread and return STATUS.  Logged at level WF_DEBUG. */
+/* Set the error of this thread and return STATUS.  Logged at level WF_LOG_DEBUG. */
 weft_status wf_fail(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
 
 /* As wf_fail, with the name and the error code of the vendor library. */
@@ -74,9 +74,9 @@ weft_status wf_info_write(const char *name, const void *info, size_t bytes, void
 
 /* ---- log.c ---- */
 
-enum wf_log_level { WF_ERROR, WF_WARNING, WF_NOTICE, WF_INFO, WF_DEBUG };
+enum wf_log_level { WF_LOG_ERROR, WF_LOG_WARNING, WF_LOG_NOTICE, WF_LOG_INFO, WF_LOG_DEBUG };
 
-/* One line to the sink, if LEVEL is at or below the limit (default WF_NOTICE). */
+/* One line to the sink, if LEVEL is at or below the limit (default WF_LOG_NOTICE). */
 void wf_log(int level, const char *format, ...) WF_PRINTF(2, 3);
 void wf_log_set_level(int level);
 int wf_log_level(void);

@@ -28,7 +28,7 @@ const char *wf_collective_name(uint32_t collective)
     return collective < WEFT_COLL_COUNT ? plug_collective_name(collective) : NULL;
 }
 
-static bool same(const char *known, const char *name, size_t length)
+static bool same_name(const char *known, const char *name, size_t length)
 {
     return strlen(known) == length && memcmp(known, name, length) == 0;
 }
@@ -36,7 +36,7 @@ static bool same(const char *known, const char *name, size_t length)
 bool wf_dtype_find(const char *name, size_t length, uint32_t *out)
 {
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
-        if (same(plug_dtype_name(i), name, length)) {
+        if (same_name(plug_dtype_name(i), name, length)) {
             *out = i;
             return true;
         }
@@ -112,7 +112,7 @@ void wf_dtype_explain(const char *name, size_t length, struct wf_text *out)
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out)
 {
     for (uint32_t i = 0; i < WEFT_REDUCE_COUNT; i++)
-        if (same(plug_reduction_name(i), name, length)) {
+        if (same_name(plug_reduction_name(i), name, length)) {
             *out = i;
             return true;
         }

@@ -55,7 +55,7 @@ static void in_child(void)
 static void watch(void)
 {
     if (pthread_atfork(before_fork, in_parent, in_child) != 0)
-        wf_log(WF_WARNING, "a fork of this process will keep its connections");
+        wf_log(WF_LOG_WARNING, "a fork of this process will keep its connections");
 }
 
 weft_status wf_fail_fork(const char *function)

@@ -26,7 +26,7 @@ static size_t sequence_length(const unsigned char *bytes)
 }
 
 /* File names and vendors' texts may not be UTF-8: invalid bytes become U+FFFD. */
-static void quoted(struct wf_text *out, const char *value)
+static void add_quoted(struct wf_text *out, const char *value)
 {
     const unsigned char *at = (const unsigned char *)value;
 
@@ -48,20 +48,20 @@ static void quoted(struct wf_text *out, const char *value)
     wf_text_char(out, '"');
 }
 
-static void lead(struct wf_json *json, const char *key)
+static void begin_member(struct wf_json *json, const char *key)
 {
     uint64_t bit = UINT64_C(1) << json->depth;
 
     if (json->has_member & bit) wf_text_char(json->out, ',');
     json->has_member |= bit;
     if (key == NULL) return;
-    quoted(json->out, key);
+    add_quoted(json->out, key);
     wf_text_char(json->out, ':');
 }
 
 void wf_json_begin(struct wf_json *json, const char *key, char bracket)
 {
-    lead(json, key);
+    begin_member(json, key);
     wf_text_char(json->out, bracket);
     json->depth++;
     assert(json->depth < 64 && "a bit of has_member per depth");
@@ -80,19 +80,19 @@ void wf_json_string(struct wf_json *json, const char *key, const char *value)
         wf_json_null(json, key);
         return;
     }
-    lead(json, key);
-    quoted(json->out, value);
+    begin_member(json, key);
+    add_quoted(json->out, value);
 }
 
 void wf_json_int(struct wf_json *json, const char *key, int64_t value)
 {
-    lead(json, key);
+    begin_member(json, key);
     wf_text_add(json->out, "%" PRId64, value);
 }
 
 void wf_json_uint(struct wf_json *json, const char *key, uint64_t value)
 {
-    lead(json, key);
+    begin_member(json, key);
     wf_text_add(json->out, "%" PRIu64, value);
 }
 
@@ -105,7 +105,7 @@ void wf_json_real(struct wf_json *json, const char *key, double value)
         wf_json_null(json, key);
         return;
     }
-    lead(json, key);
+    begin_member(json, key);
     snprintf(digits, sizeof digits, "%.15g", value);
     if (strtod(digits, NULL) != value) snprintf(digits, sizeof digits, "%.17g", value);
     comma = strchr(digits, ','); /* the point of some locales */
@@ -115,12 +115,12 @@ void wf_json_real(struct wf_json *json, const char *key, double value)
 
 void wf_json_bool(struct wf_json *json, const char *key, bool value)
 {
-    lead(json, key);
+    begin_member(json, key);
     wf_text_add(json->out, "%s", value ? "true" : "false");
 }
 
 void wf_json_null(struct wf_json *json, const char *key)
 {
-    lead(json, key);
+    begin_member(json, key);
     wf_text_append(json->out, "null", 4);
 }

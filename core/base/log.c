@@ -4,14 +4,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-static atomic_int limit = WF_NOTICE;
+static atomic_int limit = WF_LOG_NOTICE;
 static _Thread_local char thread_prefix[32];
 
 static const char *const level_names[] = {"error", "warning", "notice", "info", "debug"};
 
 void wf_log_set_level(int level)
 {
-    if (level >= WF_ERROR && level <= WF_DEBUG) atomic_store(&limit, level);
+    if (level >= WF_LOG_ERROR && level <= WF_LOG_DEBUG) atomic_store(&limit, level);
 }
 
 int wf_log_level(void)
@@ -31,7 +31,7 @@ void wf_log(int level, const char *format, ...)
     va_list args;
     int used;
 
-    if (level < WF_ERROR || level > wf_log_level()) return;
+    if (level < WF_LOG_ERROR || level > wf_log_level()) return;
     used = snprintf(line, sizeof line, "weft: %s%s: ", thread_prefix, level_names[level]);
     if (used < 0) return;
     va_start(args, format);

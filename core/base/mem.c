@@ -29,7 +29,7 @@ static bool may_allocate(void)
     return ++made != fail_at;
 }
 
-static void *counted(void *pointer)
+static void *count_block(void *pointer)
 {
     if (pointer != NULL) atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     return pointer;
@@ -37,13 +37,13 @@ static void *counted(void *pointer)
 
 void *wf_alloc(size_t bytes)
 {
-    return may_allocate() ? counted(malloc(bytes != 0 ? bytes : 1)) : NULL;
+    return may_allocate() ? count_block(malloc(bytes != 0 ? bytes : 1)) : NULL;
 }
 
 void *wf_calloc(size_t count, size_t bytes)
 {
     if (!may_allocate()) return NULL;
-    return counted(count != 0 && bytes != 0 ? calloc(count, bytes) : calloc(1, 1));
+    return count_block(count != 0 && bytes != 0 ? calloc(count, bytes) : calloc(1, 1));
 }
 
 void *wf_realloc(void *pointer, size_t bytes)

@@ -95,8 +95,8 @@ static size_t quote_line(const struct wf_scan *scan, char *out, size_t bytes, si
     return line;
 }
 
-static weft_status complain(const struct wf_scan *scan, const char *kind, const char *found,
-                            const char *format, va_list args)
+static weft_status fail_at(const struct wf_scan *scan, const char *kind, const char *found,
+                           const char *format, va_list args)
 {
     char reason[512], quoted[201], where[32] = "";
     size_t first, line = quote_line(scan, quoted, sizeof quoted, &first);
@@ -113,7 +113,7 @@ weft_status wf_scan_refuse(const struct wf_scan *scan, const char *kind, const c
     weft_status status;
 
     va_start(args, format);
-    status = complain(scan, kind, "", format, args);
+    status = fail_at(scan, kind, "", format, args);
     va_end(args);
     return status;
 }
@@ -132,7 +132,7 @@ weft_status wf_scan_fail(const struct wf_scan *scan, const char *kind, const cha
     else
         snprintf(found, sizeof found, ", found '%c'", next);
     va_start(args, format);
-    status = complain(scan, kind, found, format, args);
+    status = fail_at(scan, kind, found, format, args);
     va_end(args);
     return status;
 }

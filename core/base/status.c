@@ -58,7 +58,7 @@ const char *weft_version(void)
     return WEFT_VERSION_STRING;
 }
 
-static void describe(const char *vendor, int64_t code, const char *text)
+static void set_error(const char *vendor, int64_t code, const char *text)
 {
     size_t length = strnlen(text, sizeof last.text - 1);
 
@@ -77,8 +77,8 @@ weft_status wf_fail(weft_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    describe(NULL, 0, text);
-    if (status != WEFT_OK) wf_log(WF_DEBUG, "%s: %s", weft_status_name(status), text);
+    set_error(NULL, 0, text);
+    if (status != WEFT_OK) wf_log(WF_LOG_DEBUG, "%s: %s", weft_status_name(status), text);
     return status;
 }
 
@@ -96,7 +96,7 @@ weft_status weft_fail(weft_status status, const char *format, ...)
 
 void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const char *text)
 {
-    describe(vendor, code, text != NULL ? text : weft_status_text(status));
+    set_error(vendor, code, text != NULL ? text : weft_status_text(status));
 }
 
 weft_status wf_fail_context(weft_status status, const char *format, ...)

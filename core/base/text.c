@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool reserve(struct wf_text *text, size_t more)
+static bool reserve_bytes(struct wf_text *text, size_t more)
 {
     size_t capacity = text->capacity != 0 ? text->capacity : 64;
     char *grown = NULL;
@@ -22,7 +22,7 @@ static bool reserve(struct wf_text *text, size_t more)
 
 void wf_text_append(struct wf_text *text, const char *bytes, size_t length)
 {
-    if (!reserve(text, length)) return;
+    if (!reserve_bytes(text, length)) return;
     if (length > 0) memcpy(text->data + text->length, bytes, length);
     text->length += length;
     text->data[text->length] = '\0';
@@ -41,7 +41,7 @@ void wf_text_addv(struct wf_text *text, const char *format, va_list args)
     va_copy(again, args);
     length = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    if (length < 0 || !reserve(text, (size_t)length)) return;
+    if (length < 0 || !reserve_bytes(text, (size_t)length)) return;
     vsnprintf(text->data + text->length, (size_t)length + 1, format, args);
     text->length += (size_t)length;
 }

@@ -117,9 +117,9 @@ static weft_status drop(struct contributions *all, weft_status status)
     wf_free(all->counts);
     wf_free(all->sources);
     if (all->device != NULL && weft_free(context, all->device) != WEFT_OK)
-        wf_log(WF_WARNING, "device memory was not freed: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "device memory was not freed: %s", weft_last_error());
     if (all->host != NULL && weft_free(context, all->host) != WEFT_OK)
-        wf_log(WF_WARNING, "host memory was not freed: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "host memory was not freed: %s", weft_last_error());
     return status;
 }
 

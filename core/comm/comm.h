@@ -245,9 +245,9 @@ static inline weft_status wf_device_open(const weft_plugin *plugin,
 {
     weft_status status;
 
-    wf_environment_hold();
+    wf_environment_lock();
     status = plugin->device->open(wanted, device);
-    wf_environment_let_go();
+    wf_environment_unlock();
     return status;
 }
 

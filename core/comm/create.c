@@ -150,9 +150,9 @@ static weft_status prepare(weft_comm *comm, weft_blob *address)
     bool holds = !may_have_threads(comm);
     weft_status status;
 
-    if (holds) wf_environment_hold();
+    if (holds) wf_environment_lock();
     status = comm->table->prepare(comm->device, &options, &comm->handle, address);
-    if (holds) wf_environment_let_go();
+    if (holds) wf_environment_unlock();
     return status;
 }
 
@@ -386,7 +386,7 @@ void weft_comm_release(weft_comm **comm)
     } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
         return; /* a parent process's */
     } else if (mine == mine->context->world) {
-        wf_log(WF_WARNING, "weft_comm_release: the world communicator goes with its context");
+        wf_log(WF_LOG_WARNING, "weft_comm_release: the world communicator goes with its context");
     } else {
         snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
         wf_comm_unmake(mine, cause);

@@ -142,7 +142,7 @@ static void each_line(struct wf_text *text, void (*line)(void *, const char *), 
 static void log_line(void *argument, const char *text)
 {
     (void)argument;
-    wf_log(WF_WARNING, "%s", text);
+    wf_log(WF_LOG_WARNING, "%s", text);
 }
 
 void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text), void *argument)

@@ -45,17 +45,17 @@ struct wf_environment wf_environment(void)
 static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int held;
 
-void wf_environment_hold(void)
+void wf_environment_lock(void)
 {
     if (held++ == 0) pthread_mutex_lock(&environment_lock);
 }
 
-void wf_environment_let_go(void)
+void wf_environment_unlock(void)
 {
     if (--held == 0) pthread_mutex_unlock(&environment_lock);
 }
 
-bool wf_environment_is_held(void)
+bool wf_environment_is_locked(void)
 {
     return held > 0;
 }
@@ -106,9 +106,9 @@ const char *wf_config_knob(const char *name)
     const struct wf_knob *knob = find_knob(name, strlen(name));
     const char *value = NULL;
 
-    wf_environment_hold();
+    wf_environment_lock();
     if (knob != NULL && !wf_knob_ignored(knob, wf_environment())) value = wf_config_getenv(name);
-    wf_environment_let_go();
+    wf_environment_unlock();
     return value;
 }
 
@@ -121,7 +121,7 @@ union value {
     int64_t number;
 };
 
-static weft_status refuse(const struct wf_knob *knob, const char *text, const char *expected)
+static weft_status refuse_value(const struct wf_knob *knob, const char *text, const char *expected)
 {
     return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; expected %s", knob->name, text, expected);
 }
@@ -139,7 +139,7 @@ static weft_status parse_bool(const struct wf_knob *knob, const char *text, bool
     static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
     int word = find_word(text, words, WF_COUNT(words));
 
-    if (word < 0) return refuse(knob, text, "1, yes, on or true, or 0, no, off or false");
+    if (word < 0) return refuse_value(knob, text, "1, yes, on or true, or 0, no, off or false");
     *out = word % 2 == 1;
     return WEFT_OK;
 }
@@ -149,7 +149,7 @@ static weft_status parse_level(const struct wf_knob *knob, const char *text, int
     static const char *const words[] = {"error", "warning", "notice", "info", "debug"};
     int word = find_word(text, words, WF_COUNT(words));
 
-    if (word < 0) return refuse(knob, text, "error, warning, notice, info or debug");
+    if (word < 0) return refuse_value(knob, text, "error, warning, notice, info or debug");
     *out = word;
     return WEFT_OK;
 }
@@ -160,7 +160,7 @@ static weft_status parse_number(const struct wf_knob *knob, const char *text, in
     int64_t value;
 
     if (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan))
-        return refuse(knob, text, "a whole number from 0 to 2^63 - 1");
+        return refuse_value(knob, text, "a whole number from 0 to 2^63 - 1");
     *out = value;
     return WEFT_OK;
 }
@@ -172,7 +172,8 @@ static weft_status parse_seconds(const struct wf_knob *knob, const char *text, i
     struct wf_scan scan = {text, 0};
     int64_t seconds, nanoseconds = 0, unit = 100000000;
 
-    if (wf_scan_int(&scan, "seconds", &seconds) != WEFT_OK) return refuse(knob, text, expected);
+    if (wf_scan_int(&scan, "seconds", &seconds) != WEFT_OK)
+        return refuse_value(knob, text, expected);
     if (wf_scan_char(&scan, '.')) {
         for (; wf_scan_peek(&scan) >= '0' && wf_scan_peek(&scan) <= '9'; scan.at++) {
             nanoseconds += (wf_scan_peek(&scan) - '0') * unit;
@@ -181,7 +182,7 @@ static weft_status parse_seconds(const struct wf_knob *knob, const char *text, i
     }
     if (!wf_scan_end(&scan) || !wf_mul_i64(seconds, 1000000000, &seconds) ||
         !wf_add_i64(seconds, nanoseconds, &seconds) || seconds == 0)
-        return refuse(knob, text, expected);
+        return refuse_value(knob, text, expected);
     *out = seconds;
     return WEFT_OK;
 }
@@ -199,7 +200,7 @@ static weft_status parse_bytes(const struct wf_knob *knob, const char *text, int
             break;
         }
     if (!fits || !wf_scan_end(&scan))
-        return refuse(knob, text, "a number of bytes below 2^63, such as 65536, 512M or 64G");
+        return refuse_value(knob, text, "a number of bytes below 2^63, such as 65536, 512M or 64G");
     *out = value;
     return WEFT_OK;
 }
@@ -294,7 +295,7 @@ static void point_out_unknown(struct wf_environment environment)
 
     if (atomic_flag_test_and_set(&done)) return;
     for (size_t i = 0; (name = wf_config_unknown(environment, i, &length, &nearest)) != NULL; i++)
-        wf_log(WF_WARNING, "weft does not know %.*s%s%s%s", (int)length, name,
+        wf_log(WF_LOG_WARNING, "weft does not know %.*s%s%s%s", (int)length, name,
                nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest->name : "",
                nearest != NULL ? "?" : "; `weft env` lists the variables it knows");
 }
@@ -304,14 +305,14 @@ weft_status wf_config_read(struct wf_config **out)
     struct wf_config *config;
     weft_status status;
 
-    wf_environment_hold();
+    wf_environment_lock();
     status = wf_config_parse(wf_environment(), &config);
     if (status == WEFT_OK) {
         wf_log_set_level(config->log_level);
         point_out_unknown(wf_environment());
         *out = config;
     }
-    wf_environment_let_go();
+    wf_environment_unlock();
     return status;
 }
 

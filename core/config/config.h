@@ -62,10 +62,10 @@ struct wf_environment wf_environment(void);
 /* Lock and unlock the environment.  Plugins set variables of their vendor's library when they are
  * probed and opened, and some when they prepare a communicator, while other threads of the process
  * read the environment.  Both hold the lock.  A thread may lock it several times. [any thread] */
-void wf_environment_hold(void);
-void wf_environment_let_go(void);
+void wf_environment_lock(void);
+void wf_environment_unlock(void);
 /* Does this thread hold it?  For tests. */
-bool wf_environment_is_held(void);
+bool wf_environment_is_locked(void);
 
 /* Value of NAME in ENVIRONMENT; NULL if it is missing or empty.  An empty variable counts as not
  * set everywhere in weft. */

@@ -63,8 +63,8 @@ bool weft_variable_get(size_t index, weft_variable_info *out)
     bool found;
 
     if (out == NULL) return false;
-    wf_environment_hold();
+    wf_environment_lock();
     found = wf_variable_find(wf_environment(), index, &info);
-    wf_environment_let_go();
+    wf_environment_unlock();
     return found && wf_info_write("weft_variable_info", &info, sizeof info, out) == WEFT_OK;
 }

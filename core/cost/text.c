@@ -26,7 +26,7 @@ struct reader {
     uint32_t seen; /* bit per kind and link, then per head line */
 };
 
-static weft_status complain(const struct reader *r, const char *what)
+static weft_status refuse_line(const struct reader *r, const char *what)
 {
     return wf_scan_fail(&r->scan, "cost table", "%s", what);
 }
@@ -55,14 +55,14 @@ static weft_status read_number(struct reader *r, uint64_t *out)
 
     wf_scan_space(&r->scan);
     WF_TRY(wf_scan_int(&r->scan, "a number", &value));
-    if (value > INT32_MAX * INT64_C(1000)) return complain(r, "the number is too large");
+    if (value > INT32_MAX * INT64_C(1000)) return refuse_line(r, "the number is too large");
     *out = (uint64_t)value;
     return WEFT_OK;
 }
 
-static weft_status once(struct reader *r, int bit)
+static weft_status mark_seen(struct reader *r, int bit)
 {
-    if (r->seen >> bit & 1) return complain(r, "the line stands there twice");
+    if (r->seen >> bit & 1) return refuse_line(r, "the line stands there twice");
     r->seen |= UINT32_C(1) << bit;
     return WEFT_OK;
 }
@@ -73,12 +73,12 @@ static weft_status read_rate(struct reader *r, int kind)
         struct wf_rate *rate = &r->table->rates[kind][link];
         wf_scan_space(&r->scan);
         if (!wf_scan_word(&r->scan, link_names[link])) continue;
-        WF_TRY(once(r, kind * WF_LINKS + link));
+        WF_TRY(mark_seen(r, kind * WF_LINKS + link));
         WF_TRY(read_number(r, &rate->base_ns));
         WF_TRY(read_number(r, &rate->peer_ns));
         return read_number(r, &rate->femtoseconds);
     }
-    return complain(r, "expected `within` or `between`");
+    return refuse_line(r, "expected `within` or `between`");
 }
 
 static weft_status read_name(struct reader *r)
@@ -88,11 +88,11 @@ static weft_status read_name(struct reader *r)
     wf_scan_space(&r->scan);
     while (!at_line_end(&r->scan) && wf_scan_peek(&r->scan) != ' ' &&
            wf_scan_peek(&r->scan) != '\t') {
-        if (length + 1 == sizeof r->table->name) return complain(r, "the name is too long");
+        if (length + 1 == sizeof r->table->name) return refuse_line(r, "the name is too long");
         r->table->name[length++] = wf_scan_peek(&r->scan);
         r->scan.at++;
     }
-    return length > 0 ? WEFT_OK : complain(r, "expected a name");
+    return length > 0 ? WEFT_OK : refuse_line(r, "expected a name");
 }
 
 static weft_status read_one_sided(struct reader *r)
@@ -100,7 +100,7 @@ static weft_status read_one_sided(struct reader *r)
     wf_scan_space(&r->scan);
     r->table->one_sided = wf_scan_word(&r->scan, "yes");
     if (r->table->one_sided || wf_scan_word(&r->scan, "no")) return WEFT_OK;
-    return complain(r, "expected `yes` or `no`");
+    return refuse_line(r, "expected `yes` or `no`");
 }
 
 static weft_status read_line(struct reader *r)
@@ -117,11 +117,11 @@ static weft_status read_line(struct reader *r)
     }
     for (int head = 0; head < HEAD_LINES; head++) {
         if (!wf_scan_word(&r->scan, heads[head])) continue;
-        WF_TRY(once(r, WEFT_STEP_KINDS * WF_LINKS + head));
+        WF_TRY(mark_seen(r, WEFT_STEP_KINDS * WF_LINKS + head));
         if (head == 0) return read_name(r);
         return head == 1 ? read_one_sided(r) : read_number(r, rates[head - 2]);
     }
-    return complain(r, "expected a kind of step, name, one-sided, copy, pack or reduce");
+    return refuse_line(r, "expected a kind of step, name, one-sided, copy, pack or reduce");
 }
 
 static weft_status read_table(struct reader *r)
@@ -129,11 +129,11 @@ static weft_status read_table(struct reader *r)
     const uint32_t all = (UINT32_C(1) << (WEFT_STEP_KINDS * WF_LINKS + HEAD_LINES)) - 1;
 
     skip_to_line(&r->scan);
-    if (!wf_scan_word(&r->scan, "weft-cost 1")) return complain(r, "expected `weft-cost 1`");
+    if (!wf_scan_word(&r->scan, "weft-cost 1")) return refuse_line(r, "expected `weft-cost 1`");
     while (skip_to_line(&r->scan), !wf_scan_end(&r->scan)) {
         WF_TRY(read_line(r));
         wf_scan_space(&r->scan);
-        if (!at_line_end(&r->scan)) return complain(r, "expected the end of the line");
+        if (!at_line_end(&r->scan)) return refuse_line(r, "expected the end of the line");
     }
     if (r->seen == all) return WEFT_OK;
     for (int bit = 0; bit < WEFT_STEP_KINDS * WF_LINKS; bit++)

@@ -20,7 +20,7 @@ static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
 
 static void set_all_reduce(struct wf_action *action)
 {
-    action->way = WF_COLLECTIVE;
+    action->type = WF_ACTION_COLLECTIVE;
     action->collective = (weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                                 .collective = WEFT_COLL_ALL_REDUCE,
                                                 .dtype = action->kind.dtype,
@@ -53,7 +53,7 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
     bool by_backend;
 
     if (wf_step_is_local(action->step)) {
-        action->way = WF_COPY;
+        action->type = WF_ACTION_COPY;
         return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
     }
     by_backend = wf_average_is_native(bound, &action->kind);
@@ -63,10 +63,10 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
     }
     WF_TRY(wf_parts_renumber(parts, bound->parent, action->comm));
     if (bound->packed || !by_backend) {
-        action->way = WF_PACKED;
+        action->type = WF_ACTION_PACKED;
         return wf_packing_set(bound, action, parts);
     }
-    action->way = WF_PULL;
+    action->type = WF_ACTION_PULL;
     WF_TRY(make_list(bound, action, parts));
     action->sources = parts->ranks;
     parts->ranks = NULL;
@@ -106,7 +106,7 @@ weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action)
 {
     if (action->regions != NULL) bound->kernel->regions_destroy(action->regions);
-    if (action->way == WF_PACKED) wf_packing_clear(bound, action);
+    if (action->type == WF_ACTION_PACKED) wf_packing_clear(bound, action);
     wf_free(action->sources);
     wf_free(action->readers);
     *action = (struct wf_action){0};

@@ -82,7 +82,7 @@ void wf_average_free(struct weft_bound *bound, struct wf_average *average)
 {
     if (average == NULL) return;
     if (average->host != NULL && weft_free(bound->context, average->host) != WEFT_OK)
-        wf_log(WF_WARNING, "host memory was not freed: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "host memory was not freed: %s", weft_last_error());
     wf_free(average->spans);
     wf_free(average->sources);
     wf_free(average);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static weft_status check(const weft_plan *plan, const weft_bind_options *given)
+static weft_status check_options(const weft_plan *plan, const weft_bind_options *given)
 {
     if (given->source_strides != NULL || given->target_strides != NULL)
         return wf_fail(WEFT_ERR_INVALID,
@@ -84,17 +84,18 @@ static weft_status bind_all_alone(struct weft_bound *bound, const weft_bind_opti
 /* One piece of scratch for all tensors, because they run one after the other. */
 static weft_status give_scratch(struct weft_bound *bound)
 {
-    uint64_t most = wf_together_bytes(&bound->batch->together);
+    uint64_t most = wf_fused_bytes(&bound->batch->fused);
 
     for (uint32_t i = 0; i < bound->plan->member_count; i++) {
         const struct weft_bound *alone = bound->batch->alone[i];
-        uint64_t bytes = alone != NULL ? wf_places_bytes(alone) : 0;
+        uint64_t bytes = alone != NULL ? wf_scratch_bytes(alone) : 0;
         if (bytes > most) most = bytes;
     }
     WF_TRY(wf_scratch_make(bound, most));
-    wf_together_place(&bound->batch->together, bound->scratch);
+    wf_fused_assign(&bound->batch->fused, bound->scratch);
     for (uint32_t i = 0; i < bound->plan->member_count; i++)
-        if (bound->batch->alone[i] != NULL) wf_places_set(bound->batch->alone[i], bound->scratch);
+        if (bound->batch->alone[i] != NULL)
+            wf_scratch_assign(bound->batch->alone[i], bound->scratch);
     return WEFT_OK;
 }
 
@@ -103,14 +104,14 @@ weft_status wf_batch_bind(const weft_plan *plan, weft_comm *comm, const weft_bin
 {
     weft_bound *bound = NULL;
     uint32_t binding = 0;
-    weft_status status = check(plan, given);
+    weft_status status = check_options(plan, given);
 
     if (status == WEFT_OK) status = check_strides(plan, comm->rank, given);
     if (status == WEFT_OK) status = make_bound(plan, comm, given, &bound);
     status = wf_bind_agree(comm, "preparing", status, plan, given, NULL);
     if (status == WEFT_OK) status = bind_all_alone(bound, given);
     if (status != WEFT_OK) goto failed; /* the same on all ranks */
-    if (plan->together > 0) status = wf_together_set(bound, given, status, &bound->batch->together);
+    if (plan->together > 0) status = wf_fused_set(bound, given, status, &bound->batch->fused);
     if (status == WEFT_OK) status = give_scratch(bound);
     status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) goto failed;
@@ -129,7 +130,7 @@ void wf_batch_clear(struct weft_bound *bound)
     if (bound->batch == NULL) return;
     for (uint32_t i = 0; bound->batch->alone != NULL && i < bound->plan->member_count; i++)
         weft_bound_release(&bound->batch->alone[i]);
-    wf_together_clear(bound, &bound->batch->together);
+    wf_fused_clear(bound, &bound->batch->fused);
     wf_free(bound->batch->alone);
     wf_free(bound->batch->memory);
     wf_free(bound->batch);
@@ -156,11 +157,11 @@ static weft_status run_batch(const weft_bound *bound, const void *const *sources
     if (bound->plan->together > 0) {
         weft_status status;
 
-        wf_runs_step(bound->runs, 1, batch->together.comm);
-        status = wf_together_run(bound, &batch->together, sources, targets, stream);
+        wf_runs_step(bound->runs, 1, batch->fused.comm);
+        status = wf_fused_run(bound, &batch->fused, sources, targets, stream);
 
         if (status != WEFT_OK)
-            return wf_fail_context(status, "the exchange of %u tensors", batch->together.count);
+            return wf_fail_context(status, "the exchange of %u tensors", batch->fused.count);
     }
     for (uint32_t i = 0; i < bound->plan->member_count; i++) {
         weft_status status = batch->alone[i] == NULL

@@ -62,7 +62,7 @@ static weft_status set_comms(struct weft_bound *bound)
 }
 
 /* Binding failed here before there was anything to bind to. */
-static weft_status decline(const weft_plan *plan, weft_comm *comm, weft_status status)
+static weft_status decline_binding(const weft_plan *plan, weft_comm *comm, weft_status status)
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         struct wf_action action = {.step = &plan->steps[i]};
@@ -137,8 +137,8 @@ static weft_status fill_in(struct binding *b)
     else
         WF_TRY(set_steps(b));
     if (b->of_batch) return WEFT_OK;
-    WF_TRY(wf_scratch_make(bound, wf_places_bytes(bound)));
-    wf_places_set(bound, bound->scratch);
+    WF_TRY(wf_scratch_make(bound, wf_scratch_bytes(bound)));
+    wf_scratch_assign(bound, bound->scratch);
     return WEFT_OK;
 }
 
@@ -190,8 +190,8 @@ static void name_plan(const weft_comm *comm, const weft_plan *plan, const weft_b
 }
 
 /* MINE of rank COMM->rank, THEIRS of rank I. */
-static weft_status compare(const weft_comm *comm, const struct plan_name *mine, int32_t i,
-                           const struct plan_name *theirs)
+static weft_status compare_plans(const weft_comm *comm, const struct plan_name *mine, int32_t i,
+                                 const struct plan_name *theirs)
 {
     if (theirs->digest != mine->digest)
         return wf_fail(WEFT_ERR_MISMATCH,
@@ -228,7 +228,7 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
         }
         memcpy(&theirs, got.blobs[i].data, sizeof theirs);
         theirs.text[sizeof theirs.text - 1] = '\0';
-        status = compare(comm, &mine, i, &theirs);
+        status = compare_plans(comm, &mine, i, &theirs);
         if (theirs.bindings > bindings) bindings = theirs.bindings;
     }
     wf_gathered_free(&got);
@@ -273,7 +273,7 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan, weft_com
     uint32_t actions = plan->step_count + b->copy_first + b->copy_last;
     struct weft_bound *bound = wf_calloc(1, sizeof *bound + actions * sizeof bound->actions[0]);
 
-    if (bound == NULL) return decline(plan, comm, wf_fail_memory(sizeof *bound));
+    if (bound == NULL) return decline_binding(plan, comm, wf_fail_memory(sizeof *bound));
     wf_bound_begin(bound, plan, comm, given);
     wf_buffers_measure(plan->from, comm->rank, b->source_strides, &bound->memory.source);
     wf_buffers_measure(plan->to, comm->rank, b->target_strides, &bound->memory.target);
@@ -294,7 +294,8 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 
     plan_copies(&b, plan, given->in_place);
     status = check_strides(&b, plan, comm->rank);
-    status = status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline(plan, comm, status);
+    status =
+        status == WEFT_OK ? make_bound(&b, plan, comm, given) : decline_binding(plan, comm, status);
     status = wf_bind_agree(comm, "binding", status, plan, given, &binding);
     if (status != WEFT_OK) {
         weft_bound_release(&b.bound);
@@ -308,7 +309,7 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 /* ---- ending ---- */
 
 /* Give back what the context and its plugin gave. */
-static void clear(struct weft_bound *bound)
+static void clear_bound(struct weft_bound *bound)
 {
     if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);
     for (uint32_t i = 0; i < bound->action_count; i++)
@@ -327,7 +328,7 @@ static void end_with_comm(struct wf_dependent *self, const char *cause)
     struct weft_bound *bound =
         (struct weft_bound *)(void *)((char *)self - offsetof(struct weft_bound, dependent));
 
-    clear(bound);
+    clear_bound(bound);
     bound->made = wf_ended(WF_KIND_BOUND);
     snprintf(bound->ended, sizeof bound->ended, "%s", cause);
 }
@@ -406,7 +407,7 @@ void weft_bound_release(weft_bound **bound)
     if (mine->made != wf_ended(WF_KIND_BOUND)) {
         if (!wf_is_usable(mine->made, WF_KIND_BOUND)) return; /* a parent process's */
         wf_dependent_remove(&mine->dependent);
-        clear(mine);
+        clear_bound(mine);
     }
     weft_plan_release(&mine->plan);
     wf_free(mine);

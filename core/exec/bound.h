@@ -3,8 +3,8 @@
  * bind.c makes the bound plan and its communicators, and action.c turns a step into this rank's
  * action.  packing.c lays out messages for ranks that cannot read each other's memory, messages.c
  * one side of them.  run.c runs the actions, buffers.c checks the memory that the caller passes,
- * average.c reduces contributions that arrived, identity.c makes single elements, places.c lays out
- * scratch.  batch.c binds and runs a batch, together.c its common exchange.  strides.c refuses
+ * average.c reduces contributions that arrived, identity.c makes single elements, scratch.c lays
+ * out scratch.  batch.c binds and runs a batch, fused.c its common exchange.  strides.c refuses
  * invalid strides. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
@@ -15,12 +15,12 @@
 #include "weft/exec.h"
 
 /* The kind of action that runs a step. */
-enum wf_way {
-    WF_NOTHING,    /* this rank does not take part */
-    WF_COPY,       /* local regions */
-    WF_PULL,       /* read straight out of peers' memory */
-    WF_COLLECTIVE, /* the plugin's collective, on whole buffers */
-    WF_PACKED      /* pack, collective, unpack */
+enum wf_action_kind {
+    WF_ACTION_NONE,       /* this rank does not take part */
+    WF_ACTION_COPY,       /* local regions */
+    WF_ACTION_PULL,       /* read straight out of peers' memory */
+    WF_ACTION_COLLECTIVE, /* the plugin's collective, on whole buffers */
+    WF_ACTION_PACKED      /* pack, collective, unpack */
 };
 
 /* How contributions become one element. */
@@ -57,7 +57,7 @@ struct wf_packing {
 };
 
 struct wf_action {
-    enum wf_way way;
+    enum wf_action_kind type;
     uint32_t number; /* number of the plan's step, from 1; 0: not a step of the plan */
     const struct wf_step *step;
     weft_comm *comm; /* of the members; kept with the parent */
@@ -115,7 +115,7 @@ struct weft_bound {
 
 /* ---- bind.c ---- */
 
-/* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which wf_places_set
+/* As weft_plan_bind, for a plan of one tensor.  OF_BATCH: without scratch, which wf_scratch_assign
  * assigns later. */
 weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *given,
                     bool of_batch, weft_bound **out) WF_NODISCARD;
@@ -164,12 +164,12 @@ static inline bool wf_buffers_fit(const struct wf_memory *memory, const void *so
 weft_status wf_strides_check(const char *name, const weft_spec *spec, int32_t rank,
                              const int64_t *strides, bool written) WF_NODISCARD;
 
-/* ---- places.c ---- */
+/* ---- scratch.c ---- */
 
 /* Bytes of scratch that BOUND's actions need.  The actions are set. */
-uint64_t wf_places_bytes(const struct weft_bound *bound);
+uint64_t wf_scratch_bytes(const struct weft_bound *bound);
 /* Assign the actions their parts of SCRATCH, which has that size. */
-void wf_places_set(struct weft_bound *bound, void *scratch);
+void wf_scratch_assign(struct weft_bound *bound, void *scratch);
 /* Allocate BYTES of scratch for BOUND. */
 weft_status wf_scratch_make(struct weft_bound *bound, uint64_t bytes) WF_NODISCARD;
 void wf_scratch_free(struct weft_bound *bound);
@@ -186,11 +186,11 @@ void wf_batch_clear(struct weft_bound *bound);
 weft_status wf_run(const weft_bound *bound, const void *source, void *target,
                    weft_stream *stream) WF_NODISCARD;
 
-/* ---- together.c ---- */
+/* ---- fused.c ---- */
 
 /* Regions that are packed or unpacked in one call: equal element size and, if they are reduced,
  * equal kind. */
-struct wf_parcel {
+struct wf_region_group {
     uint32_t element; /* bytes */
     struct wf_arrival_kind kind;
     struct wf_region_list regions; /* only while binding */
@@ -198,18 +198,18 @@ struct wf_parcel {
     struct wf_average *average; /* the host averages; NULL: the backend does */
 };
 
-struct wf_parcels {
-    struct wf_parcel *list;
+struct wf_region_groups {
+    struct wf_region_group *list;
     uint32_t count;
 };
 
 /* The common exchange of a batch.  Counts and offsets are bytes, by rank of the communicator. */
-struct wf_together {
+struct wf_fused {
     bool member;
     weft_comm *comm;
     uint32_t count;
     uint32_t *tensors; /* indices in the batch */
-    struct wf_parcels packed, unpacked;
+    struct wf_region_groups packed, unpacked;
     void *send, *receive; /* in scratch */
     uint64_t send_bytes, receive_bytes;
     uint64_t *send_counts, *send_offsets, *receive_counts, *receive_offsets;
@@ -222,7 +222,7 @@ struct wf_together {
 
 /* The tensors of a batch. */
 struct wf_batch {
-    struct wf_together together;
+    struct wf_fused fused;
     weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
 };
@@ -235,16 +235,16 @@ static inline const struct wf_memory *wf_bound_memory(const weft_bound *bound, u
 
 /* Bind the common exchange of BOUND's plan.  Collective; STATUS is the outcome of binding so
  * far. */
-weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
-                            weft_status status, struct wf_together *out) WF_NODISCARD;
+weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given,
+                         weft_status status, struct wf_fused *out) WF_NODISCARD;
 /* Bytes of scratch that the exchange needs. */
-uint64_t wf_together_bytes(const struct wf_together *together);
+uint64_t wf_fused_bytes(const struct wf_fused *fused);
 /* Assign SCRATCH, which has that size. */
-void wf_together_place(struct wf_together *together, void *scratch);
-void wf_together_clear(struct weft_bound *bound, struct wf_together *together);
-weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *together,
-                            const void *const *sources, void *const *targets,
-                            weft_stream *stream) WF_NODISCARD;
+void wf_fused_assign(struct wf_fused *fused, void *scratch);
+void wf_fused_clear(struct weft_bound *bound, struct wf_fused *fused);
+weft_status wf_fused_run(const struct weft_bound *bound, struct wf_fused *fused,
+                         const void *const *sources, void *const *targets,
+                         weft_stream *stream) WF_NODISCARD;
 
 /* ---- action.c ---- */
 
@@ -309,7 +309,7 @@ enum wf_end { WF_END_SOURCE, WF_END_TARGET };
 /* How the regions of a tensor become messages.  PEERS maps the index of a region's other end to the
  * rank of the communicator that the region goes to or comes from; with HOLDERS, to the first of
  * that many. */
-struct wf_letter {
+struct wf_message_layout {
     enum wf_end end;
     const int32_t *peers;
     int32_t size; /* ranks of the communicator */
@@ -321,7 +321,7 @@ struct wf_letter {
 
 /* Lay out REGIONS as MESSAGES, whose counts and offsets are allocated and zero.  Where staging is
  * needed, the regions' other ends are changed to it, and no list is made yet. */
-void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region *regions,
+void wf_messages_lay(const struct wf_message_layout *layout, uint64_t count, weft_region *regions,
                      struct wf_messages *messages);
 
 /* ---- name.c ---- */

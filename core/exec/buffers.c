@@ -77,7 +77,7 @@ static weft_status check_size(const struct question *q, const struct side *side)
                    (unsigned long long)info.bytes, side->name, (unsigned long long)offset);
 }
 
-static bool overlap(const struct side *a, const struct side *b)
+static bool sides_overlap(const struct side *a, const struct side *b)
 {
     uintptr_t x = (uintptr_t)a->memory, y = (uintptr_t)b->memory;
 
@@ -112,7 +112,7 @@ static weft_status check_pair(const struct question *q, uint32_t tensor)
     if (!q->bound->checked) return WEFT_OK;
     WF_TRY(check_size(q, &source));
     WF_TRY(check_size(q, &target));
-    if (q->bound->in_place || !overlap(&source, &target)) return WEFT_OK;
+    if (q->bound->in_place || !sides_overlap(&source, &target)) return WEFT_OK;
     return refuse_overlap(q, &source, &target, ", but the plan was not bound with in_place");
 }
 
@@ -124,9 +124,11 @@ static weft_status check_others(const struct question *q, uint32_t tensor)
     for (uint32_t i = 0; i < q->count; i++) {
         struct side other = side_of(q, i, true);
 
-        if (i < tensor && overlap(&other, &target)) return refuse_overlap(q, &other, &target, "");
+        if (i < tensor && sides_overlap(&other, &target))
+            return refuse_overlap(q, &other, &target, "");
         other = side_of(q, i, false);
-        if (i != tensor && overlap(&other, &target)) return refuse_overlap(q, &other, &target, "");
+        if (i != tensor && sides_overlap(&other, &target))
+            return refuse_overlap(q, &other, &target, "");
     }
     return WEFT_OK;
 }

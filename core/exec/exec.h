@@ -91,25 +91,26 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent,
 /* ---- peers.c: a rank's peers ---- */
 
 /* How a peer's coordinate on an axis follows from this rank's. */
-enum wf_relation {
-    WF_SAME,     /* equal to this rank's */
-    WF_ANY,      /* every coordinate */
-    WF_BY_INDEX, /* coordinates whose indices intersect this rank's */
-    WF_FIRST     /* coordinate 0 only */
+enum wf_peer_relation {
+    WF_PEER_SAME,     /* equal to this rank's */
+    WF_PEER_ANY,      /* every coordinate */
+    WF_PEER_BY_INDEX, /* coordinates whose indices intersect this rank's */
+    WF_PEER_FIRST     /* coordinate 0 only */
 };
 
-struct wf_meeting {
+struct wf_peer_query {
     const struct wf_layout *theirs; /* layout of the peers' shards */
     const struct wf_shard *mine;    /* this rank's shard, in the other layout */
     int32_t coord[WEFT_MAX_AXES];   /* this rank's coordinate */
-    /* enum wf_relation; an axis that splits BY_INDEX may be SAME */
+    /* enum wf_peer_relation; an axis that splits BY_INDEX may be SAME */
     uint32_t relation[WEFT_MAX_AXES];
 };
 
 /* Call TAKE with the coordinate of every peer, in a fixed order.  ANY axes in SKIP stay at 0; the
  * caller iterates over them.  Stops at the first failure. */
-weft_status wf_meet(const struct wf_meeting *meeting, uint32_t skip,
-                    weft_status (*take)(void *self, const int32_t *coord), void *self) WF_NODISCARD;
+weft_status wf_peers_each(const struct wf_peer_query *query, uint32_t skip,
+                          weft_status (*take)(void *self, const int32_t *coord),
+                          void *self) WF_NODISCARD;
 
 /* ---- regions.c: the boxes that two shards share ---- */
 

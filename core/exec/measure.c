@@ -224,7 +224,7 @@ static weft_status add_all_sent(const struct wf_step *step, uint64_t *sent)
     return status;
 }
 
-static uint64_t largest(const uint64_t *list, size_t count)
+static uint64_t largest_of(const uint64_t *list, size_t count)
 {
     uint64_t most = 0;
 
@@ -241,7 +241,7 @@ static weft_status most_sent(const struct wf_step *step, uint64_t *out)
 
     if (sent == NULL) return wf_fail_memory(ranks * sizeof *sent);
     status = add_all_sent(step, sent);
-    if (status == WEFT_OK) *out = largest(sent, ranks);
+    if (status == WEFT_OK) *out = largest_of(sent, ranks);
     wf_free(sent);
     return status;
 }
@@ -263,8 +263,7 @@ weft_status wf_step_measure(const struct wf_step *step, uint64_t *sent, uint64_t
 }
 
 /* The common exchange of a batch. */
-static weft_status measure_together(const weft_plan *plan, uint64_t *sent_max,
-                                    uint64_t *received_max)
+static weft_status measure_fused(const weft_plan *plan, uint64_t *sent_max, uint64_t *received_max)
 {
     size_t ranks = (size_t)greatest_of_batch(plan) + 1;
     uint64_t *sent = wf_calloc(2 * ranks, sizeof *sent), *received;
@@ -280,8 +279,8 @@ static weft_status measure_together(const weft_plan *plan, uint64_t *sent_max,
         if (ranks <= LISTED_RANKS) status = add_all_sent(&step, sent);
     }
     if (status == WEFT_OK) {
-        *sent_max = ranks <= LISTED_RANKS ? largest(sent, ranks) : plan->steps[0].sent;
-        *received_max = largest(received, ranks);
+        *sent_max = ranks <= LISTED_RANKS ? largest_of(sent, ranks) : plan->steps[0].sent;
+        *received_max = largest_of(received, ranks);
     }
     wf_free(sent);
     return status;
@@ -299,7 +298,7 @@ weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_measure_step: INDEX is %u of %u steps", index,
                        plan->step_count);
     if (plan->steps[index].from == NULL)
-        WF_TRY(measure_together(plan, &sent, &received));
+        WF_TRY(measure_fused(plan, &sent, &received));
     else
         WF_TRY(wf_step_measure(&plan->steps[index], &sent, &received));
     *sent_max = sent;

@@ -27,7 +27,7 @@ static int64_t *offset_at(weft_region *r, enum wf_end end)
     return end == WF_END_SOURCE ? &r->source_offset : &r->target_offset;
 }
 
-static enum wf_end other(enum wf_end end)
+static enum wf_end other_end(enum wf_end end)
 {
     return end == WF_END_SOURCE ? WF_END_TARGET : WF_END_SOURCE;
 }
@@ -48,58 +48,58 @@ static bool lies_in_one_run(weft_region *r, enum wf_end end)
 }
 
 /* Set the counts, and the offsets of messages that lie in the tensor.  Do all of them lie there? */
-static bool find_in_tensor(const struct wf_letter *letter, uint64_t count, weft_region *regions,
-                           struct wf_messages *messages)
+static bool find_in_tensor(const struct wf_message_layout *layout, uint64_t count,
+                           weft_region *regions, struct wf_messages *messages)
 {
-    bool found = letter->holders == 1;
+    bool found = layout->holders == 1;
 
     for (uint64_t i = 0; i < count; i++) {
         weft_region *r = &regions[i];
-        const int32_t *peers = &letter->peers[peer_index(r, letter->end)];
-        uint64_t at = (uint64_t)*offset_at(r, letter->end);
+        const int32_t *peers = &layout->peers[peer_index(r, layout->end)];
+        uint64_t at = (uint64_t)*offset_at(r, layout->end);
         uint64_t elements = wf_region_elements(r);
         if (messages->counts[peers[0]] == 0) messages->offsets[peers[0]] = at;
-        found = found && lies_in_one_run(r, letter->end) &&
+        found = found && lies_in_one_run(r, layout->end) &&
                 at == messages->offsets[peers[0]] + messages->counts[peers[0]];
-        for (uint32_t h = 0; h < letter->holders; h++)
+        for (uint32_t h = 0; h < layout->holders; h++)
             messages->counts[peers[h]] += elements;
     }
-    for (int32_t rank = 0; rank < letter->size && letter->in_rank_order; rank++)
+    for (int32_t rank = 0; rank < layout->size && layout->in_rank_order; rank++)
         found = found && messages->offsets[rank] == (uint64_t)rank * messages->counts[rank];
     return found;
 }
 
 /* Set the other ends of REGIONS to follow one another from the beginning of each peer's message
  * (with HOLDERS: of each holder's message). */
-static void point_at_staging(const struct wf_letter *letter, uint64_t count, weft_region *regions,
-                             struct wf_messages *messages)
+static void point_at_staging(const struct wf_message_layout *layout, uint64_t count,
+                             weft_region *regions, struct wf_messages *messages)
 {
-    enum wf_end staging = other(letter->end);
+    enum wf_end staging = other_end(layout->end);
 
-    for (int32_t rank = 0; rank < letter->size; rank++)
+    for (int32_t rank = 0; rank < layout->size; rank++)
         messages->counts[rank] = 0;
     for (uint64_t i = 0; i < count; i++) {
         weft_region *r = &regions[i];
-        const int32_t *peers = &letter->peers[peer_index(r, letter->end)];
+        const int32_t *peers = &layout->peers[peer_index(r, layout->end)];
         uint64_t elements = wf_region_elements(r);
 
-        if (!letter->is_shard) {
+        if (!layout->is_shard) {
             *offset_at(r, staging) = (int64_t)messages->counts[peers[0]];
             wf_region_pack(r, strides_at(r, staging));
         }
-        for (uint32_t h = 0; h < letter->holders; h++)
+        for (uint32_t h = 0; h < layout->holders; h++)
             messages->counts[peers[h]] += elements;
     }
 }
 
-void wf_messages_lay(const struct wf_letter *letter, uint64_t count, weft_region *regions,
+void wf_messages_lay(const struct wf_message_layout *layout, uint64_t count, weft_region *regions,
                      struct wf_messages *messages)
 {
     messages->staged = 0;
-    if (find_in_tensor(letter, count, regions, messages)) return;
-    for (int32_t rank = 0; rank < letter->size; rank++) {
+    if (find_in_tensor(layout, count, regions, messages)) return;
+    for (int32_t rank = 0; rank < layout->size; rank++) {
         messages->offsets[rank] = messages->staged;
         messages->staged += messages->counts[rank];
     }
-    point_at_staging(letter, count, regions, messages);
+    point_at_staging(layout, count, regions, messages);
 }

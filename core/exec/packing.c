@@ -38,7 +38,7 @@ static bool shares_evenly(const struct weft_bound *bound, const struct wf_action
 
 /* All members make the same choice: it follows from the step, their shards' sizes, and the
  * backend's support. */
-static uint32_t choose(const struct weft_bound *bound, const struct wf_action *action)
+static uint32_t choose_collective(const struct weft_bound *bound, const struct wf_action *action)
 {
     const struct wf_step *step = action->step;
 
@@ -59,7 +59,7 @@ static bool reduces_on_the_way(const struct wf_packing *p)
     return p->collective == WEFT_COLL_REDUCE_SCATTER || p->collective == WEFT_COLL_REDUCE_SCATTER_V;
 }
 
-static bool gathers(const struct wf_packing *p)
+static bool is_gather(const struct wf_packing *p)
 {
     return p->collective == WEFT_COLL_ALL_GATHER || p->collective == WEFT_COLL_ALL_GATHER_V;
 }
@@ -76,19 +76,19 @@ static weft_status make_list(struct weft_bound *bound, const struct wf_action *a
 static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
 {
     struct wf_packing *p = &action->packing;
-    struct wf_letter letter = {.end = WF_END_SOURCE,
-                               .size = action->comm->size,
-                               .holders = 1,
-                               .in_rank_order = p->collective == WEFT_COLL_REDUCE_SCATTER};
+    struct wf_message_layout layout = {.end = WF_END_SOURCE,
+                                       .size = action->comm->size,
+                                       .holders = 1,
+                                       .in_rank_order = p->collective == WEFT_COLL_REDUCE_SCATTER};
     struct wf_parts serve;
     weft_status status;
 
     WF_TRY(wf_parts_serve(action->step->from, action->step->to, weft_comm_rank(bound->parent), NULL,
                           &serve));
     status = wf_parts_renumber(&serve, bound->parent, action->comm);
-    letter.peers = serve.ranks;
+    layout.peers = serve.ranks;
     if (status == WEFT_OK) {
-        wf_messages_lay(&letter, serve.region_count, serve.regions, &p->out);
+        wf_messages_lay(&layout, serve.region_count, serve.regions, &p->out);
         /* Messages of one list are consecutive in one buffer. */
         for (uint64_t i = 0; i < serve.region_count && p->out.staged > 0; i++) {
             weft_region *r = &serve.regions[i];
@@ -106,12 +106,12 @@ static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
                           const struct wf_parts *parts)
 {
     struct wf_packing *p = &action->packing;
-    struct wf_letter letter = {.end = WF_END_TARGET,
-                               .peers = p->blocks,
-                               .size = action->comm->size,
-                               .holders = p->kind.holders,
-                               .in_rank_order = p->collective == WEFT_COLL_ALL_GATHER,
-                               .is_shard = gathers(p)};
+    struct wf_message_layout layout = {.end = WF_END_TARGET,
+                                       .peers = p->blocks,
+                                       .size = action->comm->size,
+                                       .holders = p->kind.holders,
+                                       .in_rank_order = p->collective == WEFT_COLL_ALL_GATHER,
+                                       .is_shard = is_gather(p)};
     size_t bytes = parts->region_count * sizeof(weft_region);
     weft_region *regions;
     weft_status status = WEFT_OK;
@@ -120,7 +120,7 @@ static weft_status set_in(struct weft_bound *bound, struct wf_action *action,
     regions = wf_alloc(bytes);
     if (regions == NULL) return wf_fail_memory(bytes);
     memcpy(regions, parts->regions, bytes);
-    wf_messages_lay(&letter, parts->region_count, regions, &p->in);
+    wf_messages_lay(&layout, parts->region_count, regions, &p->in);
     if (p->in.staged > 0) {
         status = make_list(bound, action, parts->region_count, regions, &p->in.list);
         if (status == WEFT_OK)
@@ -155,7 +155,7 @@ static void set_collective(struct wf_action *action)
 
 /* ---- setting and clearing ---- */
 
-static weft_status allocate(struct wf_action *action, const struct wf_parts *parts)
+static weft_status allocate_packing(struct wf_action *action, const struct wf_parts *parts)
 {
     struct wf_packing *p = &action->packing;
     size_t size = (size_t)action->comm->size;
@@ -182,9 +182,9 @@ weft_status wf_packing_set(struct weft_bound *bound, struct wf_action *action,
 {
     struct wf_packing *p = &action->packing;
 
-    p->collective = choose(bound, action);
-    WF_TRY(allocate(action, parts));
-    if (!gathers(p)) WF_TRY(set_out(bound, action));
+    p->collective = choose_collective(bound, action);
+    WF_TRY(allocate_packing(action, parts));
+    if (!is_gather(p)) WF_TRY(set_out(bound, action));
     WF_TRY(set_in(bound, action, parts));
     set_collective(action);
     return WEFT_OK;

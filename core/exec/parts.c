@@ -7,7 +7,7 @@ struct share {
     const weft_spec *from, *to;
     int32_t rank;
     const int64_t *strides; /* of this rank's shard */
-    struct wf_meeting meeting;
+    struct wf_peer_query query;
     struct wf_shard mine;
     uint32_t reduced; /* source axes whose contributions are reduced */
     struct wf_region_list regions;
@@ -17,7 +17,7 @@ struct share {
 
 /* ---- axes ---- */
 
-static const weft_placement *place(const weft_spec *spec, int32_t axis)
+static const weft_placement *placement_of(const weft_spec *spec, int32_t axis)
 {
     return &spec->layout.placements[axis];
 }
@@ -30,16 +30,16 @@ static bool one_mesh(const struct share *s)
 /* A partial that the target has on the same axis is kept. */
 static bool kept_partial(const struct share *s, int32_t axis)
 {
-    return one_mesh(s) && place(s->from, axis)->kind == WEFT_PLACE_PARTIAL &&
-           place(s->to, axis)->kind == WEFT_PLACE_PARTIAL;
+    return one_mesh(s) && placement_of(s->from, axis)->kind == WEFT_PLACE_PARTIAL &&
+           placement_of(s->to, axis)->kind == WEFT_PLACE_PARTIAL;
 }
 
 /* Is AXIS a new partial of which only coordinate 0 receives the value?  All coordinates of an
  * average receive it. */
 static bool one_holder(const struct share *s, int32_t axis)
 {
-    return place(s->to, axis)->kind == WEFT_PLACE_PARTIAL && !kept_partial(s, axis) &&
-           place(s->to, axis)->reduction != WEFT_REDUCE_AVG;
+    return placement_of(s->to, axis)->kind == WEFT_PLACE_PARTIAL && !kept_partial(s, axis) &&
+           placement_of(s->to, axis)->reduction != WEFT_REDUCE_AVG;
 }
 
 static void set_reduction(struct share *s)
@@ -50,7 +50,7 @@ static void set_reduction(struct share *s)
 
     out->reduction = WEFT_REDUCE_SUM;
     for (int32_t a = 0; a < mesh->axes; a++) {
-        const weft_placement *p = place(s->from, a);
+        const weft_placement *p = placement_of(s->from, a);
         if (p->kind != WEFT_PLACE_PARTIAL || kept_partial(s, a)) continue;
         s->reduced |= UINT32_C(1) << a;
         holders *= mesh->axis[a].size;
@@ -105,7 +105,7 @@ static void choose_copy(const struct share *s, int32_t rank, const int32_t *targ
     for (int32_t a = mesh->axes - 1; a >= 0; a--) {
         uint64_t size = (uint64_t)mesh->axis[a].size;
         coord[a] = 0;
-        if (place(s->from, a)->kind != WEFT_PLACE_REPLICATE) continue;
+        if (placement_of(s->from, a)->kind != WEFT_PLACE_REPLICATE) continue;
         coord[a] = (int32_t)(turn % size);
         turn /= size;
     }
@@ -164,7 +164,8 @@ static weft_status serve_to(void *self, const int32_t *coord)
     if (!one_mesh(s)) {
         choose_copy(s, reader, coord, reads);
         for (int32_t a = 0; a < s->from->layout.mesh->axes; a++)
-            if (place(s->from, a)->kind == WEFT_PLACE_REPLICATE && reads[a] != s->meeting.coord[a])
+            if (placement_of(s->from, a)->kind == WEFT_PLACE_REPLICATE &&
+                reads[a] != s->query.coord[a])
                 return WEFT_OK;
     }
     wf_shard_at(to, coord, &theirs);
@@ -176,10 +177,10 @@ static weft_status serve_to(void *self, const int32_t *coord)
 
 /* ---- the two directions ---- */
 
-static weft_status collect(struct share *s, uint32_t skip,
-                           weft_status (*take)(void *self, const int32_t *coord))
+static weft_status collect_peers(struct share *s, uint32_t skip,
+                                 weft_status (*take)(void *self, const int32_t *coord))
 {
-    weft_status status = wf_meet(&s->meeting, skip, take, s);
+    weft_status status = wf_peers_each(&s->query, skip, take, s);
 
     s->out->regions = s->regions.regions;
     s->out->region_count = s->regions.count;
@@ -204,26 +205,27 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
     wf_shard_at(&to->layout, coord, &s.mine);
     wf_row_major(to->layout.dims, s.mine.shape, row_major);
     if (strides == NULL) s.strides = row_major;
-    s.meeting.theirs = &from->layout;
-    s.meeting.mine = &s.mine;
-    choose_copy(&s, rank, coord, s.meeting.coord);
+    s.query.theirs = &from->layout;
+    s.query.mine = &s.mine;
+    choose_copy(&s, rank, coord, s.query.coord);
     for (int32_t a = 0; a < from->layout.mesh->axes; a++) {
-        s.meeting.relation[a] = WF_SAME;
-        if (wf_placement_splits(place(from, a))) s.meeting.relation[a] = WF_BY_INDEX;
-        if (s.reduced >> a & 1) s.meeting.relation[a] = WF_ANY;
+        s.query.relation[a] = WF_PEER_SAME;
+        if (wf_placement_splits(placement_of(from, a))) s.query.relation[a] = WF_PEER_BY_INDEX;
+        if (s.reduced >> a & 1) s.query.relation[a] = WF_PEER_ANY;
     }
-    return collect(&s, s.reduced, read_from);
+    return collect_peers(&s, s.reduced, read_from);
 }
 
 /* How a reader's coordinate on AXIS of the target's mesh follows from this rank's. */
 static uint32_t reader_relation(const struct share *s, int32_t axis)
 {
-    const weft_placement *to = place(s->to, axis);
+    const weft_placement *to = placement_of(s->to, axis);
 
-    if (one_mesh(s) && !wf_placement_splits(place(s->from, axis)) && !(s->reduced >> axis & 1))
-        return WF_SAME;
-    if (wf_placement_splits(to)) return WF_BY_INDEX;
-    return one_holder(s, axis) ? WF_FIRST : WF_ANY;
+    if (one_mesh(s) && !wf_placement_splits(placement_of(s->from, axis)) &&
+        !(s->reduced >> axis & 1))
+        return WF_PEER_SAME;
+    if (wf_placement_splits(to)) return WF_PEER_BY_INDEX;
+    return one_holder(s, axis) ? WF_PEER_FIRST : WF_PEER_ANY;
 }
 
 weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t rank,
@@ -234,19 +236,19 @@ weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t r
 
     memset(out, 0, sizeof *out);
     set_reduction(&s);
-    if (!weft_mesh_coord(from->layout.mesh, rank, s.meeting.coord)) return WEFT_OK;
-    wf_shard_at(&from->layout, s.meeting.coord, &s.mine);
+    if (!weft_mesh_coord(from->layout.mesh, rank, s.query.coord)) return WEFT_OK;
+    wf_shard_at(&from->layout, s.query.coord, &s.mine);
     wf_row_major(from->layout.dims, s.mine.shape, row_major);
     if (strides == NULL) s.strides = row_major;
-    s.meeting.theirs = &to->layout;
-    s.meeting.mine = &s.mine;
+    s.query.theirs = &to->layout;
+    s.query.mine = &s.mine;
     for (int32_t a = 0; a < to->layout.mesh->axes; a++) {
-        s.meeting.relation[a] = reader_relation(&s, a);
-        if (one_mesh(&s) && one_holder(&s, a) && s.meeting.relation[a] == WF_SAME &&
-            s.meeting.coord[a] != 0)
+        s.query.relation[a] = reader_relation(&s, a);
+        if (one_mesh(&s) && one_holder(&s, a) && s.query.relation[a] == WF_PEER_SAME &&
+            s.query.coord[a] != 0)
             return WEFT_OK; /* the replica at coordinate 0 serves */
     }
-    return collect(&s, 0, serve_to);
+    return collect_peers(&s, 0, serve_to);
 }
 
 void wf_parts_free(struct wf_parts *parts)

@@ -14,7 +14,7 @@ struct found {
 };
 
 struct finder {
-    const struct wf_meeting *meeting;
+    const struct wf_peer_query *query;
     int32_t dim, levels;
     const struct wf_split *splits; /* of the dimension, outermost first */
     int64_t first, last;           /* least and greatest index of this rank */
@@ -23,13 +23,13 @@ struct finder {
     int32_t coord[WEFT_MAX_AXES]; /* mesh coordinate so far */
 };
 
-static weft_status keep(struct finder *f)
+static weft_status keep_coordinate(struct finder *f)
 {
     struct wf_shard shard;
     struct wf_index theirs;
     struct found *out = f->out;
 
-    wf_shard_at(f->meeting->theirs, f->coord, &shard);
+    wf_shard_at(f->query->theirs, f->coord, &shard);
     theirs = wf_shard_index(&shard, f->dim);
     if (f->levels > 0 && wf_index_common(&f->mine, &theirs) == 0) return WEFT_OK;
     if (out->count == out->room) {
@@ -52,16 +52,16 @@ static weft_status find_level(struct finder *f, int32_t level, int64_t start, in
     const struct wf_split *split;
     int64_t ranks, chunk, from, to;
 
-    if (level == f->levels) return keep(f);
+    if (level == f->levels) return keep_coordinate(f);
     split = &f->splits[level];
-    ranks = f->meeting->theirs->mesh->axis[split->axis].size;
+    ranks = f->query->theirs->mesh->axis[split->axis].size;
     if (split->factor != 1) length = -1;
     chunk = length < 0 ? 0 : wf_max_i64(1, (length + ranks - 1) / ranks);
     from = length < 0 ? 0 : wf_max_i64(0, (f->first - start) / chunk);
     to = length < 0 ? ranks - 1 : wf_min_i64(ranks - 1, (f->last - start) / chunk);
-    if (f->meeting->relation[split->axis] == WF_SAME) {
-        from = wf_max_i64(from, f->meeting->coord[split->axis]);
-        to = wf_min_i64(to, f->meeting->coord[split->axis]);
+    if (f->query->relation[split->axis] == WF_PEER_SAME) {
+        from = wf_max_i64(from, f->query->coord[split->axis]);
+        to = wf_min_i64(to, f->query->coord[split->axis]);
     }
     for (int64_t i = from; i <= to; i++) {
         f->coord[split->axis] = (int32_t)i;
@@ -75,14 +75,14 @@ static weft_status find_level(struct finder *f, int32_t level, int64_t start, in
     return WEFT_OK;
 }
 
-static weft_status find_dim(const struct wf_meeting *meeting, int32_t dim, struct found *out)
+static weft_status find_dim(const struct wf_peer_query *query, int32_t dim, struct found *out)
 {
-    struct finder f = {.meeting = meeting, .dim = dim, .out = out};
-    const struct wf_layout *theirs = meeting->theirs;
+    struct finder f = {.query = query, .dim = dim, .out = out};
+    const struct wf_layout *theirs = query->theirs;
 
     for (int32_t i = 0; i < theirs->split_count; i++)
         if (theirs->splits[i].dim == dim && f.levels++ == 0) f.splits = &theirs->splits[i];
-    f.mine = wf_shard_index(meeting->mine, dim);
+    f.mine = wf_shard_index(query->mine, dim);
     if (f.mine.length == 0) return WEFT_OK;
     f.first = wf_index_at(&f.mine, 0);
     f.last = wf_index_at(&f.mine, f.mine.length - 1);
@@ -90,7 +90,7 @@ static weft_status find_dim(const struct wf_meeting *meeting, int32_t dim, struc
 }
 
 struct odometer {
-    const struct wf_meeting *meeting;
+    const struct wf_peer_query *query;
     struct found found[WEFT_MAX_DIMS];
     size_t at[WEFT_MAX_DIMS];
     int32_t coord[WEFT_MAX_AXES];
@@ -99,7 +99,7 @@ struct odometer {
 
 static void set_split_axes(struct odometer *o)
 {
-    const struct wf_layout *theirs = o->meeting->theirs;
+    const struct wf_layout *theirs = o->query->theirs;
     int32_t level = 0;
 
     for (int32_t i = 0; i < theirs->split_count; i++) {
@@ -110,9 +110,9 @@ static void set_split_axes(struct odometer *o)
 }
 
 /* The next combination; false after the last. */
-static bool advance(struct odometer *o)
+static bool advance_odometer(struct odometer *o)
 {
-    const struct wf_layout *theirs = o->meeting->theirs;
+    const struct wf_layout *theirs = o->query->theirs;
 
     for (int32_t a = theirs->mesh->axes - 1; a >= 0; a--) {
         if (!(o->free_axes >> a & 1)) continue;
@@ -129,35 +129,36 @@ static bool advance(struct odometer *o)
     return false;
 }
 
-static void begin(struct odometer *o, uint32_t skip)
+static void begin_odometer(struct odometer *o, uint32_t skip)
 {
-    const struct wf_layout *theirs = o->meeting->theirs;
+    const struct wf_layout *theirs = o->query->theirs;
 
     for (int32_t a = 0; a < theirs->mesh->axes; a++) {
-        if (o->meeting->relation[a] == WF_SAME) o->coord[a] = o->meeting->coord[a];
-        if (o->meeting->relation[a] == WF_ANY && !(skip >> a & 1)) o->free_axes |= UINT32_C(1) << a;
+        if (o->query->relation[a] == WF_PEER_SAME) o->coord[a] = o->query->coord[a];
+        if (o->query->relation[a] == WF_PEER_ANY && !(skip >> a & 1))
+            o->free_axes |= UINT32_C(1) << a;
     }
     set_split_axes(o);
 }
 
-weft_status wf_meet(const struct wf_meeting *meeting, uint32_t skip,
-                    weft_status (*take)(void *self, const int32_t *coord), void *self)
+weft_status wf_peers_each(const struct wf_peer_query *query, uint32_t skip,
+                          weft_status (*take)(void *self, const int32_t *coord), void *self)
 {
-    struct odometer o = {.meeting = meeting};
+    struct odometer o = {.query = query};
     weft_status status = WEFT_OK;
-    bool none = meeting->mine->elements == 0;
+    bool none = query->mine->elements == 0;
 
-    for (int32_t d = 0; d < meeting->theirs->dims && !none && status == WEFT_OK; d++) {
-        status = find_dim(meeting, d, &o.found[d]);
+    for (int32_t d = 0; d < query->theirs->dims && !none && status == WEFT_OK; d++) {
+        status = find_dim(query, d, &o.found[d]);
         none = o.found[d].count == 0;
     }
     if (status == WEFT_OK && !none) {
-        begin(&o, skip);
+        begin_odometer(&o, skip);
         do
             status = take(self, o.coord);
-        while (status == WEFT_OK && advance(&o));
+        while (status == WEFT_OK && advance_odometer(&o));
     }
-    for (int32_t d = 0; d < meeting->theirs->dims; d++)
+    for (int32_t d = 0; d < query->theirs->dims; d++)
         wf_free(o.found[d].list);
     return status;
 }

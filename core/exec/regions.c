@@ -16,7 +16,7 @@ struct pieces {
     size_t count, room;
 };
 
-static weft_status keep(struct pieces *pieces, const weft_overlap *o)
+static weft_status keep_piece(struct pieces *pieces, const weft_overlap *o)
 {
     struct piece *last = pieces->count > 0 ? &pieces->list[pieces->count - 1] : NULL;
 
@@ -41,18 +41,18 @@ static weft_status keep(struct pieces *pieces, const weft_overlap *o)
     return WEFT_OK;
 }
 
-static weft_status cut(const struct wf_shard *a, const struct wf_shard *b, int32_t dim,
-                       struct pieces *out)
+static weft_status cut_dim(const struct wf_shard *a, const struct wf_shard *b, int32_t dim,
+                           struct pieces *out)
 {
     struct wf_index ia = wf_shard_index(a, dim), ib = wf_shard_index(b, dim);
     weft_overlap o;
 
     for (int64_t at = 0; wf_index_overlap(&ia, &ib, at, &o); at = o.start + o.length)
-        WF_TRY(keep(out, &o));
+        WF_TRY(keep_piece(out, &o));
     return WEFT_OK;
 }
 
-static weft_region *extend(struct wf_region_list *list)
+static weft_region *append_region(struct wf_region_list *list)
 {
     if (list->count == list->room) {
         uint64_t room = list->room == 0 ? 8 : 2 * list->room;
@@ -122,7 +122,7 @@ static weft_status add_box(const struct boxes *boxes, const struct piece *const 
         }
         return WEFT_OK;
     }
-    r = extend(boxes->list);
+    r = append_region(boxes->list);
     if (r == NULL) return wf_fail_memory(2 * boxes->list->room * sizeof *r);
     *r = (weft_region){.source = boxes->source, .target = boxes->target};
     for (int32_t d = 0; d < boxes->dims; d++) {
@@ -137,7 +137,7 @@ static weft_status add_box(const struct boxes *boxes, const struct piece *const 
 }
 
 /* All combinations of one piece per dimension, the last varying fastest. */
-static weft_status combine(const struct boxes *boxes, const struct pieces *pieces)
+static weft_status combine_pieces(const struct boxes *boxes, const struct pieces *pieces)
 {
     size_t at[WEFT_MAX_DIMS] = {0};
     int32_t d;
@@ -163,10 +163,10 @@ weft_status wf_regions_add(struct wf_region_list *list, const struct wf_shard *a
     bool empty = a->elements == 0 || b->elements == 0;
 
     for (int32_t d = 0; d < a->dims && !empty && status == WEFT_OK; d++) {
-        status = cut(a, b, d, &pieces[d]);
+        status = cut_dim(a, b, d, &pieces[d]);
         empty = pieces[d].count == 0;
     }
-    if (status == WEFT_OK && !empty) status = combine(&boxes, pieces);
+    if (status == WEFT_OK && !empty) status = combine_pieces(&boxes, pieces);
     for (int32_t d = 0; d < a->dims; d++)
         wf_free(pieces[d].list);
     return status;

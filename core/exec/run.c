@@ -61,13 +61,13 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
     if (action->filled && action->elements > 0)
         WF_TRY(bound->kernel->fill(bound->device, action->kind.dtype, action->elements,
                                    action->identity, out, stream));
-    if (action->way == WF_PULL)
+    if (action->type == WF_ACTION_PULL)
         WF_TRY(run_pull(bound, action, in, out, stream));
-    else if (action->way == WF_COLLECTIVE)
+    else if (action->type == WF_ACTION_COLLECTIVE)
         WF_TRY(run_collective(bound, action, in, out, stream));
-    else if (action->way == WF_PACKED)
+    else if (action->type == WF_ACTION_PACKED)
         WF_TRY(run_packed(bound, action, in, out, stream));
-    else if (action->way == WF_COPY && action->regions != NULL)
+    else if (action->type == WF_ACTION_COPY && action->regions != NULL)
         WF_TRY(bound->kernel->regions_copy(action->regions, &in, &out, stream));
     return WEFT_OK;
 }
@@ -79,7 +79,7 @@ WF_HOT weft_status wf_run(const weft_bound *bound, const void *source, void *tar
 
     for (uint32_t i = 0; i < bound->action_count; i++) {
         const struct wf_action *action = &bound->actions[i];
-        if (action->way == WF_NOTHING) continue;
+        if (action->type == WF_ACTION_NONE) continue;
         wf_runs_step(bound->runs, action->number, action->comm);
         status = run_action(bound, action, action->from_source ? source : action->in_scratch,
                             action->to_target ? target : action->out_scratch, stream);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const weft_placement *place(const weft_spec *spec, int32_t axis)
+static const weft_placement *placement_of(const weft_spec *spec, int32_t axis)
 {
     return &spec->layout.placements[axis];
 }
@@ -16,16 +16,16 @@ static bool one_mesh(const struct wf_step *step)
 /* Does the step create the partial of AXIS of the target's mesh? */
 static bool makes_partial(const struct wf_step *step, int32_t axis)
 {
-    return place(step->to, axis)->kind == WEFT_PLACE_PARTIAL &&
-           !(one_mesh(step) && place(step->from, axis)->kind == WEFT_PLACE_PARTIAL);
+    return placement_of(step->to, axis)->kind == WEFT_PLACE_PARTIAL &&
+           !(one_mesh(step) && placement_of(step->from, axis)->kind == WEFT_PLACE_PARTIAL);
 }
 
 /* The reduction of the partials that the step creates. */
 static uint32_t made_reduction(const struct wf_step *step)
 {
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++)
-        if (makes_partial(step, a) && place(step->to, a)->reduction != WEFT_REDUCE_AVG)
-            return place(step->to, a)->reduction;
+        if (makes_partial(step, a) && placement_of(step->to, a)->reduction != WEFT_REDUCE_AVG)
+            return placement_of(step->to, a)->reduction;
     return WEFT_REDUCE_SUM;
 }
 
@@ -71,11 +71,11 @@ static bool splits_innermost(const weft_spec *spec, uint32_t axes)
  * rank. */
 static int32_t splits_before(const weft_spec *spec, int32_t axis, uint32_t axes)
 {
-    const weft_placement *mine = place(spec, axis);
+    const weft_placement *mine = placement_of(spec, axis);
     int32_t count = 0;
 
     for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
-        const weft_placement *p = place(spec, a);
+        const weft_placement *p = placement_of(spec, a);
         if (wf_placement_splits(p) && p->dim == mine->dim && p->turn < mine->turn)
             count += spec->layout.mesh->axis[a].size > 1 && !(axes >> a & 1);
     }
@@ -83,9 +83,9 @@ static int32_t splits_before(const weft_spec *spec, int32_t axis, uint32_t axes)
 }
 
 /* Is AXIS placed in the same way before and after, apart from the step's axes? */
-static bool stays(const struct wf_step *step, int32_t axis)
+static bool axis_stays(const struct wf_step *step, int32_t axis)
 {
-    weft_placement from = *place(step->from, axis), to = *place(step->to, axis);
+    weft_placement from = *placement_of(step->from, axis), to = *placement_of(step->to, axis);
 
     if (step->from->layout.mesh->axis[axis].size == 1) return true;
     from.turn = to.turn = 0;
@@ -101,8 +101,8 @@ static bool only_axes_of_kind(const struct wf_step *step, const weft_spec *spec,
     if (!one_mesh(step) || step->axes == 0) return false;
     for (int32_t a = 0; a < spec->layout.mesh->axes; a++) {
         if (step->axes >> a & 1) {
-            if (place(spec, a)->kind != kind) return false;
-        } else if (!stays(step, a)) {
+            if (placement_of(spec, a)->kind != kind) return false;
+        } else if (!axis_stays(step, a)) {
             return false;
         }
     }
@@ -131,9 +131,9 @@ static void place_partials(const struct wf_step *step, int32_t rank, struct wf_s
         return;
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++) {
         if (!makes_partial(step, a)) continue;
-        if (wf_placement_splits(place(step->from, a)))
+        if (wf_placement_splits(placement_of(step->from, a)))
             out->filled = true;
-        else if (place(step->to, a)->reduction != WEFT_REDUCE_AVG && coord[a] != 0)
+        else if (placement_of(step->to, a)->reduction != WEFT_REDUCE_AVG && coord[a] != 0)
             out->filled = out->parts.identity = true;
     }
 }

@@ -69,17 +69,17 @@ static void move_region(const struct mover *m, const weft_region *r, char *outpu
 
 /* ---- one step ---- */
 
-static int32_t place_of(const weft_mesh *mesh, int32_t rank)
+static int32_t position_of(const weft_mesh *mesh, int32_t rank)
 {
-    int32_t coord[WEFT_MAX_AXES], place = 0;
+    int32_t coord[WEFT_MAX_AXES], position = 0;
 
     if (!weft_mesh_coord(mesh, rank, coord)) return -1;
     for (int32_t a = 0; a < mesh->axes; a++)
-        place = place * mesh->axis[a].size + coord[a];
-    return place;
+        position = position * mesh->axis[a].size + coord[a];
+    return position;
 }
 
-static void fill(const struct wf_share *share, uint32_t dtype, char *output)
+static void fill_output(const struct wf_share *share, uint32_t dtype, char *output)
 {
     size_t element = wf_dtype_bytes(dtype);
     _Alignas(16) char identity[16];
@@ -99,7 +99,7 @@ static weft_status move_regions(struct mover *m, char *output)
     for (uint64_t i = 0; i < parts->region_count; i++) {
         const weft_region *r = &parts->regions[i];
         for (uint32_t h = 0; h < parts->holders; h++)
-            m->holders[h] = m->inputs[place_of(m->mesh, parts->ranks[r->source + h])];
+            m->holders[h] = m->inputs[position_of(m->mesh, parts->ranks[r->source + h])];
         move_region(m, r, output);
     }
     wf_free(m->holders);
@@ -119,7 +119,7 @@ static weft_status run_rank(const struct wf_step *step, int32_t rank, const void
     weft_status status;
 
     WF_TRY(wf_share_of(step, rank, NULL, NULL, &share));
-    if (share.filled) fill(&share, dtype, output);
+    if (share.filled) fill_output(&share, dtype, output);
     status = move_regions(&m, output);
     wf_share_free(&share);
     return status;

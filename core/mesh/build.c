@@ -10,7 +10,7 @@ void wf_mesh_free(weft_mesh *draft)
 {
     if (draft == NULL) return;
     wf_free(draft->ranks);
-    wf_free(draft->places);
+    wf_free(draft->positions);
     wf_free(draft);
 }
 
@@ -50,18 +50,18 @@ static bool same_mesh(const struct wf_interned *object, const void *key)
     return a->ranks == NULL || memcmp(a->ranks, b->ranks, (size_t)a->size * sizeof *a->ranks) == 0;
 }
 
-static weft_status adopt(const void *key, struct wf_interned **out)
+static weft_status adopt_draft(const void *key, struct wf_interned **out)
 {
     *out = (struct wf_interned *)key; /* the draft itself becomes the mesh */
     return WEFT_OK;
 }
 
-static void drop(struct wf_interned *object)
+static void drop_mesh(struct wf_interned *object)
 {
     wf_mesh_free((weft_mesh *)object);
 }
 
-static struct wf_intern_table table = {.same = same_mesh, .make = adopt, .drop = drop};
+static struct wf_intern_table table = {.same = same_mesh, .make = adopt_draft, .drop = drop_mesh};
 
 weft_mesh *weft_mesh_retain(const weft_mesh *mesh)
 {
@@ -173,20 +173,20 @@ static weft_status index_list(weft_mesh *draft)
 
     while (slots < 2 * (uint32_t)draft->size)
         slots *= 2;
-    draft->places = wf_alloc(slots * sizeof *draft->places);
-    if (draft->places == NULL) return wf_fail_memory(slots * sizeof *draft->places);
-    memset(draft->places, 0xff, slots * sizeof *draft->places);
-    draft->place_mask = slots - 1;
+    draft->positions = wf_alloc(slots * sizeof *draft->positions);
+    if (draft->positions == NULL) return wf_fail_memory(slots * sizeof *draft->positions);
+    memset(draft->positions, 0xff, slots * sizeof *draft->positions);
+    draft->position_mask = slots - 1;
     for (int32_t i = 0; i < draft->size; i++) {
-        int32_t rank = draft->ranks[i], place = wf_mesh_place(draft, rank);
-        uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & draft->place_mask;
-        if (place >= 0)
+        int32_t rank = draft->ranks[i], position = wf_mesh_position(draft, rank);
+        uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & draft->position_mask;
+        if (position >= 0)
             return wf_fail(WEFT_ERR_INVALID,
                            "rank %d is given twice, at positions %d and %d of the list", rank,
-                           place, i);
-        while (draft->places[at] >= 0)
-            at = (at + 1) & draft->place_mask;
-        draft->places[at] = i;
+                           position, i);
+        while (draft->positions[at] >= 0)
+            at = (at + 1) & draft->position_mask;
+        draft->positions[at] = i;
     }
     return WEFT_OK;
 }
@@ -293,17 +293,17 @@ weft_status wf_mesh_give_list(weft_mesh *draft)
 
 void wf_mesh_follow(weft_mesh *draft, int32_t first, int32_t step)
 {
-    int32_t places = draft->size;
+    int32_t positions = draft->size;
 
     draft->origin = first;
     for (int32_t i = 0; i < draft->axes; i++) {
-        places /= draft->axis[i].size;
+        positions /= draft->axis[i].size;
         if (draft->axis[i].size > 1) /* otherwise the product may be too large */
-            wf_mesh_add_mode(draft, i, draft->axis[i].size, places * step);
+            wf_mesh_add_mode(draft, i, draft->axis[i].size, positions * step);
     }
 }
 
-static weft_status fill(weft_mesh *draft, const weft_mesh_options *options)
+static weft_status fill_draft(weft_mesh *draft, const weft_mesh_options *options)
 {
     draft->devices_per_host = options->devices_per_host;
     if (draft->devices_per_host < 0)
@@ -329,7 +329,7 @@ weft_status weft_mesh_create(int32_t axes, const int32_t *sizes, const weft_mesh
     WF_TRY(wf_require(out, "weft_mesh_create: OUT"));
     WF_TRY(wf_options_read("weft_mesh_options", options, &given, sizeof given));
     WF_TRY(wf_mesh_draft(axes, sizes, given.names, &draft));
-    status = fill(draft, &given);
+    status = fill_draft(draft, &given);
     if (status == WEFT_OK) return wf_mesh_finish_take(draft, out);
     wf_mesh_free(draft);
     return status;

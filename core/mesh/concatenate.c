@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The one rank that A and B share. */
-static weft_status crossing(const weft_mesh *a, const weft_mesh *b, int32_t *out)
+static weft_status find_crossing(const weft_mesh *a, const weft_mesh *b, int32_t *out)
 {
     const weft_mesh *small = a->size <= b->size ? a : b, *large = small == a ? b : a;
     int32_t coord[WEFT_MAX_AXES], found = WF_MESH_NOBODY;
@@ -123,7 +123,7 @@ weft_status weft_mesh_concatenate(const weft_mesh *within, const weft_mesh *firs
     WF_TRY(wf_require(first, "weft_mesh_concatenate: FIRST"));
     WF_TRY(wf_require(second, "weft_mesh_concatenate: SECOND"));
     WF_TRY(wf_require(out, "weft_mesh_concatenate: OUT"));
-    WF_TRY(crossing(first, second, &cross));
+    WF_TRY(find_crossing(first, second, &cross));
     WF_TRY(draft_axes(first, second, &draft));
     regular = first->ranks == NULL && second->ranks == NULL &&
               (within == NULL || within->ranks == NULL) && add_modes(first, second, cross, draft) &&

@@ -26,13 +26,13 @@ void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord)
     }
 }
 
-int32_t wf_mesh_place(const weft_mesh *mesh, int32_t rank)
+int32_t wf_mesh_position(const weft_mesh *mesh, int32_t rank)
 {
-    uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & mesh->place_mask;
+    uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)rank) & mesh->position_mask;
 
-    while (mesh->places[at] >= 0 && mesh->ranks[mesh->places[at]] != rank)
-        at = (at + 1) & mesh->place_mask;
-    return mesh->places[at];
+    while (mesh->positions[at] >= 0 && mesh->ranks[mesh->positions[at]] != rank)
+        at = (at + 1) & mesh->position_mask;
+    return mesh->positions[at];
 }
 
 int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position)
@@ -57,9 +57,9 @@ bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
     if (mesh == NULL || coord == NULL) return false;
     if (rank < mesh->origin) return false; /* also a negative RANK: an origin never is */
     if (mesh->ranks != NULL) {
-        int32_t place = wf_mesh_place(mesh, rank);
-        if (place >= 0) wf_mesh_coord_at(mesh, place, coord);
-        return place >= 0;
+        int32_t position = wf_mesh_position(mesh, rank);
+        if (position >= 0) wf_mesh_coord_at(mesh, position, coord);
+        return position >= 0;
     }
     rest = rank - mesh->origin;
     for (int32_t i = 0; i < mesh->mode_count; i++) {

@@ -48,22 +48,22 @@ static weft_status move_ranks(const weft_mesh *mesh, const struct regrouping *to
 
     WF_TRY(wf_mesh_give_list(draft));
     memcpy(coord, origin, sizeof coord);
-    for (int32_t place = 0; place < draft->size; place++) {
-        int32_t rest = place;
+    for (int32_t position = 0; position < draft->size; position++) {
+        int32_t rest = position;
         for (int32_t i = to->count - 1; i >= 0; i--)
             for (int32_t j = to->member_count[i] - 1; j >= 0; j--) {
                 int32_t axis = to->members[i][j];
                 coord[axis] = rest % mesh->axis[axis].size;
                 rest /= mesh->axis[axis].size;
             }
-        draft->ranks[place] = wf_mesh_rank(mesh, coord);
+        draft->ranks[position] = wf_mesh_rank(mesh, coord);
     }
     return WEFT_OK;
 }
 
 /* The mesh of the axes in TO whose first rank has coordinate ORIGIN in MESH. */
-static weft_status regroup(const weft_mesh *mesh, const struct regrouping *to,
-                           const int32_t *origin, weft_mesh **out)
+static weft_status regroup_axes(const weft_mesh *mesh, const struct regrouping *to,
+                                const int32_t *origin, weft_mesh **out)
 {
     weft_mesh *draft;
     weft_status status = WEFT_OK;
@@ -95,7 +95,7 @@ weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *a
         origin[axes[i]] = 0;
         add_group(&to, mesh, 1, &axes[i]);
     }
-    return regroup(mesh, &to, origin, out);
+    return regroup_axes(mesh, &to, origin, out);
 }
 
 weft_status weft_mesh_slice(const weft_mesh *mesh, const char *axes, int32_t rank, weft_mesh **out)
@@ -148,7 +148,7 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
             add_group(&to, mesh, 1, &i);
         }
     }
-    return regroup(mesh, &to, origin, out);
+    return regroup_axes(mesh, &to, origin, out);
 }
 
 /* Divide the digits of old axis AXIS, fastest first, among the COUNT new ones with SIZES; false if

@@ -17,16 +17,16 @@ int32_t weft_mesh_host_of(const weft_mesh *mesh, int32_t rank)
 
 weft_status wf_mesh_count_hosts(weft_mesh *draft)
 {
-    size_t slots = (size_t)draft->place_mask + 1; /* at least twice as many as ranks */
+    size_t slots = (size_t)draft->position_mask + 1; /* at least twice as many as ranks */
     int32_t *seen = wf_alloc(slots * sizeof *seen);
 
     if (seen == NULL) return wf_fail_memory(slots * sizeof *seen);
     memset(seen, 0xff, slots * sizeof *seen);
     for (int32_t i = 0; i < draft->size; i++) {
         int32_t host = weft_mesh_host_of(draft, draft->ranks[i]);
-        uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)host) & draft->place_mask;
+        uint32_t at = (uint32_t)wf_hash_mix(0, (uint32_t)host) & draft->position_mask;
         while (seen[at] >= 0 && seen[at] != host)
-            at = (at + 1) & draft->place_mask;
+            at = (at + 1) & draft->position_mask;
         if (seen[at] < 0) draft->hosts++;
         seen[at] = host;
     }

@@ -35,8 +35,8 @@ struct weft_mesh {
     struct wf_mode modes[WF_MESH_MODES]; /* in row-major order of the coordinates */
     uint8_t by_stride[WF_MESH_MODES];    /* indices into modes, largest stride first */
     int32_t *ranks;                      /* NULL: regular */
-    int32_t *places;                     /* open addressing; -1: free */
-    uint32_t place_mask;
+    int32_t *positions;                  /* open addressing; -1: free */
+    uint32_t position_mask;
     int32_t hosts; /* of a listed mesh; those of a regular one are counted on demand */
 };
 
@@ -46,7 +46,7 @@ int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord);
 /* Coordinate of POSITION in row-major order. */
 void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
 /* Position of RANK in a listed mesh's list, or -1. */
-int32_t wf_mesh_place(const weft_mesh *mesh, int32_t rank);
+int32_t wf_mesh_position(const weft_mesh *mesh, int32_t rank);
 /* The ranks whose coordinates differ from RANK's in the axes of AXES (a bit per axis) at most:
  * *COUNT of them in *OUT, which the caller frees.  0 and NULL if MESH does not have RANK. */
 weft_status wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, int32_t **out,

@@ -27,7 +27,7 @@ struct batch {
     uint32_t count;
 };
 
-static const weft_placement *place(const weft_spec *spec, int32_t axis)
+static const weft_placement *placement_of(const weft_spec *spec, int32_t axis)
 {
     return &spec->layout.placements[axis];
 }
@@ -40,14 +40,15 @@ static bool is_plain(const weft_spec *from, const weft_spec *to)
     uint32_t reduction = WEFT_REDUCE_COUNT;
 
     for (int32_t a = 0; a < target->axes; a++)
-        if (place(to, a)->kind == WEFT_PLACE_PARTIAL &&
-            (source != target || place(from, a)->kind != WEFT_PLACE_PARTIAL))
+        if (placement_of(to, a)->kind == WEFT_PLACE_PARTIAL &&
+            (source != target || placement_of(from, a)->kind != WEFT_PLACE_PARTIAL))
             return false;
     for (int32_t a = 0; a < source->axes; a++) {
-        if (place(from, a)->kind != WEFT_PLACE_PARTIAL) continue;
-        if (source == target && place(to, a)->kind == WEFT_PLACE_PARTIAL) continue;
-        if (reduction != WEFT_REDUCE_COUNT && reduction != place(from, a)->reduction) return false;
-        reduction = place(from, a)->reduction;
+        if (placement_of(from, a)->kind != WEFT_PLACE_PARTIAL) continue;
+        if (source == target && placement_of(to, a)->kind == WEFT_PLACE_PARTIAL) continue;
+        if (reduction != WEFT_REDUCE_COUNT && reduction != placement_of(from, a)->reduction)
+            return false;
+        reduction = placement_of(from, a)->reduction;
     }
     return true;
 }
@@ -163,7 +164,7 @@ static int64_t ranks_together(const struct batch *batch)
     return group;
 }
 
-static struct wf_work waiting(const struct batch *batch)
+static struct wf_work exchange_latency(const struct batch *batch)
 {
     struct wf_work work = {.kind = WEFT_STEP_EXCHANGE, .link = WF_WITHIN_HOST};
 
@@ -175,7 +176,7 @@ static struct wf_work waiting(const struct batch *batch)
 
 /* ---- choosing ---- */
 
-static bool gains(const struct batch *batch, uint32_t i)
+static bool tensor_gains(const struct batch *batch, uint32_t i)
 {
     const struct offer *offer = &batch->offers[i];
     const weft_plan *alone = batch->members[i].alone;
@@ -190,7 +191,7 @@ static void join_within(struct batch *batch, uint64_t room)
     for (;;) {
         uint32_t least = batch->count;
         for (uint32_t i = 0; i < batch->count; i++)
-            if (!batch->joins[i] && gains(batch, i) &&
+            if (!batch->joins[i] && tensor_gains(batch, i) &&
                 (least == batch->count || batch->offers[i].staging < batch->offers[least].staging))
                 least = i;
         if (least == batch->count || batch->offers[least].staging > room) return;
@@ -208,7 +209,7 @@ static uint64_t most_alone(const struct batch *batch)
     return most;
 }
 
-static void choose(struct batch *batch)
+static void choose_members(struct batch *batch)
 {
     uint64_t room = batch->options->memory_limit, saved = 0;
     struct wf_work work;
@@ -217,10 +218,10 @@ static void choose(struct batch *batch)
     if (batch->options->minimize == WEFT_MINIMIZE_MEMORY) room = most_alone(batch);
     if (room == UINT64_MAX)
         for (uint32_t i = 0; i < batch->count; i++)
-            batch->joins[i] = gains(batch, i);
+            batch->joins[i] = tensor_gains(batch, i);
     else
         join_within(batch, room);
-    work = waiting(batch);
+    work = exchange_latency(batch);
     for (uint32_t i = 0; i < batch->count; i++)
         if (batch->joins[i]) saved += batch->members[i].alone->cost_ns - batch->offers[i].ns;
     if (saved <= wf_cost_ns(batch->costs, &work))
@@ -231,7 +232,7 @@ static void choose(struct batch *batch)
 
 static void set_exchange(const struct batch *batch, struct wf_step *step)
 {
-    struct wf_work work = waiting(batch);
+    struct wf_work work = exchange_latency(batch);
 
     *step =
         (struct wf_step){.kind = WEFT_STEP_EXCHANGE, .cost_ns = wf_cost_ns(batch->costs, &work)};
@@ -275,7 +276,7 @@ static void add_up(weft_plan *plan)
 }
 
 /* Takes ownership of the members. */
-static weft_status assemble(struct batch *batch, weft_plan **out)
+static weft_status assemble_plan(struct batch *batch, weft_plan **out)
 {
     uint32_t steps = 0, together = 0;
     weft_plan *plan;
@@ -305,7 +306,7 @@ static weft_status assemble(struct batch *batch, weft_plan **out)
     return WEFT_OK;
 }
 
-static void drop(struct batch *batch)
+static void free_batch(struct batch *batch)
 {
     for (uint32_t i = 0; batch->members != NULL && i < batch->count; i++) {
         weft_spec_release(&batch->members[i].from);
@@ -317,8 +318,8 @@ static void drop(struct batch *batch)
     wf_free(batch->joins);
 }
 
-static weft_status fill(struct batch *batch, const weft_spec *const *from,
-                        const weft_spec *const *to)
+static weft_status fill_batch(struct batch *batch, const weft_spec *const *from,
+                              const weft_spec *const *to)
 {
     for (uint32_t i = 0; i < batch->count; i++) {
         struct wf_member *member = &batch->members[i];
@@ -352,12 +353,12 @@ weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
     if (batch.members == NULL || batch.offers == NULL || batch.joins == NULL)
         status = wf_fail_memory(count * sizeof *batch.members);
     else
-        status = fill(&batch, from, to);
+        status = fill_batch(&batch, from, to);
     if (status == WEFT_OK) {
-        if (given.planner == WEFT_PLANNER_SEARCH) choose(&batch);
-        status = assemble(&batch, out);
+        if (given.planner == WEFT_PLANNER_SEARCH) choose_members(&batch);
+        status = assemble_plan(&batch, out);
         if (status == WEFT_OK) wf_plan_set_costs(*out, batch.costs);
     }
-    drop(&batch);
+    free_batch(&batch);
     return status;
 }

@@ -66,7 +66,7 @@ static uint64_t hash_of(const struct question *q)
     return wf_hash_mix(h, (uint64_t)q->minimize << 48 | (uint64_t)q->planner << 32 | q->without);
 }
 
-static bool same(const struct question *a, const struct question *b)
+static bool same_question(const struct question *a, const struct question *b)
 {
     return a->from == b->from && a->to == b->to && a->costs == b->costs &&
            a->memory_limit == b->memory_limit && a->minimize == b->minimize &&
@@ -104,7 +104,7 @@ static void link_use(weft_plan_cache *cache, int32_t at)
 
 /* ---- entries ---- */
 
-static void forget(weft_plan_cache *cache, int32_t at)
+static void forget_entry(weft_plan_cache *cache, int32_t at)
 {
     struct kept *k = &cache->kept[at];
     int32_t *link = &cache->buckets[k->hash & cache->mask];
@@ -118,15 +118,15 @@ static void forget(weft_plan_cache *cache, int32_t at)
     weft_cost_table_release(&costs);
 }
 
-static void keep(weft_plan_cache *cache, const struct question *question, uint64_t hash,
-                 weft_plan *plan)
+static void keep_plan(weft_plan_cache *cache, const struct question *question, uint64_t hash,
+                      weft_plan *plan)
 {
     int32_t at = cache->count;
     struct kept *k;
 
     if (cache->count == cache->room) {
         at = cache->oldest;
-        forget(cache, at);
+        forget_entry(cache, at);
     } else {
         cache->count++;
     }
@@ -160,7 +160,8 @@ weft_status weft_plan_cache_get(weft_plan_cache *cache, const weft_spec *from, c
         from, to, given.costs, given.memory_limit, given.minimize, given.planner, given.without, 0};
     hash = hash_of(&question);
     for (int32_t at = cache->buckets[hash & cache->mask]; at != NOBODY; at = cache->kept[at].next) {
-        if (cache->kept[at].hash != hash || !same(&cache->kept[at].question, &question)) continue;
+        if (cache->kept[at].hash != hash || !same_question(&cache->kept[at].question, &question))
+            continue;
         if (cache->newest != at) {
             unlink_use(cache, at);
             link_use(cache, at);
@@ -169,7 +170,7 @@ weft_status weft_plan_cache_get(weft_plan_cache *cache, const weft_spec *from, c
         return WEFT_OK;
     }
     WF_TRY(weft_plan_create(from, to, &given, out));
-    keep(cache, &question, hash, *out);
+    keep_plan(cache, &question, hash, *out);
     return WEFT_OK;
 }
 
@@ -181,7 +182,7 @@ void weft_plan_cache_release(weft_plan_cache **cache)
     mine = *cache;
     *cache = NULL;
     while (mine->oldest != NOBODY)
-        forget(mine, mine->oldest);
+        forget_entry(mine, mine->oldest);
     wf_free(mine->buckets);
     wf_free(mine);
 }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST = WEFT_MAX_DIMS + 2 };
+enum { SIDES_MAX = WEFT_MAX_DIMS + 2 };
 
 /* A variant of the given spec on its mesh, and the plan between the two. */
 struct side {
@@ -17,12 +17,12 @@ struct side {
 };
 
 struct sides {
-    struct side list[MOST];
+    struct side list[SIDES_MAX];
     int count;
 };
 
 /* One combination of a source side and a target side. */
-struct whole {
+struct candidate {
     const struct side *source, *target; /* NULL: no candidate */
     struct wf_step exchange;
     uint64_t first, second, peak; /* the quantity to minimize, the tie-breaker, scratch */
@@ -31,7 +31,7 @@ struct whole {
 struct search {
     const weft_plan_options *options;
     struct sides sources, targets;
-    struct whole best, runner_up;
+    struct candidate best, runner_up;
     uint64_t least; /* least scratch of any candidate */
 };
 
@@ -45,7 +45,7 @@ static void drop_sides(struct sides *sides)
 }
 
 /* SPEC with every axis of kind FROM as the innermost split of DIM, or replicated if DIM is -1. */
-static weft_status variant(const weft_spec *spec, uint32_t from, int32_t dim, weft_spec **out)
+static weft_status make_variant(const weft_spec *spec, uint32_t from, int32_t dim, weft_spec **out)
 {
     struct wf_layout layout = spec->layout;
     int32_t turn = WEFT_MAX_AXES;
@@ -96,7 +96,7 @@ static weft_status list_sides(struct sides *sides, const weft_spec *given, bool 
     if (!has_kind(given, kind)) return WEFT_OK;
     if (options->planner == WEFT_PLANNER_EXCHANGE) return WEFT_OK;
     for (int32_t dim = source ? -1 : 0; dim < given->layout.dims; dim++) {
-        WF_TRY(variant(given, kind, dim, &spec));
+        WF_TRY(make_variant(given, kind, dim, &spec));
         WF_TRY(add_side(sides, given, spec, source, options));
     }
     return WEFT_OK;
@@ -163,7 +163,7 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
     *out = work;
 }
 
-static void price(const weft_cost_table *costs, struct wf_step *step)
+static void price_exchange(const weft_cost_table *costs, struct wf_step *step)
 {
     struct wf_work work;
 
@@ -178,41 +178,41 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static struct whole put_together(const struct side *source, const struct side *target,
-                                 const struct wf_step *exchange, uint32_t minimize)
+static struct candidate combine_sides(const struct side *source, const struct side *target,
+                                      const struct wf_step *exchange, uint32_t minimize)
 {
     const weft_plan *a = source->plan, *b = target->plan;
     uint64_t ns = wf_add_capped(wf_add_capped(a->cost_ns, exchange->cost_ns), b->cost_ns);
     uint64_t received = wf_add_capped(wf_add_capped(a->received, exchange->received), b->received);
     uint64_t between[2] = {a->step_count > 0 ? largest_shard(source->spec) : 0,
                            b->step_count > 0 ? largest_shard(target->spec) : 0};
-    struct whole whole = {source, target, *exchange, 0, 0, 0};
+    struct candidate candidate = {source, target, *exchange, 0, 0, 0};
 
-    whole.exchange.scratch = wf_add_capped(exchange->scratch, between[0] + between[1]);
-    whole.peak = larger(wf_add_capped(a->peak, between[0]), wf_add_capped(b->peak, between[1]));
-    whole.peak = larger(whole.peak, whole.exchange.scratch);
-    whole.first = minimize == WEFT_MINIMIZE_TIME    ? ns
-                  : minimize == WEFT_MINIMIZE_BYTES ? received
-                                                    : whole.peak;
-    whole.second = minimize == WEFT_MINIMIZE_TIME ? received : ns;
-    return whole;
+    candidate.exchange.scratch = wf_add_capped(exchange->scratch, between[0] + between[1]);
+    candidate.peak = larger(wf_add_capped(a->peak, between[0]), wf_add_capped(b->peak, between[1]));
+    candidate.peak = larger(candidate.peak, candidate.exchange.scratch);
+    candidate.first = minimize == WEFT_MINIMIZE_TIME    ? ns
+                      : minimize == WEFT_MINIMIZE_BYTES ? received
+                                                        : candidate.peak;
+    candidate.second = minimize == WEFT_MINIMIZE_TIME ? received : ns;
+    return candidate;
 }
 
-static bool beats(const struct whole *a, const struct whole *b)
+static bool is_better(const struct candidate *a, const struct candidate *b)
 {
     return b->source == NULL || a->first < b->first ||
            (a->first == b->first && a->second < b->second);
 }
 
-static void consider(struct search *s, const struct whole *whole)
+static void consider_candidate(struct search *s, const struct candidate *candidate)
 {
-    if (whole->peak < s->least) s->least = whole->peak;
-    if (s->options->memory_limit != 0 && whole->peak > s->options->memory_limit) return;
-    if (beats(whole, &s->best)) {
+    if (candidate->peak < s->least) s->least = candidate->peak;
+    if (s->options->memory_limit != 0 && candidate->peak > s->options->memory_limit) return;
+    if (is_better(candidate, &s->best)) {
         s->runner_up = s->best;
-        s->best = *whole;
-    } else if (beats(whole, &s->runner_up)) {
-        s->runner_up = *whole;
+        s->best = *candidate;
+    } else if (is_better(candidate, &s->runner_up)) {
+        s->runner_up = *candidate;
     }
 }
 
@@ -228,8 +228,8 @@ static void put_steps(weft_plan *plan, const weft_plan *part, uint64_t extra)
     }
 }
 
-static weft_status join(const struct whole *best, const weft_spec *from, const weft_spec *to,
-                        weft_plan **out)
+static weft_status join_plans(const struct candidate *best, const weft_spec *from,
+                              const weft_spec *to, weft_plan **out)
 {
     uint32_t steps = best->source->plan->step_count + 1 + best->target->plan->step_count;
     weft_plan *plan = NULL;
@@ -248,14 +248,14 @@ static weft_status join(const struct whole *best, const weft_spec *from, const w
 }
 
 /* Price every candidate whose parts are planned with the options INSIDE. */
-static weft_status run(struct search *s, const weft_spec *from, const weft_spec *to,
-                       const weft_plan_options *inside)
+static weft_status price_candidates(struct search *s, const weft_spec *from, const weft_spec *to,
+                                    const weft_plan_options *inside)
 {
     const weft_cost_table *costs = inside->costs != NULL ? inside->costs : wf_cost_default();
 
     drop_sides(&s->sources);
     drop_sides(&s->targets);
-    s->best = s->runner_up = (struct whole){0};
+    s->best = s->runner_up = (struct candidate){0};
     WF_TRY(list_sides(&s->sources, from, true, inside));
     WF_TRY(list_sides(&s->targets, to, false, inside));
     for (int i = 0; i < s->sources.count; i++)
@@ -263,27 +263,27 @@ static weft_status run(struct search *s, const weft_spec *from, const weft_spec 
             const struct side *source = &s->sources.list[i], *target = &s->targets.list[j];
             struct wf_step exchange = {
                 .kind = WEFT_STEP_EXCHANGE, .from = source->spec, .to = target->spec};
-            struct whole whole;
-            price(costs, &exchange);
-            whole = put_together(source, target, &exchange, s->options->minimize);
-            consider(s, &whole);
+            struct candidate candidate;
+            price_exchange(costs, &exchange);
+            candidate = combine_sides(source, target, &exchange, s->options->minimize);
+            consider_candidate(s, &candidate);
         }
     return WEFT_OK;
 }
 
 /* If the fastest parts need too much memory, try the parts that need the least. */
-static weft_status find(struct search *s, const weft_spec *from, const weft_spec *to)
+static weft_status find_best(struct search *s, const weft_spec *from, const weft_spec *to)
 {
     weft_plan_options inside = *s->options;
 
     s->least = UINT64_MAX;
     inside.without |= UINT32_C(1) << WEFT_STEP_EXCHANGE;
     if (inside.planner == WEFT_PLANNER_EXCHANGE) inside.planner = WEFT_PLANNER_SEARCH;
-    WF_TRY(run(s, from, to, &inside));
+    WF_TRY(price_candidates(s, from, to, &inside));
     if (s->best.source != NULL) return WEFT_OK;
     inside.memory_limit = 0;
     inside.minimize = WEFT_MINIMIZE_MEMORY;
-    WF_TRY(run(s, from, to, &inside));
+    WF_TRY(price_candidates(s, from, to, &inside));
     return s->best.source != NULL
                ? WEFT_OK
                : wf_plan_refuse_memory(" between the meshes", s->options->memory_limit, s->least);
@@ -306,11 +306,11 @@ static weft_status refuse_exchange(uint32_t without)
     return status;
 }
 
-static weft_status make(const weft_spec *from, const weft_spec *to,
-                        const weft_plan_options *options, bool second, weft_plan **out)
+static weft_status create_cross(const weft_spec *from, const weft_spec *to,
+                                const weft_plan_options *options, bool second, weft_plan **out)
 {
     struct search s = {.options = options};
-    const struct whole *way = second ? &s.runner_up : &s.best;
+    const struct candidate *chosen = second ? &s.runner_up : &s.best;
     weft_status status;
 
     if (from->elements == 0) {
@@ -319,10 +319,10 @@ static weft_status make(const weft_spec *from, const weft_spec *to,
         return WEFT_OK;
     }
     if (options->without >> WEFT_STEP_EXCHANGE & 1) return refuse_exchange(options->without);
-    status = find(&s, from, to);
-    if (status == WEFT_OK && way->source == NULL)
+    status = find_best(&s, from, to);
+    if (status == WEFT_OK && chosen->source == NULL)
         status = wf_fail(WEFT_ERR_NOT_FOUND, "no other plan exists");
-    if (status == WEFT_OK) status = join(way, from, to, out);
+    if (status == WEFT_OK) status = join_plans(chosen, from, to, out);
     drop_sides(&s.sources);
     drop_sides(&s.targets);
     return status;
@@ -357,11 +357,11 @@ weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
     weft_spec_release(&a);
     weft_spec_release(&b);
     /* Between meshes a partial may become one of another reduction, through its value. */
-    return status == WEFT_ERR_UNSUPPORTED ? make(from, to, options, false, out) : status;
+    return status == WEFT_ERR_UNSUPPORTED ? create_cross(from, to, options, false, out) : status;
 }
 
 weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
                                     const weft_plan_options *options, weft_plan **out)
 {
-    return make(from, to, options, true, out);
+    return create_cross(from, to, options, true, out);
 }

@@ -15,7 +15,8 @@ struct walk {
     void *self;
 };
 
-static void emit(const struct walk *walk, uint32_t kind, uint32_t axes, const struct wf_state *to)
+static void emit_edge(const struct walk *walk, uint32_t kind, uint32_t axes,
+                      const struct wf_state *to)
 {
     struct wf_edge edge = {kind, axes, *to};
 
@@ -23,18 +24,19 @@ static void emit(const struct walk *walk, uint32_t kind, uint32_t axes, const st
 }
 
 /* AXIS as the innermost split of DIM; strided if the target is strided there. */
-static struct wf_code joined(const struct wf_problem *problem, int32_t axis, int32_t dim, int turn)
+static struct wf_code joined_code(const struct wf_problem *problem, int32_t axis, int32_t dim,
+                                  int turn)
 {
     struct wf_code wanted = problem->target.axis[axis];
-    uint8_t place = WF_SHARD;
+    uint8_t kind = WF_CODE_SHARD;
 
-    if (wf_code_splits(wanted) && wanted.value == dim) place = wanted.place;
-    return (struct wf_code){place, (uint8_t)dim, (uint8_t)turn, 0};
+    if (wf_code_splits(wanted) && wanted.value == dim) kind = wanted.kind;
+    return (struct wf_code){kind, (uint8_t)dim, (uint8_t)turn, 0};
 }
 
 /* The last COUNT axes of dimension DIM leave it: they become replicas, or splits of another
  * dimension. */
-static void leave(const struct walk *walk, int32_t dim, int count)
+static void leave_dim(const struct walk *walk, int32_t dim, int count)
 {
     const struct wf_orders *orders = &walk->orders;
     int first = orders->count[dim] - count;
@@ -45,26 +47,26 @@ static void leave(const struct walk *walk, int32_t dim, int count)
         axes |= UINT32_C(1) << orders->axis[dim][i];
         to.axis[orders->axis[dim][i]] = (struct wf_code){0};
     }
-    emit(walk, WEFT_STEP_ALL_GATHER, axes, &to);
+    emit_edge(walk, WEFT_STEP_ALL_GATHER, axes, &to);
     for (int32_t other = 0; other < walk->problem->dims; other++) {
         if (other == dim) continue;
         for (int i = first; i < orders->count[dim]; i++)
-            to.axis[orders->axis[dim][i]] = joined(walk->problem, orders->axis[dim][i], other,
-                                                   orders->count[other] + 1 + i - first);
-        emit(walk, WEFT_STEP_ALL_TO_ALL, axes, &to);
+            to.axis[orders->axis[dim][i]] = joined_code(walk->problem, orders->axis[dim][i], other,
+                                                        orders->count[other] + 1 + i - first);
+        emit_edge(walk, WEFT_STEP_ALL_TO_ALL, axes, &to);
     }
 }
 
 /* The partial axes of AXES are reduced to replicas, or to shards of each dimension.  They join in
  * the target's order if it splits that dimension; otherwise from the first to the last. */
-static void reduce(const struct walk *walk, uint32_t axes)
+static void reduce_axes(const struct walk *walk, uint32_t axes)
 {
     const struct wf_problem *problem = walk->problem;
     struct wf_state to = *walk->state;
 
     for (int32_t i = 0; i < problem->axes; i++)
         if (axes >> i & 1) to.axis[i] = (struct wf_code){0};
-    emit(walk, WEFT_STEP_ALL_REDUCE, axes, &to);
+    emit_edge(walk, WEFT_STEP_ALL_REDUCE, axes, &to);
     for (int32_t dim = 0; dim < problem->dims; dim++) {
         int turn = walk->orders.count[dim];
         uint32_t left = axes;
@@ -74,12 +76,12 @@ static void reduce(const struct walk *walk, uint32_t axes)
                 if (!(left >> i & 1) || !wf_code_splits(code) || code.value != dim ||
                     code.turn != wanted)
                     continue;
-                to.axis[i] = joined(problem, i, dim, ++turn);
+                to.axis[i] = joined_code(problem, i, dim, ++turn);
                 left &= ~(UINT32_C(1) << i);
             }
         for (int32_t i = 0; i < problem->axes; i++)
-            if (left >> i & 1) to.axis[i] = joined(problem, i, dim, ++turn);
-        emit(walk, WEFT_STEP_REDUCE_SCATTER, axes, &to);
+            if (left >> i & 1) to.axis[i] = joined_code(problem, i, dim, ++turn);
+        emit_edge(walk, WEFT_STEP_REDUCE_SCATTER, axes, &to);
     }
 }
 
@@ -88,26 +90,27 @@ static void reduce_subsets(const struct walk *walk)
     uint32_t partial = 0;
 
     for (int32_t i = 0; i < walk->problem->axes; i++)
-        if (walk->state->axis[i].place == WF_PARTIAL) partial |= UINT32_C(1) << i;
+        if (walk->state->axis[i].kind == WF_CODE_PARTIAL) partial |= UINT32_C(1) << i;
     for (uint32_t axes = partial; axes != 0; axes = (axes - 1) & partial)
-        if (wf_state_reduces(walk->problem, walk->state, axes)) reduce(walk, axes);
+        if (wf_state_reduces(walk->problem, walk->state, axes)) reduce_axes(walk, axes);
 }
 
 /* One replicated axis becomes a split of a dimension, or partial as in the target. */
-static void begin(const struct walk *walk, int32_t axis)
+static void begin_axis(const struct walk *walk, int32_t axis)
 {
     const struct wf_problem *problem = walk->problem;
     struct wf_code wanted = problem->target.axis[axis];
     struct wf_state to = *walk->state;
 
     for (int32_t dim = 0; dim < problem->dims; dim++) {
-        to.axis[axis] = joined(problem, axis, dim, walk->orders.count[dim] + 1);
-        emit(walk, WEFT_STEP_SLICE, UINT32_C(1) << axis, &to);
+        to.axis[axis] = joined_code(problem, axis, dim, walk->orders.count[dim] + 1);
+        emit_edge(walk, WEFT_STEP_SLICE, UINT32_C(1) << axis, &to);
     }
-    if (wanted.place != WF_PARTIAL || !wf_state_takes_partial(problem, walk->state, wanted.value))
+    if (wanted.kind != WF_CODE_PARTIAL ||
+        !wf_state_takes_partial(problem, walk->state, wanted.value))
         return;
     to.axis[axis] = wanted;
-    emit(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
+    emit_edge(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
 }
 
 /* All replicated axes that the target splits, and whose turn has come, at once. */
@@ -123,25 +126,25 @@ static void begin_all(const struct walk *walk)
         for (int t = 0; t < wanted.count[dim]; t++) {
             int32_t axis = wanted.axis[dim][t];
             if (wf_code_same(to.axis[axis], problem->target.axis[axis])) continue;
-            if (to.axis[axis].place != WF_REPLICATE || t < walk->orders.count[dim]) break;
+            if (to.axis[axis].kind != WF_CODE_REPLICATE || t < walk->orders.count[dim]) break;
             to.axis[axis] = problem->target.axis[axis];
             axes |= UINT32_C(1) << axis;
         }
-    if ((axes & (axes - 1)) != 0) emit(walk, WEFT_STEP_SLICE, axes, &to);
+    if ((axes & (axes - 1)) != 0) emit_edge(walk, WEFT_STEP_SLICE, axes, &to);
 }
 
 /* An innermost shard becomes a contribution to a sum: zero outside the shard. */
-static void spread(const struct walk *walk, int32_t axis)
+static void spread_shard(const struct walk *walk, int32_t axis)
 {
     const struct wf_problem *problem = walk->problem;
     struct wf_code wanted = problem->target.axis[axis], code = walk->state->axis[axis];
     struct wf_state to = *walk->state;
 
-    if (wanted.place != WF_PARTIAL || wanted.value != WEFT_REDUCE_SUM) return;
+    if (wanted.kind != WF_CODE_PARTIAL || wanted.value != WEFT_REDUCE_SUM) return;
     if (code.turn != walk->orders.count[code.value]) return;
     if (!wf_state_takes_partial(problem, walk->state, wanted.value)) return;
     to.axis[axis] = wanted;
-    emit(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
+    emit_edge(walk, WEFT_STEP_PARTIAL, UINT32_C(1) << axis, &to);
 }
 
 void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
@@ -153,17 +156,17 @@ void wf_edges(const struct wf_problem *problem, const struct wf_state *state,
     begin_all(&walk);
     for (int32_t dim = 0; dim < problem->dims; dim++)
         for (int count = 1; count <= walk.orders.count[dim]; count++)
-            leave(&walk, dim, count);
+            leave_dim(&walk, dim, count);
     reduce_subsets(&walk);
     for (int32_t axis = 0; axis < problem->axes; axis++) {
-        if (state->axis[axis].place == WF_REPLICATE) begin(&walk, axis);
-        if (wf_code_splits(state->axis[axis])) spread(&walk, axis);
+        if (state->axis[axis].kind == WF_CODE_REPLICATE) begin_axis(&walk, axis);
+        if (wf_code_splits(state->axis[axis])) spread_shard(&walk, axis);
     }
 }
 
 /* The axes from the first difference of two orders of one dimension on. */
-static uint32_t reordered(const struct wf_orders *a, const struct wf_orders *b,
-                          const struct wf_state *s, const struct wf_state *t, int32_t dim)
+static uint32_t reordered_axes(const struct wf_orders *a, const struct wf_orders *b,
+                               const struct wf_state *s, const struct wf_state *t, int32_t dim)
 {
     uint32_t axes = 0;
     int same = 0;
@@ -180,7 +183,8 @@ static uint32_t reordered(const struct wf_orders *a, const struct wf_orders *b,
 }
 
 /* Is the step a permutation of whole shards: plain splits in another order, all of one size? */
-static bool permutes(const struct wf_problem *problem, const struct wf_state *state, uint32_t axes)
+static bool is_permute(const struct wf_problem *problem, const struct wf_state *state,
+                       uint32_t axes)
 {
     int64_t parts[WEFT_MAX_DIMS];
 
@@ -190,7 +194,8 @@ static bool permutes(const struct wf_problem *problem, const struct wf_state *st
         struct wf_code from = state->axis[i], to = problem->target.axis[i];
         if (wf_code_splits(from)) parts[from.value] *= problem->size[i];
         if (!(axes >> i & 1)) continue;
-        if (from.place != WF_SHARD || to.place != WF_SHARD || from.value != to.value) return false;
+        if (from.kind != WF_CODE_SHARD || to.kind != WF_CODE_SHARD || from.value != to.value)
+            return false;
     }
     for (int32_t d = 0; d < problem->dims; d++)
         if (problem->shape[d] % parts[d] != 0) return false;
@@ -207,8 +212,8 @@ void wf_edge_exchange(const struct wf_problem *problem, const struct wf_state *s
     wf_state_orders(state, problem->axes, &from);
     wf_state_orders(&problem->target, problem->axes, &to);
     for (int32_t d = 0; d < problem->dims; d++)
-        out->axes |= reordered(&from, &to, state, &problem->target, d);
+        out->axes |= reordered_axes(&from, &to, state, &problem->target, d);
     for (int32_t i = 0; i < problem->axes; i++)
         if (!wf_code_same(state->axis[i], problem->target.axis[i])) out->axes |= UINT32_C(1) << i;
-    out->kind = permutes(problem, state, out->axes) ? WEFT_STEP_PERMUTE : WEFT_STEP_EXCHANGE;
+    out->kind = is_permute(problem, state, out->axes) ? WEFT_STEP_PERMUTE : WEFT_STEP_EXCHANGE;
 }

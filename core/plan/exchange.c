@@ -16,7 +16,7 @@ static bool made_partial(const struct sides *s, int32_t axis)
 {
     struct wf_code to = s->problem->target.axis[axis];
 
-    return to.place == WF_PARTIAL && s->from->axis[axis].place != WF_PARTIAL &&
+    return to.kind == WF_CODE_PARTIAL && s->from->axis[axis].kind != WF_CODE_PARTIAL &&
            to.value != WEFT_REDUCE_AVG;
 }
 
@@ -51,7 +51,8 @@ static weft_status open_sides(struct sides *s)
     WF_TRY(wf_problem_layout(s->problem, &s->problem->target, &s->target));
     s->holders = 1;
     for (int32_t i = 0; i < s->problem->axes; i++)
-        if (s->from->axis[i].place == WF_PARTIAL && s->problem->target.axis[i].place != WF_PARTIAL)
+        if (s->from->axis[i].kind == WF_CODE_PARTIAL &&
+            s->problem->target.axis[i].kind != WF_CODE_PARTIAL)
             s->holders *= (uint64_t)s->problem->size[i];
     return WEFT_OK;
 }
@@ -63,10 +64,10 @@ static uint64_t bytes_given(const struct wf_problem *problem, const struct wf_st
 
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code has = from->axis[i], wants = problem->target.axis[i];
-        bool copied = wants.place == WF_REPLICATE ||
-                      (wants.place == WF_PARTIAL && wants.value == WEFT_REDUCE_AVG &&
-                       has.place != WF_PARTIAL);
-        if (copied && has.place != WF_REPLICATE)
+        bool copied = wants.kind == WF_CODE_REPLICATE ||
+                      (wants.kind == WF_CODE_PARTIAL && wants.value == WEFT_REDUCE_AVG &&
+                       has.kind != WF_CODE_PARTIAL);
+        if (copied && has.kind != WF_CODE_REPLICATE)
             bytes = wf_mul_capped(bytes, (uint64_t)problem->size[i]);
     }
     return bytes;
@@ -111,9 +112,9 @@ static bool lies_in_runs(const struct wf_problem *problem, const struct wf_state
         first++;
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code code = other->axis[i];
-        if (wf_code_splits(state->axis[i]) && state->axis[i].place != WF_SHARD) return false;
+        if (wf_code_splits(state->axis[i]) && state->axis[i].kind != WF_CODE_SHARD) return false;
         if (!wf_code_splits(code)) continue;
-        if (code.place != WF_SHARD || ((axes >> i & 1) && code.value > first)) return false;
+        if (code.kind != WF_CODE_SHARD || ((axes >> i & 1) && code.value > first)) return false;
     }
     return true;
 }

@@ -6,7 +6,7 @@
 /* The kinds of step of a one-step plan. */
 #define EXCHANGES (UINT32_C(1) << WEFT_STEP_EXCHANGE | UINT32_C(1) << WEFT_STEP_PERMUTE)
 
-static void drop(weft_plan *plan)
+static void free_plan(weft_plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         weft_spec_release(&plan->steps[i].from);
@@ -73,7 +73,7 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
         const struct wf_price *price = &path->prices[i];
         weft_status status = wf_problem_spec(problem, &path->edges[i].to, &step->to);
         if (status != WEFT_OK) {
-            drop(plan);
+            free_plan(plan);
             return status;
         }
         step->from = weft_spec_retain(at);
@@ -138,7 +138,8 @@ static weft_status refuse_shapes(const struct wf_layout *a, const struct wf_layo
     return status;
 }
 
-static weft_status check(const weft_spec *from, const weft_spec *to, const weft_plan_options *given)
+static weft_status check_request(const weft_spec *from, const weft_spec *to,
+                                 const weft_plan_options *given)
 {
     const struct wf_layout *a = &from->layout, *b = &to->layout;
 
@@ -192,7 +193,7 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
     WF_TRY(wf_require(out, "weft_plan_create: OUT"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
-    WF_TRY(check(from, to, &given));
+    WF_TRY(check_request(from, to, &given));
     WF_TRY(find_plan(from, to, &given, out));
     wf_plan_set_costs(*out, given.costs);
     return WEFT_OK;
@@ -218,7 +219,7 @@ void weft_plan_release(weft_plan **plan)
     if (plan == NULL || *plan == NULL) return;
     mine = *plan;
     *plan = NULL;
-    if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) drop(mine);
+    if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) free_plan(mine);
 }
 
 void weft_plan_get(const weft_plan *plan, weft_plan_info *out)

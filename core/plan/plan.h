@@ -1,10 +1,10 @@
 /* plan.h - from two specs to a plan.
  *
  * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
- * edges.c lists the steps out of a state, price.c and exchange.c price them, ahead.c computes the
- * lower bound on the remaining cost, and search.c finds the cheapest path.  plan.c makes the plan
- * object.  cross.c combines plans on two meshes, unless refine.c finds that both are reshapes of
- * one rank list.  batch.c plans many tensors. */
+ * edges.c lists the steps out of a state, price.c and exchange.c price them, lower_bound.c computes
+ * the lower bound on the remaining cost, and search.c finds the cheapest path.  plan.c makes the
+ * plan object.  cross.c combines plans on two meshes, unless refine.c finds that both are reshapes
+ * of one rank list.  batch.c plans many tensors. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -85,18 +85,18 @@ weft_status wf_batch_group(const weft_plan *plan, const weft_mesh **mesh,
 
 /* ---- states: placements of the axes longer than 1, in a few bytes ---- */
 
-enum wf_place {
-    WF_REPLICATE,
-    WF_SHARD,
-    WF_STRIDED_FROM, /* with the factor that the source has on this axis */
-    WF_STRIDED_TO,   /* with the factor that the target has on this axis */
-    WF_PARTIAL
+enum wf_code_kind {
+    WF_CODE_REPLICATE,
+    WF_CODE_SHARD,
+    WF_CODE_STRIDED_FROM, /* with the factor that the source has on this axis */
+    WF_CODE_STRIDED_TO,   /* with the factor that the target has on this axis */
+    WF_CODE_PARTIAL
 };
 
 /* One axis: its kind, the dimension that it splits or its pending reduction, and its turn, from 1,
  * among the axes that split the dimension. */
 struct wf_code {
-    uint8_t place, value, turn, zero;
+    uint8_t kind, value, turn, zero;
 };
 
 struct wf_state {
@@ -155,7 +155,7 @@ uint32_t wf_problem_mesh_axes(const struct wf_problem *problem, uint32_t axes);
 
 static inline bool wf_code_splits(struct wf_code code)
 {
-    return code.place >= WF_SHARD && code.place <= WF_STRIDED_TO;
+    return code.kind >= WF_CODE_SHARD && code.kind <= WF_CODE_STRIDED_TO;
 }
 bool wf_code_same(struct wf_code a, struct wf_code b);
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b);
@@ -199,24 +199,24 @@ weft_status wf_exchange_work(const struct wf_problem *problem, const struct wf_s
 weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_state *from,
                               const struct wf_edge *edge, struct wf_price *out) WF_NODISCARD;
 
-/* ---- ahead.c ---- */
+/* ---- lower_bound.c ---- */
 
 /* A lower bound on the remaining cost of states. */
-struct wf_ahead {
+struct wf_lower_bound {
     const struct wf_problem *problem;
     bool counts;       /* false: the bound is 0 */
     uint64_t base;     /* ns, the least start-up of a communicating step */
     uint64_t exchange; /* ns, peer latency of a final exchange without partials */
     bool alone;        /* a final exchange has no axes besides partials */
-    struct wf_waiting {
+    struct wf_latency {
         uint64_t leave, scatter, reduce, exchange; /* ns, along this axis alone */
-    } waiting[2][WEFT_MAX_AXES];                   /* without start-ups, and with them */
+    } latency[2][WEFT_MAX_AXES];                   /* without start-ups, and with them */
 };
 
-void wf_ahead_set(struct wf_ahead *ahead, const struct wf_problem *problem);
+void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem);
 /* Admissible and consistent: never above the true remaining cost, and drops along an edge by at
  * most the edge's cost. */
-uint64_t wf_ahead_ns(const struct wf_ahead *ahead, const struct wf_state *state);
+uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state);
 
 /* ---- search.c ---- */
 

@@ -12,7 +12,7 @@ struct measure {
     uint64_t bytes_before, bytes_after;
 };
 
-static uint64_t product(const struct wf_problem *problem, const int64_t *shape)
+static uint64_t shape_bytes(const struct wf_problem *problem, const int64_t *shape)
 {
     uint64_t bytes = problem->element;
 
@@ -34,8 +34,8 @@ static void measure_step(struct measure *m)
     }
     wf_state_shape(problem, m->from, 0, m->before);
     wf_state_shape(problem, &m->edge->to, 0, m->after);
-    m->bytes_before = product(problem, m->before);
-    m->bytes_after = product(problem, m->after);
+    m->bytes_before = shape_bytes(problem, m->before);
+    m->bytes_after = shape_bytes(problem, m->after);
 }
 
 /* The dimension that the step's axes split in STATE. */
@@ -51,7 +51,7 @@ static int32_t dim_of(const struct wf_state *state, uint32_t axes)
 static bool is_strided(const struct wf_problem *problem, const struct wf_state *state)
 {
     for (int32_t i = 0; i < problem->axes; i++)
-        if (wf_code_splits(state->axis[i]) && state->axis[i].place != WF_SHARD) return true;
+        if (wf_code_splits(state->axis[i]) && state->axis[i].kind != WF_CODE_SHARD) return true;
     return false;
 }
 
@@ -86,7 +86,7 @@ static void price_gather(const struct measure *m, struct wf_work *work, struct w
     wf_state_shape(m->problem, m->from, m->edge->axes, least);
     for (int32_t d = 0; d < m->problem->dims; d++)
         own[d] = d == dim ? least[d] : m->before[d];
-    work->received = m->bytes_after - product(m->problem, own);
+    work->received = m->bytes_after - shape_bytes(m->problem, own);
     work->copied = m->bytes_before;
     out->sent = wf_mul_capped(m->bytes_before, (uint64_t)(m->ranks - 1));
     if (!is_block(m, m->after, dim) || !in_rank_order(m, m->from)) work->packed = m->bytes_after;

@@ -26,18 +26,18 @@ static void set_state(struct wf_problem *problem, const weft_spec *spec, int sid
         const weft_placement *p = &layout->placements[problem->mesh_axis[i]];
         struct wf_code *code = &state->axis[i];
         if (p->kind == WEFT_PLACE_PARTIAL)
-            *code = (struct wf_code){WF_PARTIAL, (uint8_t)p->reduction, 0, 0};
+            *code = (struct wf_code){WF_CODE_PARTIAL, (uint8_t)p->reduction, 0, 0};
         problem->factor[side][i] = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
     }
     for (int32_t s = 0; s < layout->split_count; s++) /* in the order of their turns */
         for (int32_t i = 0; i < problem->axes; i++) {
             const struct wf_split *split = &layout->splits[s];
             if (problem->mesh_axis[i] != split->axis) continue;
-            state->axis[i].place = WF_SHARD;
+            state->axis[i].kind = WF_CODE_SHARD;
             if (split->factor != 1)
-                state->axis[i].place = side == 0 ? WF_STRIDED_FROM : WF_STRIDED_TO;
+                state->axis[i].kind = side == 0 ? WF_CODE_STRIDED_FROM : WF_CODE_STRIDED_TO;
             if (side == 1 && split->factor != 1 && split->factor == problem->factor[0][i])
-                state->axis[i].place = WF_STRIDED_FROM;
+                state->axis[i].kind = WF_CODE_STRIDED_FROM;
             state->axis[i].value = (uint8_t)split->dim;
             state->axis[i].turn = ++turns[split->dim];
         }
@@ -47,7 +47,7 @@ static weft_status check_partials(const struct wf_problem *problem)
 {
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code from = problem->source.axis[i], to = problem->target.axis[i];
-        if (from.place == WF_PARTIAL && to.place == WF_PARTIAL && from.value != to.value)
+        if (from.kind == WF_CODE_PARTIAL && to.kind == WF_CODE_PARTIAL && from.value != to.value)
             return wf_fail(
                 WEFT_ERR_UNSUPPORTED, "axis %d: P(%s) cannot become P(%s); go through R or a shard",
                 problem->mesh_axis[i], wf_reduction_name(from.value), wf_reduction_name(to.value));
@@ -84,19 +84,19 @@ weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, co
 static weft_placement placement_of(const struct wf_problem *problem, int32_t axis,
                                    struct wf_code code)
 {
-    switch (code.place) {
-    case WF_REPLICATE:
+    switch (code.kind) {
+    case WF_CODE_REPLICATE:
         return (weft_placement){.kind = WEFT_PLACE_REPLICATE};
-    case WF_PARTIAL:
+    case WF_CODE_PARTIAL:
         return (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = code.value};
-    case WF_SHARD:
+    case WF_CODE_SHARD:
         return (weft_placement){
             .kind = WEFT_PLACE_SHARD, .dim = code.value, .turn = code.turn, .factor = 0};
     default:
         return (weft_placement){.kind = WEFT_PLACE_STRIDED,
                                 .dim = code.value,
                                 .turn = code.turn,
-                                .factor = problem->factor[code.place - WF_STRIDED_FROM][axis]};
+                                .factor = problem->factor[code.kind - WF_CODE_STRIDED_FROM][axis]};
     }
 }
 

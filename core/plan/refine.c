@@ -21,7 +21,7 @@ struct rest {
 };
 
 /* Go to the next axis with more than one rank, if this one is used up. */
-static void advance(const weft_mesh *mesh, struct rest *rest)
+static void advance_rest(const weft_mesh *mesh, struct rest *rest)
 {
     while (rest->size == 1 && rest->axis + 1 < mesh->axes)
         rest->size = mesh->axis[++rest->axis].size;
@@ -36,8 +36,8 @@ static bool find_common(const weft_mesh *a, const weft_mesh *b, struct common *o
     if (a->size != b->size) return false;
     for (;;) {
         int32_t part;
-        advance(a, &left);
-        advance(b, &right);
+        advance_rest(a, &left);
+        advance_rest(b, &right);
         part = left.size < right.size ? left.size : right.size;
         if (part == 1) break;
         if (left.size % part != 0 || right.size % part != 0 || out->count == WEFT_MAX_AXES)
@@ -107,7 +107,7 @@ static weft_status write_down(const weft_spec *spec, const struct common *common
 
 /* The mesh of COMMON's axes with MESH's ranks.  Axes keep MESH's names if all of them are MESH's
  * own. */
-static weft_status reshape(const weft_mesh *mesh, const struct common *common, weft_mesh **out)
+static weft_status reshape_mesh(const weft_mesh *mesh, const struct common *common, weft_mesh **out)
 {
     const char *names[WEFT_MAX_AXES];
     bool named = true;
@@ -126,7 +126,7 @@ static weft_status join_meshes(const weft_spec *from, const weft_spec *to,
 {
     weft_mesh *mine = NULL, *theirs = NULL;
     const char *names[WEFT_MAX_AXES];
-    weft_status status = reshape(from->layout.mesh, common, &mine);
+    weft_status status = reshape_mesh(from->layout.mesh, common, &mine);
 
     for (int32_t i = 0; status == WEFT_OK && i < common->count; i++)
         names[i] = mine->axis[i].name;

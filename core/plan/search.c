@@ -1,10 +1,10 @@
 /* search.c - the cheapest path from the source to the target: A* over states.
  *
  * The graph is never built: states are created when they are reached.  They are expanded in order
- * of cost so far plus a lower bound on the remaining cost (ahead.c).  A state is dropped if no plan
- * through it can be better than the best complete plan known.  The first complete plan is the
- * one-step exchange, so most searches end after a few states.  The search does not depend on the
- * number of ranks, on a clock or on addresses: every rank finds the same plan. */
+ * of cost so far plus a lower bound on the remaining cost (lower_bound.c).  A state is dropped if
+ * no plan through it can be better than the best complete plan known.  The first complete plan is
+ * the one-step exchange, so most searches end after a few states.  The search does not depend on
+ * the number of ranks, on a clock or on addresses: every rank finds the same plan. */
 #include "plan.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 enum {
     FIRST_ROOM = 64,
     /* then the best known plan is used; only seen with more than five axes */
-    MOST_STATES = 1 << 16,
+    STATES_MAX = 1 << 16,
     NOBODY = -1
 };
 
@@ -38,8 +38,8 @@ struct entry {
 
 struct search {
     const struct wf_problem *problem;
-    struct wf_ahead ahead;
-    bool widest; /* minimize the largest scratch instead of a sum */
+    struct wf_lower_bound bound;
+    bool minimize_peak; /* minimize the largest scratch instead of a sum */
     struct node *nodes;
     struct entry *heap;
     int32_t *slots; /* open addressing by state */
@@ -49,7 +49,7 @@ struct search {
     weft_status status;
 };
 
-static int compare(const struct total *a, const struct total *b)
+static int compare_totals(const struct total *a, const struct total *b)
 {
     if (a->first != b->first) return a->first < b->first ? -1 : 1;
     if (a->second != b->second) return a->second < b->second ? -1 : 1;
@@ -60,7 +60,7 @@ static int compare(const struct total *a, const struct total *b)
  * tie-breaker. */
 static bool comes_first(const struct search *s, const struct entry *a, const struct entry *b)
 {
-    int order = compare(&a->total, &b->total);
+    int order = compare_totals(&a->total, &b->total);
 
     if (order != 0) return order < 0;
     return memcmp(&s->nodes[a->node].state, &s->nodes[b->node].state, sizeof(struct wf_state)) < 0;
@@ -78,7 +78,7 @@ static uint32_t slot_of(const struct search *s, const struct wf_state *state)
     return (uint32_t)(h >> 20) & (uint32_t)(2 * s->room - 1);
 }
 
-static int32_t find(const struct search *s, const struct wf_state *state, uint32_t *slot)
+static int32_t find_node(const struct search *s, const struct wf_state *state, uint32_t *slot)
 {
     uint32_t mask = (uint32_t)(2 * s->room - 1);
 
@@ -91,7 +91,7 @@ static int32_t find(const struct search *s, const struct wf_state *state, uint32
 }
 
 /* Make room for twice as many states. */
-static weft_status grow(struct search *s)
+static weft_status grow_nodes(struct search *s)
 {
     int32_t room = s->room == 0 ? FIRST_ROOM : 2 * s->room;
     struct node *nodes = wf_realloc(s->nodes, (size_t)room * sizeof *nodes);
@@ -107,13 +107,13 @@ static weft_status grow(struct search *s)
         slots[i] = NOBODY;
     for (int32_t i = 0; i < s->node_count; i++) {
         uint32_t slot;
-        (void)find(s, &nodes[i].state, &slot);
+        (void)find_node(s, &nodes[i].state, &slot);
         slots[slot] = i;
     }
     return WEFT_OK;
 }
 
-static weft_status push(struct search *s, struct entry entry)
+static weft_status push_entry(struct search *s, struct entry entry)
 {
     int32_t at = s->heap_count;
 
@@ -133,7 +133,7 @@ static weft_status push(struct search *s, struct entry entry)
     return WEFT_OK;
 }
 
-static struct entry pop(struct search *s)
+static struct entry pop_entry(struct search *s)
 {
     struct entry top = s->heap[0], last = s->heap[--s->heap_count];
     int32_t at = 0;
@@ -153,12 +153,12 @@ static struct entry pop(struct search *s)
 
 /* ---- the search ---- */
 
-static struct total add(const struct search *s, const struct total *total,
-                        const struct wf_price *price)
+static struct total add_price(const struct search *s, const struct total *total,
+                              const struct wf_price *price)
 {
     struct total sum = {.steps = total->steps + 1};
 
-    if (s->widest) {
+    if (s->minimize_peak) {
         sum.first = price->scratch > total->first ? price->scratch : total->first;
         sum.second = wf_add_capped(total->second, price->ns);
     } else if (s->problem->minimize == WEFT_MINIMIZE_BYTES) {
@@ -172,30 +172,32 @@ static struct total add(const struct search *s, const struct total *total,
 }
 
 /* Record that EDGE, at PRICE, leaves the node being expanded. */
-static weft_status reach(struct search *s, const struct wf_edge *edge, const struct wf_price *price)
+static weft_status reach_state(struct search *s, const struct wf_edge *edge,
+                               const struct wf_price *price)
 {
-    struct total total = add(s, &s->nodes[s->here].total, price), least = total;
+    struct total total = add_price(s, &s->nodes[s->here].total, price), least = total;
     struct node *node;
     uint32_t slot;
     int32_t known;
 
-    if (!s->widest && price->scratch > s->problem->memory_limit) return WEFT_OK;
-    if (s->ahead.counts)
-        least.first = wf_add_capped(total.first, wf_ahead_ns(&s->ahead, &edge->to));
-    if (s->target != NOBODY && compare(&least, &s->nodes[s->target].total) >= 0) return WEFT_OK;
-    known = find(s, &edge->to, &slot);
+    if (!s->minimize_peak && price->scratch > s->problem->memory_limit) return WEFT_OK;
+    if (s->bound.counts)
+        least.first = wf_add_capped(total.first, wf_lower_bound_ns(&s->bound, &edge->to));
+    if (s->target != NOBODY && compare_totals(&least, &s->nodes[s->target].total) >= 0)
+        return WEFT_OK;
+    known = find_node(s, &edge->to, &slot);
     if (known == NOBODY) {
-        if (s->node_count >= MOST_STATES && !wf_state_same(&edge->to, &s->problem->target))
+        if (s->node_count >= STATES_MAX && !wf_state_same(&edge->to, &s->problem->target))
             return WEFT_OK;
         if (s->node_count == s->room) {
-            WF_TRY(grow(s));
-            (void)find(s, &edge->to, &slot);
+            WF_TRY(grow_nodes(s));
+            (void)find_node(s, &edge->to, &slot);
         }
         known = s->node_count++;
         s->slots[slot] = known;
         s->nodes[known] = (struct node){.state = edge->to};
         if (wf_state_same(&edge->to, &s->problem->target)) s->target = known;
-    } else if (s->nodes[known].settled || compare(&total, &s->nodes[known].total) >= 0) {
+    } else if (s->nodes[known].settled || compare_totals(&total, &s->nodes[known].total) >= 0) {
         return WEFT_OK;
     }
     node = &s->nodes[known];
@@ -204,7 +206,7 @@ static weft_status reach(struct search *s, const struct wf_edge *edge, const str
     node->kind = edge->kind;
     node->axes = edge->axes;
     node->before = s->here;
-    return push(s, (struct entry){least, known});
+    return push_entry(s, (struct entry){least, known});
 }
 
 /* Is the latency of EDGE, out of the node being expanded, alone worse than the best known plan? */
@@ -213,7 +215,7 @@ static bool is_hopeless(const struct search *s, const struct wf_edge *edge)
     struct wf_work waiting = {.kind = edge->kind, .ranks = 1, .link = WF_WITHIN_HOST};
     uint64_t ns;
 
-    if (!s->ahead.counts || s->target == NOBODY) return false;
+    if (!s->bound.counts || s->target == NOBODY) return false;
     for (int32_t i = 0; i < s->problem->axes; i++) {
         if (!(edge->axes >> i & 1)) continue;
         waiting.ranks *= s->problem->size[i];
@@ -231,7 +233,7 @@ static void take_edge(void *self, const struct wf_edge *edge)
 
     if (s->status != WEFT_OK || is_hopeless(s, edge)) return;
     wf_price_edge(s->problem, &from, edge, &price);
-    s->status = reach(s, edge, &price);
+    s->status = reach_state(s, edge, &price);
 }
 
 /* An exchange may start at the source, or at a state that differs from it only by reduced
@@ -241,16 +243,16 @@ bool wf_may_exchange(const struct wf_problem *problem, const struct wf_state *st
     uint32_t reduced = 0;
 
     for (int32_t i = 0; i < problem->axes; i++)
-        if (problem->target.axis[i].place != WF_PARTIAL) reduced |= UINT32_C(1) << i;
+        if (problem->target.axis[i].kind != WF_CODE_PARTIAL) reduced |= UINT32_C(1) << i;
     if (!wf_state_reduces(problem, state, reduced)) return false;
     for (int32_t i = 0; i < problem->axes; i++)
         if (!wf_code_same(state->axis[i], problem->source.axis[i]) &&
-            problem->source.axis[i].place != WF_PARTIAL)
+            problem->source.axis[i].kind != WF_CODE_PARTIAL)
             return false;
     return true;
 }
 
-static weft_status exchange(struct search *s, const struct wf_state *state)
+static weft_status try_exchange(struct search *s, const struct wf_state *state)
 {
     struct wf_edge edge;
     struct wf_price price;
@@ -258,39 +260,39 @@ static weft_status exchange(struct search *s, const struct wf_state *state)
     wf_edge_exchange(s->problem, state, &edge);
     if (s->problem->without >> edge.kind & 1 || is_hopeless(s, &edge)) return WEFT_OK;
     WF_TRY(wf_price_exchange(s->problem, state, &edge, &price));
-    return reach(s, &edge, &price);
+    return reach_state(s, &edge, &price);
 }
 
-static weft_status expand(struct search *s, int32_t node)
+static weft_status expand_node(struct search *s, int32_t node)
 {
     struct wf_state state = s->nodes[node].state;
 
     s->here = node;
     s->nodes[node].settled = true;
-    if (wf_may_exchange(s->problem, &state)) WF_TRY(exchange(s, &state));
+    if (wf_may_exchange(s->problem, &state)) WF_TRY(try_exchange(s, &state));
     wf_edges(s->problem, &state, take_edge, s);
     return s->status;
 }
 
-static weft_status run(struct search *s)
+static weft_status run_search(struct search *s)
 {
     s->target = NOBODY;
     s->node_count = s->heap_count = 0;
-    s->ahead.counts = false;
-    if (!s->widest && s->problem->minimize == WEFT_MINIMIZE_TIME)
-        wf_ahead_set(&s->ahead, s->problem);
+    s->bound.counts = false;
+    if (!s->minimize_peak && s->problem->minimize == WEFT_MINIMIZE_TIME)
+        wf_lower_bound_set(&s->bound, s->problem);
     for (int32_t i = 0; i < 2 * s->room; i++)
         s->slots[i] = NOBODY;
-    if (s->room == 0) WF_TRY(grow(s));
+    if (s->room == 0) WF_TRY(grow_nodes(s));
     s->nodes[0] = (struct node){.state = s->problem->source, .before = NOBODY};
     s->slots[slot_of(s, &s->problem->source)] = 0;
     s->node_count = 1;
-    WF_TRY(push(s, (struct entry){{0}, 0}));
+    WF_TRY(push_entry(s, (struct entry){{0}, 0}));
     while (s->heap_count > 0) {
-        struct entry top = pop(s);
+        struct entry top = pop_entry(s);
         if (s->nodes[top.node].settled) continue;
         if (top.node == s->target) return WEFT_OK;
-        WF_TRY(expand(s, top.node));
+        WF_TRY(expand_node(s, top.node));
     }
     return WEFT_OK;
 }
@@ -320,10 +322,10 @@ static weft_status refuse_steps(const struct wf_problem *problem)
     return status;
 }
 
-static weft_status refuse(struct search *s)
+static weft_status refuse_problem(struct search *s)
 {
-    s->widest = true;
-    WF_TRY(run(s));
+    s->minimize_peak = true;
+    WF_TRY(run_search(s));
     if (s->target == NOBODY) return refuse_steps(s->problem);
     return wf_plan_refuse_memory("", s->problem->memory_limit, s->nodes[s->target].total.first);
 }
@@ -331,16 +333,16 @@ static weft_status refuse(struct search *s)
 /* MINIMIZE_MEMORY: find the least scratch, then the fastest plan within it. */
 static weft_status run_for_memory(struct search *s, struct wf_problem *limited)
 {
-    s->widest = true;
-    WF_TRY(run(s));
+    s->minimize_peak = true;
+    WF_TRY(run_search(s));
     if (s->target == NOBODY) return WEFT_OK;
     *limited = *s->problem;
     limited->minimize = WEFT_MINIMIZE_TIME;
     if (s->nodes[s->target].total.first < limited->memory_limit)
         limited->memory_limit = s->nodes[s->target].total.first;
     s->problem = limited;
-    s->widest = false;
-    return run(s);
+    s->minimize_peak = false;
+    return run_search(s);
 }
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
@@ -352,10 +354,10 @@ weft_status wf_search(const struct wf_problem *problem, struct wf_path *out)
     if (problem->minimize == WEFT_MINIMIZE_MEMORY)
         status = run_for_memory(&s, &limited);
     else
-        status = run(&s);
+        status = run_search(&s);
     if (status == WEFT_OK && s.target == NOBODY) {
         s.problem = problem;
-        status = refuse(&s);
+        status = refuse_problem(&s);
     } else if (status == WEFT_OK && s.nodes[s.target].total.steps > WF_PATH_MAX) {
         status = wf_fail(WEFT_ERR_INTERNAL, "the plan has %u steps, too many",
                          s.nodes[s.target].total.steps);

@@ -5,7 +5,7 @@
 
 bool wf_code_same(struct wf_code a, struct wf_code b)
 {
-    return a.place == b.place && a.value == b.value && a.turn == b.turn;
+    return a.kind == b.kind && a.value == b.value && a.turn == b.turn;
 }
 
 bool wf_state_same(const struct wf_state *a, const struct wf_state *b)
@@ -34,7 +34,7 @@ bool wf_state_takes_partial(const struct wf_problem *problem, const struct wf_st
 {
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code code = state->axis[i];
-        if (code.place == WF_PARTIAL && code.value != reduction &&
+        if (code.kind == WF_CODE_PARTIAL && code.value != reduction &&
             !(adds_up(code.value) && adds_up(reduction)))
             return false;
     }
@@ -48,15 +48,15 @@ bool wf_state_reduces(const struct wf_problem *problem, const struct wf_state *s
 
     if (problem->from->layout.dtype >= WEFT_DTYPE_F16) return true;
     for (int32_t i = 0; i < problem->axes; i++) {
-        if (problem->source.axis[i].place != WF_PARTIAL) continue;
+        if (problem->source.axis[i].kind != WF_CODE_PARTIAL) continue;
         given |= UINT32_C(1) << i;
         averages |= problem->source.axis[i].value == WEFT_REDUCE_AVG;
-        if (state->axis[i].place == WF_PARTIAL) left |= UINT32_C(1) << i;
+        if (state->axis[i].kind == WF_CODE_PARTIAL) left |= UINT32_C(1) << i;
     }
     return !averages || left != given || (axes & given) == 0 || (axes & given) == given;
 }
 
-static int64_t chunk(int64_t length, int64_t ranks, int64_t at)
+static int64_t chunk_length(int64_t length, int64_t ranks, int64_t at)
 {
     int64_t full = length / ranks + (length % ranks != 0);
 
@@ -67,10 +67,11 @@ int64_t wf_split_length(int64_t length, int64_t ranks, int64_t factor, int64_t a
 {
     int64_t block, blocks;
 
-    if (factor == 1 || length == 0) return chunk(length, ranks, at);
+    if (factor == 1 || length == 0) return chunk_length(length, ranks, at);
     block = length / factor + (length % factor != 0);
     blocks = length / block;
-    return blocks * chunk(block, ranks, at) + chunk(length - blocks * block, ranks, at);
+    return blocks * chunk_length(block, ranks, at) +
+           chunk_length(length - blocks * block, ranks, at);
 }
 
 void wf_state_shape(const struct wf_problem *problem, const struct wf_state *state, uint32_t last,
@@ -83,8 +84,9 @@ void wf_state_shape(const struct wf_problem *problem, const struct wf_state *sta
         shape[d] = problem->shape[d];
         for (int8_t t = 0; t < orders.count[d]; t++) {
             int32_t axis = orders.axis[d][t];
-            uint8_t place = state->axis[axis].place;
-            int64_t factor = place == WF_SHARD ? 1 : problem->factor[place - WF_STRIDED_FROM][axis];
+            uint8_t kind = state->axis[axis].kind;
+            int64_t factor =
+                kind == WF_CODE_SHARD ? 1 : problem->factor[kind - WF_CODE_STRIDED_FROM][axis];
             int64_t at = last >> axis & 1 ? problem->size[axis] - 1 : 0;
             shape[d] = wf_split_length(shape[d], problem->size[axis], factor, at);
         }

@@ -283,7 +283,7 @@ static weft_status tell_fallback(const weft_backends *backends, size_t chosen, s
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
-        wf_log(WF_NOTICE, "%s is \"%s\": %s serves, not %s; `weft why` tells more",
+        wf_log(WF_LOG_NOTICE, "%s is \"%s\": %s serves, not %s; `weft why` tells more",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;
@@ -305,7 +305,7 @@ static weft_status tell_second(const weft_backends *backends, size_t chosen, siz
                         weft_reason_text(backends->candidates[i].reason));
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
-        wf_log(WF_NOTICE,
+        wf_log(WF_LOG_NOTICE,
                "%s is \"%s\": symmetric memory comes from %s, not %s; `weft why` tells more",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);

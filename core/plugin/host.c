@@ -6,8 +6,8 @@
 static void host_log(int32_t level, const char *text)
 {
     if (text == NULL) return;
-    if (level < WF_ERROR) level = WF_ERROR;
-    if (level > WF_DEBUG) level = WF_DEBUG;
+    if (level < WF_LOG_ERROR) level = WF_LOG_ERROR;
+    if (level > WF_LOG_DEBUG) level = WF_LOG_DEBUG;
     wf_log(level, "%s", text);
 }
 

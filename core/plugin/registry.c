@@ -94,9 +94,9 @@ static weft_status probe(weft_backends *backends, size_t index)
     char text[2048];
 
     (void)wf_fail(WEFT_OK, "%s", ""); /* so that old words are not taken for the plugin's */
-    wf_environment_hold();
+    wf_environment_lock();
     status = candidate->loaded->tables.device.probe(&answer);
-    wf_environment_let_go();
+    wf_environment_unlock();
     if (status != WEFT_OK) {
         const char *words = weft_last_error();
         snprintf(text, sizeof text, "%s", words[0] != '\0' ? words : weft_status_text(status));

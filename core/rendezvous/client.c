@@ -342,7 +342,7 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     put_abort(&payload, comm, status, ranks, count, text);
     send_now(client, waits ? link : -1, &payload);
     if (waits && request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
-        wf_log(WF_DEBUG, "the other ranks may not know of an error: %s", weft_last_error());
+        wf_log(WF_LOG_DEBUG, "the other ranks may not know of an error: %s", weft_last_error());
     wf_text_free(&payload);
     wf_text_free(&w.payload);
 }

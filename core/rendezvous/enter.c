@@ -192,7 +192,7 @@ static uint64_t offer_standby(struct wf_client *client, int fd)
     wf_server_release(&client->standby);
     if (wf_server_create(&options, &address, &client->standby) == WEFT_OK)
         return wf_address_number(&address);
-    wf_log(WF_INFO, "no standby for the rendezvous: %s", weft_last_error());
+    wf_log(WF_LOG_INFO, "no standby for the rendezvous: %s", weft_last_error());
     return 0;
 }
 
@@ -215,7 +215,7 @@ static weft_status reach_standby(struct wf_client *client, const char *where,
 
 static void log_no_standby(void)
 {
-    wf_log(WF_INFO, "the standby of the rendezvous on rank %d is not used: %s", WF_STANDBY_RANK,
+    wf_log(WF_LOG_INFO, "the standby of the rendezvous on rank %d is not used: %s", WF_STANDBY_RANK,
            weft_last_error());
 }
 
@@ -292,7 +292,7 @@ static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_
         return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous is served by rank %d of %d", link->rank,
                        client->options.size);
     link->over = false;
-    wf_log(WF_DEBUG, "all %d ranks have joined", client->options.size);
+    wf_log(WF_LOG_DEBUG, "all %d ranks have joined", client->options.size);
     if (where[0] != '\0')
         begin_standby(client, where);
     else

@@ -19,9 +19,9 @@ weft_status weft_launch_get(weft_launch_info *out)
     weft_status status;
 
     WF_TRY(wf_require(out, "weft_launch_get: OUT"));
-    wf_environment_hold();
+    wf_environment_lock();
     status = wf_launch_read(wf_environment(), &launch);
-    wf_environment_let_go();
+    wf_environment_unlock();
     if (status != WEFT_OK) return status;
     info = (weft_launch_info){.launcher = launch.launcher,
                               .rank = launch.rank,

@@ -354,7 +354,8 @@ static void hear_all(struct wf_client *client, int link)
     }
     if (status == WEFT_IN_PROGRESS) return;
     wf_connection_reject(c);
-    wf_log(WF_WARNING, "this rank closes its connection to the rendezvous: %s", weft_last_error());
+    wf_log(WF_LOG_WARNING, "this rank closes its connection to the rendezvous: %s",
+           weft_last_error());
 }
 
 /* The link has ended.  Its server may have ended because of another rank, so the other server is
@@ -372,7 +373,7 @@ static void lose_standby(struct wf_client *client)
 {
     static const char why[] = "the connection to the standby of the rendezvous has closed";
 
-    wf_log(WF_NOTICE, "%s, which rank %d serves; the job continues without it", why,
+    wf_log(WF_LOG_NOTICE, "%s, which rank %d serves; the job continues without it", why,
            WF_STANDBY_RANK);
     end(client, WF_LINK_STANDBY, why);
 }

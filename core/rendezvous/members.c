@@ -206,7 +206,7 @@ static void part_with(struct wf_server *s, struct wf_connection *c, bool left, c
         abandon_join(s, rank, text);
     wf_text_free(&why);
     if (s->present == 0 && s->running && !s->options.standby && begin_joining(s) != WEFT_OK)
-        wf_log(WF_WARNING, "the rendezvous cannot begin anew: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "the rendezvous cannot begin anew: %s", weft_last_error());
 }
 
 void wf_members_lost(struct wf_server *s, struct wf_connection *c)
@@ -254,7 +254,7 @@ void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
 static void reject(struct wf_connection *c)
 {
     wf_connection_reject(c);
-    wf_log(WF_WARNING, "the rendezvous closes rank %d's connection: %s", c->rank,
+    wf_log(WF_LOG_WARNING, "the rendezvous closes rank %d's connection: %s", c->rank,
            weft_last_error());
 }
 

@@ -128,7 +128,8 @@ static bool make_room(struct wf_server *s, uint64_t now_ns)
 static void rest_without_files(struct wf_server *s, uint64_t now_ns)
 {
     if (!s->out_of_files)
-        wf_log(WF_WARNING, "the rendezvous cannot take another connection: %s; raise `ulimit -n`",
+        wf_log(WF_LOG_WARNING,
+               "the rendezvous cannot take another connection: %s; raise `ulimit -n`",
                strerror(errno));
     s->out_of_files = true;
     s->listen_again_ns = now_ns + WF_PENDING_SPARE_NS;

@@ -21,10 +21,10 @@ static weft_status sum_sizes(const struct locals *locals, int32_t dim, int64_t *
     int64_t sum = 0;
 
     do {
-        int32_t place = 0;
+        int32_t position = 0;
         for (int32_t i = 0; i < mesh->axes; i++)
-            place = place * mesh->axis[i].size + coord[i];
-        if (!wf_add_i64(sum, locals->sizes[(int64_t)place * dims + dim], &sum))
+            position = position * mesh->axis[i].size + coord[i];
+        if (!wf_add_i64(sum, locals->sizes[(int64_t)position * dims + dim], &sum))
             return wf_fail(WEFT_ERR_INVALID, "dimension %d: the local sizes add up beyond 2^63 - 1",
                            dim);
         for (axis = mesh->axes - 1; axis >= 0; axis--) {
@@ -37,50 +37,50 @@ static weft_status sum_sizes(const struct locals *locals, int32_t dim, int64_t *
     return WEFT_OK;
 }
 
-static int64_t size_at(const struct locals *locals, int32_t place, int32_t dim)
+static int64_t size_at(const struct locals *locals, int32_t position, int32_t dim)
 {
-    return locals->sizes[(int64_t)place * locals->layout->dims + dim];
+    return locals->sizes[(int64_t)position * locals->layout->dims + dim];
 }
 
-static int64_t share_at(const struct locals *locals, int32_t place, int32_t dim)
+static int64_t share_at(const struct locals *locals, int32_t position, int32_t dim)
 {
     int32_t coord[WEFT_MAX_AXES];
     struct wf_shard shard;
 
-    wf_mesh_coord_at(locals->layout->mesh, place, coord);
+    wf_mesh_coord_at(locals->layout->mesh, position, coord);
     wf_shard_at(locals->layout, coord, &shard);
     return shard.shape[dim];
 }
 
-/* The position that holds the same part of DIM as PLACE, on the line that was summed. */
-static int32_t twin_of(const struct locals *locals, int32_t place, int32_t dim)
+/* The position that holds the same part of DIM as POSITION, on the line that was summed. */
+static int32_t twin_of(const struct locals *locals, int32_t position, int32_t dim)
 {
     const struct wf_layout *layout = locals->layout;
     int32_t coord[WEFT_MAX_AXES], twin = 0;
 
-    wf_mesh_coord_at(layout->mesh, place, coord);
+    wf_mesh_coord_at(layout->mesh, position, coord);
     for (int32_t i = 0; i < layout->mesh->axes; i++)
         twin = twin * layout->mesh->axis[i].size +
                (splits_dim(&layout->placements[i], dim) ? coord[i] : 0);
     return twin;
 }
 
-/* The first rank that does not hold its share is at PLACE, in dimension DIM.  If its twin holds its
- * share, the two disagree.  Otherwise the rank itself is on the line that was summed; since the sum
- * is right, a later rank of the line deviates in the other direction. */
-static weft_status disagree(const struct locals *locals, int32_t place, int32_t dim)
+/* The first rank that does not hold its share is at POSITION, in dimension DIM.  If its twin holds
+ * its share, the two disagree.  Otherwise the rank itself is on the line that was summed; since the
+ * sum is right, a later rank of the line deviates in the other direction. */
+static weft_status refuse_sizes(const struct locals *locals, int32_t position, int32_t dim)
 {
     const weft_mesh *mesh = locals->layout->mesh;
-    int32_t twin = twin_of(locals, place, dim), other = place + 1;
-    bool too_little = size_at(locals, place, dim) < share_at(locals, place, dim);
+    int32_t twin = twin_of(locals, position, dim), other = position + 1;
+    bool too_little = size_at(locals, position, dim) < share_at(locals, position, dim);
 
-    if (twin != place)
+    if (twin != position)
         return wf_fail(WEFT_ERR_MISMATCH,
                        "ranks %d and %d hold the same part of dimension %d, but %lld and "
                        "%lld indices of it",
-                       weft_mesh_rank_at(mesh, twin), weft_mesh_rank_at(mesh, place), dim,
+                       weft_mesh_rank_at(mesh, twin), weft_mesh_rank_at(mesh, position), dim,
                        (long long)size_at(locals, twin, dim),
-                       (long long)size_at(locals, place, dim));
+                       (long long)size_at(locals, position, dim));
     while (twin_of(locals, other, dim) != other ||
            size_at(locals, other, dim) == share_at(locals, other, dim) ||
            (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
@@ -88,10 +88,10 @@ static weft_status disagree(const struct locals *locals, int32_t place, int32_t 
     return wf_fail(WEFT_ERR_MISMATCH,
                    "dimension %d: of %lld indices in all rank %d holds %lld, not %lld, "
                    "and rank %d holds %lld, not %lld",
-                   dim, (long long)locals->layout->shape[dim], weft_mesh_rank_at(mesh, place),
-                   (long long)size_at(locals, place, dim), (long long)share_at(locals, place, dim),
-                   weft_mesh_rank_at(mesh, other), (long long)size_at(locals, other, dim),
-                   (long long)share_at(locals, other, dim));
+                   dim, (long long)locals->layout->shape[dim], weft_mesh_rank_at(mesh, position),
+                   (long long)size_at(locals, position, dim),
+                   (long long)share_at(locals, position, dim), weft_mesh_rank_at(mesh, other),
+                   (long long)size_at(locals, other, dim), (long long)share_at(locals, other, dim));
 }
 
 weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
@@ -120,14 +120,14 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
     for (int32_t d = 0; d < dims; d++)
         WF_TRY(sum_sizes(&locals, d, &layout.shape[d]));
     WF_TRY(wf_shape_check(dims, layout.shape, layout.dtype));
-    for (int32_t place = 0; place < mesh->size; place++) {
+    for (int32_t position = 0; position < mesh->size; position++) {
         int32_t coord[WEFT_MAX_AXES];
         struct wf_shard want;
-        wf_mesh_coord_at(mesh, place, coord);
+        wf_mesh_coord_at(mesh, position, coord);
         wf_shard_at(&layout, coord, &want);
         for (int32_t d = 0; d < dims; d++)
-            if (shards[(int64_t)place * dims + d] != want.shape[d])
-                return disagree(&locals, place, d);
+            if (shards[(int64_t)position * dims + d] != want.shape[d])
+                return refuse_sizes(&locals, position, d);
     }
     if (dims > 0) memcpy(shape, layout.shape, (size_t)dims * sizeof *shape);
     return WEFT_OK;

@@ -15,7 +15,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 }
 
 /* Chunk I of SIZE split in N: the first ones are ceil(SIZE / N) long, the last may be empty. */
-static int64_t chunk(int64_t size, int32_t n, int32_t i, int64_t *start)
+static int64_t chunk_length(int64_t size, int32_t n, int32_t i, int64_t *start)
 {
     int64_t each = ceil_div(size, n);
     int64_t left;
@@ -27,15 +27,15 @@ static int64_t chunk(int64_t size, int32_t n, int32_t i, int64_t *start)
 
 /* The comb that rank I of N takes of LENGTH indices cut into FACTOR chunks.  Returns the number of
  * its indices. */
-static int64_t cut(int64_t length, int64_t factor, int32_t n, int32_t i, struct wf_comb *out)
+static int64_t cut_comb(int64_t length, int64_t factor, int32_t n, int32_t i, struct wf_comb *out)
 {
     int64_t period = ceil_div(length, factor), rest, tail;
 
     *out = (struct wf_comb){.period = period, .teeth = period > 0 ? length / period : 0};
     if (period == 0) return 0;
     rest = length - out->teeth * period;
-    out->take = chunk(period, n, i, &out->first);
-    out->tail_take = chunk(rest, n, i, &tail);
+    out->take = chunk_length(period, n, i, &out->first);
+    out->tail_take = chunk_length(rest, n, i, &tail);
     out->tail = out->teeth * period + tail;
     if (out->take == 0) { /* only the last, shorter chunk has indices for this rank */
         *out =
@@ -55,7 +55,7 @@ static bool is_one_run(const struct wf_comb *comb)
 }
 
 /* Nest INNER into the last of COUNT combs; returns the new count. */
-static int32_t nest(struct wf_comb *combs, int32_t count, const struct wf_comb *inner)
+static int32_t nest_comb(struct wf_comb *combs, int32_t count, const struct wf_comb *inner)
 {
     if (count > 0 && is_one_run(&combs[count - 1])) {
         int64_t shift = combs[count - 1].first;
@@ -83,8 +83,8 @@ void wf_shard_at(const struct wf_layout *layout, const int32_t *coord, struct wf
             int32_t n = layout->mesh->axis[s->axis].size;
             struct wf_comb comb;
             if (length == 0 || n == 1) continue;
-            length = cut(length, s->factor, n, coord[s->axis], &comb);
-            count = first + nest(&out->combs[first], count - first, &comb);
+            length = cut_comb(length, s->factor, n, coord[s->axis], &comb);
+            count = first + nest_comb(&out->combs[first], count - first, &comb);
         }
         if (length == 0) count = first;
         out->first_comb[dim] = first;

@@ -68,8 +68,8 @@ static weft_status check_same(const struct wf_layout *ordered, const struct wf_l
     return WEFT_OK;
 }
 
-static weft_status finish(const weft_spec *spec, struct wf_layout *made, bool made_is_ordered,
-                          weft_spec **out)
+static weft_status finish_layout(const weft_spec *spec, struct wf_layout *made,
+                                 bool made_is_ordered, weft_spec **out)
 {
     WF_TRY(wf_layout_settle(made));
     for (int32_t dim = 0; dim < made->dims; dim++)
@@ -101,7 +101,7 @@ weft_status weft_spec_order_to_strides(const weft_spec *spec, weft_spec **out)
         p->factor = factor;
         if (factor > 1) p->kind = WEFT_PLACE_STRIDED;
     }
-    return finish(spec, &made, false, out);
+    return finish_layout(spec, &made, false, out);
 }
 
 /* The axes that split one dimension, in the order of their turns. */
@@ -111,17 +111,17 @@ struct order {
 
 /* Insert AXIS into ORDER behind as many of the later axes as multiply to FACTOR; false if none
  * do. */
-static bool insert(struct order *order, const weft_mesh *mesh, int32_t axis, int64_t factor)
+static bool insert_axis(struct order *order, const weft_mesh *mesh, int32_t axis, int64_t factor)
 {
     int64_t before = 1;
-    int32_t place = 0;
+    int32_t position = 0;
 
-    while (before != factor && place < order->count)
-        before *= mesh->axis[order->axes[place++]].size;
+    while (before != factor && position < order->count)
+        before *= mesh->axis[order->axes[position++]].size;
     if (before != factor) return false;
-    for (int32_t i = order->count++; i > place; i--)
+    for (int32_t i = order->count++; i > position; i--)
         order->axes[i] = order->axes[i - 1];
-    order->axes[place] = axis;
+    order->axes[position] = axis;
     return true;
 }
 
@@ -142,7 +142,7 @@ weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
         weft_placement *p = &made.placements[axis];
         int64_t factor = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1;
         if (!wf_placement_splits(p)) continue;
-        if (!insert(&orders[p->dim], made.mesh, axis, factor))
+        if (!insert_axis(&orders[p->dim], made.mesh, axis, factor))
             return wf_fail(WEFT_ERR_UNSUPPORTED,
                            "placement %d, SS(%d,%lld): no later axes that split dimension %d "
                            "have sizes that multiply to %lld",
@@ -152,5 +152,5 @@ weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
     for (int32_t dim = 0; dim < made.dims; dim++)
         for (int32_t i = 0; i < orders[dim].count; i++)
             made.placements[orders[dim].axes[i]].turn = i + 1;
-    return finish(spec, &made, true, out);
+    return finish_layout(spec, &made, true, out);
 }

@@ -17,7 +17,8 @@ uint16_t wf_placement_code(const weft_placement *p)
 
 /* "placement 2, P(max): " and the reason. */
 WF_PRINTF(3, 4)
-static weft_status refuse(const weft_placement *placements, int32_t axis, const char *format, ...)
+static weft_status refuse_placement(const weft_placement *placements, int32_t axis,
+                                    const char *format, ...)
 {
     struct wf_text text = {0};
     va_list args;
@@ -52,15 +53,15 @@ static weft_status check_partial(const struct wf_layout *layout, int32_t axis)
     uint32_t reduction = p[axis].reduction;
 
     if (!is_partial_kind(reduction))
-        return refuse(p, axis, "the reductions are sum, avg, min, max and prod");
+        return refuse_placement(p, axis, "the reductions are sum, avg, min, max and prod");
     if (!wf_reduction_defined(reduction, layout->dtype))
-        return refuse(p, axis, "%s is not defined for %s", wf_reduction_name(reduction),
-                      wf_dtype_name(layout->dtype));
+        return refuse_placement(p, axis, "%s is not defined for %s", wf_reduction_name(reduction),
+                                wf_dtype_name(layout->dtype));
     for (int32_t i = 0; i < axis; i++)
         if (p[i].kind == WEFT_PLACE_PARTIAL && p[i].reduction != reduction &&
             !(is_linear(p[i].reduction) && is_linear(reduction)))
-            return refuse(p, axis, "mixes with P(%s) on axis %d", wf_reduction_name(p[i].reduction),
-                          i);
+            return refuse_placement(p, axis, "mixes with P(%s) on axis %d",
+                                    wf_reduction_name(p[i].reduction), i);
     return WEFT_OK;
 }
 
@@ -69,20 +70,22 @@ static weft_status check_split(const struct wf_layout *layout, int32_t axis)
     const weft_placement *p = &layout->placements[axis];
 
     if (p->dim < 0 || p->dim >= layout->dims)
-        return refuse(layout->placements, axis, "the tensor has %d dimension%s", layout->dims,
-                      layout->dims == 1 ? "" : "s");
+        return refuse_placement(layout->placements, axis, "the tensor has %d dimension%s",
+                                layout->dims, layout->dims == 1 ? "" : "s");
     if (p->kind == WEFT_PLACE_STRIDED && p->factor < 1)
-        return refuse(layout->placements, axis, "a factor is at least 1");
-    if (p->turn < 0) return refuse(layout->placements, axis, "turn %d is negative", p->turn);
+        return refuse_placement(layout->placements, axis, "a factor is at least 1");
+    if (p->turn < 0)
+        return refuse_placement(layout->placements, axis, "turn %d is negative", p->turn);
     for (int32_t i = 0; i < axis; i++) {
         const weft_placement *q = &layout->placements[i];
         if (!wf_placement_splits(q) || q->dim != p->dim) continue;
         if ((q->turn == 0) != (p->turn == 0))
-            return refuse(layout->placements, axis,
-                          "axes that split dimension %d must all give a turn; only axis %d does",
-                          p->dim, p->turn != 0 ? axis : i);
+            return refuse_placement(
+                layout->placements, axis,
+                "axes that split dimension %d must all give a turn; only axis %d does", p->dim,
+                p->turn != 0 ? axis : i);
         if (p->turn != 0 && p->turn == q->turn)
-            return refuse(layout->placements, axis, "its turn is that of axis %d", i);
+            return refuse_placement(layout->placements, axis, "its turn is that of axis %d", i);
     }
     return WEFT_OK;
 }

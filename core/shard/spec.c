@@ -29,7 +29,7 @@ static bool same_spec(const struct wf_interned *object, const void *key)
     return true;
 }
 
-static weft_status make(const void *key, struct wf_interned **out)
+static weft_status make_spec(const void *key, struct wf_interned **out)
 {
     weft_spec *spec = wf_alloc(sizeof *spec);
 
@@ -43,7 +43,7 @@ static weft_status make(const void *key, struct wf_interned **out)
     return WEFT_OK;
 }
 
-static void drop(struct wf_interned *object)
+static void drop_spec(struct wf_interned *object)
 {
     /* its reference is released too */
     weft_mesh *mesh = (weft_mesh *)((weft_spec *)object)->layout.mesh;
@@ -52,7 +52,7 @@ static void drop(struct wf_interned *object)
     wf_free(object);
 }
 
-static struct wf_intern_table table = {.same = same_spec, .make = make, .drop = drop};
+static struct wf_intern_table table = {.same = same_spec, .make = make_spec, .drop = drop_spec};
 
 weft_spec *weft_spec_retain(const weft_spec *spec)
 {

@@ -33,15 +33,15 @@ static weft_status read_int(struct reader *r, const char *what, int64_t most, in
     return WEFT_OK;
 }
 
-static bool take(struct reader *r, char c)
+static bool take_char(struct reader *r, char c)
 {
     wf_scan_space(&r->scan);
     return wf_scan_char(&r->scan, c);
 }
 
-static weft_status expect(struct reader *r, char c)
+static weft_status expect_char(struct reader *r, char c)
 {
-    if (take(r, c)) return WEFT_OK;
+    if (take_char(r, c)) return WEFT_OK;
     return wf_scan_fail(&r->scan, r->kind, "expected '%c'", c);
 }
 
@@ -62,17 +62,17 @@ static weft_status read_sizes(struct reader *r, char between, int32_t *dims, int
                                   "a dimension beyond the %d that a tensor may have",
                                   WEFT_MAX_DIMS);
         WF_TRY(read_int(r, "the size of a dimension", INT64_MAX, &shape[(*dims)++]));
-    } while (take(r, between));
+    } while (take_char(r, between));
     return WEFT_OK;
 }
 
 static weft_status read_bracketed(struct reader *r, int32_t *dims, int64_t *shape)
 {
     *dims = 0;
-    WF_TRY(expect(r, '['));
-    if (take(r, ']')) return WEFT_OK;
+    WF_TRY(expect_char(r, '['));
+    if (take_char(r, ']')) return WEFT_OK;
     WF_TRY(read_sizes(r, ',', dims, shape));
-    return expect(r, ']');
+    return expect_char(r, ']');
 }
 
 weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
@@ -102,13 +102,13 @@ static weft_status read_partial(struct reader *r, weft_placement *out)
     size_t length;
 
     *out = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
-    if (!take(r, '(')) return WEFT_OK;
+    if (!take_char(r, '(')) return WEFT_OK;
     wf_scan_space(&r->scan);
     start = r->scan;
     if (!wf_scan_name(&r->scan, &name, &length) ||
         !wf_reduction_find(name, length, &out->reduction))
         return wf_scan_fail(&start, r->kind, "expected sum, avg, min, max or prod");
-    return expect(r, ')');
+    return expect_char(r, ')');
 }
 
 static weft_status read_split(struct reader *r, bool strided, weft_placement *out)
@@ -116,18 +116,18 @@ static weft_status read_split(struct reader *r, bool strided, weft_placement *ou
     int64_t dim, turn;
 
     *out = (weft_placement){.kind = strided ? WEFT_PLACE_STRIDED : WEFT_PLACE_SHARD};
-    WF_TRY(expect(r, '('));
+    WF_TRY(expect_char(r, '('));
     WF_TRY(read_int(r, "a dimension", WEFT_MAX_DIMS - 1, &dim));
     out->dim = (int32_t)dim;
     if (strided) {
-        WF_TRY(expect(r, ','));
+        WF_TRY(expect_char(r, ','));
         WF_TRY(read_int(r, "a factor", INT64_MAX, &out->factor));
     }
-    WF_TRY(expect(r, ')'));
-    if (!take(r, '[')) return WEFT_OK;
+    WF_TRY(expect_char(r, ')'));
+    if (!take_char(r, '[')) return WEFT_OK;
     WF_TRY(read_int(r, "the turn of a split", WEFT_MAX_AXES - 1, &turn));
     out->turn = (int32_t)turn + 1;
-    return expect(r, ']');
+    return expect_char(r, ']');
 }
 
 static const char placements_known[] = "R, S(dim), SS(dim,factor) and P(op)";
@@ -245,7 +245,7 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
             return wf_scan_refuse(&r->scan, r->kind, "a placement too many: the mesh has %d ax%s",
                                   axes, axes == 1 ? "is" : "es");
         WF_TRY(read_placement(r, &out[count++]));
-    } while (take(r, ','));
+    } while (take_char(r, ','));
     wf_scan_space(&r->scan);
     if (count < axes && !wf_scan_end(&r->scan)) return refuse_gap(r);
     WF_TRY(expect_end(r));

@@ -48,6 +48,6 @@ void wf_device_reader_close(weft_context *context)
     if (reader->stream != NULL)
         state->plugin->device->stream_destroy(state->device, reader->stream);
     if (reader->word != NULL && state->plugin->device->free(state->device, reader->word) != WEFT_OK)
-        wf_log(WF_WARNING, "memory could not be freed: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "memory could not be freed: %s", weft_last_error());
     reader->stream = reader->word = NULL;
 }

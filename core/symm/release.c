@@ -54,7 +54,8 @@ static void break_off(const weft_symm *symm, weft_status status, const char *wai
         wf_symm_tell(symm_comm, text);
     wf_comm_fail(symm_comm, status, text);
     (void)wf_comm_cause(symm_comm);
-    wf_log(WF_WARNING, "symmetric memory #%" PRIu64 " stays: %s", symm->number, weft_last_error());
+    wf_log(WF_LOG_WARNING, "symmetric memory #%" PRIu64 " stays: %s", symm->number,
+           weft_last_error());
 }
 
 /* This rank does not take part in the release.  REASON may be known only here. */
@@ -79,7 +80,7 @@ static void end_window(weft_symm *symm)
     status = agree_on_end(symm, had_failed ? wf_comm_fail_departed(symm_comm) : WEFT_OK);
     if (status != WEFT_OK) {
         snprintf(text, sizeof text, "%s", weft_last_error());
-        if (!had_failed) wf_log(WF_WARNING, "weft_symm_release: %s", text);
+        if (!had_failed) wf_log(WF_LOG_WARNING, "weft_symm_release: %s", text);
         wf_comm_fail(symm_comm, status, text); /* ends waits for signals */
         if (had_failed) stay_away(symm_comm, status, text);
     }
@@ -133,7 +134,7 @@ void wf_symm_comm_ends(weft_comm *comm, const char *cause)
         *at = symm->next;
         symm->window = NULL;
         snprintf(symm->ended, sizeof symm->ended, "%s", cause);
-        wf_log(WF_WARNING, "communicator %s ends before symmetric memory on it", comm->name);
+        wf_log(WF_LOG_WARNING, "communicator %s ends before symmetric memory on it", comm->name);
     }
     pthread_mutex_unlock(&context->lock);
 }

@@ -219,7 +219,7 @@ weft_status wf_symm_start(weft_context *context)
         return status;
     if (status != WEFT_OK) {
         wf_symm_close(context);
-        fall_back(context, weft_last_error(), elsewhere ? WF_INFO : WF_NOTICE);
+        fall_back(context, weft_last_error(), elsewhere ? WF_LOG_INFO : WF_LOG_NOTICE);
     }
     return WEFT_OK;
 }

@@ -12,7 +12,7 @@ enum { MOST_LINES = 64 };
 static void check_config(const struct wf_config *config)
 {
     FUZZ_ASSERT(config->backend != NULL && config->backend[0] != '\0');
-    FUZZ_ASSERT(config->log_level >= WF_ERROR && config->log_level <= WF_DEBUG);
+    FUZZ_ASSERT(config->log_level >= WF_LOG_ERROR && config->log_level <= WF_LOG_DEBUG);
     FUZZ_ASSERT(config->timeout_ns > 0);
     FUZZ_ASSERT(config->plugin_path == NULL || config->plugin_path[0] != '\0');
 }

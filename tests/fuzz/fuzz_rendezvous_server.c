@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct wf_server_options options = {.size = SIZE, .join_timeout_ns = WF_SECOND_NS};
 
     if (size == 0) return 0;
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     options.serving_rank = data[0] & 1 ? 0 : -1;
     options.standby = (data[0] & 2) != 0;
     job.now_ns = WF_SECOND_NS;

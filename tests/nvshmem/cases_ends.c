@@ -22,7 +22,7 @@ __attribute__((visibility("default"))) int setenv(const char *name, const char *
     *(void **)(void *)&next = dlsym(RTLD_NEXT, "setenv");
     if (next == NULL) abort();
     atomic_fetch_add(&set, 1);
-    if (!wf_environment_is_held()) atomic_fetch_add(&set_unheld, 1);
+    if (!wf_environment_is_locked()) atomic_fetch_add(&set_unheld, 1);
     return next(name, value, overwrite);
 }
 

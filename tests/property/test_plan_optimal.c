@@ -53,7 +53,7 @@ static void join_dimension(struct wf_state *state, int axis, uint8_t dim)
 
     for (int i = 0; i < WEFT_MAX_AXES; i++)
         if (wf_code_splits(state->axis[i]) && state->axis[i].value == dim) turn++;
-    state->axis[axis] = (struct wf_code){WF_SHARD, dim, turn, 0};
+    state->axis[axis] = (struct wf_code){WF_CODE_SHARD, dim, turn, 0};
 }
 
 /* "1:S(0)>R;0:P(sum)>S(1)" */
@@ -70,7 +70,8 @@ static struct wf_price price_steps(const struct wf_problem *problem, char *steps
         struct wf_edge edge = {kind_of(step[2], to[0]), UINT32_C(1) << axis, at};
         leave_dimension(&edge.to, axis);
         if (to[0] == 'S') join_dimension(&edge.to, axis, (uint8_t)(to[2] - '0'));
-        if (to[0] == 'P') edge.to.axis[axis] = (struct wf_code){WF_PARTIAL, WEFT_REDUCE_SUM, 0, 0};
+        if (to[0] == 'P')
+            edge.to.axis[axis] = (struct wf_code){WF_CODE_PARTIAL, WEFT_REDUCE_SUM, 0, 0};
         wf_price_edge(problem, &at, &edge, &price);
         sum.ns += price.ns;
         sum.received += price.received;

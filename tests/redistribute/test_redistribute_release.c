@@ -115,10 +115,10 @@ static weft_status release_comm_first(void *argument)
 
 START_TEST(bound_plans_outlive_their_communicator)
 {
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     ck_assert_msg(weft_threads_run(RANKS, release_comm_first, NULL) == WEFT_OK, "%s",
                   weft_last_error());
-    wf_log_set_level(WF_NOTICE);
+    wf_log_set_level(WF_LOG_NOTICE);
 }
 END_TEST
 
@@ -158,10 +158,10 @@ static weft_status release_context_first(void *argument)
 
 START_TEST(everything_outlives_its_context)
 {
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     ck_assert_msg(weft_threads_run(RANKS, release_context_first, NULL) == WEFT_OK, "%s",
                   weft_last_error());
-    wf_log_set_level(WF_NOTICE);
+    wf_log_set_level(WF_LOG_NOTICE);
 }
 END_TEST
 
@@ -197,10 +197,10 @@ static weft_status release_with_work_under_way(void *argument)
 
 START_TEST(a_context_ends_with_work_under_way_on_a_forgotten_stream)
 {
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     ck_assert_msg(weft_threads_run(RANKS, release_with_work_under_way, NULL) == WEFT_OK, "%s",
                   weft_last_error());
-    wf_log_set_level(WF_NOTICE);
+    wf_log_set_level(WF_LOG_NOTICE);
 }
 END_TEST
 

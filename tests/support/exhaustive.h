@@ -62,12 +62,12 @@ static bool exhaustive_splits_average(const struct wf_problem *problem,
 
     if (problem->from->layout.dtype >= WEFT_DTYPE_F16) return false;
     for (int32_t i = 0; i < problem->axes; i++) {
-        if (problem->source.axis[i].place != WF_PARTIAL) continue;
+        if (problem->source.axis[i].kind != WF_CODE_PARTIAL) continue;
         given++;
         averages += problem->source.axis[i].value == WEFT_REDUCE_AVG;
-        if (state->axis[i].place != WF_PARTIAL) continue;
+        if (state->axis[i].kind != WF_CODE_PARTIAL) continue;
         left++;
-        kept += problem->target.axis[i].place == WF_PARTIAL;
+        kept += problem->target.axis[i].kind == WF_CODE_PARTIAL;
     }
     return averages > 0 && left == given && kept != 0 && kept != given;
 }
@@ -77,7 +77,7 @@ static bool exhaustive_may_exchange(const struct wf_problem *problem, const stru
     if (exhaustive_splits_average(problem, state)) return false;
     for (int32_t i = 0; i < problem->axes; i++)
         if (memcmp(&state->axis[i], &problem->source.axis[i], sizeof state->axis[i]) != 0 &&
-            problem->source.axis[i].place != WF_PARTIAL)
+            problem->source.axis[i].kind != WF_CODE_PARTIAL)
             return false;
     return true;
 }

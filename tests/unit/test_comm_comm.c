@@ -49,9 +49,9 @@ START_TEST(the_world_is_not_released_by_hand)
     fake_reset();
     context = world_alone();
     world = weft_world(context);
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     weft_comm_release(&world);
-    wf_log_set_level(WF_NOTICE);
+    wf_log_set_level(WF_LOG_NOTICE);
     ck_assert_ptr_null(world);
     ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
     weft_context_release(&context);

@@ -178,12 +178,12 @@ START_TEST(communicators_that_were_forgotten_go_with_the_context)
     int64_t live = wf_mem_live();
 
     fake_reset();
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     context = world_alone();
     ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &comm), WEFT_OK);
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     weft_context_release(&context);
-    wf_log_set_level(WF_NOTICE);
+    wf_log_set_level(WF_LOG_NOTICE);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
     weft_comm_release(&comm);
     ck_assert_ptr_null(comm);

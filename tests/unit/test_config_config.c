@@ -25,7 +25,7 @@ START_TEST(an_empty_environment_gives_the_defaults)
     ck_assert_int_eq(wf_config_parse(none, &config), WEFT_OK);
     ck_assert_str_eq(config->backend, "auto");
     ck_assert_ptr_null(config->plugin_path);
-    ck_assert_int_eq(config->log_level, WF_NOTICE);
+    ck_assert_int_eq(config->log_level, WF_LOG_NOTICE);
     ck_assert_int_eq(config->timeout_ns, INT64_C(300000000000));
     ck_assert(!config->check);
     wf_config_release(&config);
@@ -43,7 +43,7 @@ START_TEST(values_come_from_the_environment)
     ck_assert_int_eq(wf_config_parse(set, &config), WEFT_OK);
     ck_assert_str_eq(config->backend, "nccl,gloo-cpu");
     ck_assert_str_eq(config->plugin_path, "/a:/b");
-    ck_assert_int_eq(config->log_level, WF_DEBUG);
+    ck_assert_int_eq(config->log_level, WF_LOG_DEBUG);
     ck_assert_int_eq(config->timeout_ns, INT64_C(2500000000));
     ck_assert(config->check);
     wf_config_release(&config);
@@ -177,7 +177,7 @@ START_TEST(reading_the_process_sets_the_log_level)
 
     setenv("WEFT_LOG", "error", 1);
     ck_assert_int_eq(wf_config_read(&config), WEFT_OK);
-    ck_assert_int_eq(wf_log_level(), WF_ERROR);
+    ck_assert_int_eq(wf_log_level(), WF_LOG_ERROR);
     wf_config_release(&config);
     unsetenv("WEFT_LOG");
     wf_log_set_level(before);
@@ -250,8 +250,8 @@ START_TEST(nobody_reads_the_environment_while_it_changes)
     pthread_t reader;
 
     setenv("WEFT_BACKEND", "gloo-cpu", 1);
-    wf_environment_hold();
-    wf_environment_hold();
+    wf_environment_lock();
+    wf_environment_lock();
     ck_assert_int_eq(pthread_create(&reader, NULL, read_environment, NULL), 0);
     for (int i = 0; i < 200; i++) {
         char name[32];
@@ -259,11 +259,11 @@ START_TEST(nobody_reads_the_environment_while_it_changes)
         snprintf(name, sizeof name, "WEFT_TEST_%d", i);
         setenv(name, "x", 1);
         ck_assert_str_eq(wf_config_knob("WEFT_BACKEND"), "gloo-cpu");
-        if (i == 100) wf_environment_let_go();
+        if (i == 100) wf_environment_unlock();
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
     ck_assert_int_eq(atomic_load(&reads), 0);
-    wf_environment_let_go();
+    wf_environment_unlock();
     pthread_join(reader, NULL);
     ck_assert_int_eq(atomic_load(&reads), 2);
     unsetenv("WEFT_BACKEND");

@@ -27,22 +27,23 @@ static weft_region run(int64_t first, int64_t length, uint32_t peer)
                          .target_stride = {1}};
 }
 
-static void lay(const struct wf_letter *letter, uint64_t count, weft_region *regions)
+static void lay(const struct wf_message_layout *layout, uint64_t count, weft_region *regions)
 {
     memset(counts, 0, sizeof counts);
     memset(offsets, 0, sizeof offsets);
     messages = (struct wf_messages){.counts = counts, .offsets = offsets};
-    wf_messages_lay(letter, count, regions, &messages);
+    wf_messages_lay(layout, count, regions, &messages);
 }
 
 static const int32_t straight[SIZE] = {0, 1, 2}, turned[SIZE] = {2, 0, 1};
 
 START_TEST(runs_of_the_tensor_are_messages_as_they_are)
 {
-    struct wf_letter letter = {.end = WF_END_SOURCE, .peers = turned, .size = SIZE, .holders = 1};
+    struct wf_message_layout layout = {
+        .end = WF_END_SOURCE, .peers = turned, .size = SIZE, .holders = 1};
     weft_region regions[] = {run(0, 4, 0), run(4, 4, 1), run(8, 2, 1)};
 
-    lay(&letter, WF_COUNT(regions), regions);
+    lay(&layout, WF_COUNT(regions), regions);
     ck_assert_uint_eq(messages.staged, 0);
     ck_assert_uint_eq(counts[2], 4);
     ck_assert_uint_eq(offsets[2], 0);
@@ -54,30 +55,32 @@ END_TEST
 
 START_TEST(messages_out_of_the_rank_order_are_staged_where_it_counts)
 {
-    struct wf_letter letter = {.end = WF_END_SOURCE, .peers = turned, .size = SIZE, .holders = 1};
+    struct wf_message_layout layout = {
+        .end = WF_END_SOURCE, .peers = turned, .size = SIZE, .holders = 1};
     weft_region regions[] = {run(0, 4, 0), run(4, 4, 1), run(8, 4, 2)}, again[SIZE];
 
     memcpy(again, regions, sizeof again);
-    lay(&letter, SIZE, regions);
+    lay(&layout, SIZE, regions);
     ck_assert_uint_eq(messages.staged, 0);
-    letter.in_rank_order = true;
-    lay(&letter, SIZE, again);
+    layout.in_rank_order = true;
+    lay(&layout, SIZE, again);
     ck_assert_uint_eq(messages.staged, 12);
     for (uint64_t rank = 0; rank < SIZE; rank++)
         ck_assert_uint_eq(offsets[rank], 4 * rank);
-    letter.peers = straight;
-    lay(&letter, SIZE, regions);
+    layout.peers = straight;
+    lay(&layout, SIZE, regions);
     ck_assert_uint_eq(messages.staged, 0);
 }
 END_TEST
 
 START_TEST(columns_are_packed_one_after_the_other)
 {
-    struct wf_letter letter = {.end = WF_END_SOURCE, .peers = straight, .size = SIZE, .holders = 1};
+    struct wf_message_layout layout = {
+        .end = WF_END_SOURCE, .peers = straight, .size = SIZE, .holders = 1};
     weft_region regions[] = {columns(5, 0, 2, 6, 0), columns(5, 2, 2, 6, 1),
                              columns(5, 4, 2, 6, 1)};
 
-    lay(&letter, WF_COUNT(regions), regions);
+    lay(&layout, WF_COUNT(regions), regions);
     ck_assert_uint_eq(messages.staged, 30);
     ck_assert_uint_eq(counts[0], 10);
     ck_assert_uint_eq(counts[1], 20);
@@ -91,12 +94,12 @@ END_TEST
 
 START_TEST(what_is_reduced_comes_from_every_holder)
 {
-    struct wf_letter letter = {
+    struct wf_message_layout layout = {
         .end = WF_END_TARGET, .peers = turned, .size = SIZE, .holders = SIZE};
     weft_region regions[] = {run(0, 4, 0), run(7, 2, 0)};
 
     regions[1].target_offset = 4;
-    lay(&letter, WF_COUNT(regions), regions);
+    lay(&layout, WF_COUNT(regions), regions);
     ck_assert_uint_eq(messages.staged, 18);
     for (int rank = 0; rank < SIZE; rank++)
         ck_assert_uint_eq(counts[rank], 6);
@@ -109,7 +112,7 @@ END_TEST
 /* A strided shard is read in several regions, but sent as it lies. */
 START_TEST(whole_shards_keep_their_own_order)
 {
-    struct wf_letter letter = {
+    struct wf_message_layout layout = {
         .end = WF_END_TARGET, .peers = straight, .size = SIZE, .holders = 1, .is_shard = true};
     weft_region regions[] = {columns(5, 0, 2, 4, 0), columns(5, 2, 2, 4, 0)};
 
@@ -117,7 +120,7 @@ START_TEST(whole_shards_keep_their_own_order)
         regions[i].target_offset = 3 * i;
         regions[i].target_stride[0] = 6;
     }
-    lay(&letter, WF_COUNT(regions), regions);
+    lay(&layout, WF_COUNT(regions), regions);
     ck_assert_uint_eq(messages.staged, 20);
     ck_assert_int_eq(regions[1].source_offset, 2);
     ck_assert_int_eq(regions[1].source_stride[0], 4);
@@ -126,10 +129,11 @@ END_TEST
 
 START_TEST(a_scalar_is_a_run)
 {
-    struct wf_letter letter = {.end = WF_END_TARGET, .peers = straight, .size = SIZE, .holders = 1};
+    struct wf_message_layout layout = {
+        .end = WF_END_TARGET, .peers = straight, .size = SIZE, .holders = 1};
     weft_region scalar = {.dims = 0};
 
-    lay(&letter, 1, &scalar);
+    lay(&layout, 1, &scalar);
     ck_assert_uint_eq(messages.staged, 0);
     ck_assert_uint_eq(counts[0], 1);
 }

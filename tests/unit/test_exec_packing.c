@@ -9,7 +9,7 @@ static void begin_packed(struct lone_rank *lone, int32_t rank, int32_t size)
 
 static const struct wf_packing *packing_of(const struct lone_rank *lone)
 {
-    ck_assert_int_eq(lone->action.way, WF_PACKED);
+    ck_assert_int_eq(lone->action.type, WF_ACTION_PACKED);
     return &lone->action.packing;
 }
 

@@ -25,13 +25,14 @@ static struct met meet(const char *mesh, const char *mine, int32_t rank, const c
     weft_spec *a = spec_of(mesh, mine), *b = spec_of(mesh, theirs);
     struct met met = {.mesh = b->layout.mesh, .answer = answer};
     struct wf_shard shard;
-    struct wf_meeting meeting = {.theirs = &b->layout, .mine = &shard};
+    struct wf_peer_query query = {.theirs = &b->layout, .mine = &shard};
 
     wf_shard_of(a, rank, &shard);
-    ck_assert(weft_mesh_coord(b->layout.mesh, rank, meeting.coord));
+    ck_assert(weft_mesh_coord(b->layout.mesh, rank, query.coord));
     for (int32_t i = 0; i < b->layout.mesh->axes; i++)
-        meeting.relation[i] = wf_placement_splits(&b->layout.placements[i]) ? WF_BY_INDEX : WF_SAME;
-    ck_assert_int_eq(wf_meet(&meeting, 0, take, &met), answer);
+        query.relation[i] =
+            wf_placement_splits(&b->layout.placements[i]) ? WF_PEER_BY_INDEX : WF_PEER_SAME;
+    ck_assert_int_eq(wf_peers_each(&query, 0, take, &met), answer);
     weft_spec_release(&a);
     weft_spec_release(&b);
     return met;

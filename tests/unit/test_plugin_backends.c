@@ -238,7 +238,7 @@ START_TEST(every_allocation_may_fail)
     weft_backends *backends = find("no-device,good", ALL);
     int level = wf_log_level();
 
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     ck_assert_uint_ge(check_allocation_failures(choose, NULL, backends), 1);
     weft_backends_release(&backends);
     backends = find("no-device", ALL);

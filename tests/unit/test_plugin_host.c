@@ -54,9 +54,9 @@ START_TEST(logging_survives_odd_arguments)
 {
     int level = wf_log_level();
 
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     wf_host.log(99, "%s%n is no format");
-    wf_host.log(WF_DEBUG, NULL);
+    wf_host.log(WF_LOG_DEBUG, NULL);
     wf_log_set_level(level);
 }
 END_TEST

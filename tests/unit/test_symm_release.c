@@ -18,9 +18,9 @@ START_TEST(who_outlives_its_communicator_is_of_no_use)
     ck_assert_int_eq(weft_comm_split(weft_world(context), 0, 0, NULL, &part), WEFT_OK);
     ck_assert_int_eq(weft_symm_create(part, 64, NULL, &symm), WEFT_OK);
     window = symm->window;
-    wf_log_set_level(WF_ERROR);
+    wf_log_set_level(WF_LOG_ERROR);
     weft_comm_release(&part);
-    wf_log_set_level(WF_NOTICE);
+    wf_log_set_level(WF_LOG_NOTICE);
     ck_assert_ptr_null(weft_symm_comm(symm));
     ck_assert_ptr_null(weft_symm_local(symm));
     ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_INVALID);

@@ -148,9 +148,9 @@ START_TEST(who_communicates_serves_if_the_second_cannot)
     weft_symm *symm = NULL;
 
     second_features = 0;
-    wf_log_set_level(WF_WARNING);
+    wf_log_set_level(WF_LOG_WARNING);
     ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
-    wf_log_set_level(WF_NOTICE);
+    wf_log_set_level(WF_LOG_NOTICE);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
     ck_assert_str_eq(weft_symm_backend(symm), "fake");
     weft_symm_release(&symm);

@@ -51,13 +51,13 @@ static double step_cost(const struct wf_problem *problem, const struct wf_state 
     int64_t ranks = problem->size[axis];
     struct wf_code code = from->axis[axis];
 
-    if (code.place == WF_SHARD && to.place == WF_REPLICATE)
+    if (code.kind == WF_CODE_SHARD && to.kind == WF_CODE_REPLICATE)
         return ring(problem, axis, size * (double)ranks, ranks - 1);
-    if (code.place == WF_SHARD && to.place == WF_SHARD)
+    if (code.kind == WF_CODE_SHARD && to.kind == WF_CODE_SHARD)
         return ring(problem, axis, size, ranks - 1) + 1.0;
-    if (code.place == WF_PARTIAL && to.place == WF_REPLICATE)
+    if (code.kind == WF_CODE_PARTIAL && to.kind == WF_CODE_REPLICATE)
         return ring(problem, axis, size, 2 * (ranks - 1));
-    if (code.place == WF_PARTIAL && to.place == WF_SHARD)
+    if (code.kind == WF_CODE_PARTIAL && to.kind == WF_CODE_SHARD)
         return ring(problem, axis, size, ranks - 1);
     return 0;
 }
@@ -141,23 +141,24 @@ static weft_status move_innermost(struct graph *g, const struct wf_state *state)
     wf_state_orders(state, g->problem->axes, &orders);
     for (int32_t a = 0; a < g->problem->dims; a++) {
         int32_t last = orders.count[a] > 0 ? orders.axis[a][orders.count[a] - 1] : -1;
-        if (last < 0 || state->axis[last].place != WF_SHARD) continue;
+        if (last < 0 || state->axis[last].kind != WF_CODE_SHARD) continue;
         for (int32_t b = 0; b < g->problem->dims; b++)
-            if (b != a) WF_TRY(push_move(g, last, (struct wf_code){WF_SHARD, (uint8_t)b, 0, 0}));
+            if (b != a)
+                WF_TRY(push_move(g, last, (struct wf_code){WF_CODE_SHARD, (uint8_t)b, 0, 0}));
     }
     for (int32_t a = 0; a < g->problem->dims; a++) {
         int32_t last = orders.count[a] > 0 ? orders.axis[a][orders.count[a] - 1] : -1;
-        if (last >= 0 && state->axis[last].place == WF_SHARD)
+        if (last >= 0 && state->axis[last].kind == WF_CODE_SHARD)
             WF_TRY(push_move(g, last, (struct wf_code){0}));
     }
     return WEFT_OK;
 }
 
-static weft_status split(struct graph *g, const struct wf_state *state, uint8_t place)
+static weft_status split(struct graph *g, const struct wf_state *state, uint8_t kind)
 {
     for (int32_t i = 0; i < g->problem->axes; i++)
-        for (int32_t b = 0; state->axis[i].place == place && b < g->problem->dims; b++)
-            WF_TRY(push_move(g, i, (struct wf_code){WF_SHARD, (uint8_t)b, 0, 0}));
+        for (int32_t b = 0; state->axis[i].kind == kind && b < g->problem->dims; b++)
+            WF_TRY(push_move(g, i, (struct wf_code){WF_CODE_SHARD, (uint8_t)b, 0, 0}));
     return WEFT_OK;
 }
 
@@ -167,15 +168,15 @@ static weft_status make_partial(struct graph *g, const struct wf_state *state)
     uint32_t reductions = 0;
 
     for (int32_t i = 0; i < g->problem->axes; i++) {
-        if (g->problem->source.axis[i].place == WF_PARTIAL)
+        if (g->problem->source.axis[i].kind == WF_CODE_PARTIAL)
             reductions |= UINT32_C(1) << g->problem->source.axis[i].value;
-        if (g->problem->target.axis[i].place == WF_PARTIAL)
+        if (g->problem->target.axis[i].kind == WF_CODE_PARTIAL)
             reductions |= UINT32_C(1) << g->problem->target.axis[i].value;
     }
     for (int32_t i = 0; i < g->problem->axes; i++)
-        for (uint8_t r = 0; state->axis[i].place == WF_REPLICATE && r < WEFT_REDUCE_COUNT; r++)
+        for (uint8_t r = 0; state->axis[i].kind == WF_CODE_REPLICATE && r < WEFT_REDUCE_COUNT; r++)
             if (reductions >> r & 1 && wf_state_takes_partial(g->problem, state, r))
-                WF_TRY(push_move(g, i, (struct wf_code){WF_PARTIAL, r, 0, 0}));
+                WF_TRY(push_move(g, i, (struct wf_code){WF_CODE_PARTIAL, r, 0, 0}));
     return WEFT_OK;
 }
 
@@ -190,8 +191,9 @@ static weft_status free_moves(struct graph *g, const struct wf_state *state)
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code code = state->axis[i], wanted = problem->target.axis[i];
         bool innermost = wf_code_splits(code) && code.turn == orders.count[code.value];
-        if (innermost && code.place != WF_SHARD) WF_TRY(push_move(g, i, (struct wf_code){0}));
-        if (code.place == WF_REPLICATE && wf_code_splits(wanted) && wanted.place != WF_SHARD)
+        if (innermost && code.kind != WF_CODE_SHARD) WF_TRY(push_move(g, i, (struct wf_code){0}));
+        if (code.kind == WF_CODE_REPLICATE && wf_code_splits(wanted) &&
+            wanted.kind != WF_CODE_SHARD)
             WF_TRY(push_move(g, i, wanted));
         if (dtensor_may_spread(problem, state, i, wanted)) WF_TRY(push_move(g, i, wanted));
     }
@@ -204,9 +206,9 @@ static weft_status expand(struct graph *g)
 
     WF_TRY(move_innermost(g, &state));
     for (int32_t i = 0; i < g->problem->axes; i++)
-        if (state.axis[i].place == WF_PARTIAL) WF_TRY(push_move(g, i, (struct wf_code){0}));
-    WF_TRY(split(g, &state, WF_REPLICATE));
-    WF_TRY(split(g, &state, WF_PARTIAL));
+        if (state.axis[i].kind == WF_CODE_PARTIAL) WF_TRY(push_move(g, i, (struct wf_code){0}));
+    WF_TRY(split(g, &state, WF_CODE_REPLICATE));
+    WF_TRY(split(g, &state, WF_CODE_PARTIAL));
     WF_TRY(make_partial(g, &state));
     return free_moves(g, &state);
 }

@@ -14,9 +14,9 @@ static bool same_outer_axes(const struct wf_problem *problem, const struct wf_st
     return true;
 }
 
-static bool same_place(struct wf_code a, struct wf_code b)
+static bool same_kind(struct wf_code a, struct wf_code b)
 {
-    return a.place == b.place && a.value == b.value;
+    return a.kind == b.kind && a.value == b.value;
 }
 
 /* The first step on the way of *AXIS to TO: the axis that moves, in *AXIS, and its new code.  If
@@ -36,7 +36,7 @@ static struct wf_code first_move(const struct wf_problem *problem, const struct 
         *axis = innermost;
         return (struct wf_code){0};
     }
-    if (to.place == WF_PARTIAL && !dtensor_may_spread(problem, at, *axis, to))
+    if (to.kind == WF_CODE_PARTIAL && !dtensor_may_spread(problem, at, *axis, to))
         return (struct wf_code){0};
     return to;
 }
@@ -45,8 +45,9 @@ static struct wf_code first_move(const struct wf_problem *problem, const struct 
 static weft_status move_axis(const struct wf_problem *problem, struct wf_state *at, int32_t axis,
                              struct wf_code to, struct wf_path *out)
 {
-    if (to.place == WF_PARTIAL && !wf_state_takes_partial(problem, at, to.value)) return WEFT_OK;
-    while (!same_place(at->axis[axis], to)) {
+    if (to.kind == WF_CODE_PARTIAL && !wf_state_takes_partial(problem, at, to.value))
+        return WEFT_OK;
+    while (!same_kind(at->axis[axis], to)) {
         int32_t moved = axis;
         struct wf_code first = first_move(problem, at, &moved, to);
         WF_TRY(dtensor_step(problem, at, moved, first, out));

@@ -4,11 +4,11 @@
 /* The kind of step that takes an axis from one code to another. */
 static uint32_t step_kind(struct wf_code from, struct wf_code to)
 {
-    if (to.place == WF_PARTIAL) return WEFT_STEP_PARTIAL;
-    if (from.place == WF_REPLICATE) return WEFT_STEP_SLICE;
-    if (from.place == WF_PARTIAL)
-        return to.place == WF_REPLICATE ? WEFT_STEP_ALL_REDUCE : WEFT_STEP_REDUCE_SCATTER;
-    return to.place == WF_REPLICATE ? WEFT_STEP_ALL_GATHER : WEFT_STEP_ALL_TO_ALL;
+    if (to.kind == WF_CODE_PARTIAL) return WEFT_STEP_PARTIAL;
+    if (from.kind == WF_CODE_REPLICATE) return WEFT_STEP_SLICE;
+    if (from.kind == WF_CODE_PARTIAL)
+        return to.kind == WF_CODE_REPLICATE ? WEFT_STEP_ALL_REDUCE : WEFT_STEP_REDUCE_SCATTER;
+    return to.kind == WF_CODE_REPLICATE ? WEFT_STEP_ALL_GATHER : WEFT_STEP_ALL_TO_ALL;
 }
 
 struct wf_state dtensor_moved(const struct wf_problem *problem, const struct wf_state *state,
@@ -38,7 +38,7 @@ bool dtensor_may_spread(const struct wf_problem *problem, const struct wf_state 
     struct wf_code code = state->axis[axis];
     struct wf_orders orders;
 
-    if (code.place != WF_SHARD || to.place != WF_PARTIAL || to.value != WEFT_REDUCE_SUM)
+    if (code.kind != WF_CODE_SHARD || to.kind != WF_CODE_PARTIAL || to.value != WEFT_REDUCE_SUM)
         return false;
     wf_state_orders(state, problem->axes, &orders);
     return code.turn == orders.count[code.value] &&
@@ -69,9 +69,9 @@ void dtensor_begin(const struct wf_problem *problem, struct wf_state *at, struct
     *at = problem->source;
     path->count = 0;
     for (int32_t i = 0; i < problem->axes; i++) {
-        if (problem->source.axis[i].place != WF_PARTIAL) continue;
+        if (problem->source.axis[i].kind != WF_CODE_PARTIAL) continue;
         partial |= UINT32_C(1) << i;
-        if (problem->target.axis[i].place != WF_PARTIAL) reduced |= UINT32_C(1) << i;
+        if (problem->target.axis[i].kind != WF_CODE_PARTIAL) reduced |= UINT32_C(1) << i;
     }
     if (reduced == 0 || (partial & (partial - 1)) == 0 ||
         wf_state_reduces(problem, at, partial & (UINT32_C(0) - partial)))

@@ -56,7 +56,7 @@ static void tell_choice(const weft_context *context)
     if (context->rank != 0 || context->backends == NULL || context->plugin == NULL) return;
     for (size_t i = 0; i < WF_COUNT(roles); i++)
         if (weft_backends_choose(context->backends, roles[i], &index) != WEFT_OK)
-            wf_log(WF_DEBUG, "%s", weft_last_error());
+            wf_log(WF_LOG_DEBUG, "%s", weft_last_error());
 }
 
 static weft_status open_device(weft_context *context, const weft_options *options)
@@ -305,7 +305,8 @@ static void unmake_all(weft_context *context)
             wf_comm_unmake(comm, cause);
             continue;
         }
-        wf_log(WF_WARNING, "weft_context_release: communicator %s was not released", comm->name);
+        wf_log(WF_LOG_WARNING, "weft_context_release: communicator %s was not released",
+               comm->name);
         wf_comm_end(comm, cause);
     }
 }

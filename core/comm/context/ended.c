@@ -136,7 +136,7 @@ void wf_streams_end(weft_context *context)
 static void warn_of(uint64_t count, const char *what)
 {
     if (count > 0)
-        wf_log(WF_WARNING, "weft_context_release: %s not given back: %llu", what,
+        wf_log(WF_LOG_WARNING, "weft_context_release: %s not given back: %llu", what,
                (unsigned long long)count);
 }
 

@@ -107,7 +107,7 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
     mine = *stream;
     if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT) &&
         wf_stream_check(context, mine, "weft_stream_release") != WEFT_OK) {
-        wf_log(WF_WARNING, "%s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "%s", weft_last_error());
         return;
     }
     *stream = NULL;

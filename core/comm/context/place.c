@@ -89,7 +89,7 @@ static weft_status find_by_address(const struct way *way, const struct wf_launch
 
     WF_TRY(wf_launch_meet(launch, rendezvous, token, &address, &key));
     wf_address_print(&address, text);
-    wf_log(WF_INFO, "rank %d of %d (%s) meets the others at %s", context->rank, context->size,
+    wf_log(WF_LOG_INFO, "rank %d of %d (%s) meets the others at %s", context->rank, context->size,
            launch->launcher, text);
     if (serves) {
         WF_TRY(listening_address(config, &address, &listening));
@@ -231,9 +231,9 @@ weft_status wf_place_find(weft_context *context, const weft_options *options,
     context->local_rank = -1;
     if (options->size > 0 || options->threads != NULL) return find_given(&way);
     if (threads != NULL) return find_by_threads(&way, threads, rank);
-    wf_environment_hold();
+    wf_environment_lock();
     status = wf_launch_read(wf_environment(), &launch);
-    wf_environment_let_go();
+    wf_environment_unlock();
     if (status != WEFT_OK) return status;
     context->rank = launch.rank;
     context->size = launch.size;

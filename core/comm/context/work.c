@@ -90,7 +90,7 @@ void wf_works_end(weft_context *context)
         destroy(work);
     if (context->works == NULL) return;
     count_makers(context->works, &makers);
-    wf_log(WF_WARNING, "weft_context_release: works not released: %s",
+    wf_log(WF_LOG_WARNING, "weft_context_release: works not released: %s",
            makers.failed ? "some" : makers.data);
     wf_text_free(&makers);
     while (context->works != NULL)

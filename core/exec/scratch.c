@@ -1,4 +1,4 @@
-/* places.c - the layout of a bound plan's scratch.
+/* scratch.c - the layout of a bound plan's scratch.
  *
  * An action needs its input, its output and its staging at the same time, and nothing of earlier
  * actions.  Outputs therefore alternate between the two ends of one piece of memory, with staging
@@ -13,7 +13,7 @@ struct needs {
     uint64_t in, out, staging;
 };
 
-static uint64_t aligned(uint64_t bytes)
+static uint64_t align_bytes(uint64_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -23,7 +23,7 @@ static uint64_t shard_bytes(const struct weft_bound *bound, const weft_spec *spe
     struct wf_shard shard;
 
     wf_shard_of(spec, weft_comm_rank(bound->parent), &shard);
-    return aligned((uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype));
+    return align_bytes((uint64_t)shard.elements * wf_dtype_bytes(spec->layout.dtype));
 }
 
 static struct needs needs_of(const struct weft_bound *bound, uint32_t index)
@@ -36,7 +36,7 @@ static struct needs needs_of(const struct weft_bound *bound, uint32_t index)
     return needs;
 }
 
-uint64_t wf_places_bytes(const struct weft_bound *bound)
+uint64_t wf_scratch_bytes(const struct weft_bound *bound)
 {
     uint64_t most = 0;
 
@@ -48,9 +48,9 @@ uint64_t wf_places_bytes(const struct weft_bound *bound)
     return most;
 }
 
-void wf_places_set(struct weft_bound *bound, void *scratch)
+void wf_scratch_assign(struct weft_bound *bound, void *scratch)
 {
-    uint64_t most = wf_places_bytes(bound);
+    uint64_t most = wf_scratch_bytes(bound);
     char *low = scratch;
 
     for (uint32_t i = 0; i < bound->action_count; i++) {
@@ -75,6 +75,6 @@ weft_status wf_scratch_make(struct weft_bound *bound, uint64_t bytes)
 void wf_scratch_free(struct weft_bound *bound)
 {
     if (bound->scratch != NULL && weft_free(bound->context, bound->scratch) != WEFT_OK)
-        wf_log(WF_WARNING, "scratch was not freed: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "scratch was not freed: %s", weft_last_error());
     bound->scratch = NULL;
 }

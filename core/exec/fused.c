@@ -1,4 +1,4 @@
-/* together.c - the common exchange of a batch: one message per peer for all its tensors.
+/* fused.c - the common exchange of a batch: one message per peer for all its tensors.
  *
  * The parts of a message are ordered by element size, largest first, so that every part is aligned,
  * and then by tensor.  Within a tensor both sides cut the overlap of the same two shards into the
@@ -12,7 +12,7 @@ enum { ALIGNMENT = 16 }; /* the largest element */
 
 /* ---- members ---- */
 
-static int ascending(const void *a, const void *b)
+static int compare_ranks(const void *a, const void *b)
 {
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 
@@ -60,7 +60,7 @@ static weft_status list_all(const weft_plan *plan, int32_t **out, int32_t *count
         for (int32_t i = 0; i < meshes[m]->size; i++)
             ranks[total++] = weft_mesh_rank_at(meshes[m], i);
     wf_free(meshes);
-    qsort(ranks, total, sizeof *ranks, ascending);
+    qsort(ranks, total, sizeof *ranks, compare_ranks);
     for (size_t i = 0; i < total; i++)
         if (i == 0 || ranks[i] != ranks[i - 1]) ranks[kept++] = ranks[i];
     *out = ranks;
@@ -86,7 +86,7 @@ static weft_status list_ranks(const weft_plan *plan, int32_t rank, int32_t **out
     return WEFT_OK;
 }
 
-static weft_status set_comm(struct weft_bound *bound, weft_status status, struct wf_together *out)
+static weft_status set_comm(struct weft_bound *bound, weft_status status, struct wf_fused *out)
 {
     int32_t count = 0, *ranks = NULL;
     weft_status listed = list_ranks(bound->plan, weft_comm_rank(bound->parent), &ranks, &count);
@@ -101,23 +101,24 @@ static weft_status set_comm(struct weft_bound *bound, weft_status status, struct
 /* ---- groups of regions ---- */
 
 /* The group for regions like WANTED; appended if it does not exist yet. */
-static struct wf_parcel *parcel_of(struct wf_parcels *parcels, const struct wf_parcel *wanted)
+static struct wf_region_group *find_group(struct wf_region_groups *groups,
+                                          const struct wf_region_group *wanted)
 {
-    struct wf_parcel *list;
+    struct wf_region_group *list;
 
-    for (uint32_t i = 0; i < parcels->count; i++) {
-        struct wf_parcel *known = &parcels->list[i];
+    for (uint32_t i = 0; i < groups->count; i++) {
+        struct wf_region_group *known = &groups->list[i];
         if (known->element == wanted->element && known->kind.holders == wanted->kind.holders &&
             (wanted->kind.holders == 1 || (known->kind.dtype == wanted->kind.dtype &&
                                            known->kind.reduction == wanted->kind.reduction &&
                                            known->kind.divisor == wanted->kind.divisor)))
             return known;
     }
-    list = wf_realloc(parcels->list, (parcels->count + 1) * sizeof *list);
+    list = wf_realloc(groups->list, (groups->count + 1) * sizeof *list);
     if (list == NULL) return NULL;
-    parcels->list = list;
-    list[parcels->count] = *wanted;
-    return &list[parcels->count++];
+    groups->list = list;
+    list[groups->count] = *wanted;
+    return &list[groups->count++];
 }
 
 static weft_status add_region(struct wf_region_list *list, const weft_region *region)
@@ -133,40 +134,40 @@ static weft_status add_region(struct wf_region_list *list, const weft_region *re
     return WEFT_OK;
 }
 
-static weft_status make_lists(struct weft_bound *bound, struct wf_parcels *parcels)
+static weft_status make_lists(struct weft_bound *bound, struct wf_region_groups *groups)
 {
-    for (uint32_t i = 0; i < parcels->count; i++) {
-        struct wf_parcel *parcel = &parcels->list[i];
+    for (uint32_t i = 0; i < groups->count; i++) {
+        struct wf_region_group *group = &groups->list[i];
         weft_status status =
-            bound->kernel->regions_create(bound->device, parcel->element, parcel->regions.count,
-                                          parcel->regions.regions, &parcel->list);
+            bound->kernel->regions_create(bound->device, group->element, group->regions.count,
+                                          group->regions.regions, &group->list);
         if (status == WEFT_OK)
-            status = wf_average_make(bound, &parcel->kind, parcel->regions.count,
-                                     parcel->regions.regions, &parcel->average);
-        wf_free(parcel->regions.regions);
-        parcel->regions = (struct wf_region_list){0};
+            status = wf_average_make(bound, &group->kind, group->regions.count,
+                                     group->regions.regions, &group->average);
+        wf_free(group->regions.regions);
+        group->regions = (struct wf_region_list){0};
         if (status != WEFT_OK) return wf_fail_context(status, "listing a batch's regions");
     }
     return WEFT_OK;
 }
 
-static void free_parcels(struct weft_bound *bound, struct wf_parcels *parcels)
+static void free_groups(struct weft_bound *bound, struct wf_region_groups *groups)
 {
-    for (uint32_t i = 0; i < parcels->count; i++) {
-        wf_free(parcels->list[i].regions.regions);
-        if (parcels->list[i].list != NULL) bound->kernel->regions_destroy(parcels->list[i].list);
-        wf_average_free(bound, parcels->list[i].average);
+    for (uint32_t i = 0; i < groups->count; i++) {
+        wf_free(groups->list[i].regions.regions);
+        if (groups->list[i].list != NULL) bound->kernel->regions_destroy(groups->list[i].list);
+        wf_average_free(bound, groups->list[i].average);
     }
-    wf_free(parcels->list);
-    *parcels = (struct wf_parcels){0};
+    wf_free(groups->list);
+    *groups = (struct wf_region_groups){0};
 }
 
 /* ---- one tensor ---- */
 
 struct building {
     struct weft_bound *bound;
-    struct wf_together *all;
-    uint32_t place; /* index of the tensor in the exchange */
+    struct wf_fused *all;
+    uint32_t index; /* index of the tensor in the exchange */
     uint32_t dtype;
     /* For each arrival: its sender, and its offset in that rank's message. */
     int32_t *senders;
@@ -183,11 +184,12 @@ static weft_status find_rank(const struct building *b, int32_t rank, int32_t *ou
     return WEFT_OK;
 }
 
-static struct wf_parcel *parcel_for(const struct building *b, struct wf_parcels *parcels,
-                                    const struct wf_parts *parts)
+static struct wf_region_group *find_group_for(const struct building *b,
+                                              struct wf_region_groups *groups,
+                                              const struct wf_parts *parts)
 {
-    struct wf_parcel wanted = {.element = (uint32_t)wf_dtype_bytes(b->dtype),
-                               .kind = {.dtype = b->dtype, .holders = 1}};
+    struct wf_region_group wanted = {.element = (uint32_t)wf_dtype_bytes(b->dtype),
+                                     .kind = {.dtype = b->dtype, .holders = 1}};
 
     if (parts != NULL) {
         wanted.kind.reduction = parts->reduction;
@@ -195,27 +197,27 @@ static struct wf_parcel *parcel_for(const struct building *b, struct wf_parcels 
         wanted.kind.divisor = parts->divisor;
     }
 
-    return parcel_of(parcels, &wanted);
+    return find_group(groups, &wanted);
 }
 
 /* Append the regions that others read of this rank.  A region's target is its reader for now, and
  * its offset is relative to the beginning of the reader's message. */
 static weft_status add_sent(const struct building *b, const struct wf_parts *serve)
 {
-    struct wf_parcel *parcel = parcel_for(b, &b->all->packed, NULL);
+    struct wf_region_group *group = find_group_for(b, &b->all->packed, NULL);
     uint64_t *counts = b->all->send_counts;
 
-    if (parcel == NULL) return wf_fail_memory(sizeof *parcel);
+    if (group == NULL) return wf_fail_memory(sizeof *group);
     for (uint64_t i = 0; i < serve->region_count; i++) {
         weft_region r = serve->regions[i];
         int32_t reader;
         WF_TRY(find_rank(b, serve->ranks[r.target], &reader));
-        r.source = b->place;
+        r.source = b->index;
         r.target = (uint32_t)reader;
-        r.target_offset = (int64_t)(counts[reader] / parcel->element);
+        r.target_offset = (int64_t)(counts[reader] / group->element);
         wf_region_pack(&r, r.target_stride);
-        counts[reader] += wf_region_elements(&r) * parcel->element;
-        WF_TRY(add_region(&parcel->regions, &r));
+        counts[reader] += wf_region_elements(&r) * group->element;
+        WF_TRY(add_region(&group->regions, &r));
     }
     return WEFT_OK;
 }
@@ -244,11 +246,11 @@ static weft_status add_arrivals(struct building *b, const struct wf_parts *parts
  * regions, so one offset, relative to each holder's message, serves all of them. */
 static weft_status add_received(struct building *b, const struct wf_parts *parts)
 {
-    struct wf_parcel *parcel = parcel_for(b, &b->all->unpacked, parts);
+    struct wf_region_group *group = find_group_for(b, &b->all->unpacked, parts);
     uint64_t *counts = b->all->receive_counts;
     uint32_t first = b->all->arrival_count;
 
-    if (parcel == NULL) return wf_fail_memory(sizeof *parcel);
+    if (group == NULL) return wf_fail_memory(sizeof *group);
     if (parts->rank_count == 0) return WEFT_OK;
     WF_TRY(add_arrivals(b, parts));
     for (uint64_t i = 0; i < parts->region_count; i++) {
@@ -256,12 +258,12 @@ static weft_status add_received(struct building *b, const struct wf_parts *parts
         uint32_t block = first + r.source;
         uint64_t offset = counts[b->senders[block]] - b->starts[block];
         r.source = block;
-        r.source_offset = (int64_t)(offset / parcel->element);
-        r.target = b->place;
+        r.source_offset = (int64_t)(offset / group->element);
+        r.target = b->index;
         wf_region_pack(&r, r.source_stride);
         for (uint32_t h = 0; h < parts->holders; h++)
-            counts[b->senders[block + h]] += wf_region_elements(&r) * parcel->element;
-        WF_TRY(add_region(&parcel->regions, &r));
+            counts[b->senders[block + h]] += wf_region_elements(&r) * group->element;
+        WF_TRY(add_region(&group->regions, &r));
     }
     return WEFT_OK;
 }
@@ -273,7 +275,7 @@ static const int64_t *strides_of(const int64_t *const *list, uint32_t tensor)
 
 static weft_status add_tensor(struct building *b, const weft_bind_options *given)
 {
-    uint32_t tensor = b->all->tensors[b->place];
+    uint32_t tensor = b->all->tensors[b->index];
     const struct wf_member *member = &b->bound->plan->members[tensor];
     int32_t rank = weft_comm_rank(b->bound->parent);
     struct wf_parts parts;
@@ -308,16 +310,16 @@ static uint64_t set_offsets(const uint64_t *counts, uint64_t *offsets, int32_t s
 /* Set the offsets of messages, and of the regions and arrivals in them. */
 static weft_status place_messages(struct building *b)
 {
-    struct wf_together *all = b->all;
+    struct wf_fused *all = b->all;
     int32_t size = all->comm->size;
 
     all->send_bytes = set_offsets(all->send_counts, all->send_offsets, size);
     all->receive_bytes = set_offsets(all->receive_counts, all->receive_offsets, size);
     for (uint32_t p = 0; p < all->packed.count; p++) {
-        struct wf_parcel *parcel = &all->packed.list[p];
-        for (uint64_t i = 0; i < parcel->regions.count; i++) {
-            weft_region *r = &parcel->regions.regions[i];
-            r->target_offset += (int64_t)(all->send_offsets[r->target] / parcel->element);
+        struct wf_region_group *group = &all->packed.list[p];
+        for (uint64_t i = 0; i < group->regions.count; i++) {
+            weft_region *r = &group->regions.regions[i];
+            r->target_offset += (int64_t)(all->send_offsets[r->target] / group->element);
             r->target = 0;
         }
     }
@@ -330,7 +332,7 @@ static weft_status place_messages(struct building *b)
     return WEFT_OK;
 }
 
-static weft_status allocate(const weft_plan *plan, struct wf_together *all)
+static weft_status allocate_fused(const weft_plan *plan, struct wf_fused *all)
 {
     size_t size = (size_t)all->comm->size, count = plan->together;
 
@@ -349,14 +351,14 @@ static weft_status allocate(const weft_plan *plan, struct wf_together *all)
     return WEFT_OK;
 }
 
-static weft_status build(struct building *b, const weft_bind_options *given)
+static weft_status build_fused(struct building *b, const weft_bind_options *given)
 {
     const weft_plan *plan = b->bound->plan;
 
-    WF_TRY(allocate(plan, b->all));
+    WF_TRY(allocate_fused(plan, b->all));
     for (uint32_t element = ALIGNMENT; element > 0; element /= 2)
-        for (b->place = 0; b->place < b->all->count; b->place++) {
-            const weft_spec *spec = plan->members[b->all->tensors[b->place]].from;
+        for (b->index = 0; b->index < b->all->count; b->index++) {
+            const weft_spec *spec = plan->members[b->all->tensors[b->index]].from;
             if (wf_dtype_bytes(spec->layout.dtype) == element) WF_TRY(add_tensor(b, given));
         }
     WF_TRY(place_messages(b));
@@ -368,86 +370,86 @@ static weft_status build(struct building *b, const weft_bind_options *given)
     return WEFT_OK;
 }
 
-weft_status wf_together_set(struct weft_bound *bound, const weft_bind_options *given,
-                            weft_status status, struct wf_together *out)
+weft_status wf_fused_set(struct weft_bound *bound, const weft_bind_options *given,
+                         weft_status status, struct wf_fused *out)
 {
     struct building b = {.bound = bound, .all = out};
 
     status = set_comm(bound, status, out);
-    if (status == WEFT_OK && out->member) status = build(&b, given);
+    if (status == WEFT_OK && out->member) status = build_fused(&b, given);
     wf_free(b.senders);
     wf_free(b.starts);
     return status;
 }
 
-uint64_t wf_together_bytes(const struct wf_together *together)
+uint64_t wf_fused_bytes(const struct wf_fused *fused)
 {
-    return together->send_bytes + together->receive_bytes;
+    return fused->send_bytes + fused->receive_bytes;
 }
 
-void wf_together_place(struct wf_together *together, void *scratch)
+void wf_fused_assign(struct wf_fused *fused, void *scratch)
 {
-    if (!together->member || scratch == NULL) return;
-    together->send = scratch;
-    together->receive = (char *)scratch + together->send_bytes;
-    for (uint32_t i = 0; i < together->arrival_count; i++)
-        together->arrivals[i] = (const char *)together->receive + together->arrival_offsets[i];
+    if (!fused->member || scratch == NULL) return;
+    fused->send = scratch;
+    fused->receive = (char *)scratch + fused->send_bytes;
+    for (uint32_t i = 0; i < fused->arrival_count; i++)
+        fused->arrivals[i] = (const char *)fused->receive + fused->arrival_offsets[i];
 }
 
-void wf_together_clear(struct weft_bound *bound, struct wf_together *together)
+void wf_fused_clear(struct weft_bound *bound, struct wf_fused *fused)
 {
-    free_parcels(bound, &together->packed);
-    free_parcels(bound, &together->unpacked);
-    wf_free(together->send_counts);
-    wf_free(together->inputs);
-    wf_free(together->outputs);
-    wf_free(together->tensors);
-    wf_free(together->arrivals);
-    wf_free(together->arrival_offsets);
-    *together = (struct wf_together){0};
+    free_groups(bound, &fused->packed);
+    free_groups(bound, &fused->unpacked);
+    wf_free(fused->send_counts);
+    wf_free(fused->inputs);
+    wf_free(fused->outputs);
+    wf_free(fused->tensors);
+    wf_free(fused->arrivals);
+    wf_free(fused->arrival_offsets);
+    *fused = (struct wf_fused){0};
 }
 
-static weft_status exchange(const struct weft_bound *bound, const struct wf_together *together,
-                            weft_stream *stream)
+static weft_status run_exchange(const struct weft_bound *bound, const struct wf_fused *fused,
+                                weft_stream *stream)
 {
     weft_collective_args args = {.struct_size = sizeof args,
                                  .collective = WEFT_COLL_ALL_TO_ALL_V,
                                  .dtype = WEFT_DTYPE_U8,
                                  .root = -1,
-                                 .send = together->send,
-                                 .recv = together->receive,
-                                 .send_counts = together->send_counts,
-                                 .send_offsets = together->send_offsets,
-                                 .recv_counts = together->receive_counts,
-                                 .recv_offsets = together->receive_offsets,
+                                 .send = fused->send,
+                                 .recv = fused->receive,
+                                 .send_counts = fused->send_counts,
+                                 .send_offsets = fused->send_offsets,
+                                 .recv_counts = fused->receive_counts,
+                                 .recv_offsets = fused->receive_offsets,
                                  .stream = stream,
                                  .plan = bound->plan->digest,
                                  .binding = bound->binding,
                                  .step = 1};
 
-    return weft_collective(together->comm, &args);
+    return weft_collective(fused->comm, &args);
 }
 
-weft_status wf_together_run(const struct weft_bound *bound, struct wf_together *together,
-                            const void *const *sources, void *const *targets, weft_stream *stream)
+weft_status wf_fused_run(const struct weft_bound *bound, struct wf_fused *fused,
+                         const void *const *sources, void *const *targets, weft_stream *stream)
 {
     const weft_kernel_table *kernel = bound->kernel;
 
-    if (!together->member) return WEFT_OK;
-    for (uint32_t i = 0; i < together->count; i++) {
-        together->inputs[i] = sources[together->tensors[i]];
-        together->outputs[i] = targets[together->tensors[i]];
+    if (!fused->member) return WEFT_OK;
+    for (uint32_t i = 0; i < fused->count; i++) {
+        fused->inputs[i] = sources[fused->tensors[i]];
+        fused->outputs[i] = targets[fused->tensors[i]];
     }
-    for (uint32_t i = 0; i < together->packed.count; i++)
-        WF_TRY(kernel->regions_copy(together->packed.list[i].list, together->inputs,
-                                    &together->send, stream));
-    WF_TRY(exchange(bound, together, stream));
-    for (uint32_t i = 0; i < together->unpacked.count; i++) {
-        const struct wf_parcel *parcel = &together->unpacked.list[i];
-        WF_TRY(wf_arrivals_unpack(bound,
-                                  &(struct wf_arrivals){parcel->list, together->arrivals,
-                                                        together->receive, parcel->average},
-                                  &parcel->kind, together->outputs, stream));
+    for (uint32_t i = 0; i < fused->packed.count; i++)
+        WF_TRY(
+            kernel->regions_copy(fused->packed.list[i].list, fused->inputs, &fused->send, stream));
+    WF_TRY(run_exchange(bound, fused, stream));
+    for (uint32_t i = 0; i < fused->unpacked.count; i++) {
+        const struct wf_region_group *group = &fused->unpacked.list[i];
+        WF_TRY(wf_arrivals_unpack(
+            bound,
+            &(struct wf_arrivals){group->list, fused->arrivals, fused->receive, group->average},
+            &group->kind, fused->outputs, stream));
     }
     return WEFT_OK;
 }

@@ -1,4 +1,4 @@
-/* ahead.c - the A* heuristic: a lower bound, in ns, on the remaining cost of a state.
+/* lower_bound.c - the A* heuristic: a lower bound, in ns, on the remaining cost of a state.
  *
  * The bound counts start-up and per-peer latency only, no bytes.  A step changes only the axes that
  * take part in it.  So every axis that cannot reach its target locally takes part in at least one
@@ -45,7 +45,7 @@ static bool may_permute(const struct wf_problem *problem)
 {
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code from = problem->source.axis[i], to = problem->target.axis[i];
-        if (from.place == WF_PARTIAL || wf_code_same(from, to)) continue;
+        if (from.kind == WF_CODE_PARTIAL || wf_code_same(from, to)) continue;
         if (!wf_code_splits(from) || !wf_code_splits(to) || from.value != to.value) return false;
     }
     return true;
@@ -53,7 +53,7 @@ static bool may_permute(const struct wf_problem *problem)
 
 /* EXTRA: nanoseconds that a start-up, or one more axis in a step, adds. */
 static void set_axis(const struct wf_problem *problem, uint64_t exchange, int32_t axis,
-                     uint64_t extra, struct wf_waiting *out)
+                     uint64_t extra, struct wf_latency *out)
 {
     uint64_t peers = (uint64_t)problem->size[axis] - 1;
     uint32_t link = problem->link[axis];
@@ -80,37 +80,38 @@ static uint64_t extra_of(const struct wf_problem *problem, int32_t axis, uint64_
     return least(base, peer * smallest * ((uint64_t)problem->size[axis] - 1));
 }
 
-void wf_ahead_set(struct wf_ahead *ahead, const struct wf_problem *problem)
+void wf_lower_bound_set(struct wf_lower_bound *bound, const struct wf_problem *problem)
 {
     uint64_t exchange = peer_ns(problem, WEFT_STEP_EXCHANGE, WF_WITHIN_HOST), product = 1;
 
-    ahead->problem = problem;
-    ahead->counts = true;
-    ahead->base = least_base(problem);
+    bound->problem = problem;
+    bound->counts = true;
+    bound->base = least_base(problem);
     if (may_permute(problem))
         exchange = least(exchange, peer_ns(problem, WEFT_STEP_PERMUTE, WF_WITHIN_HOST));
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code from = problem->source.axis[i];
-        set_axis(problem, exchange, i, 0, &ahead->waiting[0][i]);
-        set_axis(problem, exchange, i, extra_of(problem, i, ahead->base), &ahead->waiting[1][i]);
-        if (from.place != WF_PARTIAL && !wf_code_same(from, problem->target.axis[i]))
+        set_axis(problem, exchange, i, 0, &bound->latency[0][i]);
+        set_axis(problem, exchange, i, extra_of(problem, i, bound->base), &bound->latency[1][i]);
+        if (from.kind != WF_CODE_PARTIAL && !wf_code_same(from, problem->target.axis[i]))
             product *= (uint64_t)problem->size[i];
     }
-    ahead->alone = product == 1;
-    ahead->exchange = (product - 1) * exchange;
+    bound->alone = product == 1;
+    bound->exchange = (product - 1) * exchange;
 }
 
 /* Can an axis get from AT to WANTED without communication? */
 static bool is_local(struct wf_code at, struct wf_code wanted)
 {
-    if (wf_code_same(at, wanted) || at.place == WF_REPLICATE) return true;
-    return at.place != WF_PARTIAL && wanted.place == WF_PARTIAL && wanted.value == WEFT_REDUCE_SUM;
+    if (wf_code_same(at, wanted) || at.kind == WF_CODE_REPLICATE) return true;
+    return at.kind != WF_CODE_PARTIAL && wanted.kind == WF_CODE_PARTIAL &&
+           wanted.value == WEFT_REDUCE_SUM;
 }
 
 /* Case 1: no final exchange. */
-static uint64_t by_collectives(const struct wf_ahead *ahead, const struct wf_state *state)
+static uint64_t by_collectives(const struct wf_lower_bound *bound, const struct wf_state *state)
 {
-    const struct wf_problem *problem = ahead->problem;
+    const struct wf_problem *problem = bound->problem;
     uint64_t sums[2] = {0, 0};
     bool any = false;
 
@@ -118,43 +119,43 @@ static uint64_t by_collectives(const struct wf_ahead *ahead, const struct wf_sta
         struct wf_code at = state->axis[i], wanted = problem->target.axis[i];
         if (is_local(at, wanted)) continue;
         for (int k = 0; k < 2; k++) {
-            const struct wf_waiting *waiting = &ahead->waiting[k][i];
-            sums[k] += at.place != WF_PARTIAL         ? waiting->leave
-                       : wanted.place == WF_REPLICATE ? waiting->reduce
-                                                      : waiting->scatter;
+            const struct wf_latency *latency = &bound->latency[k][i];
+            sums[k] += at.kind != WF_CODE_PARTIAL         ? latency->leave
+                       : wanted.kind == WF_CODE_REPLICATE ? latency->reduce
+                                                          : latency->scatter;
         }
         any = true;
     }
     if (!any) return 0;
-    return sums[0] + ahead->base > sums[1] ? sums[0] + ahead->base : sums[1];
+    return sums[0] + bound->base > sums[1] ? sums[0] + bound->base : sums[1];
 }
 
 /* Case 2: a final exchange.  A partial that is reduced before may still be an axis of the exchange.
  * This at least doubles the ranks of the exchange, unless it is the only axis. */
-static uint64_t by_exchange(const struct wf_ahead *ahead, const struct wf_state *state)
+static uint64_t by_exchange(const struct wf_lower_bound *bound, const struct wf_state *state)
 {
-    const struct wf_problem *problem = ahead->problem;
-    uint64_t sum = ahead->exchange, spared = 0;
+    const struct wf_problem *problem = bound->problem;
+    uint64_t sum = bound->exchange, spared = 0;
 
     for (int32_t i = 0; i < problem->axes; i++) {
         struct wf_code at = state->axis[i], wanted = problem->target.axis[i];
-        const struct wf_waiting *waiting = &ahead->waiting[1][i];
+        const struct wf_latency *latency = &bound->latency[1][i];
         uint64_t mine;
-        if (problem->source.axis[i].place != WF_PARTIAL || is_local(at, wanted)) continue;
-        if (at.place != WF_PARTIAL)
-            mine = waiting->leave;
+        if (problem->source.axis[i].kind != WF_CODE_PARTIAL || is_local(at, wanted)) continue;
+        if (at.kind != WF_CODE_PARTIAL)
+            mine = latency->leave;
         else
-            mine = wanted.place == WF_REPLICATE ? waiting->reduce : waiting->scatter;
-        mine = least(mine, 2 * waiting->exchange);
+            mine = wanted.kind == WF_CODE_REPLICATE ? latency->reduce : latency->scatter;
+        mine = least(mine, 2 * latency->exchange);
         sum += mine;
-        if (mine > waiting->exchange && mine - waiting->exchange > spared)
-            spared = mine - waiting->exchange;
+        if (mine > latency->exchange && mine - latency->exchange > spared)
+            spared = mine - latency->exchange;
     }
-    return ahead->base + sum - (ahead->alone ? spared : 0);
+    return bound->base + sum - (bound->alone ? spared : 0);
 }
 
-uint64_t wf_ahead_ns(const struct wf_ahead *ahead, const struct wf_state *state)
+uint64_t wf_lower_bound_ns(const struct wf_lower_bound *bound, const struct wf_state *state)
 {
-    if (wf_state_same(state, &ahead->problem->target)) return 0;
-    return least(by_collectives(ahead, state), by_exchange(ahead, state));
+    if (wf_state_same(state, &bound->problem->target)) return 0;
+    return least(by_collectives(bound, state), by_exchange(bound, state));
 }

@@ -1,7 +1,7 @@
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
-/* A batch in which all COUNT tensors go together, made by hand. */
+/* A batch in which all COUNT tensors go fused, made by hand. */
 static weft_plan *batch_of(const char *mesh, uint32_t count, const char *const (*pairs)[2])
 {
     weft_plan *plan = wf_calloc(1, sizeof *plan);
@@ -18,9 +18,9 @@ static weft_plan *batch_of(const char *mesh, uint32_t count, const char *const (
     return plan;
 }
 
-static const struct kept_regions *list_of(const struct wf_parcel *parcel)
+static const struct kept_regions *list_of(const struct wf_region_group *group)
 {
-    return parcel->list;
+    return group->list;
 }
 
 static const char *const mixed[][2] = {{"i8[8] S(0)", "i8[8] R"},
@@ -31,26 +31,26 @@ static const char *const mixed[][2] = {{"i8[8] S(0)", "i8[8] R"},
 START_TEST(one_message_per_peer_has_the_largest_elements_first)
 {
     weft_bind_options none = {.struct_size = sizeof none};
-    struct wf_together together = {0};
+    struct wf_fused fused = {0};
     struct lone_rank lone;
 
     lone_begin(&lone, 1, 2);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_together_set(lone.bound, &none, WEFT_OK, &together), WEFT_OK);
-    ck_assert(together.member);
-    ck_assert_uint_eq(together.count, 4);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert(fused.member);
+    ck_assert_uint_eq(fused.count, 4);
     /* to rank 0: 3 doubles; 2 rows of 2 floats, and 2 floats; 4 bytes */
-    ck_assert_uint_eq(together.send_counts[0], 24 + 16 + 8 + 4);
-    ck_assert_uint_eq(together.receive_counts[0], 24 + 16 + 8 + 4);
-    ck_assert_uint_eq(together.send_offsets[1] % 16, 0);
-    ck_assert_uint_eq(together.packed.count, 3);
-    ck_assert_uint_eq(together.packed.list[0].element, 8);
-    ck_assert_uint_eq(together.packed.list[1].element, 4);
-    ck_assert_uint_eq(together.packed.list[2].element, 1);
-    ck_assert_uint_eq(list_of(&together.packed.list[1])->regions[0].source, 1);
-    ck_assert_int_eq(list_of(&together.packed.list[1])->regions[0].target_offset, 24 / 4);
-    ck_assert_int_eq(list_of(&together.packed.list[2])->regions[0].target_offset, 48);
-    wf_together_clear(lone.bound, &together);
+    ck_assert_uint_eq(fused.send_counts[0], 24 + 16 + 8 + 4);
+    ck_assert_uint_eq(fused.receive_counts[0], 24 + 16 + 8 + 4);
+    ck_assert_uint_eq(fused.send_offsets[1] % 16, 0);
+    ck_assert_uint_eq(fused.packed.count, 3);
+    ck_assert_uint_eq(fused.packed.list[0].element, 8);
+    ck_assert_uint_eq(fused.packed.list[1].element, 4);
+    ck_assert_uint_eq(fused.packed.list[2].element, 1);
+    ck_assert_uint_eq(list_of(&fused.packed.list[1])->regions[0].source, 1);
+    ck_assert_int_eq(list_of(&fused.packed.list[1])->regions[0].target_offset, 24 / 4);
+    ck_assert_int_eq(list_of(&fused.packed.list[2])->regions[0].target_offset, 48);
+    wf_fused_clear(lone.bound, &fused);
     weft_plan_release(&lone.bound->plan);
     lone_end(&lone);
     ck_assert_int_eq(wf_mem_live(), 0);
@@ -60,28 +60,28 @@ END_TEST
 START_TEST(what_is_reduced_is_unpacked_apart)
 {
     weft_bind_options none = {.struct_size = sizeof none};
-    struct wf_together together = {0};
+    struct wf_fused fused = {0};
     const struct kept_regions *list;
-    const struct wf_parcel *sum;
+    const struct wf_region_group *sum;
     struct lone_rank lone;
 
     lone_begin(&lone, 0, 2);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_together_set(lone.bound, &none, WEFT_OK, &together), WEFT_OK);
-    ck_assert_int_eq(wf_scratch_make(lone.bound, wf_together_bytes(&together)), WEFT_OK);
-    wf_together_place(&together, lone.bound->scratch);
-    ck_assert_ptr_eq(together.send, lone.bound->scratch);
-    sum = &together.unpacked.list[0];
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert_int_eq(wf_scratch_make(lone.bound, wf_fused_bytes(&fused)), WEFT_OK);
+    wf_fused_assign(&fused, lone.bound->scratch);
+    ck_assert_ptr_eq(fused.send, lone.bound->scratch);
+    sum = &fused.unpacked.list[0];
     ck_assert_uint_eq(sum->kind.holders, 2);
     ck_assert_uint_eq(sum->kind.dtype, WEFT_DTYPE_F64);
     ck_assert_uint_eq(sum->kind.reduction, WEFT_REDUCE_SUM);
     list = list_of(sum);
     ck_assert_uint_eq(list->count, 1);
     ck_assert_uint_eq(list->regions[0].target, 2);
-    ck_assert_ptr_eq(together.arrivals[list->regions[0].source], together.receive);
-    ck_assert_ptr_eq(together.arrivals[list->regions[0].source + 1],
-                     (const char *)together.receive + together.receive_offsets[1]);
-    wf_together_clear(lone.bound, &together);
+    ck_assert_ptr_eq(fused.arrivals[list->regions[0].source], fused.receive);
+    ck_assert_ptr_eq(fused.arrivals[list->regions[0].source + 1],
+                     (const char *)fused.receive + fused.receive_offsets[1]);
+    wf_fused_clear(lone.bound, &fused);
     weft_plan_release(&lone.bound->plan);
     lone_end(&lone);
 }
@@ -90,15 +90,15 @@ END_TEST
 START_TEST(a_stranger_has_no_part)
 {
     weft_bind_options none = {.struct_size = sizeof none};
-    struct wf_together together = {0};
+    struct wf_fused fused = {0};
     struct lone_rank lone;
 
     lone_begin(&lone, 3, 4);
     lone.bound->plan = batch_of("2", 4, mixed);
-    ck_assert_int_eq(wf_together_set(lone.bound, &none, WEFT_OK, &together), WEFT_OK);
-    ck_assert(!together.member);
-    ck_assert_int_eq(wf_together_run(lone.bound, &together, NULL, NULL, NULL), WEFT_OK);
-    wf_together_clear(lone.bound, &together);
+    ck_assert_int_eq(wf_fused_set(lone.bound, &none, WEFT_OK, &fused), WEFT_OK);
+    ck_assert(!fused.member);
+    ck_assert_int_eq(wf_fused_run(lone.bound, &fused, NULL, NULL, NULL), WEFT_OK);
+    wf_fused_clear(lone.bound, &fused);
     weft_plan_release(&lone.bound->plan);
     lone_end(&lone);
 }
@@ -111,16 +111,16 @@ START_TEST(without_memory_nothing_is_left)
     weft_status status = WEFT_ERR_NO_MEMORY;
 
     for (uint64_t n = 1; status != WEFT_OK; n++) {
-        struct wf_together together = {0};
+        struct wf_fused fused = {0};
         struct lone_rank lone;
         lone_begin(&lone, 1, 2);
         lone.bound->plan = batch_of("2", 4, mixed);
         wf_mem_fail_at(n);
-        status = wf_together_set(lone.bound, &none, WEFT_OK, &together);
+        status = wf_fused_set(lone.bound, &none, WEFT_OK, &fused);
         wf_mem_fail_at(0);
         ck_assert(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
         ck_assert_uint_lt(n, 100);
-        wf_together_clear(lone.bound, &together);
+        wf_fused_clear(lone.bound, &fused);
         weft_plan_release(&lone.bound->plan);
         lone_end(&lone);
         ck_assert_int_eq(wf_mem_live(), 0);
@@ -128,5 +128,5 @@ START_TEST(without_memory_nothing_is_left)
 }
 END_TEST
 
-SUITE(exec_together, one_message_per_peer_has_the_largest_elements_first,
+SUITE(exec_fused, one_message_per_peer_has_the_largest_elements_first,
       what_is_reduced_is_unpacked_apart, a_stranger_has_no_part, without_memory_nothing_is_left)

@@ -8,7 +8,7 @@
 struct walk {
     struct random *random;
     const struct wf_problem *problem;
-    const struct wf_ahead *ahead;
+    const struct wf_lower_bound *bound;
     struct wf_state at, next;
     int edges;
 };
@@ -16,8 +16,8 @@ struct walk {
 static void check_step(const struct walk *walk, const struct wf_edge *edge,
                        const struct wf_price *price)
 {
-    uint64_t before = wf_ahead_ns(walk->ahead, &walk->at);
-    uint64_t after = wf_ahead_ns(walk->ahead, &edge->to);
+    uint64_t before = wf_lower_bound_ns(walk->bound, &walk->at);
+    uint64_t after = wf_lower_bound_ns(walk->bound, &edge->to);
 
     ck_assert_msg(before <= price->ns + after, "%s takes %llu ns, but leaves %llu of %llu",
                   weft_step_name(edge->kind), (unsigned long long)price->ns,
@@ -73,8 +73,8 @@ START_TEST(no_step_takes_less_than_it_brings_nearer)
         char from[96], to[96];
         weft_cost_table *costs;
         struct wf_problem problem;
-        struct wf_ahead ahead;
-        struct walk walk = {.random = &r, .problem = &problem, .ahead = &ahead};
+        struct wf_lower_bound bound;
+        struct walk walk = {.random = &r, .problem = &problem, .bound = &bound};
         struct pair pair;
 
         for (const char *c = mesh; *c != '\0' && *c != '/'; c++)
@@ -85,8 +85,8 @@ START_TEST(no_step_takes_less_than_it_brings_nearer)
         ck_assert_int_eq(weft_cost_table_find(tables[random_in(&r, 0, 2)], &costs), WEFT_OK);
         options.costs = costs;
         ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
-        wf_ahead_set(&ahead, &problem);
-        ck_assert_uint_eq(wf_ahead_ns(&ahead, &problem.target), 0);
+        wf_lower_bound_set(&bound, &problem);
+        ck_assert_uint_eq(wf_lower_bound_ns(&bound, &problem.target), 0);
         walk.at = problem.source;
         for (int step = 0; step < 6; step++) {
             check_exchange(&walk);
@@ -104,12 +104,12 @@ END_TEST
 START_TEST(what_is_local_is_near)
 {
     struct wf_problem problem;
-    struct wf_ahead ahead;
+    struct wf_lower_bound bound;
     struct pair pair;
 
     open_problem(&problem, &pair, "4x8", "64,64", "R,R", "S(0),P");
-    wf_ahead_set(&ahead, &problem);
-    ck_assert_uint_eq(wf_ahead_ns(&ahead, &problem.source), 0);
+    wf_lower_bound_set(&bound, &problem);
+    ck_assert_uint_eq(wf_lower_bound_ns(&bound, &problem.source), 0);
     close_pair(&pair);
 }
 END_TEST
@@ -117,15 +117,15 @@ END_TEST
 START_TEST(what_must_be_gathered_waits_on_all_its_ranks)
 {
     struct wf_problem problem;
-    struct wf_ahead ahead;
+    struct wf_lower_bound bound;
     struct pair pair;
 
     open_problem(&problem, &pair, "64x128", "64,64", "S(0),S(1)", "R,R");
-    wf_ahead_set(&ahead, &problem);
-    ck_assert_uint_eq(wf_ahead_ns(&ahead, &problem.source), 2 * 6600 + (63 + 127) * 600);
+    wf_lower_bound_set(&bound, &problem);
+    ck_assert_uint_eq(wf_lower_bound_ns(&bound, &problem.source), 2 * 6600 + (63 + 127) * 600);
     close_pair(&pair);
 }
 END_TEST
 
-SUITE(plan_ahead, no_step_takes_less_than_it_brings_nearer, what_is_local_is_near,
+SUITE(plan_lower_bound, no_step_takes_less_than_it_brings_nearer, what_is_local_is_near,
       what_must_be_gathered_waits_on_all_its_ranks)
