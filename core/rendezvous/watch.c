@@ -28,7 +28,7 @@ static void drop_question(struct wf_client *client)
 {
     wf_free(client->question.ranks);
     client->question = (struct wf_question){0};
-    client->describe_lock = 0;
+    client->watched = 0;
 }
 
 static void ask(struct wf_client *client)
@@ -41,8 +41,8 @@ static void ask(struct wf_client *client)
     pthread_mutex_lock(&client->lock);
     link = wf_client_asks(client);
     if (!client->links[link].over && !payload.failed) {
-        client->describe_lock = ++client->last_id;
-        wf_connection_send(client->links[link].connection, WF_FRAME_ASK, client->describe_lock,
+        client->watched = ++client->last_id;
+        wf_connection_send(client->links[link].connection, WF_FRAME_ASK, client->watched,
                            &payload);
     }
     pthread_mutex_unlock(&client->lock);
@@ -70,9 +70,9 @@ bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *fra
     struct wf_text payload = {0};
     struct wf_gathered answers;
 
-    if (client->describe_lock == 0 || frame->id != client->describe_lock) return false;
+    if (client->watched == 0 || frame->id != client->watched) return false;
     client->question = (struct wf_question){0};
-    client->describe_lock = 0;
+    client->watched = 0;
     wf_text_append(&payload, (const char *)frame->payload, frame->bytes);
     if (!payload.failed && wf_gathered_read(&payload, &answers) == WEFT_OK) {
         client->options.events.told(client->options.events.self, &question, &answers);
