@@ -65,7 +65,7 @@ static bool differs_cut(const struct told *told, size_t bytes)
                  &(struct wf_gathered){.blobs = &blob, .count = 1});
     wf_text_free(&counts);
     wf_text_free(&answer);
-    return atomic_load(&comm->failed) != WEFT_OK;
+    return atomic_load(&comm->cause) != WEFT_OK;
 }
 
 static bool differs(const struct told *told)
