@@ -62,7 +62,7 @@ static weft_status make_plans(struct rank *rank, const weft_spec *from, const we
     weft_plan_options options = {.struct_size = sizeof options,
                                  .costs = weft_context_costs(rank->context)};
     const weft_spec *sources[MOST_TENSORS], *targets[MOST_TENSORS];
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     for (uint32_t i = 0; i < rank->bench->tensors; i++) {
         sources[i] = from;
@@ -122,7 +122,7 @@ static weft_status allocate(struct rank *rank)
     for (uint32_t i = 0; i < rank->bench->tensors; i++) {
         WF_TRY(weft_alloc(rank->context, bytes, WEFT_MEMORY_DEVICE, &rank->sources[i]));
         WF_TRY(weft_alloc(rank->context, bytes, WEFT_MEMORY_DEVICE, &rank->targets[i]));
-        WF_TRY(weft_fill(rank->context, rank->sources[i], 0, bytes, NULL));
+        WF_TRY(weft_memory_fill(rank->context, rank->sources[i], 0, bytes, NULL));
     }
     return WEFT_OK;
 }

@@ -62,7 +62,7 @@ static int coordinate_of_rank(void *argument)
     struct subject *s = argument;
     int32_t coord[WEFT_MAX_AXES];
 
-    s->sink += weft_mesh_coord(s->mesh, s->rank, coord) ? coord[0] : 0;
+    s->sink += weft_mesh_coord_of(s->mesh, s->rank, coord) == WEFT_OK ? coord[0] : 0;
     return 0;
 }
 

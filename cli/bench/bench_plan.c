@@ -25,7 +25,7 @@ static int plan_again(void *argument)
 {
     struct subject *s = argument;
     weft_plan *plan;
-    weft_status status = weft_plan_cache_get(s->cache, s->from, s->to, &s->options, &plan);
+    weft_status status = weft_plan_cache_find(s->cache, s->from, s->to, &s->options, &plan);
 
     if (status == WEFT_OK) weft_plan_release(&plan);
     return status;

@@ -49,19 +49,21 @@ static weft_status post(struct rank *self)
 {
     switch (self->op) {
     case PUT:
-        WF_TRY(weft_symm_put(self->symm, 0, self->memory, self->bytes, self->right, NULL));
+        WF_TRY(weft_symm_put_to(self->symm, self->memory, self->right, 0, self->bytes, NULL));
         return weft_symm_quiet(self->symm, NULL);
     case GET:
-        return weft_symm_get(self->symm, self->memory, 0, self->bytes, self->right, NULL);
+        return weft_symm_get_from(self->symm, self->right, 0, self->memory, self->bytes, NULL);
     case HAND_ON:
         self->round++;
-        WF_TRY(weft_symm_put_signal(self->symm, 0, self->memory, self->bytes, 0, self->round,
-                                    WEFT_SIGNAL_SET, self->right, NULL));
-        return weft_symm_wait(self->symm, 0, self->left, WEFT_COMPARE_GE, self->round, 0, NULL);
+        WF_TRY(weft_symm_put_signal_to(self->symm, self->memory, self->right, 0, self->bytes, 0,
+                                       self->round, WEFT_SIGNAL_SET, NULL));
+        return weft_symm_wait_from(self->symm, self->left, 0, WEFT_COMPARE_GE, self->round, 0,
+                                   NULL);
     case SIGNAL:
         self->round++;
-        WF_TRY(weft_symm_signal(self->symm, 0, self->round, WEFT_SIGNAL_SET, self->right, NULL));
-        return weft_symm_wait(self->symm, 0, self->left, WEFT_COMPARE_GE, self->round, 0, NULL);
+        WF_TRY(weft_symm_signal_to(self->symm, self->right, 0, self->round, WEFT_SIGNAL_SET, NULL));
+        return weft_symm_wait_from(self->symm, self->left, 0, WEFT_COMPARE_GE, self->round, 0,
+                                   NULL);
     default:
         return weft_symm_barrier(self->symm, NULL);
     }

@@ -62,7 +62,8 @@ static weft_status measure(struct timed *timed, uint64_t *ns)
 
 static weft_status run_copy(struct timed *timed)
 {
-    return weft_copy(timed->session->context, timed->target, timed->source, LARGE_BYTES, NULL);
+    return weft_memory_copy(timed->session->context, timed->source, timed->target, LARGE_BYTES,
+                            NULL);
 }
 
 static weft_status run_regions(struct timed *timed)
@@ -140,8 +141,8 @@ static weft_status measure_local(struct session *s)
                        weft_context_plugin(s->context)->name);
     WF_TRY(weft_alloc(s->context, LARGE_BYTES, WEFT_MEMORY_DEVICE, &timed.source));
     WF_TRY(weft_alloc(s->context, LARGE_BYTES, WEFT_MEMORY_DEVICE, &timed.target));
-    WF_TRY(weft_fill(s->context, timed.source, 0, LARGE_BYTES, NULL));
-    WF_TRY(weft_fill(s->context, timed.target, 0, LARGE_BYTES, NULL));
+    WF_TRY(weft_memory_fill(s->context, timed.source, 0, LARGE_BYTES, NULL));
+    WF_TRY(weft_memory_fill(s->context, timed.target, 0, LARGE_BYTES, NULL));
     tell(s, "copies and reductions of one rank");
     status = time_local(&timed);
     if (status != WEFT_OK) return status;
@@ -200,18 +201,18 @@ static weft_status run_probe(struct session *s, const struct probe *probe, weft_
 {
     struct timed timed = {.session = s, .run = run_bound};
     uint64_t bytes = (uint64_t)side * (uint64_t)side * 4;
-    weft_step_info step;
+    weft_step_info step = {.struct_size = sizeof step};
     weft_plan *plan = NULL;
     weft_status status;
 
     WF_TRY(plan_probe(s, probe, weft_comm_size(comm), side, &plan));
-    weft_plan_step(plan, 0, &step);
+    weft_plan_step_get(plan, 0, &step);
     out->received = step.bytes_received;
     out->local_ns = step.cost_ns;
     status = weft_alloc(s->context, bytes, WEFT_MEMORY_DEVICE, &timed.source);
     if (status == WEFT_OK)
         status = weft_alloc(s->context, bytes, WEFT_MEMORY_DEVICE, &timed.target);
-    if (status == WEFT_OK) status = weft_fill(s->context, timed.source, 0, bytes, NULL);
+    if (status == WEFT_OK) status = weft_memory_fill(s->context, timed.source, 0, bytes, NULL);
     if (status == WEFT_OK) status = weft_plan_bind(plan, comm, NULL, &timed.bound);
     if (status == WEFT_OK) status = measure(&timed, &out->ns);
     weft_bound_release(&timed.bound);
@@ -359,7 +360,7 @@ weft_status calibrate(weft_context *context, uint64_t budget_ns, struct calibrat
     weft_device_info device = {.struct_size = sizeof device};
     weft_status status;
 
-    WF_TRY(weft_context_describe(context, &device));
+    WF_TRY(weft_device_get(context, &device));
     snprintf(out->base, sizeof out->base, "%s",
              WF_HAS(weft_context_plugin(context)->comm, pull) &&
                      (device.features & WEFT_FEATURE_HOST_MEMORY) != 0

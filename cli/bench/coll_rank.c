@@ -77,8 +77,8 @@ static weft_status fill(struct rank *rank, size_t sent, size_t received)
     weft_status status = WEFT_OK;
 
     if (!is_checked(rank)) {
-        WF_TRY(weft_fill(rank->context, rank->send, 0, sent, NULL));
-        return weft_fill(rank->context, rank->recv, 0, received, NULL);
+        WF_TRY(weft_memory_fill(rank->context, rank->send, 0, sent, NULL));
+        return weft_memory_fill(rank->context, rank->recv, 0, received, NULL);
     }
     send = malloc(sent);
     recv = malloc(received);
@@ -86,8 +86,9 @@ static weft_status fill(struct rank *rank, size_t sent, size_t received)
         status = wf_fail_memory(sent + received);
     } else {
         bench_fill(rank->op, me, size, rank->count, send, recv);
-        status = weft_copy(rank->context, rank->send, send, sent, NULL);
-        if (status == WEFT_OK) status = weft_copy(rank->context, rank->recv, recv, received, NULL);
+        status = weft_memory_copy(rank->context, send, rank->send, sent, NULL);
+        if (status == WEFT_OK)
+            status = weft_memory_copy(rank->context, recv, rank->recv, received, NULL);
     }
     if (status == WEFT_OK) status = rank_sync_finish(&rank->sync);
     free(send);
@@ -103,7 +104,8 @@ static weft_status check(struct rank *rank, size_t received)
 
     if (!is_checked(rank)) return WEFT_OK;
     recv = malloc(received);
-    if (recv == NULL || weft_copy(rank->context, recv, rank->recv, received, NULL) != WEFT_OK ||
+    if (recv == NULL ||
+        weft_memory_copy(rank->context, rank->recv, recv, received, NULL) != WEFT_OK ||
         rank_sync_finish(&rank->sync) != WEFT_OK ||
         !bench_right(rank->op, me, size, rank->count, recv))
         wrong = 1;

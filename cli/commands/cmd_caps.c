@@ -159,7 +159,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         }
         options.backend = absolute;
     }
-    status = weft_backends_find(&options, &backends);
+    status = weft_backends_create(&options, &backends);
     if (status != WEFT_OK) {
         exit_code = cli_fail(command, status);
     } else {

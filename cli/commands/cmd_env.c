@@ -5,7 +5,7 @@
 static bool next(size_t index, weft_variable_info *out)
 {
     *out = (weft_variable_info){.struct_size = sizeof *out};
-    return weft_variable_get(index, out);
+    return weft_variable_get(index, out) == WEFT_OK;
 }
 
 static void print_text(struct wf_text *out)

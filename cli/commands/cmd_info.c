@@ -139,7 +139,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     options.backend = cli_value(command, &args, "backend");
     setenv("WEFT_LOG", "warning", 0); /* the table repeats the notice */
-    status = weft_backends_find(&options, &backends);
+    status = weft_backends_create(&options, &backends);
     if (status != WEFT_OK) return cli_fail(command, status);
     choose(backends, &serving);
     if (cli_has(command, &args, "json"))

@@ -113,7 +113,7 @@ static void add_json_rank(struct wf_json *json, const weft_spec *spec, int32_t r
     weft_spec_shard(spec, rank, &shard);
     wf_json_begin(json, NULL, '{');
     wf_json_int(json, "rank", rank);
-    if (weft_mesh_coord(mesh, rank, coord)) {
+    if (weft_mesh_coord_of(mesh, rank, coord) == WEFT_OK) {
         wf_json_begin(json, "coord", '[');
         for (int32_t i = 0; i < weft_mesh_axes(mesh); i++)
             wf_json_int(json, NULL, coord[i]);
@@ -183,7 +183,7 @@ static void add_rank(struct wf_text *text, const weft_spec *spec, int32_t rank)
     struct wf_text column = {0};
 
     weft_spec_shard(spec, rank, &shard);
-    if (!weft_mesh_coord(mesh, rank, coord)) {
+    if (weft_mesh_coord_of(mesh, rank, coord) != WEFT_OK) {
         wf_text_add(text, "%-6d is not in the mesh and holds nothing\n", rank);
         return;
     }

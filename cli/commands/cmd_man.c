@@ -76,7 +76,7 @@ static void add_environment(struct wf_text *out)
 
     wf_text_add(out, ".SH ENVIRONMENT\n"
                      "\\fBweft env\\fR shows the values in force and where they are from.\n");
-    for (size_t i = 0; weft_variable_get(i, &variable) && variable.type != NULL; i++) {
+    for (size_t i = 0; weft_variable_get(i, &variable) == WEFT_OK && variable.type != NULL; i++) {
         wf_text_add(out, ".TP\n\\fB%s\\fR (%s", variable.name, variable.type);
         if (variable.fallback != NULL) {
             wf_text_add(out, ", default ");

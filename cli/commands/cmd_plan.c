@@ -9,7 +9,7 @@ static void add_kinds(struct wf_text *text, const weft_plan *plan)
 {
     weft_step_info step = {.struct_size = sizeof step};
 
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++)
+    for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++)
         wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
 }
 

@@ -137,7 +137,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     name = args.rest_count == 1 ? args.rest[0] : NULL;
     options.backend = cli_value(command, &args, "backend");
     setenv("WEFT_LOG", "warning", 0); /* the trace repeats the notice */
-    status = weft_backends_find(&options, &backends);
+    status = weft_backends_create(&options, &backends);
     if (status != WEFT_OK) return cli_fail(command, status);
     status = judge(backends, name);
     if (cli_has(command, &args, "json"))

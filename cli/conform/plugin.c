@@ -27,7 +27,7 @@ void kit_plugin_open(const char *backend, struct kit_plugin *out)
 
     *out = (struct kit_plugin){0};
     snprintf(out->refusal, sizeof out->refusal, "there is no plugin \"%s\"", backend);
-    if (weft_backends_find(&options, &backends) != WEFT_OK) {
+    if (weft_backends_create(&options, &backends) != WEFT_OK) {
         snprintf(out->refusal, sizeof out->refusal, "%s", weft_last_error());
         return;
     }

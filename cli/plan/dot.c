@@ -20,7 +20,7 @@ void plan_add_dot(const weft_plan *plan, struct wf_text *out)
     weft_plan_get(plan, &info);
     wf_text_add(out, "digraph plan {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n");
     add_node(info.from, 0, out);
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+    for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
         add_node(step.to, i + 1, out);
         wf_text_add(out, "  layout%u -> layout%u [label=\"", i, i + 1);
         describe_step(&step, out);

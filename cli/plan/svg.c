@@ -102,7 +102,7 @@ void plan_add_svg(const weft_plan *plan, struct wf_text *out)
         "viewBox=\"0 0 %d %d\">\n%s%s<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
         WIDTH, height, WIDTH, height, style, picture_pattern);
     add_card(info.from, top, out);
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+    for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
         add_step(&step, top + CARD, out);
         top += CARD + GAP;
         add_card(step.to, top, out);

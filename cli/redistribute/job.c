@@ -86,7 +86,7 @@ static weft_status fill_source(struct rank *rank)
 
     if (host == NULL) return wf_fail_memory((size_t)rank->source_bytes);
     values_fill(&rank->values, rank->job->request->from, weft_rank(rank->context), NULL, host);
-    status = weft_copy(rank->context, rank->source, host, rank->source_bytes, NULL);
+    status = weft_memory_copy(rank->context, host, rank->source, rank->source_bytes, NULL);
     if (status == WEFT_OK) status = weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
     wf_free(host);
     return status;
@@ -103,7 +103,7 @@ static weft_status prepare(struct rank *rank)
     rank->values = values_between(request->from, request->to);
     WF_TRY(weft_alloc(rank->context, rank->source_bytes + 1, WEFT_MEMORY_DEVICE, &rank->source));
     WF_TRY(weft_alloc(rank->context, rank->target_bytes + 1, WEFT_MEMORY_DEVICE, &rank->target));
-    WF_TRY(weft_fill(rank->context, rank->target, 0xa5, rank->target_bytes, NULL));
+    WF_TRY(weft_memory_fill(rank->context, rank->target, 0xa5, rank->target_bytes, NULL));
     WF_TRY(fill_source(rank));
     return weft_plan_bind(rank->planned.plan, weft_world(rank->context), &options, &rank->bound);
 }
@@ -122,8 +122,8 @@ static weft_status hand_back(const struct rank *rank)
     int32_t place = shards_place(job->request->to, weft_rank(rank->context));
 
     if (job->results.at == NULL || place < 0) return WEFT_OK;
-    WF_TRY(
-        weft_copy(rank->context, job->results.at[place], rank->target, rank->target_bytes, NULL));
+    WF_TRY(weft_memory_copy(rank->context, rank->target, job->results.at[place], rank->target_bytes,
+                            NULL));
     return weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
 }
 

@@ -60,7 +60,7 @@ int32_t shards_place(const weft_spec *spec, int32_t rank)
     const weft_mesh *mesh = weft_spec_mesh(spec);
     int32_t coord[WEFT_MAX_AXES], place = 0;
 
-    if (!weft_mesh_coord(mesh, rank, coord)) return -1;
+    if (weft_mesh_coord_of(mesh, rank, coord) != WEFT_OK) return -1;
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
         place = place * weft_mesh_axis_size(mesh, a) + coord[a];
     return place;

@@ -151,7 +151,7 @@ void values_fill(const struct values *values, const weft_spec *spec, int32_t ran
     struct holder holder;
     weft_segment segment;
 
-    if (!weft_mesh_coord(weft_spec_mesh(spec), rank, coord)) return;
+    if (weft_mesh_coord_of(weft_spec_mesh(spec), rank, coord) != WEFT_OK) return;
     holder = holder_of(values, spec, coord);
     for (int64_t at = 0; weft_spec_segment(spec, rank, strides, at, &segment); at += segment.length)
         for (int64_t i = 0; i < segment.length; i++)
@@ -259,7 +259,7 @@ weft_status values_check(const struct values *values, const weft_spec *spec,
     for (int32_t i = 0; i < weft_mesh_size(mesh) && status == WEFT_OK; i++) {
         int32_t coord[WEFT_MAX_AXES];
         c.rank = weft_mesh_rank_at(mesh, i);
-        if (!weft_mesh_coord(mesh, c.rank, coord)) continue;
+        if (weft_mesh_coord_of(mesh, c.rank, coord) != WEFT_OK) continue;
         find_holders(&c, coord);
         status = check_rank(&c);
     }

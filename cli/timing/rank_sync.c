@@ -11,7 +11,7 @@ weft_status rank_sync_open(struct rank_sync *sync, weft_context *context, weft_c
     void *memory;
 
     bench_pin(weft_local_rank(context));
-    WF_TRY(weft_context_describe(context, &info));
+    WF_TRY(weft_device_get(context, &info));
     WF_TRY(weft_alloc(context, ROOM * sizeof(uint64_t), WEFT_MEMORY_DEVICE, &memory));
     *sync = (struct rank_sync){context, comm, (info.features & WEFT_FEATURE_INLINE) != 0, memory};
     return WEFT_OK;
@@ -34,10 +34,10 @@ weft_status rank_sync_maximum(const struct rank_sync *sync, uint64_t *values, si
     while (count > 0) {
         size_t part = count < ROOM ? count : ROOM;
 
-        WF_TRY(weft_copy(context, sync->memory, values, part * sizeof *values, NULL));
+        WF_TRY(weft_memory_copy(context, values, sync->memory, part * sizeof *values, NULL));
         WF_TRY(weft_all_reduce(sync->comm, sync->memory, sync->memory, part, WEFT_DTYPE_U64,
                                WEFT_REDUCE_MAX, NULL));
-        WF_TRY(weft_copy(context, values, sync->memory, part * sizeof *values, NULL));
+        WF_TRY(weft_memory_copy(context, sync->memory, values, part * sizeof *values, NULL));
         WF_TRY(rank_sync_finish(sync));
         values += part;
         count -= part;

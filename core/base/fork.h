@@ -50,7 +50,7 @@ static inline bool wf_is_usable(uint64_t made, enum wf_kind kind)
     return __builtin_expect(made == wf_made_now(kind), 1);
 }
 
-/* "weft_copy: this process is a fork ..." */
+/* "weft_memory_copy: this process is a fork ..." */
 weft_status wf_fail_fork(const char *function);
 /* Why FUNCTION cannot use ARGUMENT, which has MADE: it is not of KIND, or a parent process's. */
 weft_status wf_fail_unusable(const char *function, const char *argument, uint64_t made,

@@ -16,15 +16,14 @@ static weft_status list_union(const weft_mesh *first, const weft_mesh *second, i
 
     *count = 0;
     *out = NULL;
-    if (!weft_mesh_coord(first, rank, coord) && !weft_mesh_coord(second, rank, coord))
-        return WEFT_OK;
+    if (!wf_mesh_coord(first, rank, coord) && !wf_mesh_coord(second, rank, coord)) return WEFT_OK;
     ranks = wf_alloc(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
     if (ranks == NULL)
         return wf_fail_memory(((size_t)first->size + (size_t)second->size) * sizeof *ranks);
     for (int32_t i = 0; i < first->size; i++)
         ranks[(*count)++] = weft_mesh_rank_at(first, i);
     for (int32_t i = 0; i < second->size; i++)
-        if (!weft_mesh_coord(first, weft_mesh_rank_at(second, i), coord))
+        if (!wf_mesh_coord(first, weft_mesh_rank_at(second, i), coord))
             ranks[(*count)++] = weft_mesh_rank_at(second, i);
     *out = ranks;
     return WEFT_OK;
@@ -348,8 +347,8 @@ static bool has_part(const weft_spec *from, const weft_spec *to, int32_t rank)
 {
     int32_t coord[WEFT_MAX_AXES];
 
-    return weft_mesh_coord(from->layout.mesh, rank, coord) ||
-           weft_mesh_coord(to->layout.mesh, rank, coord);
+    return wf_mesh_coord(from->layout.mesh, rank, coord) ||
+           wf_mesh_coord(to->layout.mesh, rank, coord);
 }
 
 /* Let runs of BOUND be compared with other ranks'.  A rank in none of the plan's meshes need not

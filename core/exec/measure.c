@@ -64,9 +64,9 @@ static uint64_t received_by(const struct wf_step *step, int32_t rank)
 
     if (wf_step_is_local(step)) return 0;
     if (step->kind == WEFT_STEP_ALL_REDUCE) return all_reduce_bytes(step, rank);
-    if (!weft_mesh_coord(to->mesh, rank, target) || gets_identity(step, target)) return 0;
+    if (!wf_mesh_coord(to->mesh, rank, target) || gets_identity(step, target)) return 0;
     wf_shard_at(to, target, &wants);
-    if (weft_mesh_coord(from->mesh, rank, source)) {
+    if (wf_mesh_coord(from->mesh, rank, source)) {
         wf_shard_at(from, source, &has);
         for (int32_t d = 0; d < to->dims; d++) {
             struct wf_index a = wf_shard_index(&has, d), b = wf_shard_index(&wants, d);
@@ -109,7 +109,7 @@ struct wf_measure wf_plan_measure(const weft_plan *plan)
         for (int32_t i = 0; i < meshes[m]->size; i++) {
             int32_t rank = weft_mesh_rank_at(meshes[m], i), coord[WEFT_MAX_AXES];
             uint64_t sum = 0;
-            bool counted = m == 1 && weft_mesh_coord(meshes[0], rank, coord);
+            bool counted = m == 1 && wf_mesh_coord(meshes[0], rank, coord);
             wf_mesh_coord_at(meshes[m], i, coord);
             for (int32_t a = 0; a < meshes[m]->axes; a++)
                 counted = counted || ((idle >> a & 1) && coord[a] != 0);

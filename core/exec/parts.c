@@ -100,7 +100,7 @@ static void choose_copy(const struct share *s, int32_t rank, const int32_t *targ
     const weft_mesh *mesh = s->from->layout.mesh;
     uint64_t turn;
 
-    if (weft_mesh_coord(mesh, rank, coord)) return;
+    if (wf_mesh_coord(mesh, rank, coord)) return;
     turn = turn_of(s, target_coord);
     for (int32_t a = mesh->axes - 1; a >= 0; a--) {
         uint64_t size = (uint64_t)mesh->axis[a].size;
@@ -198,7 +198,7 @@ weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t ra
 
     memset(out, 0, sizeof *out);
     set_reduction(&s);
-    if (!weft_mesh_coord(mesh, rank, coord)) return WEFT_OK;
+    if (!wf_mesh_coord(mesh, rank, coord)) return WEFT_OK;
     for (int32_t a = 0; a < mesh->axes; a++)
         if (one_holder(&s, a) && coord[a] != 0) out->identity = true;
     if (out->identity) return WEFT_OK;
@@ -236,7 +236,7 @@ weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t r
 
     memset(out, 0, sizeof *out);
     set_reduction(&s);
-    if (!weft_mesh_coord(from->layout.mesh, rank, s.query.coord)) return WEFT_OK;
+    if (!wf_mesh_coord(from->layout.mesh, rank, s.query.coord)) return WEFT_OK;
     wf_shard_at(&from->layout, s.query.coord, &s.mine);
     wf_row_major(from->layout.dims, s.mine.shape, row_major);
     if (strides == NULL) s.strides = row_major;

@@ -127,7 +127,7 @@ static void place_partials(const struct wf_step *step, int32_t rank, struct wf_s
 {
     int32_t coord[WEFT_MAX_AXES];
 
-    if (step->kind != WEFT_STEP_PARTIAL || !weft_mesh_coord(step->to->layout.mesh, rank, coord))
+    if (step->kind != WEFT_STEP_PARTIAL || !wf_mesh_coord(step->to->layout.mesh, rank, coord))
         return;
     for (int32_t a = 0; a < step->to->layout.mesh->axes; a++) {
         if (!makes_partial(step, a)) continue;

@@ -73,7 +73,7 @@ static int32_t position_of(const weft_mesh *mesh, int32_t rank)
 {
     int32_t coord[WEFT_MAX_AXES], position = 0;
 
-    if (!weft_mesh_coord(mesh, rank, coord)) return -1;
+    if (!wf_mesh_coord(mesh, rank, coord)) return -1;
     for (int32_t a = 0; a < mesh->axes; a++)
         position = position * mesh->axis[a].size + coord[a];
     return position;

@@ -11,7 +11,7 @@ static weft_status find_crossing(const weft_mesh *a, const weft_mesh *b, int32_t
 
     for (int32_t i = 0; i < small->size; i++) {
         int32_t rank = weft_mesh_rank_at(small, i);
-        if (!weft_mesh_coord(large, rank, coord)) continue;
+        if (!wf_mesh_coord(large, rank, coord)) continue;
         if (found != WF_MESH_NOBODY)
             return wf_fail(WEFT_ERR_INVALID,
                            "the meshes to concatenate share ranks %d and %d; they may share "
@@ -40,8 +40,8 @@ static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t
         *out = (int32_t)sum;
         return WEFT_OK;
     }
-    if (!weft_mesh_coord(within, a, at) || !weft_mesh_coord(within, b, to) ||
-        !weft_mesh_coord(within, cross, from))
+    if (!wf_mesh_coord(within, a, at) || !wf_mesh_coord(within, b, to) ||
+        !wf_mesh_coord(within, cross, from))
         return wf_fail(WEFT_ERR_INVALID, "rank %d or %d is not in the mesh that holds both", a, b);
     for (int32_t i = 0; i < within->axes; i++)
         at[i] += to[i] - from[i];
@@ -106,7 +106,7 @@ static weft_status check_within(const weft_mesh *within, const weft_mesh *draft)
     int32_t coord[WEFT_MAX_AXES];
 
     for (int32_t i = 0; within != NULL && i < draft->size; i++)
-        if (!weft_mesh_coord(within, weft_mesh_rank_at(draft, i), coord))
+        if (!wf_mesh_coord(within, weft_mesh_rank_at(draft, i), coord))
             return wf_fail(WEFT_ERR_INVALID, "rank %d is not in the mesh that holds both",
                            weft_mesh_rank_at(draft, i));
     return WEFT_OK;

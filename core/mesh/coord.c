@@ -49,7 +49,7 @@ int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position)
     return rank;
 }
 
-bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
+bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
 {
     int32_t found[WEFT_MAX_AXES] = {0};
     int32_t rest;
@@ -96,7 +96,7 @@ weft_status wf_mesh_group(const weft_mesh *mesh, uint32_t axes, int32_t rank, in
 
     *count = 0;
     *out = NULL;
-    if (!weft_mesh_coord(mesh, rank, coord)) return WEFT_OK;
+    if (!wf_mesh_coord(mesh, rank, coord)) return WEFT_OK;
     for (a = 0; a < mesh->axes; a++) {
         if (!(axes >> a & 1)) continue;
         size *= mesh->axis[a].size;

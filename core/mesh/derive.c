@@ -88,7 +88,7 @@ weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *a
     struct regrouping to = {0};
     int32_t origin[WEFT_MAX_AXES] = {0};
 
-    if (!weft_mesh_coord(mesh, rank, origin))
+    if (!wf_mesh_coord(mesh, rank, origin))
         return wf_fail(WEFT_ERR_NOT_FOUND, "a slice through rank %d: the mesh does not have it",
                        rank);
     for (int32_t i = 0; i < count; i++) {

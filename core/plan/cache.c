@@ -140,15 +140,15 @@ static void keep_plan(weft_plan_cache *cache, const struct question *question, u
     link_use(cache, at);
 }
 
-weft_status weft_plan_cache_get(weft_plan_cache *cache, const weft_spec *from, const weft_spec *to,
-                                const weft_plan_options *options, weft_plan **out)
+weft_status weft_plan_cache_find(weft_plan_cache *cache, const weft_spec *from, const weft_spec *to,
+                                 const weft_plan_options *options, weft_plan **out)
 {
     weft_plan_options given = {0};
     struct question question;
     uint64_t hash;
 
     if (cache == NULL || from == NULL || to == NULL || out == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "weft_plan_cache_get: %s is NULL",
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_cache_find: %s is NULL",
                        cache == NULL  ? "CACHE"
                        : from == NULL ? "FROM"
                        : to == NULL   ? "TO"

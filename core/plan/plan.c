@@ -237,7 +237,7 @@ void weft_plan_get(const weft_plan *plan, weft_plan_info *out)
                             .together = plan->together};
 }
 
-bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out)
+bool weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *out)
 {
     const struct wf_step *step;
 
@@ -256,13 +256,13 @@ bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out)
     return true;
 }
 
-bool weft_plan_tensor(const weft_plan *plan, uint32_t index, weft_tensor_info *out)
+bool weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_plan_tensor_info *out)
 {
     const struct wf_member *member;
 
     if (plan == NULL || out == NULL) return false;
     if (index >= (plan->members != NULL ? plan->member_count : 1)) return false;
-    *out = (weft_tensor_info){
+    *out = (weft_plan_tensor_info){
         .struct_size = sizeof *out, .from = plan->from, .to = plan->to, .alone = plan};
     if (plan->members == NULL) return true;
     member = &plan->members[index];

@@ -339,14 +339,14 @@ weft_status wf_backends_find_in(const struct wf_find_input *input, weft_backends
     return WEFT_OK;
 }
 
-weft_status weft_backends_find(const weft_backend_options *options, weft_backends **out)
+weft_status weft_backends_create(const weft_backend_options *options, weft_backends **out)
 {
     weft_backend_options given = {0};
     struct wf_config *config = NULL;
     char *own_file = NULL;
     weft_status status;
 
-    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "weft_backends_find: OUT is NULL");
+    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "weft_backends_create: OUT is NULL");
     WF_TRY(wf_options_read("weft_backend_options", options, &given, sizeof given));
     WF_TRY(wf_config_read(&config));
     status = wf_search_own_file(&own_file);

@@ -42,8 +42,7 @@ static void ask(struct wf_client *client)
     link = wf_client_asks(client);
     if (!client->links[link].over && !payload.failed) {
         client->watched = ++client->last_id;
-        wf_connection_send(client->links[link].connection, WF_FRAME_ASK, client->watched,
-                           &payload);
+        wf_connection_send(client->links[link].connection, WF_FRAME_ASK, client->watched, &payload);
     }
     pthread_mutex_unlock(&client->lock);
     wf_text_free(&payload);

@@ -102,7 +102,7 @@ void wf_shard_at(const struct wf_layout *layout, const int32_t *coord, struct wf
 void wf_shard_of(const weft_spec *spec, int32_t rank, struct wf_shard *out)
 {
     int32_t coord[WEFT_MAX_AXES];
-    bool member = weft_mesh_coord(spec->layout.mesh, rank, coord);
+    bool member = wf_mesh_coord(spec->layout.mesh, rank, coord);
 
     wf_shard_at(&spec->layout, member ? coord : NULL, out);
 }

@@ -103,10 +103,10 @@ static weft_status posted(const weft_symm *symm, const char *what, const weft_st
 
 /* ---- moving ---- */
 
-weft_status weft_symm_put(weft_symm *symm, uint64_t offset, const void *source, uint64_t bytes,
-                          int32_t peer, weft_stream *given)
+weft_status weft_symm_put_to(weft_symm *symm, const void *source, int32_t peer, uint64_t offset,
+                             uint64_t bytes, weft_stream *given)
 {
-    static const char what[] = "weft_symm_put";
+    static const char what[] = "weft_symm_put_to";
     void *stream;
 
     WF_TRY(enter(symm, what));
@@ -116,10 +116,10 @@ weft_status weft_symm_put(weft_symm *symm, uint64_t offset, const void *source, 
                   symm->table->put(symm->window, offset, source, bytes, peer, stream));
 }
 
-weft_status weft_symm_get(weft_symm *symm, void *target, uint64_t offset, uint64_t bytes,
-                          int32_t peer, weft_stream *given)
+weft_status weft_symm_get_from(weft_symm *symm, int32_t peer, uint64_t offset, void *target,
+                               uint64_t bytes, weft_stream *given)
 {
-    static const char what[] = "weft_symm_get";
+    static const char what[] = "weft_symm_get_from";
     void *stream;
 
     WF_TRY(enter(symm, what));
@@ -129,11 +129,11 @@ weft_status weft_symm_get(weft_symm *symm, void *target, uint64_t offset, uint64
                   symm->table->get(symm->window, target, offset, bytes, peer, stream));
 }
 
-weft_status weft_symm_put_signal(weft_symm *symm, uint64_t offset, const void *source,
-                                 uint64_t bytes, uint32_t channel, uint64_t value, uint32_t op,
-                                 int32_t peer, weft_stream *given)
+weft_status weft_symm_put_signal_to(weft_symm *symm, const void *source, int32_t peer,
+                                    uint64_t offset, uint64_t bytes, uint32_t channel,
+                                    uint64_t value, uint32_t op, weft_stream *given)
 {
-    static const char what[] = "weft_symm_put_signal";
+    static const char what[] = "weft_symm_put_signal_to";
     void *stream;
 
     WF_TRY(enter(symm, what));
@@ -149,10 +149,10 @@ weft_status weft_symm_put_signal(weft_symm *symm, uint64_t offset, const void *s
 
 /* ---- signals ---- */
 
-weft_status weft_symm_signal(weft_symm *symm, uint32_t channel, uint64_t value, uint32_t op,
-                             int32_t peer, weft_stream *given)
+weft_status weft_symm_signal_to(weft_symm *symm, int32_t peer, uint32_t channel, uint64_t value,
+                                uint32_t op, weft_stream *given)
 {
-    static const char what[] = "weft_symm_signal";
+    static const char what[] = "weft_symm_signal_to";
     void *stream;
 
     WF_TRY(enter(symm, what));
@@ -173,24 +173,26 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
 
     wf_symm_print_wait(symm, wait, &words);
     if (status == WEFT_ERR_TIMEOUT) {
-        wf_text_add(&text, "weft_symm_wait on %s: rank %d waited %.3f s for %s", symm->comm->name,
-                    symm->comm->context->rank, (double)timeout_ns * 1e-9, words.data);
+        wf_text_add(&text, "weft_symm_wait_from on %s: rank %d waited %.3f s for %s",
+                    symm->comm->name, symm->comm->context->rank, (double)timeout_ns * 1e-9,
+                    words.data);
         wf_comm_fail(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
         wf_symm_tell(symm->symm_comm, text.failed ? "out of memory" : text.data);
         status = wf_comm_cause(symm->symm_comm);
     } else {
-        wf_text_add(&text, "weft_symm_wait for %s", words.data);
-        status = wf_comm_fault(symm->symm_comm, status, text.failed ? "weft_symm_wait" : text.data);
+        wf_text_add(&text, "weft_symm_wait_from for %s", words.data);
+        status =
+            wf_comm_fault(symm->symm_comm, status, text.failed ? "weft_symm_wait_from" : text.data);
     }
     wf_text_free(&words);
     wf_text_free(&text);
     return status;
 }
 
-weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer, uint32_t compare,
-                           uint64_t value, int64_t timeout_ns, weft_stream *given)
+weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer, uint32_t channel, uint32_t compare,
+                                uint64_t value, int64_t timeout_ns, weft_stream *given)
 {
-    static const char what[] = "weft_symm_wait";
+    static const char what[] = "weft_symm_wait_from";
     struct wf_symm_wait wait = {given, value, channel, compare, peer};
     void *stream;
     weft_status status;
@@ -220,10 +222,10 @@ static weft_status read_slot(const weft_symm *symm, uint32_t channel, int32_t fr
                               symm->comm->timeout_ns, out);
 }
 
-weft_status weft_symm_test(weft_symm *symm, uint32_t channel, int32_t peer, uint32_t compare,
-                           uint64_t value)
+weft_status weft_symm_test_from(weft_symm *symm, int32_t peer, uint32_t channel, uint32_t compare,
+                                uint64_t value)
 {
-    static const char what[] = "weft_symm_test";
+    static const char what[] = "weft_symm_test_from";
     weft_status status = WEFT_OK;
     uint64_t now = 0;
 

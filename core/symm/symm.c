@@ -315,14 +315,14 @@ weft_status weft_symm_offset(const weft_symm *symm, const void *pointer, uint64_
     return WEFT_OK;
 }
 
-weft_status weft_symm_get_device(const weft_symm *symm, weft_symm_device *out)
+weft_status weft_symm_device_get(const weft_symm *symm, weft_symm_device *out)
 {
     const weft_symm_handle *handle;
     void *const *buffers;
     uint64_t *const *signals;
 
-    WF_TRY(wf_symm_check(symm, "weft_symm_get_device"));
-    if (out == NULL) return wf_fail_null("weft_symm_get_device", "out");
+    WF_TRY(wf_symm_check(symm, "weft_symm_device_get"));
+    if (out == NULL) return wf_fail_null("weft_symm_device_get", "out");
     handle = &symm->handle;
     buffers = handle->buffers;
     signals = handle->signals;
@@ -333,7 +333,7 @@ weft_status weft_symm_get_device(const weft_symm *symm, weft_symm_device *out)
         signals = (uint64_t *const *)(void *)(copy + (size_t)handle->size * sizeof(void *));
     } else if (!symm->host_memory) {
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "weft_symm_get_device on %s: %s keeps no addresses in device memory",
+                       "weft_symm_device_get on %s: %s keeps no addresses in device memory",
                        symm->comm->name, symm->plugin->name);
     }
     *out = (weft_symm_device){.rank = symm->comm->rank,

@@ -146,7 +146,7 @@ static weft_status blame_waits(weft_context *context, const void *stream)
         symm->wait_count = 0; /* reported once */
     }
     if (symm_comm != NULL && !text.failed) {
-        snprintf(words, sizeof words, "weft_symm_wait on %s: rank %d waited for %s: %s",
+        snprintf(words, sizeof words, "weft_symm_wait_from on %s: rank %d waited for %s: %s",
                  symm_comm->name, context->rank, text.data, weft_last_error());
         wf_comm_fail_locked(symm_comm, WEFT_ERR_TIMEOUT, words);
         (void)wf_fail(WEFT_ERR_TIMEOUT, "%s", words);
@@ -175,7 +175,7 @@ static weft_status check_drained(weft_context *context, const void *stream, bool
     pthread_mutex_unlock(&context->lock);
     if (symm_comm == NULL) return WEFT_OK;
     if (status == WEFT_ERR_TIMEOUT) return blame_waits(context, any ? NULL : stream);
-    return wf_comm_fault(symm_comm, status, "weft_symm_wait");
+    return wf_comm_fault(symm_comm, status, "weft_symm_wait_from");
 }
 
 weft_status wf_symm_check_wait(weft_context *context, const void *stream, bool any,

@@ -102,9 +102,9 @@ int main(void)
         struct gradient *g = &gradients[layer];
 
         compute(g, weft_rank(ctx), layer);
-        MUST(weft_copy(ctx, g->part, g->host, BYTES, stream));
+        MUST(weft_memory_copy(ctx, g->host, g->part, BYTES, stream));
         MUST(weft_redistribute(bound, g->part, g->sum, stream, NULL));
-        MUST(weft_copy(ctx, g->host, g->sum, BYTES, stream));
+        MUST(weft_memory_copy(ctx, g->sum, g->host, BYTES, stream));
         MUST(weft_work_record(ctx, stream, &g->summed));
     }
     for (int layer = LAYERS - 1; layer >= 0; layer--) { /* the first is there before the last */

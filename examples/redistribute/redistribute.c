@@ -47,7 +47,7 @@ static void fill(weft_context *ctx, const weft_shard *shard, void *target)
     for (int64_t i = 0; i < shard->shape[0]; i++)
         for (int64_t j = 0; j < shard->shape[1]; j++)
             data[i * shard->shape[1] + j] = index_of(shard, i, j);
-    MUST(weft_copy(ctx, target, data, bytes_of(shard), NULL));
+    MUST(weft_memory_copy(ctx, data, target, bytes_of(shard), NULL));
     MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
     free(data);
 }
@@ -57,7 +57,7 @@ static int64_t count_wrong(weft_context *ctx, const weft_shard *shard, const voi
     int32_t *data = allocate_host(shard);
     int64_t wrong = 0;
 
-    MUST(weft_copy(ctx, data, source, bytes_of(shard), NULL));
+    MUST(weft_memory_copy(ctx, source, data, bytes_of(shard), NULL));
     MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
     for (int64_t i = 0; i < shard->shape[0]; i++)
         for (int64_t j = 0; j < shard->shape[1]; j++)

@@ -82,7 +82,7 @@ static int64_t count_wrong(weft_context *ctx, const struct shard *shard)
     int64_t wrong = 0;
 
     if (have == NULL) exit(EXIT_FAILURE);
-    MUST(weft_copy(ctx, have, shard->device, (uint64_t)shard->elements * 4, NULL));
+    MUST(weft_memory_copy(ctx, shard->device, have, (uint64_t)shard->elements * 4, NULL));
     MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
     for (int64_t i = 0; i < shard->elements; i++)
         wrong += have[i] != shard->values[i];
@@ -110,7 +110,8 @@ int main(void)
         targets[i] = make_shard(ctx, served[i], i);
         from[i] = sources[i].device;
         to[i] = targets[i].device;
-        MUST(weft_copy(ctx, from[i], sources[i].values, (uint64_t)sources[i].elements * 4, NULL));
+        MUST(weft_memory_copy(ctx, sources[i].values, from[i], (uint64_t)sources[i].elements * 4,
+                              NULL));
     }
 
     MUST(weft_redistribute_batch(bound, (const void *const *)from, to, NULL, NULL));

@@ -42,7 +42,7 @@ static void check_places(const weft_mesh *mesh)
 
     for (size_t i = 0; i < WF_COUNT(places); i++) {
         int32_t coord[WEFT_MAX_AXES], rank = weft_mesh_rank_at(mesh, places[i]), back = -1;
-        FUZZ_ASSERT(rank >= 0 && weft_mesh_coord(mesh, rank, coord));
+        FUZZ_ASSERT(rank >= 0 && weft_mesh_coord_of(mesh, rank, coord) == WEFT_OK);
         FUZZ_ASSERT(weft_mesh_rank(mesh, coord, &back) == WEFT_OK && back == rank);
     }
     FUZZ_ASSERT(weft_mesh_rank_at(mesh, size) == -1);

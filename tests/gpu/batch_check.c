@@ -53,7 +53,7 @@ static weft_status make(weft_context *context, const weft_mesh *mesh, int index,
     host = calloc(1, t->bytes[0] + 1);
     if (host == NULL) return wf_fail_memory((size_t)t->bytes[0]);
     values_fill(&t->values, t->from, rank, NULL, host);
-    status = weft_copy(context, t->memory[0], host, t->bytes[0], NULL);
+    status = weft_memory_copy(context, host, t->memory[0], t->bytes[0], NULL);
     if (status == WEFT_OK) status = weft_stream_wait(context, NULL, WEFT_FOREVER);
     free(host);
     return status;
@@ -82,7 +82,7 @@ static weft_status check(weft_context *context, const struct tensor *t, int inde
     weft_status status;
 
     if (host == NULL) return wf_fail_memory((size_t)t->bytes[1]);
-    status = weft_copy(context, host, t->memory[1], t->bytes[1], NULL);
+    status = weft_memory_copy(context, t->memory[1], host, t->bytes[1], NULL);
     if (status == WEFT_OK) status = weft_stream_wait(context, NULL, WEFT_FOREVER);
     if (status == WEFT_OK) status = compare(t, weft_rank(context), index, host);
     free(host);
@@ -99,7 +99,7 @@ static weft_status run(weft_context *context)
     weft_bound *bound = NULL;
     weft_mesh *mesh = NULL;
     weft_plan *plan = NULL;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     WF_TRY(weft_mesh_create(1, &size, NULL, &mesh));
     for (int i = 0; i < TENSORS; i++) {

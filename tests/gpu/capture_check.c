@@ -61,8 +61,8 @@ static void upload(float first)
 
     for (int i = 0; i < count; i++)
         values[i] = first + (float)i;
-    must(weft_copy(context, source, values, bytes, stream), "copy");
-    must(weft_fill(context, target, 0xa5, bytes, stream), "fill");
+    must(weft_memory_copy(context, values, source, bytes, stream), "copy");
+    must(weft_memory_fill(context, target, 0xa5, bytes, stream), "fill");
     rank_wait();
 }
 
@@ -132,7 +132,7 @@ static void check_turn(const struct subject *subject, int turn)
     static float have[MOST];
     size_t bytes = (size_t)subject->count * sizeof *have;
 
-    must(weft_copy(context, have, target, bytes, stream), "copy");
+    must(weft_memory_copy(context, target, have, bytes, stream), "copy");
     rank_wait();
     for (int i = 0; i < subject->count; i++) {
         if (have[i] == subject->right(turn, i)) continue;

@@ -58,12 +58,12 @@ static weft_status reduce(weft_comm *comm)
 
     for (int i = 0; i < COUNT; i++)
         values[i] = (float)(weft_comm_rank(comm) + i);
-    must(weft_copy(context, in, values, sizeof values, stream), "copy");
+    must(weft_memory_copy(context, values, in, sizeof values, stream), "copy");
     status = weft_all_reduce(comm, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream);
     if (status == WEFT_OK) status = weft_stream_wait(context, stream, LIMIT_NS);
     if (status == WEFT_OK) status = weft_comm_async_error(comm);
     if (status != WEFT_OK) return status;
-    must(weft_copy(context, values, out, sizeof values, stream), "copy");
+    must(weft_memory_copy(context, out, values, sizeof values, stream), "copy");
     must(weft_stream_wait(context, stream, LIMIT_NS), "wait");
     for (int i = 0; i < COUNT; i++)
         if (values[i] != (float)(members * (members - 1) / 2 + members * i)) {
@@ -272,7 +272,7 @@ static int expect_undone(weft_status (*put)(void), weft_status want)
     status = weft_stream_wait(context, stream, LIMIT_NS);
     code = tell(holds && status == want, status);
     must(weft_work_wait(before, LIMIT_NS), "what was done before");
-    must(weft_fill(context, out, 0, COUNT, stream), "weft_fill");
+    must(weft_memory_fill(context, out, 0, COUNT, stream), "weft_memory_fill");
     must(weft_stream_wait(context, stream, LIMIT_NS), "what comes after");
     if (weft_work_test(work) != want) return 7;
     weft_work_release(&before);
@@ -362,8 +362,8 @@ static int left_behind(void)
 /* For a signal of the other rank. */
 static void wait_in_vain(weft_stream *on, int milliseconds)
 {
-    must(weft_symm_wait(symm, 0, 1, WEFT_COMPARE_GE, 5, milliseconds * INT64_C(1000000), on),
-         "weft_symm_wait");
+    must(weft_symm_wait_from(symm, 1, 0, WEFT_COMPARE_GE, 5, milliseconds * INT64_C(1000000), on),
+         "weft_symm_wait_from");
 }
 
 /* Memory is released while a kernel looks at it: it may go only when the kernel has ended.  If that
@@ -384,7 +384,7 @@ static int released_under_a_wait(bool sooner)
     pause_ms(2000);
     if (rank == 0) {
         if (weft_stream_wait(context, other, LIMIT_NS) == WEFT_ERR_DEVICE) return 6;
-        must(weft_fill(context, out, 0, COUNT, stream), "weft_fill");
+        must(weft_memory_fill(context, out, 0, COUNT, stream), "weft_memory_fill");
         must(weft_stream_wait(context, stream, LIMIT_NS), "what comes after");
         weft_stream_release(context, &other);
     }

@@ -114,7 +114,7 @@ void move_begin(struct move *move, const char *type, const char *from, const cha
     move->to = to;
     if (room < move->source_bytes) room = move->source_bytes;
     must(weft_alloc(context, room, WEFT_MEMORY_DEVICE, &move->source), "weft_alloc");
-    must(weft_fill(context, move->source, 1, room, stream), "weft_fill");
+    must(weft_memory_fill(context, move->source, 1, room, stream), "weft_memory_fill");
     room = least_bytes > move->target_bytes ? least_bytes : move->target_bytes;
     must(weft_alloc(context, room, WEFT_MEMORY_DEVICE, &move->target), "weft_alloc");
     rank_wait();

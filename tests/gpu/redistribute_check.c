@@ -82,8 +82,9 @@ static void fill(int number, const struct pair *pair, const struct values *value
         exit(1);
     }
     values_fill(values, pair->from, rank, NULL, memory->host);
-    must(weft_copy(context, memory->source, memory->host, memory->source_bytes, stream), "copy");
-    must(weft_fill(context, memory->target, 0xa5, memory->target_bytes, stream), "fill");
+    must(weft_memory_copy(context, memory->host, memory->source, memory->source_bytes, stream),
+         "copy");
+    must(weft_memory_fill(context, memory->target, 0xa5, memory->target_bytes, stream), "fill");
 }
 
 static void move(const weft_plan *plan, bool packed, const struct memory *memory)
@@ -98,7 +99,8 @@ static void move(const weft_plan *plan, bool packed, const struct memory *memory
         must(weft_work_wait(work, INT64_C(60000000000)), "waiting");
         weft_work_release(&work);
     }
-    must(weft_copy(context, memory->host, memory->target, memory->target_bytes, stream), "copy");
+    must(weft_memory_copy(context, memory->target, memory->host, memory->target_bytes, stream),
+         "copy");
     must(weft_stream_wait(context, stream, INT64_C(60000000000)), "waiting");
     weft_bound_release(&bound);
 }
@@ -160,7 +162,7 @@ static void move_both_ways(const weft_plan *plan, bool packed, const struct memo
     first = malloc(memory->target_bytes + 1);
     if (first == NULL) exit(1);
     memcpy(first, memory->host, memory->target_bytes);
-    must(weft_fill(context, memory->target, 0x5a, memory->target_bytes, stream), "fill");
+    must(weft_memory_fill(context, memory->target, 0x5a, memory->target_bytes, stream), "fill");
     move(plan, !packed, memory);
     if (memcmp(first, memory->host, memory->target_bytes) != 0) {
         fprintf(stderr, "rank %d: packed and not, the bits differ\n", rank);

@@ -33,7 +33,8 @@ static double measure(const struct move *move, uint64_t bytes, int length)
             if (bytes == 0)
                 move_run(move);
             else
-                must(weft_copy(context, move->target, move->source, bytes, stream), "weft_copy");
+                must(weft_memory_copy(context, move->source, move->target, bytes, stream),
+                     "weft_memory_copy");
         rank_wait();
         took = (double)board_maximum(now_ns() - from) / length;
         if (round >= 0 && took < best) best = took;

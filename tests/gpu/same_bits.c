@@ -113,7 +113,7 @@ static void run(const struct task *task)
     store(task->dtype, element(task->dtype, me, MOST), scale);
     for (uint64_t i = 0; i < task->count; i++)
         store(task->dtype, element(task->dtype, me, i), host + i * task->bytes);
-    must(weft_copy(context, send, host, total, stream), "weft_copy");
+    must(weft_memory_copy(context, host, send, total, stream), "weft_memory_copy");
     must(weft_collective(weft_world(context), &args), "all_reduce");
     must(weft_all_gather(weft_world(context), recv, gathered, total, WEFT_DTYPE_U8, stream),
          "all_gather");
@@ -128,8 +128,8 @@ static int check(const char *name, const struct task *task)
     uint8_t wanted[16];
 
     run(task);
-    must(weft_copy(context, all, gathered, total * (uint64_t)weft_size(context), stream),
-         "weft_copy");
+    must(weft_memory_copy(context, gathered, all, total * (uint64_t)weft_size(context), stream),
+         "weft_memory_copy");
     rank_wait();
     for (uint64_t i = 0; i < task->count; i++) {
         want(task, i, wanted);

@@ -78,7 +78,7 @@ static weft_status prepare(struct trial *t, const char *const *transition)
     values = values_between(t->from, t->to);
     values_fill(&values, t->from, rank, NULL, filled);
     values_fill(&values, t->to, rank, NULL, t->expected);
-    WF_TRY(weft_copy(t->context, t->source, filled, t->source_bytes, t->stream));
+    WF_TRY(weft_memory_copy(t->context, filled, t->source, t->source_bytes, t->stream));
     WF_TRY(weft_stream_wait(t->context, t->stream, WEFT_FOREVER));
     free(filled);
     return WEFT_OK;
@@ -113,7 +113,7 @@ static weft_status run_held(struct trial *t, int repetitions)
     atomic_store(&held, true);
     WF_TRY(plugin->device->stream_call(t->context->device, t->stream, hold, NULL));
     for (int i = 0; i < repetitions && status == WEFT_OK; i++) {
-        status = weft_fill(t->context, t->target, 0xa5, t->target_bytes, t->stream);
+        status = weft_memory_fill(t->context, t->target, 0xa5, t->target_bytes, t->stream);
         if (status == WEFT_OK)
             status = weft_redistribute(t->bound, t->source, t->target, t->stream, NULL);
     }
@@ -129,7 +129,7 @@ static weft_status run_held(struct trial *t, int repetitions)
 
 static weft_status compare(struct trial *t)
 {
-    WF_TRY(weft_copy(t->context, t->obtained, t->target, t->target_bytes, t->stream));
+    WF_TRY(weft_memory_copy(t->context, t->target, t->obtained, t->target_bytes, t->stream));
     WF_TRY(weft_stream_wait(t->context, t->stream, WEFT_FOREVER));
     if (memcmp(t->expected, t->obtained, t->target_bytes) != 0)
         return wf_fail(WEFT_ERR_MISMATCH, "rank %d got other values", weft_rank(t->context));

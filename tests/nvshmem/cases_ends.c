@@ -91,7 +91,7 @@ static int64_t left_by_abort(struct rank *self, bool with_waits)
     for (size_t i = 0; symm != NULL && i < COUNT(streams); i++) {
         OK(weft_stream_create(self->context, &streams[i]));
         if (!with_waits) continue;
-        OK(weft_symm_wait(symm, 1, 0, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, streams[i]));
+        OK(weft_symm_wait_from(symm, 0, 1, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, streams[i]));
     }
     meet_all(self);
     weft_comm_abort(comm);

@@ -70,7 +70,7 @@ static void stages_grow_within_the_arena(struct rank *self)
     void *most;
 
     for (uint64_t bytes = MOST / 8; bytes <= MOST && !self->failed; bytes *= 2) {
-        OK(weft_fill(self->context, send, (uint8_t)(self->number + 1), bytes, self->stream));
+        OK(weft_memory_fill(self->context, send, (uint8_t)(self->number + 1), bytes, self->stream));
         OK(weft_all_gather(comm, send, recv, bytes, WEFT_DTYPE_U8, self->stream));
         finish(self, self->stream);
         for (int32_t r = 0; r < self->size; r++) {
@@ -117,9 +117,10 @@ static void stages_that_are_in_use_stay(struct rank *self)
     uint8_t *recv = take_outside(self, (FIRST + SECOND_ONE) * (uint64_t)self->size);
     uint8_t *after = recv + FIRST * (uint64_t)self->size, seen = 0;
 
-    OK(weft_fill(self->context, send, (uint8_t)(self->number + 1), FIRST, self->stream));
+    OK(weft_memory_fill(self->context, send, (uint8_t)(self->number + 1), FIRST, self->stream));
     OK(weft_all_gather(comm, send, recv, FIRST, WEFT_DTYPE_U8, self->stream));
-    OK(weft_fill(self->context, send, (uint8_t)(self->number + 101), SECOND_ONE, self->stream));
+    OK(weft_memory_fill(self->context, send, (uint8_t)(self->number + 101), SECOND_ONE,
+                        self->stream));
     OK(weft_all_gather(comm, send, after, SECOND_ONE, WEFT_DTYPE_U8, self->stream));
     finish(self, self->stream);
     for (int32_t r = 0; r < self->size; r++) {
@@ -243,8 +244,8 @@ static void what_came_before_is_done(struct rank *self)
     OK(weft_all_gather(at.comm, own, inside, SMALL, WEFT_DTYPE_I32, self->stream));
     expect_told(self, "the second", wait_for(self, put(self, WEFT_COLL_ALL_GATHER, 0)),
                 COUNT_OF_EACH * sizeof(float), began);
-    OK(weft_copy(self->context, host, inside, (uint64_t)self->size * SMALL * sizeof host[0],
-                 self->stream));
+    OK(weft_memory_copy(self->context, inside, host, (uint64_t)self->size * SMALL * sizeof host[0],
+                        self->stream));
     for (int i = 0; i < self->size * SMALL; i++)
         check(self, host[i] == i, "element %d of the first is %d", i, (int)host[i]);
     end(self);
@@ -358,7 +359,7 @@ static void waits_for_signals_end(struct rank *self)
     if (self->number == FULL)
         status = put(self, WEFT_COLL_ALL_GATHER, 0);
     else
-        status = weft_symm_wait(symm, 0, FULL, WEFT_COMPARE_EQ, 1, WEFT_FOREVER, self->stream);
+        status = weft_symm_wait_from(symm, FULL, 0, WEFT_COMPARE_EQ, 1, WEFT_FOREVER, self->stream);
     expect_told(self, "a signal", wait_for(self, status), COUNT_OF_EACH * sizeof(float), began);
     OK(weft_barrier(self->world, NULL)); /* a release would end the wait as well */
     finish(self, NULL);

@@ -19,8 +19,8 @@ static void try_window(struct rank *self, weft_comm *comm, uint64_t bytes)
     int32_t next = (self->number + 1) % self->size, before = next + self->size - 2;
 
     if (symm == NULL) return;
-    OK(weft_symm_signal(symm, 0, 7, WEFT_SIGNAL_SET, next, NULL));
-    OK(weft_symm_wait(symm, 0, before % self->size, WEFT_COMPARE_EQ, 7, 0, NULL));
+    OK(weft_symm_signal_to(symm, next, 0, 7, WEFT_SIGNAL_SET, NULL));
+    OK(weft_symm_wait_from(symm, before % self->size, 0, WEFT_COMPARE_EQ, 7, 0, NULL));
     finish(self, NULL);
     weft_symm_release(&symm);
 }

@@ -53,7 +53,7 @@ static void check_rank(const weft_spec *spec, int32_t rank)
 
     weft_spec_shard(spec, rank, &shard);
     wf_shard_of(spec, rank, &inside);
-    HOLDS(spec, weft_mesh_coord(weft_spec_mesh(spec), rank, coord));
+    HOLDS(spec, weft_mesh_coord_of(weft_spec_mesh(spec), rank, coord) == WEFT_OK);
     HOLDS(spec, shard.member && shard.dims == weft_spec_dims(spec));
     for (int32_t d = 0; d < shard.dims; d++) {
         int64_t size = weft_spec_shape(spec)[d], count = oracle_indices(spec, coord, d, want);
@@ -260,8 +260,8 @@ static void check_overlap(const weft_spec *a, int32_t i, const weft_spec *b, int
     int64_t count_a, count_b;
     weft_overlap o;
 
-    HOLDS(a, weft_mesh_coord(weft_spec_mesh(a), i, coord_a));
-    HOLDS(b, weft_mesh_coord(weft_spec_mesh(b), j, coord_b));
+    HOLDS(a, weft_mesh_coord_of(weft_spec_mesh(a), i, coord_a) == WEFT_OK);
+    HOLDS(b, weft_mesh_coord_of(weft_spec_mesh(b), j, coord_b) == WEFT_OK);
     count_a = oracle_indices(a, coord_a, dim, in_a);
     count_b = oracle_indices(b, coord_b, dim, in_b);
     for (int64_t x = 0; x < count_a; x++)

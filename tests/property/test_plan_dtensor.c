@@ -20,10 +20,10 @@ static void add_placement(const weft_placement *p, struct wf_text *out)
 /* "1:S(0)>R;0:P(sum)>S(1)" */
 static void add_steps(const weft_plan *plan, struct wf_text *out)
 {
-    weft_step_info step;
+    weft_step_info step = {.struct_size = sizeof step};
 
     wf_text_append(out, "", 0);
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+    for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
         int axis = __builtin_ctz(step.axes);
         wf_text_add(out, "%s%d:", i > 0 ? ";" : "", axis);
         add_placement(&weft_spec_placements(step.from)[axis], out);

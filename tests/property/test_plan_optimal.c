@@ -8,7 +8,7 @@
 
 static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options *options)
 {
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *plan = plan_pair(pair, options);
 
     weft_plan_get(plan, &info);
@@ -91,7 +91,7 @@ static void compare_with_incumbent(char *line, const weft_cost_table *costs)
     weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
     struct wf_price greedy, graph;
     struct wf_problem problem;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     struct pair pair;
     char *field[6], *rest = line;
 
@@ -236,7 +236,7 @@ static void compare_answers(const struct question *q)
     weft_plan_options options = {.struct_size = sizeof options, .minimize = q->minimize};
     weft_cost_table *costs;
     struct wf_problem problem;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     struct pair pair;
 
     open_pair_of(&pair, q->dtype, q->mesh, NULL, q->shape, q->from, q->to);

@@ -39,7 +39,7 @@ static inline int32_t average_place(const weft_spec *spec, int32_t rank, uint32_
     const weft_mesh *mesh = weft_spec_mesh(spec);
     int32_t coord[WEFT_MAX_AXES], place = 0;
 
-    ck_assert(weft_mesh_coord(mesh, rank, coord));
+    ck_assert(weft_mesh_coord_of(mesh, rank, coord) == WEFT_OK);
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
         if (weft_spec_placements(spec)[a].kind == kind)
             place = place * weft_mesh_axis_size(mesh, a) + coord[a];

@@ -42,7 +42,7 @@ START_TEST(random_batches_keep_every_element)
         struct batch batch = random_batch(&r, 12);
         weft_plan *plan = NULL;
         if (batch_plan(&batch, &plan) == WEFT_OK) {
-            weft_plan_info info;
+            weft_plan_info info = {.struct_size = sizeof info};
             weft_plan_get(plan, &info);
             ck_assert_uint_eq(info.tensors, batch.count);
             together += info.together;
@@ -169,7 +169,7 @@ static weft_status check(const struct run *run)
 static weft_status check_scratch(const struct run *run, const weft_plan *plan,
                                  const weft_bound *bound)
 {
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     weft_plan_get(plan, &info);
     if (run->in_place || run->strided) return WEFT_OK;
@@ -262,7 +262,7 @@ static weft_status run_many(void *argument)
     weft_context *context = NULL;
     weft_bound *bound = NULL;
     weft_plan *plan = NULL;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     (void)argument;
     WF_TRY(weft_init(NULL, &context));

@@ -210,7 +210,7 @@ static weft_status run_on_two_communicators(void *argument)
     weft_comm *half = NULL;
     weft_bound *bound = NULL;
     struct values values;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     void *source, *target;
     int32_t me;
 
@@ -257,7 +257,7 @@ static weft_status open_lane(weft_context *context, const weft_plan *plan, bool 
 {
     weft_bind_options options = {.struct_size = sizeof options, .packed = packed};
     void *memory[2];
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     struct values values;
 
     weft_plan_get(plan, &info);

@@ -114,8 +114,8 @@ END_TEST
 START_TEST(strided_shards_go_straight_to_other_shards)
 {
     struct pair pair = pair_of("4", "f32[64,64] SS(0,2)", "4", "f32[64,64] S(1)");
-    weft_plan_info info;
-    weft_step_info step;
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_step_info step = {.struct_size = sizeof step};
     weft_plan *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &pair.options, &plan), WEFT_OK);
@@ -123,7 +123,7 @@ START_TEST(strided_shards_go_straight_to_other_shards)
     ck_assert_uint_eq(info.steps, 1);
     ck_assert_uint_gt(info.cost_ns, 0);
     ck_assert_uint_le(info.bytes_received_max, 64 * 64);
-    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert(weft_plan_step_get(plan, 0, &step) == WEFT_OK);
     ck_assert_ptr_eq(step.to, pair.to);
     weft_plan_release(&plan);
     pair_release(&pair);
@@ -144,7 +144,7 @@ END_TEST
 START_TEST(another_order_of_the_same_placements_moves_data)
 {
     struct pair pair = pair_of("2x3", "f32[12] S(0),S(0)", "2x3", "f32[12] S(0)[1],S(0)[0]");
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &pair.options, &plan), WEFT_OK);
@@ -161,7 +161,7 @@ END_TEST
 START_TEST(gathering_an_inner_dimension_needs_no_scratch_where_memory_is_shared)
 {
     struct pair pair = pair_of("4", "f32[64,65] S(1)", "4", "f32[64,65] R");
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *plan = NULL;
 
     weft_cost_table_release(&pair.cost_table);
@@ -189,7 +189,7 @@ END_TEST
 static weft_plan_info plan_info_of(const char *mesh, const char *from, const char *to)
 {
     struct pair pair = pair_of(mesh, from, mesh, to);
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *plan = NULL;
 
     ck_assert_msg(weft_plan_create(pair.from, pair.to, &pair.options, &plan) == WEFT_OK, "%s",
@@ -240,16 +240,16 @@ END_TEST
 START_TEST(merged_steps_are_priced_as_they_run)
 {
     struct pair pair = pair_of("2x4", "f32[4096,64] S(0),S(0)", "2x4", "f32[4096,64] R,R");
-    weft_step_info step;
+    weft_step_info step = {.struct_size = sizeof step};
     weft_plan *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &pair.options, &plan), WEFT_OK);
-    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert(weft_plan_step_get(plan, 0, &step) == WEFT_OK);
     ck_assert_uint_eq(step.kind, WEFT_STEP_ALL_GATHER);
     ck_assert_uint_eq(step.axes, 3);
     ck_assert_uint_eq(step.bytes_received, 4096 * 64 * 4 / 8 * 7);
     ck_assert_uint_eq(step.scratch_bytes, 0);
-    ck_assert(!weft_plan_step(plan, 1, &step));
+    ck_assert(weft_plan_step_get(plan, 1, &step) != WEFT_OK);
     weft_plan_release(&plan);
     pair_release(&pair);
 }

@@ -165,7 +165,7 @@ static weft_status check(const struct run *run)
 static weft_status check_scratch(const struct run *run)
 {
     bool packs = run->options.packed && strcmp(run->pair.costs, "cpu") == 0;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     weft_plan_get(run->plan, &info);
     if (pair_is_strided(&run->pair)) return WEFT_OK;

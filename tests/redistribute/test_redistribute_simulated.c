@@ -20,16 +20,16 @@ static void check_steps(const struct pair *pair, const struct values *values, co
 {
     struct shards have = shards_of(pair->from), next;
     const weft_spec *spec = pair->from;
-    weft_step_info step;
+    weft_step_info step = {.struct_size = sizeof step};
 
     shards_fill(values, pair->from, &have);
     check_all(pair, values, pair->from, &have, "the source itself");
-    if (weft_plan_step(plan, 0, &step) && step.from != spec) {
+    if (weft_plan_step_get(plan, 0, &step) == WEFT_OK && step.from != spec) {
         ck_assert_ptr_ne(pair->from->layout.mesh, pair->to->layout.mesh);
         spec = step.from;
         check_all(pair, values, spec, &have, "the source on the mesh of the steps");
     }
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+    for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
         ck_assert_msg(step.from == spec, "step %u does not go on\n%s", i,
                       pair_command(pair, "sim"));
         next = shards_of(step.to);

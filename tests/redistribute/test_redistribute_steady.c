@@ -151,7 +151,7 @@ struct place {
 static weft_status wait_for_flag(const struct place *place, uint32_t value)
 {
     place->flag[0] = value;
-    WF_TRY(weft_copy(place->context, &place->flag[1], &place->flag[0], 4, place->stream));
+    WF_TRY(weft_memory_copy(place->context, &place->flag[0], &place->flag[1], 4, place->stream));
     while (atomic_load((_Atomic(uint32_t) *)&place->flag[1]) != value)
         sched_yield();
     return WEFT_OK;

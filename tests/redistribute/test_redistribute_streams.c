@@ -65,8 +65,8 @@ static void symmetric_memory_refuses(weft_stream *alien)
     weft_symm *symm = NULL;
 
     ck_assert_int_eq(weft_symm_create(comm, 64, NULL, &symm), WEFT_OK);
-    refused(weft_symm_put(symm, 0, a, 8, 0, alien), "weft_symm_put");
-    refused(weft_symm_get(symm, a, 0, 8, 0, alien), "weft_symm_get");
+    refused(weft_symm_put_to(symm, a, 0, 0, 8, alien), "weft_symm_put_to");
+    refused(weft_symm_get_from(symm, 0, 0, a, 8, alien), "weft_symm_get_from");
     refused(weft_symm_fence(symm, alien), "weft_symm_fence");
     refused(weft_symm_quiet(symm, alien), "weft_symm_quiet");
     refused(weft_symm_barrier(symm, alien), "weft_symm_barrier");
@@ -113,8 +113,8 @@ START_TEST(a_stream_of_another_context_is_refused)
     collectives_refuse(alien);
     symmetric_memory_refuses(alien);
     plans_refuse(alien);
-    refused(weft_copy(ours, a, b, 4, alien), "weft_copy");
-    refused(weft_fill(ours, a, 0, 4, alien), "weft_fill");
+    refused(weft_memory_copy(ours, b, a, 4, alien), "weft_memory_copy");
+    refused(weft_memory_fill(ours, a, 0, 4, alien), "weft_memory_fill");
     refused(weft_stream_test(ours, alien), "weft_stream_test");
     refused(weft_stream_wait(ours, alien, WEFT_FOREVER), "weft_stream_wait");
     refused(weft_work_record(ours, alien, &work), "weft_work_record");
@@ -122,7 +122,7 @@ START_TEST(a_stream_of_another_context_is_refused)
     refused(weft_work_elapsed(work, alien_work, &nanoseconds), "weft_work_elapsed");
     weft_stream_release(ours, &alien);
     ck_assert_ptr_eq(alien, kept);
-    ck_assert_int_eq(weft_copy(theirs, a, b, 4, alien), WEFT_OK);
+    ck_assert_int_eq(weft_memory_copy(theirs, b, a, 4, alien), WEFT_OK);
     ck_assert_int_eq(weft_stream_wait(theirs, alien, WEFT_FOREVER), WEFT_OK);
     weft_work_release(&work);
     weft_work_release(&alien_work);
@@ -142,13 +142,14 @@ START_TEST(many_streams_are_told_apart)
         ck_assert_int_eq(weft_stream_create(i % 2 ? theirs : ours, &streams[i]), WEFT_OK);
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < STREAMS; i++) {
-            ck_assert_int_eq(weft_copy(i % 2 ? theirs : ours, a, b, 4, streams[i]), WEFT_OK);
-            refused(weft_copy(i % 2 ? ours : theirs, a, b, 4, streams[i]), "weft_copy");
+            ck_assert_int_eq(weft_memory_copy(i % 2 ? theirs : ours, b, a, 4, streams[i]), WEFT_OK);
+            refused(weft_memory_copy(i % 2 ? ours : theirs, b, a, 4, streams[i]),
+                    "weft_memory_copy");
         }
     for (int i = 0; i < STREAMS; i++) {
         gone = streams[i];
         weft_stream_release(i % 2 ? theirs : ours, &streams[i]);
-        refused(weft_copy(i % 2 ? theirs : ours, a, b, 4, gone), "weft_copy");
+        refused(weft_memory_copy(i % 2 ? theirs : ours, b, a, 4, gone), "weft_memory_copy");
     }
     end();
 }

@@ -27,7 +27,7 @@ static struct {
 static weft_status ask(weft_plan_cache *cache, int from, int to, weft_plan **out)
 {
     weft_spec *source = spec_of("2x2", layouts[from]), *target = spec_of("2x2", layouts[to]);
-    weft_status status = cache != NULL ? weft_plan_cache_get(cache, source, target, NULL, out)
+    weft_status status = cache != NULL ? weft_plan_cache_find(cache, source, target, NULL, out)
                                        : weft_plan_create(source, target, NULL, out);
 
     weft_spec_release(&source);
@@ -37,7 +37,7 @@ static weft_status ask(weft_plan_cache *cache, int from, int to, weft_plan **out
 
 static uint64_t digest_of(const weft_plan *plan)
 {
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     weft_plan_get(plan, &info);
     return info.digest;
@@ -133,7 +133,7 @@ static weft_status look_around(struct rank *rank, int number)
     weft_device_info device = {.struct_size = sizeof device};
     uint32_t level;
 
-    WF_TRY(weft_context_describe(rank->context, &device));
+    WF_TRY(weft_device_get(rank->context, &device));
     WF_TRY(weft_comm_async_error(other));
     WF_TRY(weft_comm_support(other, WEFT_COLL_ALL_REDUCE, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, &level));
     EXPECT(weft_comm_size(other) == RANKS && weft_comm_rank(other) == weft_rank(rank->context));
@@ -161,14 +161,14 @@ static weft_status work_once(struct rank *rank, int number, float *memory, weft_
     void *more = NULL;
 
     WF_TRY(weft_alloc(context, 512, WEFT_MEMORY_DEVICE, &more));
-    WF_TRY(weft_query_pointer(context, more, &info));
+    WF_TRY(weft_pointer_get(context, more, &info));
     EXPECT(info.base == more);
     memory[0] = (float)(number + 1);
     WF_TRY(weft_all_reduce(comm, memory, memory + 256, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
     EXPECT(memory[256] == (float)(RANKS * (number + 1)));
-    WF_TRY(weft_fill(context, memory, 0, 512, stream));
+    WF_TRY(weft_memory_fill(context, memory, 0, 512, stream));
     WF_TRY(weft_redistribute(rank->bound[number], memory, memory + 256, stream, &given));
-    WF_TRY(weft_copy(context, more, memory, 512, stream));
+    WF_TRY(weft_memory_copy(context, memory, more, 512, stream));
     WF_TRY(weft_work_record(context, stream, &work));
     WF_TRY(weft_work_wait(given, WEFT_FOREVER));
     weft_work_release(&given);
@@ -183,7 +183,7 @@ static weft_status help(struct rank *rank, int number)
     weft_status status = WEFT_OK;
     void *memory = NULL;
 
-    WF_TRY(weft_bind_thread(rank->context));
+    WF_TRY(weft_context_bind_thread(rank->context));
     WF_TRY(weft_alloc(rank->context, 4096, WEFT_MEMORY_DEVICE, &memory));
     for (int i = 0; i < ROUNDS && status == WEFT_OK; i++) {
         weft_stream *stream = NULL;

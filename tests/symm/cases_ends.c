@@ -37,8 +37,8 @@ static void wait_in_vain_on(struct rank *self, struct scene *scene, size_t i, in
     weft_stream *stream = scene->streams[i];
 
     if (self->number != 0) return;
-    OK(weft_symm_wait(scene->symm, 1, scene->peer, WEFT_COMPARE_EQ, 5, timeout_ns, stream));
-    OK(weft_symm_signal(scene->symm, 0, 1, WEFT_SIGNAL_SET, scene->peer, stream));
+    OK(weft_symm_wait_from(scene->symm, scene->peer, 1, WEFT_COMPARE_EQ, 5, timeout_ns, stream));
+    OK(weft_symm_signal_to(scene->symm, scene->peer, 0, 1, WEFT_SIGNAL_SET, stream));
     check(self, weft_stream_test(self->context, stream) == WEFT_IN_PROGRESS, "the wait is over");
 }
 
@@ -82,10 +82,10 @@ static void a_release_waits_for_waits(struct rank *self)
 
     if (!begin(self, &scene, 0)) return;
     if (self->number == 0)
-        OK(weft_symm_wait(scene.symm, 1, scene.peer, WEFT_COMPARE_EQ, 5, 0, scene.streams[0]));
+        OK(weft_symm_wait_from(scene.symm, scene.peer, 1, WEFT_COMPARE_EQ, 5, 0, scene.streams[0]));
     if (self->number == scene.peer) {
         pause_ns(SECOND / 5);
-        OK(weft_symm_signal(scene.symm, 1, 5, WEFT_SIGNAL_SET, 0, NULL));
+        OK(weft_symm_signal_to(scene.symm, 0, 1, 5, WEFT_SIGNAL_SET, NULL));
         finish(self, NULL);
     }
     weft_symm_release(&scene.symm);
@@ -107,7 +107,7 @@ static void a_wait_on_other_memory_keeps_no_release(struct rank *self)
     if (!begin(self, &scene, 0)) return;
     other = make(self, scene.comm, 64, 1);
     if (self->number == 0)
-        OK(weft_symm_wait(scene.symm, 1, scene.peer, WEFT_COMPARE_EQ, 5, 0, scene.streams[0]));
+        OK(weft_symm_wait_from(scene.symm, scene.peer, 1, WEFT_COMPARE_EQ, 5, 0, scene.streams[0]));
     weft_symm_release(&other);
     OK(weft_comm_async_error(scene.comm));
     if (self->number == 0)
@@ -116,7 +116,7 @@ static void a_wait_on_other_memory_keeps_no_release(struct rank *self)
     OK(weft_barrier(self->world, NULL));
     finish(self, NULL);
     if (self->number == scene.peer)
-        OK(weft_symm_signal(scene.symm, 1, 5, WEFT_SIGNAL_SET, 0, NULL));
+        OK(weft_symm_signal_to(scene.symm, 0, 1, 5, WEFT_SIGNAL_SET, NULL));
     finish(self, NULL);
     weft_symm_release(&scene.symm);
     end(self, &scene, WELL);
@@ -220,7 +220,8 @@ int run_leaving(struct rank *self, const char *how)
 
     self->name = "leaving";
     if (symm == NULL || !OK(weft_stream_create(self->context, &stream))) return 1;
-    if (self->number == 0) OK(weft_symm_wait(symm, 1, 0, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, stream));
+    if (self->number == 0)
+        OK(weft_symm_wait_from(symm, 0, 1, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, stream));
     if (strcmp(how, "released") == 0) weft_symm_release(&symm);
     weft_stream_release(self->context, &self->stream);
     weft_context_release(&self->context);

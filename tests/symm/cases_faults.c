@@ -11,21 +11,21 @@ static void wrong_moves_are_refused(struct rank *self)
     uint8_t *memory = take(self, 64);
 
     if (symm == NULL || memory == NULL) return;
-    refused(self, "put to rank -1", weft_symm_put(symm, 0, memory, 8, -1, NULL), WEFT_ERR_INVALID,
-            "peer -1; there are ranks 0 to");
-    refused(self, "get from rank SIZE", weft_symm_get(symm, memory, 0, 8, self->size, NULL),
+    refused(self, "put to rank -1", weft_symm_put_to(symm, memory, -1, 0, 8, NULL),
+            WEFT_ERR_INVALID, "peer -1; there are ranks 0 to");
+    refused(self, "get from rank SIZE", weft_symm_get_from(symm, self->size, 0, memory, 8, NULL),
             WEFT_ERR_INVALID, "there are ranks 0 to");
-    refused(self, "put past the end", weft_symm_put(symm, 60, memory, 8, 0, NULL), WEFT_ERR_INVALID,
-            "8 bytes at offset 60; each rank's memory has 64");
-    refused(self, "put that wraps", weft_symm_put(symm, UINT64_MAX - 3, memory, 8, 0, NULL),
+    refused(self, "put past the end", weft_symm_put_to(symm, memory, 0, 60, 8, NULL),
+            WEFT_ERR_INVALID, "8 bytes at offset 60; each rank's memory has 64");
+    refused(self, "put that wraps", weft_symm_put_to(symm, memory, 0, UINT64_MAX - 3, 8, NULL),
             WEFT_ERR_INVALID, "each rank's memory has 64");
-    refused(self, "get past the end", weft_symm_get(symm, memory, 64, 1, 0, NULL), WEFT_ERR_INVALID,
-            "1 bytes at offset 64; each rank's memory has 64");
-    refused(self, "put of NULL", weft_symm_put(symm, 0, NULL, 8, 0, NULL), WEFT_ERR_INVALID,
+    refused(self, "get past the end", weft_symm_get_from(symm, 0, 64, memory, 1, NULL),
+            WEFT_ERR_INVALID, "1 bytes at offset 64; each rank's memory has 64");
+    refused(self, "put of NULL", weft_symm_put_to(symm, NULL, 0, 0, 8, NULL), WEFT_ERR_INVALID,
             "8 bytes at NULL");
-    refused(self, "no memory at all", weft_symm_put(NULL, 0, memory, 8, 0, NULL), WEFT_ERR_INVALID,
-            "symm is NULL");
-    OK(weft_symm_put(symm, 56, memory, 8, 0, NULL)); /* it goes on */
+    refused(self, "no memory at all", weft_symm_put_to(NULL, memory, 0, 0, 8, NULL),
+            WEFT_ERR_INVALID, "symm is NULL");
+    OK(weft_symm_put_to(symm, memory, 0, 56, 8, NULL)); /* it goes on */
     OK(weft_symm_barrier(symm, NULL));
     finish(self, NULL);
     give(self, memory);
@@ -37,20 +37,22 @@ static void wrong_signals_are_refused(struct rank *self)
     weft_symm *symm = make(self, self->world, 64, 2);
 
     if (symm == NULL) return;
-    refused(self, "channel 2 of 2", weft_symm_signal(symm, 2, 1, WEFT_SIGNAL_SET, 0, NULL),
+    refused(self, "channel 2 of 2", weft_symm_signal_to(symm, 0, 2, 1, WEFT_SIGNAL_SET, NULL),
             WEFT_ERR_INVALID, "channel 2; there are 0 to 1");
-    refused(self, "an unknown operation", weft_symm_signal(symm, 0, 1, 9, 0, NULL),
+    refused(self, "an unknown operation", weft_symm_signal_to(symm, 0, 0, 1, 9, NULL),
             WEFT_ERR_INVALID, "signal operation 9");
     refused(self, "a put_signal on channel 5",
-            weft_symm_put_signal(symm, 0, symm, 0, 5, 1, WEFT_SIGNAL_SET, 0, NULL),
+            weft_symm_put_signal_to(symm, symm, 0, 0, 0, 5, 1, WEFT_SIGNAL_SET, NULL),
             WEFT_ERR_INVALID, "channel 5; there are 0 to 1");
-    refused(self, "a wait for rank 99", weft_symm_wait(symm, 0, 99, WEFT_COMPARE_EQ, 0, 0, NULL),
-            WEFT_ERR_INVALID, "peer 99");
-    refused(self, "an unknown comparison", weft_symm_wait(symm, 0, 0, 9, 0, 0, NULL),
+    refused(self, "a wait for rank 99",
+            weft_symm_wait_from(symm, 99, 0, WEFT_COMPARE_EQ, 0, 0, NULL), WEFT_ERR_INVALID,
+            "peer 99");
+    refused(self, "an unknown comparison", weft_symm_wait_from(symm, 0, 0, 9, 0, 0, NULL),
             WEFT_ERR_INVALID, "comparison 9");
-    refused(self, "a time limit of -7", weft_symm_wait(symm, 0, 0, WEFT_COMPARE_EQ, 0, -7, NULL),
-            WEFT_ERR_INVALID, "a time limit of -7 ns");
-    refused(self, "a test of channel 2", weft_symm_test(symm, 2, 0, WEFT_COMPARE_EQ, 0),
+    refused(self, "a time limit of -7",
+            weft_symm_wait_from(symm, 0, 0, WEFT_COMPARE_EQ, 0, -7, NULL), WEFT_ERR_INVALID,
+            "a time limit of -7 ns");
+    refused(self, "a test of channel 2", weft_symm_test_from(symm, 0, 2, WEFT_COMPARE_EQ, 0),
             WEFT_ERR_INVALID, "channel 2");
     OK(weft_group_begin(self->world));
     refused(self, "a fence in a group", weft_symm_fence(symm, NULL), WEFT_ERR_INVALID,
@@ -68,7 +70,7 @@ static void who_is_out_of_reach_is_refused(struct rank *self)
     uint8_t *memory = take(self, 64);
 
     for (int32_t peer = 0; symm != NULL && memory != NULL && peer < self->size; peer++) {
-        weft_status status = weft_symm_put(symm, 0, memory, 8, peer, NULL);
+        weft_status status = weft_symm_put_to(symm, memory, peer, 0, 8, NULL);
 
         if (weft_symm_peer(symm, peer) == NULL && status != WEFT_OK)
             refused(self, "a put to who is out of reach", status, WEFT_ERR_UNSUPPORTED, "of reach");
@@ -217,12 +219,14 @@ static void wait_in_vain(struct rank *self, weft_stream *stream)
 
     snprintf(part, sizeof part, "channel 2 of rank %d to be >= 5", peer);
     if (symm != NULL && self->number == 0) {
-        weft_status status = weft_symm_wait(symm, 2, peer, WEFT_COMPARE_GE, 5, SECOND / 5, stream);
+        weft_status status =
+            weft_symm_wait_from(symm, peer, 2, WEFT_COMPARE_GE, 5, SECOND / 5, stream);
 
         if (status == WEFT_OK) status = weft_stream_wait(self->context, stream, 300 * SECOND);
         refused(self, "a wait in vain", status, WEFT_ERR_TIMEOUT, part);
         refused(self, "a signal afterwards",
-                weft_symm_signal(symm, 0, 1, WEFT_SIGNAL_SET, peer, NULL), WEFT_ERR_TIMEOUT, part);
+                weft_symm_signal_to(symm, peer, 0, 1, WEFT_SIGNAL_SET, NULL), WEFT_ERR_TIMEOUT,
+                part);
     }
     OK(weft_barrier(self->world, NULL)); /* the others do not release it under the wait */
     finish(self, NULL);
@@ -254,7 +258,7 @@ static void an_abort_ends_a_wait(struct rank *self)
 
     if (symm == NULL) return;
     if (self->number == 0) {
-        status = weft_symm_wait(symm, 0, 1, WEFT_COMPARE_EQ, 1, 3600 * SECOND, NULL);
+        status = weft_symm_wait_from(symm, 1, 0, WEFT_COMPARE_EQ, 1, 3600 * SECOND, NULL);
         if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 3600 * SECOND);
         check(self, status != WEFT_OK, "the wait ended well");
         check(self, now_ns() - began < 1800 * SECOND, "the wait ended by itself");
@@ -385,7 +389,7 @@ int run_gone(struct rank *self, int32_t gone)
     finish(self, NULL);
     if (self->number == gone) raise(SIGKILL);
     snprintf(part, sizeof part, "rank %d ", gone);
-    status = weft_symm_wait(symm, 0, gone, WEFT_COMPARE_EQ, 1, 3600 * SECOND, NULL);
+    status = weft_symm_wait_from(symm, gone, 0, WEFT_COMPARE_EQ, 1, 3600 * SECOND, NULL);
     if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 3600 * SECOND);
     check(self, status != WEFT_OK, "the wait ended well");
     check(self, now_ns() - began < 1800 * SECOND, "the wait ended by itself");

@@ -13,7 +13,7 @@ static void check_zero(struct rank *self, weft_symm *symm)
             check(self, bytes[i] == 0, "byte %zu is %d", i, bytes[i]);
     for (uint32_t channel = 0; channel < 3; channel++)
         for (int32_t peer = 0; peer < self->size; peer++)
-            OK(weft_symm_test(symm, channel, peer, WEFT_COMPARE_EQ, 0));
+            OK(weft_symm_test_from(symm, peer, channel, WEFT_COMPARE_EQ, 0));
 }
 
 /* Also where others have left something. */
@@ -26,10 +26,10 @@ static void it_is_zero_at_first(struct rank *self)
         check_zero(self, symm);
         OK(weft_symm_barrier(symm, NULL));
         finish(self, NULL);
-        OK(weft_fill(self->context, weft_symm_local(symm), 0xff, 5000, NULL));
+        OK(weft_memory_fill(self->context, weft_symm_local(symm), 0xff, 5000, NULL));
         for (uint32_t channel = 0; channel < 3; channel++)
             for (int32_t peer = 0; peer < self->size; peer++)
-                OK(weft_symm_signal(symm, channel, UINT64_MAX, WEFT_SIGNAL_SET, peer, NULL));
+                OK(weft_symm_signal_to(symm, peer, channel, UINT64_MAX, WEFT_SIGNAL_SET, NULL));
         OK(weft_symm_barrier(symm, NULL));
         finish(self, NULL);
         weft_symm_release(&symm);
@@ -122,7 +122,7 @@ static void kernels_get_the_same_addresses(struct rank *self)
     weft_status status;
 
     if (symm == NULL) return;
-    status = weft_symm_get_device(symm, &device);
+    status = weft_symm_device_get(symm, &device);
     if (status == WEFT_ERR_UNSUPPORTED) {
         if (self->number == 0) printf("skipped: %s\n", weft_last_error());
     } else if (OK(status) && self->size <= 64 &&
@@ -139,8 +139,8 @@ static void kernels_get_the_same_addresses(struct rank *self)
         OK(weft_symm_barrier(symm, NULL));
         finish(self, NULL);
         if (weft_symm_peer(symm, left) != NULL)
-            OK(weft_symm_test(symm, 1, left, WEFT_COMPARE_EQ, 70 + (uint64_t)left));
-        OK(weft_symm_test(symm, 0, left, WEFT_COMPARE_EQ, 0));
+            OK(weft_symm_test_from(symm, left, 1, WEFT_COMPARE_EQ, 70 + (uint64_t)left));
+        OK(weft_symm_test_from(symm, left, 0, WEFT_COMPARE_EQ, 0));
     }
     weft_symm_release(&symm);
 }
@@ -152,10 +152,10 @@ static void signals_need_no_memory(struct rank *self)
     int32_t left = (self->number + self->size - 1) % self->size;
 
     if (symm == NULL) return;
-    OK(weft_symm_signal(symm, 0, 7, WEFT_SIGNAL_SET, right, NULL));
-    OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_EQ, 7, 0, NULL));
+    OK(weft_symm_signal_to(symm, right, 0, 7, WEFT_SIGNAL_SET, NULL));
+    OK(weft_symm_wait_from(symm, left, 0, WEFT_COMPARE_EQ, 7, 0, NULL));
     finish(self, NULL);
-    refused(self, "a put to no memory", weft_symm_put(symm, 0, &symm, 1, right, NULL),
+    refused(self, "a put to no memory", weft_symm_put_to(symm, &symm, right, 0, 1, NULL),
             WEFT_ERR_INVALID, "each rank's memory has 0");
     weft_symm_release(&symm);
 }
@@ -178,8 +178,8 @@ static void parts_of_the_world_have_their_own(struct rank *self)
     symm = make(self, part, 8, 1);
     source = take(self, 8);
     if (symm != NULL && source != NULL && upload(self, source, &value, 8) &&
-        OK(weft_symm_put_signal(symm, 0, source, 8, 0, 1, WEFT_SIGNAL_SET, to, NULL)) &&
-        OK(weft_symm_wait(symm, 0, from, WEFT_COMPARE_EQ, 1, 0, NULL)) && finish(self, NULL) &&
+        OK(weft_symm_put_signal_to(symm, source, to, 0, 8, 0, 1, WEFT_SIGNAL_SET, NULL)) &&
+        OK(weft_symm_wait_from(symm, from, 0, WEFT_COMPARE_EQ, 1, 0, NULL)) && finish(self, NULL) &&
         download(self, &seen, weft_symm_local(symm), 8))
         check(self, seen == 1000 + (uint64_t)weft_comm_world_rank(part, from), "it has %llu",
               (unsigned long long)seen);
@@ -202,10 +202,10 @@ static void memory_there_is_may_be_registered(struct rank *self)
     } else if (OK(status)) {
         check(self, weft_symm_local(symm) == memory, "other memory");
         if (upload(self, memory + 4096, &value, 8) &&
-            OK(weft_symm_put_signal(symm, 64, memory + 4096, 8, 0, 1, WEFT_SIGNAL_SET, right,
-                                    NULL)) &&
-            OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_EQ, 1, 0, NULL)) && finish(self, NULL) &&
-            download(self, &seen, memory + 64, 8))
+            OK(weft_symm_put_signal_to(symm, memory + 4096, right, 64, 8, 0, 1, WEFT_SIGNAL_SET,
+                                       NULL)) &&
+            OK(weft_symm_wait_from(symm, left, 0, WEFT_COMPARE_EQ, 1, 0, NULL)) &&
+            finish(self, NULL) && download(self, &seen, memory + 64, 8))
             check(self, seen == 5 + (uint64_t)left, "it has %llu", (unsigned long long)seen);
     }
     weft_symm_release(&symm);

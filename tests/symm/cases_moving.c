@@ -17,8 +17,8 @@ static bool put_shares(struct rank *self, weft_symm *symm, uint64_t bytes, uint8
         for (uint64_t i = 0; i < bytes; i++)
             host[i] = byte_of(self->number, peer, i);
         if (!upload(self, source + share_at(bytes, peer), host, bytes) ||
-            !OK(weft_symm_put(symm, share_at(bytes, self->number), source + share_at(bytes, peer),
-                              bytes, peer, stream)))
+            !OK(weft_symm_put_to(symm, source + share_at(bytes, peer), peer,
+                                 share_at(bytes, self->number), bytes, stream)))
             return false;
     }
     return OK(weft_symm_barrier(symm, stream)) && finish(self, stream);
@@ -76,13 +76,13 @@ static bool move_in_order(struct rank *self, weft_symm *symm, uint8_t *memory, u
     weft_stream *stream = self->stream;
     uint8_t seen[4096];
 
-    if (!OK(weft_fill(self->context, source, round, 4096, stream)) ||
-        !OK(weft_symm_put(symm, 0, source, 4096, right, stream)) ||
-        !OK(weft_fill(self->context, source, 0xee, 4096, stream)) ||
+    if (!OK(weft_memory_fill(self->context, source, round, 4096, stream)) ||
+        !OK(weft_symm_put_to(symm, source, right, 0, 4096, stream)) ||
+        !OK(weft_memory_fill(self->context, source, 0xee, 4096, stream)) ||
         !OK(weft_symm_barrier(symm, stream)) ||
-        !OK(weft_symm_get(symm, target, 0, 4096, right, stream)) ||
-        !OK(weft_copy(self->context, kept, target, 4096, stream)) ||
-        !OK(weft_fill(self->context, target, 0xdd, 4096, stream)) ||
+        !OK(weft_symm_get_from(symm, right, 0, target, 4096, stream)) ||
+        !OK(weft_memory_copy(self->context, target, kept, 4096, stream)) ||
+        !OK(weft_memory_fill(self->context, target, 0xdd, 4096, stream)) ||
         !OK(weft_symm_barrier(symm, stream)) || !finish(self, stream) ||
         !download(self, seen, kept, sizeof seen))
         return false;
@@ -116,11 +116,11 @@ static void get_some(struct rank *self, uint64_t bytes)
         for (uint64_t i = 0; i < bytes; i++)
             host[share_at(bytes, peer) + i] = byte_of(self->number, peer, i);
     good = good && upload(self, weft_symm_local(symm), host, all) &&
-           OK(weft_fill(self->context, target, 0, all, NULL)) && finish(self, NULL) &&
+           OK(weft_memory_fill(self->context, target, 0, all, NULL)) && finish(self, NULL) &&
            OK(weft_symm_barrier(symm, self->stream));
     for (int32_t peer = 0; good && peer < self->size; peer++)
-        good = OK(weft_symm_get(symm, target + share_at(bytes, peer), share_at(bytes, self->number),
-                                bytes, peer, self->stream));
+        good = OK(weft_symm_get_from(symm, peer, share_at(bytes, self->number),
+                                     target + share_at(bytes, peer), bytes, self->stream));
     if (good && finish(self, self->stream) && download(self, host, target, all))
         check_shares(self, host, bytes);
     if (good) OK(weft_symm_barrier(symm, self->stream));
@@ -141,10 +141,10 @@ static void nothing_may_be_moved(struct rank *self)
     weft_symm *symm = make(self, self->world, 64, 1);
 
     if (symm == NULL) return;
-    OK(weft_symm_put(symm, 64, NULL, 0, 0, NULL));
-    OK(weft_symm_get(symm, NULL, 64, 0, 0, NULL));
-    OK(weft_symm_put_signal(symm, 0, NULL, 0, 0, 1, WEFT_SIGNAL_SET, self->number, NULL));
-    OK(weft_symm_wait(symm, 0, self->number, WEFT_COMPARE_EQ, 1, 0, NULL));
+    OK(weft_symm_put_to(symm, NULL, 0, 64, 0, NULL));
+    OK(weft_symm_get_from(symm, 0, 64, NULL, 0, NULL));
+    OK(weft_symm_put_signal_to(symm, NULL, self->number, 0, 0, 0, 1, WEFT_SIGNAL_SET, NULL));
+    OK(weft_symm_wait_from(symm, self->number, 0, WEFT_COMPARE_EQ, 1, 0, NULL));
     finish(self, NULL);
     weft_symm_release(&symm);
 }
@@ -160,7 +160,7 @@ static void rounds_are_kept_apart_by_barriers(struct rank *self)
     for (int round = 0; symm != NULL && source != NULL && round < self->rounds / 4 + 1; round++) {
         value = (uint64_t)round * 100 + (uint64_t)self->number;
         if (!upload(self, source, &value, 8) ||
-            !OK(weft_symm_put(symm, 0, source, 8, right, NULL)) ||
+            !OK(weft_symm_put_to(symm, source, right, 0, 8, NULL)) ||
             !OK(weft_symm_barrier(symm, NULL)) || !finish(self, NULL) ||
             !download(self, &seen, weft_symm_local(symm), 8) ||
             !OK(weft_symm_barrier(symm, NULL)) || !finish(self, NULL))
@@ -182,14 +182,14 @@ static void two_memories_do_not_mix(struct rank *self)
 
     memset(ones, 1, sizeof ones);
     if (a != NULL && b != NULL && source != NULL && upload(self, source, ones, 64) &&
-        OK(weft_symm_put_signal(a, 0, source, 64, 1, 9, WEFT_SIGNAL_SET, right, NULL)) &&
-        OK(weft_symm_wait(a, 1, left, WEFT_COMPARE_EQ, 9, 0, NULL)) && finish(self, NULL) &&
+        OK(weft_symm_put_signal_to(a, source, right, 0, 64, 1, 9, WEFT_SIGNAL_SET, NULL)) &&
+        OK(weft_symm_wait_from(a, left, 1, WEFT_COMPARE_EQ, 9, 0, NULL)) && finish(self, NULL) &&
         download(self, seen, weft_symm_local(b), 64)) {
         for (size_t i = 0; i < sizeof seen; i++)
             check(self, seen[i] == 0, "what was put into the one is in the other");
-        check(self, weft_symm_test(b, 1, left, WEFT_COMPARE_EQ, 9) == WEFT_IN_PROGRESS,
+        check(self, weft_symm_test_from(b, left, 1, WEFT_COMPARE_EQ, 9) == WEFT_IN_PROGRESS,
               "the signal of the one is the other's");
-        OK(weft_symm_test(a, 1, left, WEFT_COMPARE_EQ, 9));
+        OK(weft_symm_test_from(a, left, 1, WEFT_COMPARE_EQ, 9));
     }
     give(self, source);
     weft_symm_release(&a);

@@ -13,9 +13,9 @@ static void whoever_sees_the_signal_has_the_data(struct rank *self)
     for (uint64_t i = 0; i < sizeof host; i++)
         host[i] = byte_of(self->number, right, i);
     if (symm != NULL && source != NULL && upload(self, source, host, sizeof host) &&
-        OK(weft_symm_put_signal(symm, 17, source, sizeof host, 2, 77, WEFT_SIGNAL_SET, right,
-                                self->stream)) &&
-        OK(weft_symm_wait(symm, 2, left, WEFT_COMPARE_EQ, 77, 0, self->stream)) &&
+        OK(weft_symm_put_signal_to(symm, source, right, 17, sizeof host, 2, 77, WEFT_SIGNAL_SET,
+                                   self->stream)) &&
+        OK(weft_symm_wait_from(symm, left, 2, WEFT_COMPARE_EQ, 77, 0, self->stream)) &&
         finish(self, self->stream) &&
         download(self, seen, (char *)weft_symm_local(symm) + 17, sizeof seen))
         for (uint64_t i = 0; i < sizeof seen; i++)
@@ -32,26 +32,26 @@ static void every_sender_has_a_slot_of_its_own(struct rank *self)
 
     for (int i = 0; symm != NULL && i < adds; i++)
         for (int32_t peer = 0; peer < self->size; peer++)
-            if (!OK(weft_symm_signal(symm, 1, (uint64_t)self->number + 1, WEFT_SIGNAL_ADD, peer,
-                                     NULL)))
+            if (!OK(weft_symm_signal_to(symm, peer, 1, (uint64_t)self->number + 1, WEFT_SIGNAL_ADD,
+                                        NULL)))
                 adds = 0;
     for (int32_t peer = 0; symm != NULL && peer < self->size; peer++)
-        OK(weft_symm_wait(symm, 1, peer, WEFT_COMPARE_EQ, (uint64_t)adds * ((uint64_t)peer + 1), 0,
-                          NULL));
+        OK(weft_symm_wait_from(symm, peer, 1, WEFT_COMPARE_EQ,
+                               (uint64_t)adds * ((uint64_t)peer + 1), 0, NULL));
     if (symm != NULL && finish(self, NULL) && OK(weft_symm_barrier(symm, NULL)) &&
         finish(self, NULL))
         for (int32_t peer = 0; peer < self->size; peer++) {
-            OK(weft_symm_test(symm, 0, peer, WEFT_COMPARE_EQ, 0));
-            OK(weft_symm_test(symm, 1, peer, WEFT_COMPARE_EQ,
-                              (uint64_t)adds * ((uint64_t)peer + 1)));
-            OK(weft_symm_test(symm, 2, peer, WEFT_COMPARE_EQ, 0));
+            OK(weft_symm_test_from(symm, peer, 0, WEFT_COMPARE_EQ, 0));
+            OK(weft_symm_test_from(symm, peer, 1, WEFT_COMPARE_EQ,
+                                   (uint64_t)adds * ((uint64_t)peer + 1)));
+            OK(weft_symm_test_from(symm, peer, 2, WEFT_COMPARE_EQ, 0));
         }
     weft_symm_release(&symm);
 }
 
 static bool set_own(struct rank *self, weft_symm *symm, uint64_t value)
 {
-    return OK(weft_symm_signal(symm, 0, value, WEFT_SIGNAL_SET, self->number, NULL)) &&
+    return OK(weft_symm_signal_to(symm, self->number, 0, value, WEFT_SIGNAL_SET, NULL)) &&
            OK(weft_symm_quiet(symm, NULL)) && finish(self, NULL);
 }
 
@@ -67,7 +67,7 @@ struct comparison {
 static void wait_until_it_holds(struct rank *self, weft_symm *symm, const struct comparison *one)
 {
     if (self->stream == NULL ||
-        !OK(weft_symm_wait(symm, 0, self->number, one->compare, one->value, 0, self->stream)))
+        !OK(weft_symm_wait_from(symm, self->number, 0, one->compare, one->value, 0, self->stream)))
         return;
     pause_ns(SECOND / 200);
     check(self, weft_stream_test(self->context, self->stream) == WEFT_IN_PROGRESS,
@@ -105,14 +105,14 @@ static void comparisons_are_what_they_say(struct rank *self)
     if (symm == NULL || !set_own(self, symm, 5)) return;
     for (size_t i = 0; i < COUNT(table) && !self->failed; i++) {
         const struct comparison *one = &table[i];
-        weft_status status = weft_symm_test(symm, 0, self->number, one->compare, one->value);
+        weft_status status = weft_symm_test_from(symm, self->number, 0, one->compare, one->value);
 
         check(self, status == (one->holds ? WEFT_OK : WEFT_IN_PROGRESS),
               "comparison %u of 5 with %llu gives %s", one->compare, (unsigned long long)one->value,
               weft_status_name(status));
         if (!one->holds)
             wait_until_it_holds(self, symm, one);
-        else if (OK(weft_symm_wait(symm, 0, self->number, one->compare, one->value, 0, NULL)))
+        else if (OK(weft_symm_wait_from(symm, self->number, 0, one->compare, one->value, 0, NULL)))
             finish(self, NULL);
     }
     weft_symm_release(&symm);
@@ -124,15 +124,15 @@ static void values_have_all_their_bits(struct rank *self)
     uint64_t large = UINT64_C(0xfedcba9876543210);
 
     if (symm == NULL) return;
-    OK(weft_symm_signal(symm, 0, large, WEFT_SIGNAL_SET, self->number, NULL));
-    OK(weft_symm_signal(symm, 0, UINT64_MAX, WEFT_SIGNAL_ADD, self->number, NULL));
-    OK(weft_symm_wait(symm, 0, self->number, WEFT_COMPARE_EQ, large - 1, 0, NULL));
+    OK(weft_symm_signal_to(symm, self->number, 0, large, WEFT_SIGNAL_SET, NULL));
+    OK(weft_symm_signal_to(symm, self->number, 0, UINT64_MAX, WEFT_SIGNAL_ADD, NULL));
+    OK(weft_symm_wait_from(symm, self->number, 0, WEFT_COMPARE_EQ, large - 1, 0, NULL));
     finish(self, NULL);
     check(self,
-          weft_symm_test(symm, 0, self->number, WEFT_COMPARE_EQ, (uint32_t)(large - 1)) ==
+          weft_symm_test_from(symm, self->number, 0, WEFT_COMPARE_EQ, (uint32_t)(large - 1)) ==
                   WEFT_IN_PROGRESS &&
-              weft_symm_test(symm, 0, self->number, WEFT_COMPARE_EQ,
-                             (large - 1) ^ UINT64_C(1) << 63) == WEFT_IN_PROGRESS,
+              weft_symm_test_from(symm, self->number, 0, WEFT_COMPARE_EQ,
+                                  (large - 1) ^ UINT64_C(1) << 63) == WEFT_IN_PROGRESS,
           "a comparison leaves bits out");
     weft_symm_release(&symm);
 }
@@ -146,13 +146,13 @@ static bool relay(struct rank *self, weft_symm *symm, void *number, uint64_t rou
     char *got = (char *)weft_symm_local(symm) + 8;
 
     if (self->number == 0)
-        OK(weft_fill(self->context, number, (uint8_t)round, 8, self->stream));
+        OK(weft_memory_fill(self->context, number, (uint8_t)round, 8, self->stream));
     else
-        OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, round, 0, self->stream));
-    OK(weft_symm_put_signal(symm, 8, self->number == 0 ? number : got, 8, 0, round, WEFT_SIGNAL_SET,
-                            right, self->stream));
+        OK(weft_symm_wait_from(symm, left, 0, WEFT_COMPARE_GE, round, 0, self->stream));
+    OK(weft_symm_put_signal_to(symm, self->number == 0 ? number : got, right, 8, 8, 0, round,
+                               WEFT_SIGNAL_SET, self->stream));
     if (self->number == 0)
-        OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, round, 0, self->stream));
+        OK(weft_symm_wait_from(symm, left, 0, WEFT_COMPARE_GE, round, 0, self->stream));
     return !self->failed;
 }
 
@@ -190,10 +190,10 @@ static void a_work_may_stand_for_a_wait(struct rank *self)
         weft_symm_release(&symm);
         return;
     }
-    if (OK(weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, 3, 0, self->stream)) &&
+    if (OK(weft_symm_wait_from(symm, left, 0, WEFT_COMPARE_GE, 3, 0, self->stream)) &&
         OK(weft_work_record(self->context, self->stream, &work))) {
         check(self, weft_work_test(work) == WEFT_IN_PROGRESS || self->size > 1, "it is done");
-        OK(weft_symm_signal(symm, 0, 3, WEFT_SIGNAL_SET, right, NULL));
+        OK(weft_symm_signal_to(symm, right, 0, 3, WEFT_SIGNAL_SET, NULL));
         OK(weft_work_wait(work, 300 * SECOND));
     }
     weft_work_release(&work);
@@ -213,17 +213,17 @@ static void a_test_waits_for_no_stream(struct rank *self)
         weft_symm_release(&symm);
         return;
     }
-    OK(weft_context_describe(self->context, &info));
+    OK(weft_device_get(self->context, &info));
     done_on_return = (info.features & WEFT_FEATURE_INLINE) != 0;
-    OK(weft_symm_wait(symm, 0, self->number, WEFT_COMPARE_GE, 1, 3600 * SECOND,
-                      done_on_return ? self->stream : NULL));
+    OK(weft_symm_wait_from(symm, self->number, 0, WEFT_COMPARE_GE, 1, 3600 * SECOND,
+                           done_on_return ? self->stream : NULL));
     began = now_ns();
-    check(self, weft_symm_test(symm, 0, self->number, WEFT_COMPARE_GE, 1) == WEFT_IN_PROGRESS,
+    check(self, weft_symm_test_from(symm, self->number, 0, WEFT_COMPARE_GE, 1) == WEFT_IN_PROGRESS,
           "the signal is there already");
-    OK(weft_symm_test(symm, 1, self->number, WEFT_COMPARE_EQ, 0));
+    OK(weft_symm_test_from(symm, self->number, 1, WEFT_COMPARE_EQ, 0));
     check(self, now_ns() - began < 1800 * SECOND, "it waited for the stream");
-    OK(weft_symm_signal(symm, 0, 1, WEFT_SIGNAL_SET, self->number,
-                        done_on_return ? NULL : self->stream));
+    OK(weft_symm_signal_to(symm, self->number, 0, 1, WEFT_SIGNAL_SET,
+                           done_on_return ? NULL : self->stream));
     finish(self, NULL);
     finish(self, self->stream);
     weft_symm_release(&symm);

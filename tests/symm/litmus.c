@@ -7,12 +7,12 @@
 
 static bool tell(struct rank *self, weft_symm *symm, uint32_t channel, uint64_t value, int32_t peer)
 {
-    return OK(weft_symm_signal(symm, channel, value, WEFT_SIGNAL_SET, peer, NULL));
+    return OK(weft_symm_signal_to(symm, peer, channel, value, WEFT_SIGNAL_SET, NULL));
 }
 
 static bool hear(struct rank *self, weft_symm *symm, uint32_t channel, uint64_t value, int32_t peer)
 {
-    return OK(weft_symm_wait(symm, channel, peer, WEFT_COMPARE_GE, value, 0, NULL)) &&
+    return OK(weft_symm_wait_from(symm, peer, channel, WEFT_COMPARE_GE, value, 0, NULL)) &&
            finish(self, NULL);
 }
 
@@ -45,9 +45,9 @@ static bool send_message(struct rank *self, weft_symm *symm, void *source, uint6
                          enum way way)
 {
     if (way == WITH_THE_PUT)
-        return OK(
-            weft_symm_put_signal(symm, 64, source, WORDS * 8, 0, round, WEFT_SIGNAL_SET, 1, NULL));
-    return OK(weft_symm_put(symm, 64, source, WORDS * 8, 1, NULL)) &&
+        return OK(weft_symm_put_signal_to(symm, source, 1, 64, WORDS * 8, 0, round, WEFT_SIGNAL_SET,
+                                          NULL));
+    return OK(weft_symm_put_to(symm, source, 1, 64, WORDS * 8, NULL)) &&
            (way == AFTER_FENCE ? OK(weft_symm_fence(symm, NULL))
                                : OK(weft_symm_quiet(symm, NULL))) &&
            tell(self, symm, 0, round, 1);
@@ -100,13 +100,13 @@ static void puts_arrive_in_order_across_a_fence(struct rank *self)
     bool good = symm != NULL && words != NULL;
 
     for (uint64_t round = 1; good && self->number == 0 && round <= rounds; round++)
-        good = upload(self, words, &round, 8) && OK(weft_symm_put(symm, 0, words, 8, 1, NULL)) &&
+        good = upload(self, words, &round, 8) && OK(weft_symm_put_to(symm, words, 1, 0, 8, NULL)) &&
                OK(weft_symm_fence(symm, NULL)) &&
-               OK(weft_symm_put(symm, 2048, words, 8, 1, NULL)) &&
+               OK(weft_symm_put_to(symm, words, 1, 2048, 8, NULL)) &&
                OK(weft_symm_fence(symm, NULL)) && finish(self, NULL);
     while (good && self->number == 1 && seen[1] < rounds)
-        good = OK(weft_symm_get(symm, words + 1, 2048, 8, 1, NULL)) && finish(self, NULL) &&
-               OK(weft_symm_get(symm, words, 0, 8, 1, NULL)) && finish(self, NULL) &&
+        good = OK(weft_symm_get_from(symm, 1, 2048, words + 1, 8, NULL)) && finish(self, NULL) &&
+               OK(weft_symm_get_from(symm, 1, 0, words, 8, NULL)) && finish(self, NULL) &&
                download(self, seen, words, 16) &&
                check(self, seen[0] >= seen[1], "the second put of round %llu came before the first",
                      (unsigned long long)seen[1]);
@@ -122,7 +122,7 @@ static bool compare_notes(struct rank *self, weft_symm *symm, uint64_t round, ui
 
     if (!tell(self, symm, 0, round * 2 + seen, other) || !hear(self, symm, 0, round * 2, other))
         return false;
-    *theirs = weft_symm_test(symm, 0, other, WEFT_COMPARE_EQ, round * 2 + 1) == WEFT_OK;
+    *theirs = weft_symm_test_from(symm, other, 0, WEFT_COMPARE_EQ, round * 2 + 1) == WEFT_OK;
     /* Neither goes on before both have looked. */
     return tell(self, symm, 1, round, other) && hear(self, symm, 1, round, other);
 }
@@ -137,9 +137,9 @@ static void of_two_crossing_puts_one_is_seen(struct rank *self)
     bool good = symm != NULL && words != NULL && upload(self, words, &one, 8);
 
     for (uint64_t round = 1; good && self->number < 2 && round <= rounds; round++)
-        good = OK(weft_symm_put(symm, round * 8, words, 8, 1 - self->number, NULL)) &&
+        good = OK(weft_symm_put_to(symm, words, 1 - self->number, round * 8, 8, NULL)) &&
                OK(weft_symm_quiet(symm, NULL)) &&
-               OK(weft_symm_get(symm, words + 1, round * 8, 8, self->number, NULL)) &&
+               OK(weft_symm_get_from(symm, self->number, round * 8, words + 1, 8, NULL)) &&
                finish(self, NULL) && download(self, &seen, words + 1, 8) &&
                compare_notes(self, symm, round, seen, &theirs) &&
                check(self, seen == 1 || theirs == 1,
@@ -160,7 +160,7 @@ static void what_is_known_second_hand_has_arrived(struct rank *self)
     for (uint64_t round = 1; good && round <= rounds; round++) {
         if (self->number == 0)
             good = write_message(self, source, round) &&
-                   OK(weft_symm_put(symm, 64, source, WORDS * 8, 2, NULL)) &&
+                   OK(weft_symm_put_to(symm, source, 2, 64, WORDS * 8, NULL)) &&
                    OK(weft_symm_quiet(symm, NULL)) && tell(self, symm, 0, round, 1) &&
                    hear(self, symm, 1, round, 2);
         else if (self->number == 1)

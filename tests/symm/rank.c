@@ -57,12 +57,12 @@ bool finish(struct rank *self, weft_stream *stream)
 
 bool upload(struct rank *self, void *device, const void *host, uint64_t bytes)
 {
-    return OK(weft_copy(self->context, device, host, bytes, NULL)) && finish(self, NULL);
+    return OK(weft_memory_copy(self->context, host, device, bytes, NULL)) && finish(self, NULL);
 }
 
 bool download(struct rank *self, void *host, const void *device, uint64_t bytes)
 {
-    return OK(weft_copy(self->context, host, device, bytes, NULL)) && finish(self, NULL);
+    return OK(weft_memory_copy(self->context, device, host, bytes, NULL)) && finish(self, NULL);
 }
 
 void *take(struct rank *self, uint64_t bytes)

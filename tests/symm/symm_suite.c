@@ -65,7 +65,7 @@ static int look_for_memory(struct rank *self)
 static int run_rank(struct rank *self)
 {
     const char *checks = getenv("WEFT_CHECK");
-    weft_device_info info = {0};
+    weft_device_info info = {.struct_size = sizeof info};
     int code;
 
     self->world = weft_world(self->context);
@@ -75,7 +75,7 @@ static int run_rank(struct rank *self)
     self->threads = options.threads > 0;
     self->checks = checks != NULL && strcmp(checks, "1") == 0;
     self->name = "beginning";
-    if (OK(weft_context_describe(self->context, &info)))
+    if (OK(weft_device_get(self->context, &info)))
         self->host_memory = (info.features & WEFT_FEATURE_HOST_MEMORY) != 0;
     code = look_for_memory(self);
     if (code == 0 && options.gone >= 0) return run_gone(self, options.gone);

@@ -11,7 +11,7 @@ static void find_plugins(const weft_backend_options *options)
     weft_backends *backends = NULL;
     const char *line;
 
-    if (weft_backends_find(options, &backends) != WEFT_OK) {
+    if (weft_backends_create(options, &backends) != WEFT_OK) {
         printf("find fails: %s\n", weft_last_error());
         return;
     }

@@ -27,7 +27,7 @@ static void find_plugins(void *handle, const char *folder)
     find_function *find;
     release_function *release;
 
-    *(void **)(void *)&find = dlsym(handle, "weft_backends_find");
+    *(void **)(void *)&find = dlsym(handle, "weft_backends_create");
     *(void **)(void *)&release = dlsym(handle, "weft_backends_release");
     REQUIRE(find != NULL && release != NULL);
     REQUIRE(find(&options, &backends) == WEFT_OK);
@@ -47,7 +47,7 @@ int main(int count, char **arguments)
 
     library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
     REQUIRE(library != NULL);
-    symbol = dlsym(library, "weft_backends_find");
+    symbol = dlsym(library, "weft_backends_create");
     find_plugins(library, folder);
     plugin = dlopen(arguments[2], RTLD_NOW | RTLD_NOLOAD);
     REQUIRE(plugin != NULL); /* weft has opened it */
@@ -61,7 +61,7 @@ int main(int count, char **arguments)
 
     again = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
     REQUIRE(again == library);
-    REQUIRE(dlsym(again, "weft_backends_find") == symbol);
+    REQUIRE(dlsym(again, "weft_backends_create") == symbol);
     find_plugins(again, folder);
     REQUIRE(call_host());
     free(folder);

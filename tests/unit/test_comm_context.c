@@ -7,7 +7,7 @@ static struct world_rank ranks[WORLD_MOST];
 START_TEST(a_world_of_one_needs_nobody)
 {
     weft_context *context;
-    weft_device_info info;
+    weft_device_info info = {.struct_size = sizeof info};
 
     fake_reset();
     context = world_alone();
@@ -18,7 +18,7 @@ START_TEST(a_world_of_one_needs_nobody)
     ck_assert_str_eq(weft_comm_name(weft_world(context)), "world");
     ck_assert_ptr_eq(weft_context_plugin(context), fake_plugin());
     ck_assert_ptr_nonnull(weft_context_device(context));
-    ck_assert_int_eq(weft_context_describe(context, &info), WEFT_OK);
+    ck_assert_int_eq(weft_device_get(context, &info), WEFT_OK);
     ck_assert_str_eq(info.name, "fake");
     weft_context_release(&context);
     ck_assert_ptr_null(context);
@@ -38,7 +38,7 @@ START_TEST(null_contexts_have_an_answer)
     ck_assert_ptr_null(weft_context_plugin(NULL));
     ck_assert_ptr_null(weft_context_device(NULL));
     ck_assert_int_eq(weft_init(NULL, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_context_describe(NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_device_get(NULL, NULL), WEFT_ERR_INVALID);
 }
 END_TEST
 

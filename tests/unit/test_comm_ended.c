@@ -100,17 +100,17 @@ static void every_call_is_refused(weft_symm *symm, const char *text)
     weft_symm_device device;
     uint64_t offset, x = 0;
 
-    is_refused(weft_symm_put(symm, 0, &x, 8, 0, NULL), text);
-    is_refused(weft_symm_get(symm, &x, 0, 8, 0, NULL), text);
-    is_refused(weft_symm_put_signal(symm, 0, &x, 8, 0, 1, WEFT_SIGNAL_SET, 0, NULL), text);
-    is_refused(weft_symm_signal(symm, 0, 1, WEFT_SIGNAL_SET, 0, NULL), text);
-    is_refused(weft_symm_wait(symm, 0, 0, WEFT_COMPARE_EQ, 1, 0, NULL), text);
-    is_refused(weft_symm_test(symm, 0, 0, WEFT_COMPARE_EQ, 1), text);
+    is_refused(weft_symm_put_to(symm, &x, 0, 0, 8, NULL), text);
+    is_refused(weft_symm_get_from(symm, 0, 0, &x, 8, NULL), text);
+    is_refused(weft_symm_put_signal_to(symm, &x, 0, 0, 8, 0, 1, WEFT_SIGNAL_SET, NULL), text);
+    is_refused(weft_symm_signal_to(symm, 0, 0, 1, WEFT_SIGNAL_SET, NULL), text);
+    is_refused(weft_symm_wait_from(symm, 0, 0, WEFT_COMPARE_EQ, 1, 0, NULL), text);
+    is_refused(weft_symm_test_from(symm, 0, 0, WEFT_COMPARE_EQ, 1), text);
     is_refused(weft_symm_fence(symm, NULL), text);
     is_refused(weft_symm_quiet(symm, NULL), text);
     is_refused(weft_symm_barrier(symm, NULL), text);
     is_refused(weft_symm_offset(symm, &x, 8, &offset), text);
-    is_refused(weft_symm_get_device(symm, &device), text);
+    is_refused(weft_symm_device_get(symm, &device), text);
     ck_assert_ptr_null(weft_symm_comm(symm));
     ck_assert_ptr_null(weft_symm_local(symm));
     ck_assert_ptr_null(weft_symm_peer(symm, 0));
@@ -201,8 +201,8 @@ START_TEST(streams_without_their_context_refuse_every_call)
         if (!has_copy) copy = NULL;
         is_refused(weft_stream_test(copy, streams[0]), text);
         is_refused(weft_stream_wait(copy, streams[0], 0), text);
-        is_refused(weft_copy(copy, &y, &x, 1, streams[0]), text);
-        is_refused(weft_fill(copy, &y, 0, 1, streams[0]), text);
+        is_refused(weft_memory_copy(copy, &x, &y, 1, streams[0]), text);
+        is_refused(weft_memory_fill(copy, &y, 0, 1, streams[0]), text);
         ck_assert_ptr_null(weft_stream_native(copy, streams[0]));
         ck_assert_ptr_null(weft_world(copy));
         weft_context_release(&copy); /* once more: nothing */

@@ -7,17 +7,17 @@ static weft_context *context;
 
 START_TEST(memory_comes_from_the_plugin)
 {
-    weft_pointer_info info;
+    weft_pointer_info info = {.struct_size = sizeof info};
     void *pointer = NULL;
     char copy[4] = "";
 
     fake_reset();
     context = world_alone();
     ck_assert_int_eq(weft_alloc(context, 16, WEFT_MEMORY_DEVICE, &pointer), WEFT_OK);
-    ck_assert_int_eq(weft_fill(context, pointer, 'x', 16, NULL), WEFT_OK);
-    ck_assert_int_eq(weft_copy(context, copy, pointer, 3, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_memory_fill(context, pointer, 'x', 16, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_memory_copy(context, pointer, copy, 3, NULL), WEFT_OK);
     ck_assert_str_eq(copy, "xxx");
-    ck_assert_int_eq(weft_query_pointer(context, pointer, &info), WEFT_OK);
+    ck_assert_int_eq(weft_pointer_get(context, pointer, &info), WEFT_OK);
     ck_assert_uint_eq(info.kind, WEFT_MEMORY_HOST);
     ck_assert_int_eq(weft_free(context, pointer), WEFT_OK);
     ck_assert_int_eq(weft_free(context, NULL), WEFT_OK);
@@ -65,17 +65,17 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(weft_alloc(context, 1, WEFT_MEMORY_HOST, &pointer), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_alloc(context, UINT64_MAX, 0, &pointer), WEFT_ERR_INVALID);
     ck_assert_ptr_null(pointer);
-    ck_assert_int_eq(weft_copy(context, NULL, "x", 1, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_copy(context, NULL, NULL, 0, NULL), WEFT_OK);
-    ck_assert_int_eq(weft_fill(context, NULL, 0, 1, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_query_pointer(context, "x", NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_memory_copy(context, "x", NULL, 1, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_memory_copy(context, NULL, NULL, 0, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_memory_fill(context, NULL, 0, 1, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_pointer_get(context, "x", NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_stream_create(context, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_stream_wrap(context, NULL, &stream), WEFT_ERR_UNSUPPORTED);
     ck_assert_ptr_null(weft_stream_native(context, NULL));
     ck_assert_int_eq(weft_stream_test(NULL, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_stream_wait(NULL, NULL, 0), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_bind_thread(NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_bind_thread(context), WEFT_OK);
+    ck_assert_int_eq(weft_context_bind_thread(NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_context_bind_thread(context), WEFT_OK);
     weft_stream_release(context, NULL);
     weft_context_release(&context);
 }

@@ -202,7 +202,7 @@ START_TEST(new_work_makes_what_was_told_past)
     post(another, other);
     weft_comm_abort(another);
     ck_assert_int_eq(wait_stream(other), WEFT_ERR_ABORTED);
-    ck_assert_int_eq(weft_copy(context, &byte, "x", 1, other), WEFT_OK);
+    ck_assert_int_eq(weft_memory_copy(context, "x", &byte, 1, other), WEFT_OK);
     ck_assert_int_eq(wait_stream(other), WEFT_OK);
     weft_work_release(&lost);
     weft_work_release(&untold);
@@ -219,7 +219,7 @@ START_TEST(new_work_before_anybody_is_told_hides_nothing)
     begin();
     post(world, stream);
     weft_comm_abort(world);
-    ck_assert_int_eq(weft_copy(context, &byte, "x", 1, stream), WEFT_OK);
+    ck_assert_int_eq(weft_memory_copy(context, "x", &byte, 1, stream), WEFT_OK);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     end();
 }
@@ -248,7 +248,7 @@ START_TEST(messages_and_one_sided_work_count)
     another = make_another();
     ck_assert_int_eq(weft_symm_create(another, 64, NULL, &symm), WEFT_OK);
     ck_assert_int_eq(weft_receive(world, bytes, 8, WEFT_DTYPE_U8, 0, 0, stream), WEFT_OK);
-    ck_assert_int_eq(weft_symm_put(symm, 0, bytes, 8, 0, other), WEFT_OK);
+    ck_assert_int_eq(weft_symm_put_to(symm, bytes, 0, 0, 8, other), WEFT_OK);
     weft_comm_abort(world);
     weft_comm_abort(another);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
@@ -412,7 +412,8 @@ START_TEST(a_wait_for_a_signal_that_ended_with_its_communicator_is_told)
     begin();
     another = make_another();
     ck_assert_int_eq(weft_symm_create(another, 64, NULL, &symm), WEFT_OK);
-    ck_assert_int_eq(weft_symm_wait(symm, 0, 0, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, stream), WEFT_OK);
+    ck_assert_int_eq(weft_symm_wait_from(symm, 0, 0, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, stream),
+                     WEFT_OK);
     window = symm->window;
     weft_comm_release(&another);
     (void)fake_window_destroy(window); /* a plugin does so with its communicator */
@@ -439,7 +440,7 @@ static void *put_until_over(void *unused)
     char byte = 0;
 
     (void)unused;
-    while (weft_symm_put(shared, 0, &byte, 1, 0, stream) == WEFT_OK)
+    while (weft_symm_put_to(shared, &byte, 0, 0, 1, stream) == WEFT_OK)
         continue;
     return NULL;
 }

@@ -79,17 +79,17 @@ START_TEST(no_more_than_the_callers_struct_is_written)
 
     memset(&room, 0x5a, sizeof room);
     room.info.struct_size = small;
-    ck_assert(weft_variable_get(0, &room.info));
+    ck_assert(weft_variable_get(0, &room.info) == WEFT_OK);
     ck_assert_uint_eq(room.info.struct_size, small);
     ck_assert_str_eq(room.info.name, wf_knobs[0].name);
     ck_assert_int_eq(((const unsigned char *)&room)[small], 0x5a);
     room.info.struct_size = sizeof room;
-    ck_assert(weft_variable_get(0, &room.info));
+    ck_assert(weft_variable_get(0, &room.info) == WEFT_OK);
     ck_assert_int_eq(room.behind[0], 0x5a);
     room.info.struct_size = 0;
-    ck_assert(!weft_variable_get(0, &room.info));
-    ck_assert(!weft_variable_get(0, NULL));
-    ck_assert(!weft_variable_get(SIZE_MAX, &room.info));
+    ck_assert(weft_variable_get(0, &room.info) != WEFT_OK);
+    ck_assert(weft_variable_get(0, NULL) != WEFT_OK);
+    ck_assert(weft_variable_get(SIZE_MAX, &room.info) != WEFT_OK);
 }
 END_TEST
 

@@ -137,7 +137,7 @@ START_TEST(a_batch_is_the_sum_of_its_tensors)
                                            {"f32[4,4] S(0)", "f32[4,4] S(1)"}};
     const weft_spec *from[3], *to[3];
     uint64_t most = 0, total = 0, sum = 0, sent = 0, received = 0;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *batch;
 
     for (size_t i = 0; i < 3; i++) {

@@ -28,7 +28,7 @@ static struct met meet(const char *mesh, const char *mine, int32_t rank, const c
     struct wf_peer_query query = {.theirs = &b->layout, .mine = &shard};
 
     wf_shard_of(a, rank, &shard);
-    ck_assert(weft_mesh_coord(b->layout.mesh, rank, query.coord));
+    ck_assert(weft_mesh_coord_of(b->layout.mesh, rank, query.coord) == WEFT_OK);
     for (int32_t i = 0; i < b->layout.mesh->axes; i++)
         query.relation[i] =
             wf_placement_splits(&b->layout.placements[i]) ? WF_PEER_BY_INDEX : WF_PEER_SAME;

@@ -68,7 +68,7 @@ START_TEST(no_mesh_has_nothing)
     ck_assert_uint_eq(weft_mesh_hash(NULL), 0);
     ck_assert_ptr_null(weft_mesh_retain(NULL));
     ck_assert_int_eq(weft_mesh_rank_at(NULL, 0), -1);
-    ck_assert(!weft_mesh_coord(NULL, 0, &number));
+    ck_assert(weft_mesh_coord_of(NULL, 0, &number) != WEFT_OK);
     ck_assert_int_eq(weft_mesh_devices_per_host(NULL), 0);
     ck_assert_int_eq(weft_mesh_hosts(NULL), 0);
     ck_assert_int_eq(weft_mesh_host_of(NULL, 3), 0);

@@ -142,10 +142,10 @@ START_TEST(the_largest_mesh_and_the_largest_rank_work)
     weft_mesh *all = mesh_of("2147483647"), *last = mesh_of("2@2147483646-2147483647");
     int32_t coord;
 
-    ck_assert(weft_mesh_coord(all, INT32_MAX - 1, &coord));
+    ck_assert(weft_mesh_coord_of(all, INT32_MAX - 1, &coord) == WEFT_OK);
     ck_assert_int_eq(coord, INT32_MAX - 1);
-    ck_assert(!weft_mesh_coord(all, INT32_MAX, &coord));
-    ck_assert(weft_mesh_coord(last, INT32_MAX, &coord));
+    ck_assert(weft_mesh_coord_of(all, INT32_MAX, &coord) != WEFT_OK);
+    ck_assert(weft_mesh_coord_of(last, INT32_MAX, &coord) == WEFT_OK);
     ck_assert_int_eq(coord, 1);
     weft_mesh_release(&all);
     weft_mesh_release(&last);

@@ -6,7 +6,7 @@ static void check_both_ways(const char *text, int32_t rank, int32_t first, int32
     weft_mesh *mesh = mesh_of(text);
     int32_t coord[2] = {-1, -1}, back;
 
-    ck_assert(weft_mesh_coord(mesh, rank, coord));
+    ck_assert(weft_mesh_coord_of(mesh, rank, coord) == WEFT_OK);
     ck_assert_int_eq(coord[0], first);
     ck_assert_int_eq(coord[1], second);
     ck_assert_int_eq(weft_mesh_rank(mesh, coord, &back), WEFT_OK);
@@ -33,7 +33,7 @@ START_TEST(a_rank_outside_has_no_coordinate)
         weft_mesh *mesh = mesh_of(meshes[i]);
         int32_t coord[2] = {-7, -7};
         for (size_t j = 0; j < WF_COUNT(outside); j++)
-            ck_assert(!weft_mesh_coord(mesh, outside[j], coord));
+            ck_assert(weft_mesh_coord_of(mesh, outside[j], coord) != WEFT_OK);
         ck_assert_int_eq(coord[0], -7);
         ck_assert_int_eq(weft_mesh_rank_at(mesh, -1), -1);
         ck_assert_int_eq(weft_mesh_rank_at(mesh, 4), -1);

@@ -23,7 +23,7 @@ static weft_plan *plan_many(const struct pair *pair, uint32_t count,
 
 static weft_plan_info info_of(const weft_plan *plan)
 {
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     weft_plan_get(plan, &info);
     return info;
@@ -32,8 +32,8 @@ static weft_plan_info info_of(const weft_plan *plan)
 START_TEST(small_tensors_travel_together_in_one_exchange)
 {
     weft_plan *alone, *plan;
-    weft_plan_info one, all;
-    weft_step_info step;
+    weft_plan_info one = {.struct_size = sizeof one}, all = {.struct_size = sizeof all};
+    weft_step_info step = {.struct_size = sizeof step};
     struct pair pair;
 
     open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
@@ -46,10 +46,10 @@ START_TEST(small_tensors_travel_together_in_one_exchange)
     ck_assert_uint_eq(all.steps, 1);
     ck_assert_uint_lt(all.cost_ns, 100 * one.cost_ns / 4);
     ck_assert_uint_eq(all.bytes_received_max, 100 * one.bytes_received_max);
-    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert(weft_plan_step_get(plan, 0, &step) == WEFT_OK);
     ck_assert_ptr_null(step.from);
     ck_assert_uint_eq(step.kind, WEFT_STEP_EXCHANGE);
-    ck_assert(!weft_plan_step(plan, 1, &step));
+    ck_assert(weft_plan_step_get(plan, 1, &step) != WEFT_OK);
     weft_plan_release(&alone);
     weft_plan_release(&plan);
     close_pair(&pair);
@@ -58,8 +58,8 @@ END_TEST
 
 START_TEST(large_tensors_keep_the_steps_of_their_own_plans)
 {
-    weft_tensor_info tensor;
-    weft_step_info step;
+    weft_plan_tensor_info tensor = {.struct_size = sizeof tensor};
+    weft_step_info step = {.struct_size = sizeof step};
     struct pair pair;
     weft_plan *plan;
 
@@ -67,13 +67,13 @@ START_TEST(large_tensors_keep_the_steps_of_their_own_plans)
     plan = plan_many(&pair, 3, NULL);
     ck_assert_uint_eq(info_of(plan).together, 0);
     ck_assert_uint_eq(info_of(plan).steps, 3);
-    ck_assert(weft_plan_step(plan, 2, &step));
+    ck_assert(weft_plan_step_get(plan, 2, &step) == WEFT_OK);
     ck_assert_uint_eq(step.kind, WEFT_STEP_ALL_REDUCE);
     ck_assert_uint_eq(step.tensor, 2);
-    ck_assert(weft_plan_tensor(plan, 2, &tensor));
+    ck_assert(weft_plan_tensor_get(plan, 2, &tensor) == WEFT_OK);
     ck_assert_ptr_eq(tensor.from, pair.from);
     ck_assert_ptr_nonnull(tensor.alone);
-    ck_assert(!weft_plan_tensor(plan, 3, &tensor));
+    ck_assert(weft_plan_tensor_get(plan, 3, &tensor) != WEFT_OK);
     weft_plan_release(&plan);
     close_pair(&pair);
 }
@@ -102,7 +102,7 @@ END_TEST
 
 START_TEST(one_tensor_has_nobody_to_go_with)
 {
-    weft_tensor_info tensor;
+    weft_plan_tensor_info tensor = {.struct_size = sizeof tensor};
     struct pair pair;
     weft_plan *plan;
 
@@ -113,9 +113,9 @@ START_TEST(one_tensor_has_nobody_to_go_with)
     weft_plan_release(&plan);
     plan = plan_pair(&pair, NULL);
     ck_assert_uint_eq(info_of(plan).tensors, 1);
-    ck_assert(weft_plan_tensor(plan, 0, &tensor));
+    ck_assert(weft_plan_tensor_get(plan, 0, &tensor) == WEFT_OK);
     ck_assert_ptr_eq(tensor.alone, plan);
-    ck_assert(!weft_plan_tensor(plan, 1, &tensor));
+    ck_assert(weft_plan_tensor_get(plan, 1, &tensor) != WEFT_OK);
     weft_plan_release(&plan);
     close_pair(&pair);
 }

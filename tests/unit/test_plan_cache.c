@@ -30,7 +30,8 @@ static weft_plan *get(struct world *w, const weft_plan_options *options)
 {
     weft_plan *plan;
 
-    ck_assert_int_eq(weft_plan_cache_get(w->cache, w->sharded, w->copied, options, &plan), WEFT_OK);
+    ck_assert_int_eq(weft_plan_cache_find(w->cache, w->sharded, w->copied, options, &plan),
+                     WEFT_OK);
     return plan;
 }
 
@@ -103,7 +104,7 @@ START_TEST(a_plan_outlives_its_cache)
 {
     struct world w;
     weft_plan *plan;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     open_world(&w, 0);
     plan = get(&w, NULL);
@@ -125,7 +126,7 @@ START_TEST(nothing_is_kept_of_a_failure)
     for (uint64_t n = 1;; n++) {
         weft_status status;
         wf_mem_fail_at(n);
-        status = weft_plan_cache_get(w.cache, w.sharded, w.copied, NULL, &plan);
+        status = weft_plan_cache_find(w.cache, w.sharded, w.copied, NULL, &plan);
         wf_mem_fail_at(0);
         if (status == WEFT_OK) break;
         ck_assert_int_eq(status, WEFT_ERR_NO_MEMORY);

@@ -5,10 +5,10 @@
 
 static uint32_t kinds_of(const weft_plan *plan, uint32_t *kinds, uint32_t most)
 {
-    weft_step_info step;
+    weft_step_info step = {.struct_size = sizeof step};
     uint32_t count = 0;
 
-    for (; weft_plan_step(plan, count, &step) && count < most; count++)
+    for (; weft_plan_step_get(plan, count, &step) == WEFT_OK && count < most; count++)
         kinds[count] = step.kind;
     return count;
 }
@@ -16,16 +16,16 @@ static uint32_t kinds_of(const weft_plan *plan, uint32_t *kinds, uint32_t most)
 START_TEST(one_exchange_goes_between_the_meshes)
 {
     struct pair pair;
-    weft_step_info step;
+    weft_step_info step = {.struct_size = sizeof step};
     weft_plan *plan;
 
     open_pair(&pair, "2@0-1", "2@2-3", "64", "S(0)", "S(0)");
     plan = plan_pair(&pair, NULL);
-    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert(weft_plan_step_get(plan, 0, &step) == WEFT_OK);
     ck_assert_uint_eq(step.kind, WEFT_STEP_EXCHANGE);
     ck_assert_uint_eq(step.axes, 0);
     ck_assert_uint_eq(step.bytes_received, 128);
-    ck_assert(!weft_plan_step(plan, 1, &step));
+    ck_assert(weft_plan_step_get(plan, 1, &step) != WEFT_OK);
     weft_plan_release(&plan);
     close_pair(&pair);
 }
@@ -73,7 +73,7 @@ START_TEST(an_impossible_memory_limit_is_refused_with_the_least_possible)
 {
     weft_plan_options options = {.struct_size = sizeof options, .memory_limit = 1};
     unsigned long long least = 0;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     struct pair pair;
     weft_plan *plan = NULL;
     const char *said;
@@ -98,7 +98,7 @@ END_TEST
 START_TEST(the_runner_up_is_another_plan_or_none)
 {
     weft_plan_options options = {.struct_size = sizeof options};
-    weft_plan_info best, other;
+    weft_plan_info best = {.struct_size = sizeof best}, other = {.struct_size = sizeof other};
     struct pair pair;
     weft_plan *plan, *second = NULL;
 
@@ -121,13 +121,13 @@ END_TEST
 
 START_TEST(what_a_rank_sends_is_shared_by_the_copies)
 {
-    weft_step_info step;
+    weft_step_info step = {.struct_size = sizeof step};
     struct pair pair;
     weft_plan *plan;
 
     open_pair(&pair, "4@0-3", "4@4-7", "64", "R", "S(0)");
     plan = plan_pair(&pair, NULL);
-    ck_assert(weft_plan_step(plan, 0, &step));
+    ck_assert(weft_plan_step_get(plan, 0, &step) == WEFT_OK);
     ck_assert_uint_eq(step.bytes_sent, 64);
     ck_assert_uint_eq(step.bytes_received, 64);
     weft_plan_release(&plan);

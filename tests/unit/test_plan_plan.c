@@ -7,7 +7,7 @@ START_TEST(equal_layouts_need_no_steps)
 {
     struct pair pair;
     weft_plan *plan;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     open_pair(&pair, "1x4", NULL, "8,8", "S(0),R", "P,R");
     plan = plan_pair(&pair, NULL);
@@ -24,7 +24,7 @@ START_TEST(empty_tensors_need_no_steps)
 {
     struct pair pair;
     weft_plan *plan;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
 
     open_pair(&pair, "2x2", NULL, "0,8", "S(0),R", "R,S(1)");
     plan = plan_pair(&pair, NULL);
@@ -41,7 +41,7 @@ START_TEST(what_is_too_much_stays_too_much)
     weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
     struct pair pair;
     weft_plan *plan;
-    weft_plan_info best, exchange;
+    weft_plan_info best = {.struct_size = sizeof best}, exchange = {.struct_size = sizeof exchange};
 
     open_pair(&pair, "1024x1024", NULL, "1152921504606846975", "P,P", "R,R");
     plan = plan_pair(&pair, NULL);
@@ -64,8 +64,8 @@ START_TEST(steps_lead_from_the_source_to_the_target)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .without = UINT32_C(1) << WEFT_STEP_EXCHANGE};
-    weft_step_info step;
-    weft_plan_info info;
+    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_info info = {.struct_size = sizeof info};
     struct pair pair;
     weft_plan *plan;
     const weft_spec *at;
@@ -74,7 +74,7 @@ START_TEST(steps_lead_from_the_source_to_the_target)
     open_pair(&pair, "2x4", NULL, "64,64", "P,S(0)", "S(1),R");
     plan = plan_pair(&pair, &options);
     at = pair.from;
-    for (uint32_t i = 0; weft_plan_step(plan, i, &step); i++) {
+    for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
         ck_assert_ptr_eq(step.from, at);
         ck_assert_uint_ne(step.axes, 0);
         at = step.to;
@@ -168,7 +168,7 @@ START_TEST(every_planner_keeps_to_the_memory_limit)
 {
     for (uint32_t planner = 0; planner <= WEFT_PLANNER_EXCHANGE; planner++) {
         weft_plan_options options = {.struct_size = sizeof options, .planner = planner};
-        weft_plan_info info;
+        weft_plan_info info = {.struct_size = sizeof info};
         struct pair pair;
         weft_plan *plan;
 
@@ -206,21 +206,21 @@ END_TEST
 START_TEST(null_is_refused_by_every_accessor)
 {
     weft_plan_info info = {.steps = 7};
-    weft_step_info step;
-    weft_tensor_info tensor;
+    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_tensor_info tensor = {.struct_size = sizeof tensor};
     struct pair pair;
     weft_plan *plan;
 
     weft_plan_get(NULL, &info);
     ck_assert_uint_eq(info.steps, 7);
-    ck_assert(!weft_plan_step(NULL, 0, &step));
-    ck_assert(!weft_plan_tensor(NULL, 0, &tensor));
+    ck_assert(weft_plan_step_get(NULL, 0, &step) != WEFT_OK);
+    ck_assert(weft_plan_tensor_get(NULL, 0, &tensor) != WEFT_OK);
     ck_assert_ptr_null(weft_plan_retain(NULL));
     open_pair(&pair, "2", NULL, "8", "S(0)", "R");
     plan = plan_pair(&pair, NULL);
     weft_plan_get(plan, NULL);
-    ck_assert(!weft_plan_step(plan, 0, NULL));
-    ck_assert(!weft_plan_tensor(plan, 0, NULL));
+    ck_assert(weft_plan_step_get(plan, 0, NULL) != WEFT_OK);
+    ck_assert(weft_plan_tensor_get(plan, 0, NULL) != WEFT_OK);
     ck_assert_int_eq(weft_plan_print(plan, NULL, 8, NULL), WEFT_ERR_INVALID);
     weft_plan_release(&plan);
     close_pair(&pair);

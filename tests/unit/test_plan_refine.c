@@ -50,7 +50,7 @@ END_TEST
 START_TEST(what_everybody_has_already_needs_no_steps)
 {
     struct pair pair;
-    weft_plan_info info;
+    weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *plan;
 
     open_pair(&pair, "4", "2x2", "64", "S(0)", "S(0),S(0)");

@@ -198,16 +198,16 @@ START_TEST(the_public_call_reads_the_environment_and_options_win)
 
     setenv("WEFT_BACKEND", "good", 1);
     setenv("WEFT_PLUGIN_PATH", P "/good:" P "/better", 1);
-    ck_assert_int_eq(weft_backends_find(NULL, &backends), WEFT_OK);
+    ck_assert_int_eq(weft_backends_create(NULL, &backends), WEFT_OK);
     ck_assert_uint_eq(candidate("good")->reason, WEFT_REASON_USABLE);
     weft_backends_release(&backends);
-    ck_assert_int_eq(weft_backends_find(&options, &backends), WEFT_OK);
+    ck_assert_int_eq(weft_backends_create(&options, &backends), WEFT_OK);
     ck_assert_uint_eq(candidate("good")->reason, WEFT_REASON_EXCLUDED);
     ck_assert_uint_eq(candidate("better")->reason, WEFT_REASON_USABLE);
     weft_backends_release(&backends);
     unsetenv("WEFT_PLUGIN_PATH");
     options.plugin_path = P "/better";
-    ck_assert_int_eq(weft_backends_find(&options, &backends), WEFT_OK);
+    ck_assert_int_eq(weft_backends_create(&options, &backends), WEFT_OK);
     ck_assert_uint_eq(candidate("better")->reason, WEFT_REASON_USABLE);
     weft_backends_release(&backends);
     unsetenv("WEFT_BACKEND");
@@ -218,8 +218,8 @@ START_TEST(arguments_are_checked)
 {
     weft_backend_options options = {0};
 
-    ck_assert_int_eq(weft_backends_find(NULL, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_backends_find(&options, &backends), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_create(NULL, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_create(&options, &backends), WEFT_ERR_INVALID);
     ck_assert_ptr_null(backends);
 }
 END_TEST
@@ -232,7 +232,7 @@ static weft_status find_much(void *out)
         .plugin_path = "relative:" P "/good:" P "/better:" P "/good/:/no/such/place:" P "/major",
     };
 
-    return weft_backends_find(&options, out);
+    return weft_backends_create(&options, out);
 }
 
 static void drop(void *out)

@@ -84,7 +84,7 @@ START_TEST(memory_comes_from_the_second)
     ck_assert_str_eq(weft_symm_backend(symm), "second");
     ck_assert_ptr_ne(symm->symm_comm, weft_world(context));
     ck_assert_str_eq(symm->symm_comm->name, "world on second");
-    ck_assert_int_eq(weft_bind_thread(context), WEFT_OK);
+    ck_assert_int_eq(weft_context_bind_thread(context), WEFT_OK);
     weft_symm_release(&symm);
     weft_context_release(&context);
     ck_assert_int_eq(second_devices, 0);

@@ -39,7 +39,7 @@ START_TEST(null_has_an_answer)
     ck_assert_int_eq(weft_symm_register(weft_world(context), memory, 0, NULL, &symm),
                      WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_symm_offset(NULL, memory, 1, &offset), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_symm_get_device(NULL, &device), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_symm_device_get(NULL, &device), WEFT_ERR_INVALID);
     ck_assert_ptr_null(weft_symm_comm(NULL));
     ck_assert_ptr_null(weft_symm_local(NULL));
     ck_assert_ptr_null(weft_symm_peer(NULL, 0));
@@ -118,14 +118,14 @@ START_TEST(kernels_get_device_memory_or_a_refusal)
     fake_reset();
     context = world_alone_on(fake_symm_plugin());
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
-    ck_assert_int_eq(weft_symm_get_device(symm, &device), WEFT_OK);
+    ck_assert_int_eq(weft_symm_device_get(symm, &device), WEFT_OK);
     ck_assert_ptr_eq(device.buffers[0], weft_symm_local(symm));
     ck_assert_ptr_eq(weft_symm_address(&device, 0, 5), (char *)weft_symm_local(symm) + 5);
     ck_assert_ptr_eq(weft_symm_slot(&device, 0, 2, 0), device.signals[0] + 2);
     symm->host_memory = false;
-    ck_assert_int_eq(weft_symm_get_device(symm, &device), WEFT_ERR_UNSUPPORTED);
+    ck_assert_int_eq(weft_symm_device_get(symm, &device), WEFT_ERR_UNSUPPORTED);
     symm->handle.device_copy = copy;
-    ck_assert_int_eq(weft_symm_get_device(symm, &device), WEFT_OK);
+    ck_assert_int_eq(weft_symm_device_get(symm, &device), WEFT_OK);
     ck_assert_ptr_eq(device.buffers, copy);
     ck_assert_ptr_eq(device.signals, &copy[1]);
     symm->host_memory = true;

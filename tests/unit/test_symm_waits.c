@@ -48,12 +48,14 @@ START_TEST(what_a_failed_stream_waited_for_is_named)
     wait_on(&stream, 1);
     wait_on(&other, 2);
     wait_on(&stream, 3);
-    ck_assert_int_eq(weft_symm_signal(symm, 3, 1, WEFT_SIGNAL_SET, 0, NULL), WEFT_OK); /* it came */
+    ck_assert_int_eq(weft_symm_signal_to(symm, 0, 3, 1, WEFT_SIGNAL_SET, NULL),
+                     WEFT_OK); /* it came */
     (void)wf_fail(WEFT_ERR_TIMEOUT, "the plugin's words");
     ck_assert_int_eq(wf_symm_check_wait(context, &stream, false, WEFT_ERR_TIMEOUT),
                      WEFT_ERR_TIMEOUT);
-    ck_assert_str_eq(weft_last_error(), "weft_symm_wait on world: rank 0 waited for channel 1 of "
-                                        "rank 0 to be == 1 (it is 0): the plugin's words");
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_symm_wait_from on world: rank 0 waited for channel 1 of "
+                     "rank 0 to be == 1 (it is 0): the plugin's words");
     ck_assert_int_eq(weft_comm_async_error(weft_world(context)), WEFT_ERR_TIMEOUT);
     end();
 }
@@ -115,12 +117,12 @@ START_TEST(a_stream_that_is_through_asks_the_communicator)
     begin();
     ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
     ck_assert_int_eq(weft_stream_create(context, &other), WEFT_OK);
-    ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
+    ck_assert_int_eq(weft_symm_wait_from(symm, 0, 3, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
     ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
     ck_assert_uint_eq(wf_symm_state(context)->noted_waits, 1);
     ck_assert_int_eq(weft_stream_test(context, stream), WEFT_OK);
     ck_assert_uint_eq(wf_symm_state(context)->noted_waits, 0);
-    ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
+    ck_assert_int_eq(weft_symm_wait_from(symm, 0, 3, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
     fake.async_status = WEFT_ERR_TIMEOUT;
     ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
     ck_assert_int_eq(weft_stream_wait(context, stream, 0), WEFT_ERR_TIMEOUT);
@@ -138,7 +140,7 @@ START_TEST(a_work_that_is_done_asks_too)
 
     begin();
     ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
-    ck_assert_int_eq(weft_symm_wait(symm, 3, 0, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
+    ck_assert_int_eq(weft_symm_wait_from(symm, 0, 3, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
     ck_assert_int_eq(weft_work_record(context, stream, &work), WEFT_OK);
     ck_assert_int_eq(weft_work_wait(work, 0), WEFT_OK);
     fake.async_status = WEFT_ERR_DEVICE;

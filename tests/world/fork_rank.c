@@ -87,7 +87,7 @@ static void try_all(void)
     REFUSED(reduce());
     REFUSED(weft_barrier(weft_world(ctx), NULL));
     REFUSED(redistribute());
-    REFUSED(weft_symm_put(symm, 0, memory, 64, 0, NULL));
+    REFUSED(weft_symm_put_to(symm, memory, 0, 0, 64, NULL));
     REFUSED(weft_symm_barrier(symm, NULL));
     REFUSED(weft_comm_split(part, 0, 0, NULL, &comm));
     REFUSED(weft_alloc(ctx, 64, WEFT_MEMORY_DEVICE, &more));

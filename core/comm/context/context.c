@@ -36,7 +36,7 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
                                    .plugin_path = options->plugin_path};
     size_t index;
 
-    WF_TRY(weft_backends_find(&wanted, &context->backends));
+    WF_TRY(weft_backends_create(&wanted, &context->backends));
     index = wf_backends_pick(context->backends, WEFT_ROLE_COMM);
     if (index == WF_NO_CANDIDATE) /* it has the words */
         return weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index);
@@ -70,7 +70,7 @@ static weft_status open_device(weft_context *context, const weft_options *option
     WF_TRY(wf_device_open(context->plugin, &wanted, &context->device));
     WF_TRY(context->plugin->device->describe(context->device, &info));
     context->features = info.features;
-    return weft_bind_thread(context);
+    return weft_context_bind_thread(context);
 }
 
 /* ---- agreeing ---- */
@@ -385,10 +385,10 @@ void *weft_context_device(const weft_context *context)
     return context != NULL ? context->device : NULL;
 }
 
-weft_status weft_context_describe(weft_context *context, weft_device_info *out)
+weft_status weft_device_get(weft_context *context, weft_device_info *out)
 {
-    WF_TRY(wf_context_check(context, "weft_context_describe"));
-    if (out == NULL) return wf_fail_null("weft_context_describe", "out");
+    WF_TRY(wf_context_check(context, "weft_device_get"));
+    if (out == NULL) return wf_fail_null("weft_device_get", "out");
     *out = (weft_device_info){.struct_size = sizeof *out};
     return context->plugin->device->describe(context->device, out);
 }

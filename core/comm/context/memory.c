@@ -30,40 +30,40 @@ weft_status weft_free(weft_context *context, void *pointer)
     return WEFT_OK;
 }
 
-weft_status weft_query_pointer(weft_context *context, const void *pointer, weft_pointer_info *out)
+weft_status weft_pointer_get(weft_context *context, const void *pointer, weft_pointer_info *out)
 {
-    WF_TRY(wf_context_check(context, "weft_query_pointer"));
-    if (out == NULL) return wf_fail_null("weft_query_pointer", "out");
+    WF_TRY(wf_context_check(context, "weft_pointer_get"));
+    if (out == NULL) return wf_fail_null("weft_pointer_get", "out");
     *out = (weft_pointer_info){.struct_size = sizeof *out};
     return context->plugin->device->query_pointer(context->device, pointer, out);
 }
 
-weft_status weft_copy(weft_context *context, void *target, const void *source, uint64_t bytes,
-                      weft_stream *stream)
+weft_status weft_memory_copy(weft_context *context, const void *source, void *target,
+                             uint64_t bytes, weft_stream *stream)
 {
-    WF_TRY(wf_context_check(context, "weft_copy"));
+    WF_TRY(wf_context_check(context, "weft_memory_copy"));
     if (bytes > 0 && (target == NULL || source == NULL))
-        return wf_fail_null("weft_copy", target == NULL ? "target" : "source");
-    WF_TRY(wf_stream_check(context, stream, "weft_copy"));
+        return wf_fail_null("weft_memory_copy", target == NULL ? "target" : "source");
+    WF_TRY(wf_stream_check(context, stream, "weft_memory_copy"));
     if (atomic_load_explicit(&context->reported, memory_order_relaxed) != 0)
         wf_posts_acknowledge(context, stream);
     return context->plugin->device->copy(context->device, target, source, bytes, stream);
 }
 
-weft_status weft_fill(weft_context *context, void *target, uint8_t byte, uint64_t bytes,
-                      weft_stream *stream)
+weft_status weft_memory_fill(weft_context *context, void *target, uint8_t byte, uint64_t bytes,
+                             weft_stream *stream)
 {
-    WF_TRY(wf_context_check(context, "weft_fill"));
-    if (bytes > 0 && target == NULL) return wf_fail_null("weft_fill", "target");
-    WF_TRY(wf_stream_check(context, stream, "weft_fill"));
+    WF_TRY(wf_context_check(context, "weft_memory_fill"));
+    if (bytes > 0 && target == NULL) return wf_fail_null("weft_memory_fill", "target");
+    WF_TRY(wf_stream_check(context, stream, "weft_memory_fill"));
     if (atomic_load_explicit(&context->reported, memory_order_relaxed) != 0)
         wf_posts_acknowledge(context, stream);
     return context->plugin->device->fill(context->device, target, byte, bytes, stream);
 }
 
-weft_status weft_bind_thread(weft_context *context)
+weft_status weft_context_bind_thread(weft_context *context)
 {
-    WF_TRY(wf_context_check(context, "weft_bind_thread"));
+    WF_TRY(wf_context_check(context, "weft_context_bind_thread"));
     if (WF_HAS(context->plugin->device, bind_thread))
         WF_TRY(context->plugin->device->bind_thread(context->device));
     return wf_modules_bind_thread(context);

@@ -24,7 +24,7 @@ struct wf_module {
     void (*add_choices)(const weft_context *context, struct wf_choices *choices);
     /* The world communicator exists.  Collective. */
     weft_status (*start)(weft_context *context);
-    /* Called by weft_bind_thread. */
+    /* Called by weft_context_bind_thread. */
     weft_status (*bind_thread)(weft_context *context);
     /* weft_free is about to free POINTER.  An error refuses it. */
     weft_status (*check_free)(weft_context *context, const void *pointer);

@@ -75,8 +75,8 @@ enum weft_role { WEFT_ROLE_COMM = 0, WEFT_ROLE_SYMM = 1 };
  * when none is usable; fails only for a variable or option that cannot be read, or for want of
  * memory.  OPTIONS may be NULL.  The caller releases *OUT; plugins themselves are never unloaded.
  * The list does not change any more: all that read it may do so from any thread.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_backends_find(const weft_backend_options *options,
-                                                       weft_backends **out);
+WEFT_API WEFT_NODISCARD weft_status weft_backends_create(const weft_backend_options *options,
+                                                         weft_backends **out);
 
 /* Frees the list and sets *BACKENDS to NULL.  NULL, and a pointer to NULL, are accepted. */
 WEFT_API void weft_backends_release(weft_backends **backends);

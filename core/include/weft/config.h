@@ -1,7 +1,7 @@
 /* config.h - the environment variables that weft obeys, for programs that show or check them.
  *
  *     weft_variable_info variable = {.struct_size = sizeof variable};
- *     for (size_t i = 0; weft_variable_get(i, &variable); i++) puts(variable.name); */
+ *     for (size_t i = 0; weft_variable_get(i, &variable) == WEFT_OK; i++) puts(variable.name); */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 

@@ -85,8 +85,7 @@ WEFT_API weft_comm *weft_world(weft_context *context);
 
 /* The serving plugin and its device.  Borrowed. [any thread] */
 WEFT_API const weft_plugin *weft_context_plugin(const weft_context *context);
-WEFT_API WEFT_NODISCARD weft_status weft_context_describe(weft_context *context,
-                                                          weft_device_info *out);
+WEFT_API WEFT_NODISCARD weft_status weft_device_get(weft_context *context, weft_device_info *out);
 
 /* What steps cost on this job, for weft_plan_options.costs: the table that WEFT_COSTS names, a file
  * of `weft bench calibrate` or a built-in one; else what rank 0's plugin says of its collectives.
@@ -105,7 +104,7 @@ WEFT_API void *weft_context_device(const weft_context *context);
 
 /* Let the calling thread use the context's device.  weft_init does so for its own thread; every
  * further thread that works with the context calls it once.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_bind_thread(weft_context *context);
+WEFT_API WEFT_NODISCARD weft_status weft_context_bind_thread(weft_context *context);
 
 /* ---- ranks as threads of one process ----------------------------------------- */
 
@@ -132,15 +131,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_alloc(weft_context *context, uint64_t b
 WEFT_API WEFT_NODISCARD weft_status weft_free(weft_context *context, void *pointer);
 
 /* What kind of memory POINTER is.  Unknown memory is WEFT_MEMORY_HOST. [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_query_pointer(weft_context *context, const void *pointer,
-                                                       weft_pointer_info *out);
+WEFT_API WEFT_NODISCARD weft_status weft_pointer_get(weft_context *context, const void *pointer,
+                                                     weft_pointer_info *out);
 
 /* In stream order; either side may be host or device memory. */
-WEFT_API WEFT_NODISCARD weft_status weft_copy(weft_context *context, void *target,
-                                              const void *source, uint64_t bytes,
-                                              weft_stream *stream);
-WEFT_API WEFT_NODISCARD weft_status weft_fill(weft_context *context, void *target, uint8_t byte,
-                                              uint64_t bytes, weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_memory_copy(weft_context *context, const void *source,
+                                                     void *target, uint64_t bytes,
+                                                     weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_memory_fill(weft_context *context, void *target,
+                                                     uint8_t byte, uint64_t bytes,
+                                                     weft_stream *stream);
 
 /* ---- streams and works ------------------------------------------------------- */
 

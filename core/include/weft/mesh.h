@@ -79,7 +79,7 @@ WEFT_API uint64_t weft_mesh_hash(const weft_mesh *mesh);
 
 /* Coordinate of RANK into COORD[axes]; false, with COORD untouched, if RANK is not in the mesh.
  * Constant time. */
-WEFT_API bool weft_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord);
+WEFT_API bool weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank, int32_t *coord);
 
 /* Rank at COORD[axes]; WEFT_ERR_INVALID for a coordinate outside the mesh. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord,

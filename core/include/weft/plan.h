@@ -82,7 +82,7 @@ typedef struct weft_step_info {
 } weft_step_info;
 
 /* Step INDEX; false past the last. */
-WEFT_API bool weft_plan_step(const weft_plan *plan, uint32_t index, weft_step_info *out);
+WEFT_API bool weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *out);
 
 /* The table that PLAN's costs are from.  Borrowed from the plan; NULL for NULL. */
 WEFT_API const weft_cost_table *weft_plan_costs(const weft_plan *plan);
@@ -109,14 +109,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create_batch(uint32_t count,
                                                            const weft_plan_options *options,
                                                            weft_plan **out);
 
-typedef struct weft_tensor_info {
+typedef struct weft_plan_tensor_info {
     size_t struct_size;
     const weft_spec *from, *to; /* live as long as the plan */
     const weft_plan *alone;     /* its own plan; NULL: it travels with others.  Borrowed. */
-} weft_tensor_info;
+} weft_plan_tensor_info;
 
 /* Tensor INDEX of PLAN; false past the last.  A plan that is no batch has one, itself. */
-WEFT_API bool weft_plan_tensor(const weft_plan *plan, uint32_t index, weft_tensor_info *out);
+WEFT_API bool weft_plan_tensor_get(const weft_plan *plan, uint32_t index,
+                                   weft_plan_tensor_info *out);
 
 /* Write PLAN for people, one line per step, as snprintf would: at most CAPACITY bytes with the end;
  * *LENGTH, if wanted, is the whole length. */
@@ -133,10 +134,10 @@ typedef struct weft_plan_cache weft_plan_cache;
 WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out);
 
 /* As weft_plan_create, from the cache where it is there.  One thread at a time per cache. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_get(weft_plan_cache *cache,
-                                                        const weft_spec *from, const weft_spec *to,
-                                                        const weft_plan_options *options,
-                                                        weft_plan **out);
+WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_find(weft_plan_cache *cache,
+                                                         const weft_spec *from, const weft_spec *to,
+                                                         const weft_plan_options *options,
+                                                         weft_plan **out);
 
 /* Drops its plans; those that were handed out live on. */
 WEFT_API void weft_plan_cache_release(weft_plan_cache **cache);

@@ -3,8 +3,8 @@
  *
  *     weft_symm *symm;
  *     weft_symm_create(comm, bytes, NULL, &symm);
- *     weft_symm_put_signal(symm, 0, source, n, 0, round, WEFT_SIGNAL_SET, right, stream);
- *     weft_symm_wait(symm, 0, left, WEFT_COMPARE_GE, round, 0, stream);
+ *     weft_symm_put_signal_to(symm, source, right, 0, n, 0, round, WEFT_SIGNAL_SET, stream);
+ *     weft_symm_wait_from(symm, left, 0, WEFT_COMPARE_GE, round, 0, stream);
  *
  * An address is (peer, offset): offsets are the same on all ranks.  Each rank also has a pad of
  * 64-bit signals, zero at first: one slot for every channel and sender, so that a wait names the
@@ -87,45 +87,47 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_offset(const weft_symm *symm, cons
                                                      uint64_t bytes, uint64_t *out);
 /* What kernels take: see symm_device.h.  WEFT_ERR_UNSUPPORTED where the backend keeps no addresses
  * that kernels can read. [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_symm_get_device(const weft_symm *symm,
+WEFT_API WEFT_NODISCARD weft_status weft_symm_device_get(const weft_symm *symm,
                                                          weft_symm_device *out);
 
 /* ---- moving ------------------------------------------------------------------ */
 
 /* BYTES from SOURCE, which the device can read, to OFFSET of PEER's memory.  PEER may be this
  * rank. */
-WEFT_API WEFT_NODISCARD weft_status weft_symm_put(weft_symm *symm, uint64_t offset,
-                                                  const void *source, uint64_t bytes, int32_t peer,
-                                                  weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_symm_put_to(weft_symm *symm, const void *source,
+                                                     int32_t peer, uint64_t offset, uint64_t bytes,
+                                                     weft_stream *stream);
 /* BYTES at OFFSET of PEER's memory to TARGET. */
-WEFT_API WEFT_NODISCARD weft_status weft_symm_get(weft_symm *symm, void *target, uint64_t offset,
-                                                  uint64_t bytes, int32_t peer,
-                                                  weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_symm_get_from(weft_symm *symm, int32_t peer,
+                                                       uint64_t offset, void *target,
+                                                       uint64_t bytes, weft_stream *stream);
 /* A put, then a signal that only shows when the data is there. */
-WEFT_API WEFT_NODISCARD weft_status weft_symm_put_signal(weft_symm *symm, uint64_t offset,
-                                                         const void *source, uint64_t bytes,
-                                                         uint32_t channel, uint64_t value,
-                                                         uint32_t op, int32_t peer,
-                                                         weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_symm_put_signal_to(weft_symm *symm, const void *source,
+                                                            int32_t peer, uint64_t offset,
+                                                            uint64_t bytes, uint32_t channel,
+                                                            uint64_t value, uint32_t op,
+                                                            weft_stream *stream);
 
 /* ---- signals ----------------------------------------------------------------- */
 
 /* Set this rank's slot of CHANNEL at PEER to VALUE, or add VALUE to it: OP is WEFT_SIGNAL_SET or
  * _ADD.  Earlier puts may arrive later: put_signal, or a fence before it, orders them. */
-WEFT_API WEFT_NODISCARD weft_status weft_symm_signal(weft_symm *symm, uint32_t channel,
-                                                     uint64_t value, uint32_t op, int32_t peer,
-                                                     weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_symm_signal_to(weft_symm *symm, int32_t peer,
+                                                        uint32_t channel, uint64_t value,
+                                                        uint32_t op, weft_stream *stream);
 /* Later work on STREAM starts only when the slot of CHANNEL that PEER signals here compares true
  * with VALUE; COMPARE is a WEFT_COMPARE_.  After TIMEOUT_NS (0: the communicator's limit) it fails
  * with WEFT_ERR_TIMEOUT, which names both and sticks to the communicator: said by this call, or
  * where it waits on a stream by that stream's wait. */
-WEFT_API WEFT_NODISCARD weft_status weft_symm_wait(weft_symm *symm, uint32_t channel, int32_t peer,
-                                                   uint32_t compare, uint64_t value,
-                                                   int64_t timeout_ns, weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer,
+                                                        uint32_t channel, uint32_t compare,
+                                                        uint64_t value, int64_t timeout_ns,
+                                                        weft_stream *stream);
 /* The same asked once, by the host: OK, or WEFT_IN_PROGRESS.  What is on streams is not waited
  * for. */
-WEFT_API WEFT_NODISCARD weft_status weft_symm_test(weft_symm *symm, uint32_t channel, int32_t peer,
-                                                   uint32_t compare, uint64_t value);
+WEFT_API WEFT_NODISCARD weft_status weft_symm_test_from(weft_symm *symm, int32_t peer,
+                                                        uint32_t channel, uint32_t compare,
+                                                        uint64_t value);
 
 /* ---- order ------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* symm_device.h - symmetric memory as kernels see it: plain data that is passed by value.
  *
  * Stands alone, as C99, C++ and inside CUDA and HIP sources, so that kernels compiled elsewhere
- * need nothing else of weft.  weft_symm_get_device fills it in; it is good until the memory is
+ * need nothing else of weft.  weft_symm_device_get fills it in; it is good until the memory is
  * released. Storing and loading through these addresses is the kernel's own affair: to be seen by
  * another rank data is stored, then a slot is changed with release order at system scope, and that
  * rank reads the slot with acquire order at system scope. */
