@@ -71,7 +71,7 @@ static weft_status make_plans(struct rank *rank, const weft_spec *from, const we
     WF_TRY(
         weft_plan_create_batch(rank->bench->tensors, sources, targets, &options, &rank->plans[0]));
     WF_TRY(weft_plan_create(from, to, &options, &rank->plans[1]));
-    weft_plan_get(rank->plans[0], &info);
+    WF_TRY(weft_plan_get(rank->plans[0], &info));
     row->together = info.together;
     WF_TRY(weft_plan_bind(rank->plans[0], weft_world(rank->context), NULL, &rank->batch));
     return weft_plan_bind(rank->plans[1], weft_world(rank->context), NULL, &rank->one);

@@ -206,7 +206,7 @@ static weft_status run_probe(struct session *s, const struct probe *probe, weft_
     weft_status status;
 
     WF_TRY(plan_probe(s, probe, weft_comm_size(comm), side, &plan));
-    weft_plan_step_get(plan, 0, &step);
+    WF_TRY(weft_plan_step_get(plan, 0, &step));
     out->received = step.bytes_received;
     out->local_ns = step.cost_ns;
     status = weft_alloc(s->context, bytes, WEFT_MEMORY_DEVICE, &timed.source);

@@ -51,13 +51,13 @@ static void add_runner_up(struct wf_text *text, const struct request *request,
 {
     weft_plan_info best = {.struct_size = sizeof best}, other = best;
 
-    weft_plan_get(answer->plan, &best);
+    if (weft_plan_get(answer->plan, &best) != WEFT_OK) return;
     if (best.steps == 0 || request->options.planner != WEFT_PLANNER_SEARCH) return;
     if (answer->runner_up == NULL) {
         wf_text_add(text, "runner-up: none; there is no other plan\n");
         return;
     }
-    weft_plan_get(answer->runner_up, &other);
+    if (weft_plan_get(answer->runner_up, &other) != WEFT_OK) return;
     wf_text_add(text, "runner-up: ");
     add_kinds(text, answer->runner_up);
     wf_text_add(text, ": ");

@@ -30,7 +30,7 @@ static uint64_t between_bytes(const weft_plan *plan)
     weft_plan_info info = {.struct_size = sizeof info};
     weft_step_info step = {.struct_size = sizeof step};
 
-    weft_plan_get(plan, &info);
+    if (weft_plan_get(plan, &info) != WEFT_OK) return 0;
     for (uint32_t i = 0; i + 1 < info.steps && weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
         uint64_t bytes = spec_bytes(step.to);
         if (wf_add_capped(last, bytes) > most) most = wf_add_capped(last, bytes);

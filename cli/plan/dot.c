@@ -17,7 +17,7 @@ void plan_add_dot(const weft_plan *plan, struct wf_text *out)
     weft_plan_info info = {.struct_size = sizeof info};
     weft_step_info step = {.struct_size = sizeof step};
 
-    weft_plan_get(plan, &info);
+    if (weft_plan_get(plan, &info) != WEFT_OK) return;
     wf_text_add(out, "digraph plan {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n");
     add_node(info.from, 0, out);
     for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {

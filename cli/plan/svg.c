@@ -94,7 +94,7 @@ void plan_add_svg(const weft_plan *plan, struct wf_text *out)
     weft_step_info step = {.struct_size = sizeof step};
     int height, top = MARGIN;
 
-    weft_plan_get(plan, &info);
+    if (weft_plan_get(plan, &info) != WEFT_OK) return;
     height = 2 * MARGIN + CARD + (int)info.steps * (CARD + GAP) + FOOT;
     wf_text_add(
         out,

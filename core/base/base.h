@@ -52,8 +52,8 @@ weft_status wf_fail_null(const char *function, const char *argument);
 #define wf_fail_memory(bytes)        (wf_fail_memory(bytes), WEFT_ERR_NO_MEMORY)
 #endif
 
-/* For arguments of public functions: WEFT_ERR_INVALID "WHAT is NULL" if POINTER is NULL.  WHAT is
- * like "weft_mesh_print: MESH". */
+/* For arguments of public functions: WEFT_ERR_INVALID "what is NULL" if pointer is NULL.  WHAT is
+ * like "weft_mesh_print: mesh". */
 static inline weft_status wf_require(const void *pointer, const char *what)
 {
     return pointer != NULL ? WEFT_OK : wf_fail(WEFT_ERR_INVALID, "%s is NULL", what);
@@ -61,9 +61,9 @@ static inline weft_status wf_require(const void *pointer, const char *what)
 
 /* ---- options.c: structs that begin with their size ---- */
 
-/* Copy GIVEN, which may be NULL, to OUT, which has BYTES bytes and holds the defaults.
- * WEFT_ERR_INVALID: struct_size of GIVEN, a size_t, was not set.  NAME is the name of the
- * struct. */
+/* Copy the fields of GIVEN, which may be NULL, to OUT, which has BYTES and holds the defaults.
+ * WEFT_ERR_INVALID: its struct_size, a size_t, was not set.  WEFT_ERR_VERSION: it sets a field that
+ * lies past BYTES.  NAME is the struct's. */
 weft_status wf_options_read(const char *name, const void *given, void *out,
                             size_t bytes) WF_NODISCARD;
 
@@ -71,6 +71,9 @@ weft_status wf_options_read(const char *name, const void *given, void *out,
  * struct_size: no more than that is written, and it keeps its value.  WEFT_ERR_INVALID: it was not
  * set.  NAME is the struct's. */
 weft_status wf_info_write(const char *name, const void *info, size_t bytes, void *out) WF_NODISCARD;
+/* The same for a struct of the plugin ABI, whose struct_size is a uint32_t. */
+weft_status wf_abi_info_write(const char *name, const void *info, size_t bytes,
+                              void *out) WF_NODISCARD;
 
 /* ---- log.c ---- */
 

@@ -1,5 +1,6 @@
-/* options.c - option structs of callers that may know fewer or more fields than this library. */
+/* options.c - structs of callers that may know fewer or more fields than this library. */
 #include "base.h"
+#include "weft/status.h"
 
 #include <string.h>
 
@@ -12,7 +13,26 @@ weft_status wf_options_read(const char *name, const void *given, void *out, size
     if (size < sizeof size || size > 65536)
         return wf_fail(WEFT_ERR_INVALID, "%s.struct_size is %zu; set it to sizeof(%s)", name, size,
                        name);
+    for (size_t i = bytes; i < size; i++)
+        if (((const unsigned char *)given)[i] != 0)
+            return wf_fail(
+                WEFT_ERR_VERSION,
+                "%s has %zu bytes and this weft, version %s, knows %zu: an option that is "
+                "set is newer than the library",
+                name, size, weft_version(), bytes);
     memcpy(out, given, size < bytes ? size : bytes);
+    return WEFT_OK;
+}
+
+/* Copy to OUT, of SIZE bytes, what lies behind the HEAD bytes of its struct_size in INFO. */
+static weft_status write_info(const char *name, const void *info, size_t bytes, void *out,
+                              size_t size, size_t head)
+{
+    if (size < head || size > 65536)
+        return wf_fail(WEFT_ERR_INVALID, "%s.struct_size is %zu; set it to sizeof(%s)", name, size,
+                       name);
+    if (size < bytes) bytes = size;
+    memcpy((char *)out + head, (const char *)info + head, bytes - head);
     return WEFT_OK;
 }
 
@@ -21,10 +41,13 @@ weft_status wf_info_write(const char *name, const void *info, size_t bytes, void
     size_t size;
 
     memcpy(&size, out, sizeof size);
-    if (size < sizeof size)
-        return wf_fail(WEFT_ERR_INVALID, "%s: struct_size is %zu; set it to sizeof(%s)", name, size,
-                       name);
-    if (size < bytes) bytes = size;
-    memcpy((char *)out + sizeof size, (const char *)info + sizeof size, bytes - sizeof size);
-    return WEFT_OK;
+    return write_info(name, info, bytes, out, size, sizeof size);
+}
+
+weft_status wf_abi_info_write(const char *name, const void *info, size_t bytes, void *out)
+{
+    uint32_t size;
+
+    memcpy(&size, out, sizeof size);
+    return write_info(name, info, bytes, out, size, sizeof size);
 }

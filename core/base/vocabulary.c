@@ -5,12 +5,12 @@
 
 #include <string.h>
 
-const char *weft_dtype_name(uint32_t dtype)
+const char *weft_dtype_name(enum weft_dtype dtype)
 {
     return wf_dtype_name(dtype);
 }
 
-size_t weft_dtype_bytes(uint32_t dtype)
+size_t weft_dtype_bytes(enum weft_dtype dtype)
 {
     return wf_dtype_bytes(dtype);
 }
@@ -21,8 +21,8 @@ weft_status weft_dtype_parse(const char *text, enum weft_dtype *out)
     weft_status status;
     uint32_t dtype;
 
-    WF_TRY(wf_require(text, "weft_dtype_parse: TEXT"));
-    WF_TRY(wf_require(out, "weft_dtype_parse: OUT"));
+    WF_TRY(wf_require(text, "weft_dtype_parse: text"));
+    WF_TRY(wf_require(out, "weft_dtype_parse: out"));
     if (wf_dtype_find(text, strlen(text), &dtype)) {
         *out = (enum weft_dtype)dtype;
         return WEFT_OK;

@@ -96,7 +96,8 @@ WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *
 }
 
 weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                            uint32_t dtype, uint32_t reduction, weft_stream *stream)
+                            enum weft_dtype dtype, enum weft_reduction reduction,
+                            weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_ALL_REDUCE,
@@ -110,7 +111,7 @@ weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv, uint6
 }
 
 weft_status weft_all_gather(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                            uint32_t dtype, weft_stream *stream)
+                            enum weft_dtype dtype, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_ALL_GATHER,
@@ -123,7 +124,8 @@ weft_status weft_all_gather(weft_comm *comm, const void *send, void *recv, uint6
 }
 
 weft_status weft_reduce_scatter(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                                uint32_t dtype, uint32_t reduction, weft_stream *stream)
+                                enum weft_dtype dtype, enum weft_reduction reduction,
+                                weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_REDUCE_SCATTER,
@@ -137,7 +139,7 @@ weft_status weft_reduce_scatter(weft_comm *comm, const void *send, void *recv, u
 }
 
 weft_status weft_all_to_all(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                            uint32_t dtype, weft_stream *stream)
+                            enum weft_dtype dtype, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_ALL_TO_ALL,
@@ -150,7 +152,7 @@ weft_status weft_all_to_all(weft_comm *comm, const void *send, void *recv, uint6
 }
 
 weft_status weft_broadcast(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                           uint32_t dtype, int32_t root, weft_stream *stream)
+                           enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_BROADCAST,
@@ -163,7 +165,8 @@ weft_status weft_broadcast(weft_comm *comm, const void *send, void *recv, uint64
 }
 
 weft_status weft_reduce(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                        uint32_t dtype, uint32_t reduction, int32_t root, weft_stream *stream)
+                        enum weft_dtype dtype, enum weft_reduction reduction, int32_t root,
+                        weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_REDUCE,
@@ -177,7 +180,7 @@ weft_status weft_reduce(weft_comm *comm, const void *send, void *recv, uint64_t 
 }
 
 weft_status weft_gather(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                        uint32_t dtype, int32_t root, weft_stream *stream)
+                        enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_GATHER,
@@ -190,7 +193,7 @@ weft_status weft_gather(weft_comm *comm, const void *send, void *recv, uint64_t 
 }
 
 weft_status weft_scatter(weft_comm *comm, const void *send, void *recv, uint64_t count,
-                         uint32_t dtype, int32_t root, weft_stream *stream)
+                         enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_SCATTER,
@@ -214,7 +217,7 @@ weft_status weft_barrier(weft_comm *comm, weft_stream *stream)
 
 weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
                               const uint64_t *recv_counts, const uint64_t *recv_offsets,
-                              uint32_t dtype, weft_stream *stream)
+                              enum weft_dtype dtype, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_ALL_GATHER_V,
@@ -229,7 +232,8 @@ weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
 
 weft_status weft_reduce_scatter_v(weft_comm *comm, const void *send, void *recv,
                                   const uint64_t *send_counts, const uint64_t *send_offsets,
-                                  uint32_t dtype, uint32_t reduction, weft_stream *stream)
+                                  enum weft_dtype dtype, enum weft_reduction reduction,
+                                  weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_REDUCE_SCATTER_V,
@@ -245,7 +249,8 @@ weft_status weft_reduce_scatter_v(weft_comm *comm, const void *send, void *recv,
 
 weft_status weft_all_to_all_v(weft_comm *comm, const void *send, const uint64_t *send_counts,
                               const uint64_t *send_offsets, void *recv, const uint64_t *recv_counts,
-                              const uint64_t *recv_offsets, uint32_t dtype, weft_stream *stream)
+                              const uint64_t *recv_offsets, enum weft_dtype dtype,
+                              weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_ALL_TO_ALL_V,
@@ -261,8 +266,8 @@ weft_status weft_all_to_all_v(weft_comm *comm, const void *send, const uint64_t 
 }
 
 weft_status weft_gather_v(weft_comm *comm, const void *send, uint64_t count, void *recv,
-                          const uint64_t *recv_counts, const uint64_t *recv_offsets, uint32_t dtype,
-                          int32_t root, weft_stream *stream)
+                          const uint64_t *recv_counts, const uint64_t *recv_offsets,
+                          enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_GATHER_V,
@@ -277,8 +282,8 @@ weft_status weft_gather_v(weft_comm *comm, const void *send, uint64_t count, voi
 }
 
 weft_status weft_scatter_v(weft_comm *comm, const void *send, const uint64_t *send_counts,
-                           const uint64_t *send_offsets, void *recv, uint64_t count, uint32_t dtype,
-                           int32_t root, weft_stream *stream)
+                           const uint64_t *send_offsets, void *recv, uint64_t count,
+                           enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
     return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                               .collective = WEFT_COLL_SCATTER_V,

@@ -33,9 +33,9 @@ int32_t weft_comm_find_rank(const weft_comm *comm, int32_t world_rank)
     return -1;
 }
 
-int32_t weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b)
+bool weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b)
 {
-    if (comm == NULL || a < 0 || b < 0 || a >= comm->size || b >= comm->size) return 0;
+    if (comm == NULL || a < 0 || b < 0 || a >= comm->size || b >= comm->size) return false;
     return comm->host_ids[a] == comm->host_ids[b];
 }
 
@@ -46,16 +46,20 @@ void *weft_comm_native(weft_comm *comm)
     return comm->table->native(comm->handle);
 }
 
-weft_status weft_comm_support(const weft_comm *comm, uint32_t collective, uint32_t dtype,
-                              uint32_t reduction, uint32_t *level)
+weft_status weft_comm_support(const weft_comm *comm, enum weft_collective collective,
+                              enum weft_dtype dtype, enum weft_reduction reduction,
+                              enum weft_support_level *level)
 {
     weft_support_query query = {.struct_size = sizeof query,
                                 .collective = collective,
                                 .dtype = dtype,
                                 .reduction = reduction};
+    uint32_t answer;
 
     WF_TRY(wf_comm_check(comm, "weft_comm_support"));
     if (level == NULL) return wf_fail_null("weft_comm_support", "level");
     query.size = comm->size;
-    return comm->table->support(comm->device, &query, level);
+    WF_TRY(comm->table->support(comm->device, &query, &answer));
+    *level = (enum weft_support_level)answer;
+    return WEFT_OK;
 }

@@ -44,7 +44,7 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     return WEFT_OK;
 }
 
-weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, uint32_t dtype,
+weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, enum weft_dtype dtype,
                       int32_t peer, uint32_t tag, weft_stream *stream)
 {
     return post(comm, WF_RING_SEND,
@@ -57,7 +57,7 @@ weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, uint3
                                 .stream = stream});
 }
 
-weft_status weft_receive(weft_comm *comm, void *buffer, uint64_t count, uint32_t dtype,
+weft_status weft_receive(weft_comm *comm, void *buffer, uint64_t count, enum weft_dtype dtype,
                          int32_t peer, uint32_t tag, weft_stream *stream)
 {
     return post(comm, WF_RING_RECEIVE,

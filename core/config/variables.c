@@ -57,14 +57,15 @@ bool wf_variable_find(struct wf_environment environment, size_t index, weft_vari
     return true;
 }
 
-bool weft_variable_get(size_t index, weft_variable_info *out)
+weft_status weft_variable_get(size_t index, weft_variable_info *out)
 {
     weft_variable_info info;
     bool found;
 
-    if (out == NULL) return false;
+    WF_TRY(wf_require(out, "weft_variable_get: out"));
     wf_environment_lock();
     found = wf_variable_find(wf_environment(), index, &info);
     wf_environment_unlock();
-    return found && wf_info_write("weft_variable_info", &info, sizeof info, out) == WEFT_OK;
+    if (!found) return wf_fail(WEFT_ERR_NOT_FOUND, "weft_variable_get: no variable %zu", index);
+    return wf_info_write("weft_variable_info", &info, sizeof info, out);
 }

@@ -1,7 +1,7 @@
 /* model.c - time of a step: latency, bytes over bandwidth, and local work. */
 #include "cost.h"
 
-const char *weft_step_name(uint32_t kind)
+const char *weft_step_name(enum weft_step_kind kind)
 {
     static const char *const names[] = {
 #define ROW(name, value, text) [value] = text,

@@ -82,8 +82,8 @@ weft_status weft_cost_table_find(const char *name, weft_cost_table **out)
     struct wf_text known = {0};
     weft_status status;
 
-    WF_TRY(wf_require(name, "weft_cost_table_find: NAME"));
-    WF_TRY(wf_require(out, "weft_cost_table_find: OUT"));
+    WF_TRY(wf_require(name, "weft_cost_table_find: name"));
+    WF_TRY(wf_require(out, "weft_cost_table_find: out"));
     for (size_t i = 0; i < WF_COUNT(built_in); i++)
         if (strcmp(name, built_in[i]->name) == 0) {
             *out = weft_cost_table_retain(built_in[i]);

@@ -149,8 +149,8 @@ weft_status weft_cost_table_parse(const char *text, weft_cost_table **out)
     struct reader r = {.scan = {text, 0}};
     weft_status status;
 
-    WF_TRY(wf_require(text, "weft_cost_table_parse: TEXT"));
-    WF_TRY(wf_require(out, "weft_cost_table_parse: OUT"));
+    WF_TRY(wf_require(text, "weft_cost_table_parse: text"));
+    WF_TRY(wf_require(out, "weft_cost_table_parse: out"));
     r.table = wf_calloc(1, sizeof *r.table);
     if (r.table == NULL) return wf_fail_memory(sizeof *r.table);
     atomic_init(&r.table->references, 1);
@@ -167,8 +167,8 @@ weft_status weft_cost_table_print(const weft_cost_table *table, char *buffer, si
 {
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(table, "weft_cost_table_print: TABLE"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_cost_table_print: BUFFER"));
+    WF_TRY(wf_require(table, "weft_cost_table_print: table"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_cost_table_print: buffer"));
     wf_text_add(&text, "weft-cost 1\nname %s\none-sided %s\n", table->name,
                 table->one_sided ? "yes" : "no");
     wf_text_add(&text, "copy %llu\npack %llu\nreduce %llu\n", (unsigned long long)table->copy,

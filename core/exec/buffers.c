@@ -27,7 +27,7 @@ void wf_buffers_measure(const weft_spec *spec, int32_t rank, const int64_t *stri
 struct side {
     const struct wf_extent *extent;
     const void *memory;
-    char name[32]; /* "SOURCE", "targets[3]" */
+    char name[32]; /* "source", "targets[3]" */
 };
 
 struct question {
@@ -45,7 +45,7 @@ static struct side side_of(const struct question *q, uint32_t tensor, bool is_ta
                         .memory = is_target ? q->targets[tensor] : q->sources[tensor]};
 
     if (q->bound->batch == NULL)
-        snprintf(side.name, sizeof side.name, "%s", is_target ? "TARGET" : "SOURCE");
+        snprintf(side.name, sizeof side.name, "%s", is_target ? "target" : "source");
     else
         snprintf(side.name, sizeof side.name, "%s[%u]", is_target ? "targets" : "sources", tensor);
     return side;

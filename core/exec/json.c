@@ -118,8 +118,8 @@ weft_status weft_plan_print_json(const weft_plan *plan, const weft_plan *runner_
     struct wf_json json = {.out = &text};
     weft_status status;
 
-    WF_TRY(wf_require(plan, "weft_plan_print_json: PLAN"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print_json: BUFFER"));
+    WF_TRY(wf_require(plan, "weft_plan_print_json: plan"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print_json: buffer"));
     status = add_object(&json, plan, runner_up);
     if (status == WEFT_OK) return wf_text_copy_out(&text, buffer, capacity, length);
     wf_text_free(&text);

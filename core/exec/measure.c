@@ -184,9 +184,9 @@ weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
 {
     struct wf_measure measure;
 
-    WF_TRY(wf_require(plan, "weft_plan_measure: PLAN"));
-    WF_TRY(wf_require(received_max, "weft_plan_measure: RECEIVED_MAX"));
-    WF_TRY(wf_require(received_total, "weft_plan_measure: RECEIVED_TOTAL"));
+    WF_TRY(wf_require(plan, "weft_plan_measure: plan"));
+    WF_TRY(wf_require(received_max, "weft_plan_measure: received_max"));
+    WF_TRY(wf_require(received_total, "weft_plan_measure: received_total"));
     measure = plan->members != NULL ? measure_batch(plan) : wf_plan_measure(plan);
     *received_max = measure.most;
     *received_total = measure.total;
@@ -291,9 +291,9 @@ weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64
 {
     uint64_t sent = 0, received = 0;
 
-    WF_TRY(wf_require(plan, "weft_plan_measure_step: PLAN"));
-    WF_TRY(wf_require(sent_max, "weft_plan_measure_step: SENT_MAX"));
-    WF_TRY(wf_require(received_max, "weft_plan_measure_step: RECEIVED_MAX"));
+    WF_TRY(wf_require(plan, "weft_plan_measure_step: plan"));
+    WF_TRY(wf_require(sent_max, "weft_plan_measure_step: sent_max"));
+    WF_TRY(wf_require(received_max, "weft_plan_measure_step: received_max"));
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_measure_step: INDEX is %u of %u steps", index,
                        plan->step_count);

@@ -58,9 +58,9 @@ static weft_status find_axis(const weft_mesh *mesh, const char *name, size_t len
 
 weft_status weft_mesh_find_axis(const weft_mesh *mesh, const char *name, int32_t *axis)
 {
-    WF_TRY(wf_require(mesh, "weft_mesh_find_axis: MESH"));
-    WF_TRY(wf_require(name, "weft_mesh_find_axis: NAME"));
-    WF_TRY(wf_require(axis, "weft_mesh_find_axis: AXIS"));
+    WF_TRY(wf_require(mesh, "weft_mesh_find_axis: mesh"));
+    WF_TRY(wf_require(name, "weft_mesh_find_axis: name"));
+    WF_TRY(wf_require(axis, "weft_mesh_find_axis: axis"));
     return find_axis(mesh, name, strlen(name), axis);
 }
 

@@ -325,8 +325,8 @@ weft_status weft_mesh_create(int32_t axes, const int32_t *sizes, const weft_mesh
     weft_mesh *draft;
     weft_status status;
 
-    WF_TRY(wf_require(sizes, "weft_mesh_create: SIZES"));
-    WF_TRY(wf_require(out, "weft_mesh_create: OUT"));
+    WF_TRY(wf_require(sizes, "weft_mesh_create: sizes"));
+    WF_TRY(wf_require(out, "weft_mesh_create: out"));
     WF_TRY(wf_options_read("weft_mesh_options", options, &given, sizeof given));
     WF_TRY(wf_mesh_draft(axes, sizes, given.names, &draft));
     status = fill_draft(draft, &given);

@@ -54,8 +54,7 @@ bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
     int32_t found[WEFT_MAX_AXES] = {0};
     int32_t rest;
 
-    if (mesh == NULL || coord == NULL) return false;
-    if (rank < mesh->origin) return false; /* also a negative RANK: an origin never is */
+    if (rank < mesh->origin) return false; /* an origin is not negative */
     if (mesh->ranks != NULL) {
         int32_t position = wf_mesh_position(mesh, rank);
         if (position >= 0) wf_mesh_coord_at(mesh, position, coord);
@@ -75,11 +74,19 @@ bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord)
     return true;
 }
 
+weft_status weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank, int32_t *coord)
+{
+    WF_TRY(wf_require(mesh, "weft_mesh_coord_of: mesh"));
+    WF_TRY(wf_require(coord, "weft_mesh_coord_of: coord"));
+    if (wf_mesh_coord(mesh, rank, coord)) return WEFT_OK;
+    return wf_fail(WEFT_ERR_NOT_FOUND, "weft_mesh_coord_of: rank %d is not in the mesh", rank);
+}
+
 weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t *rank)
 {
-    WF_TRY(wf_require(mesh, "weft_mesh_rank: MESH"));
-    WF_TRY(wf_require(coord, "weft_mesh_rank: COORD"));
-    WF_TRY(wf_require(rank, "weft_mesh_rank: RANK"));
+    WF_TRY(wf_require(mesh, "weft_mesh_rank: mesh"));
+    WF_TRY(wf_require(coord, "weft_mesh_rank: coord"));
+    WF_TRY(wf_require(rank, "weft_mesh_rank: rank"));
     for (int32_t i = 0; i < mesh->axes; i++)
         if (coord[i] < 0 || coord[i] >= mesh->axis[i].size)
             return wf_fail(WEFT_ERR_INVALID, "coordinate %d on mesh axis %d: it has size %d",

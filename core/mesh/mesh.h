@@ -43,6 +43,8 @@ struct weft_mesh {
 /* ---- coord.c ---- */
 
 int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord);
+/* Write the coordinate of RANK to COORD[axes]; false, with COORD unchanged, for a non-member. */
+bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord);
 /* Coordinate of POSITION in row-major order. */
 void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
 /* Position of RANK in a listed mesh's list, or -1. */

@@ -162,8 +162,8 @@ weft_status weft_mesh_parse(const char *text, weft_mesh **out)
     weft_mesh *draft;
     weft_status status = WEFT_OK;
 
-    WF_TRY(wf_require(text, "weft_mesh_parse: TEXT"));
-    WF_TRY(wf_require(out, "weft_mesh_parse: OUT"));
+    WF_TRY(wf_require(text, "weft_mesh_parse: text"));
+    WF_TRY(wf_require(out, "weft_mesh_parse: out"));
     WF_TRY(read_sizes(&scan, &parts));
     list = (struct wf_scan){text, scan.at + 1};
     WF_TRY(read_ranks(&scan, &parts, &first, &ranges));
@@ -251,8 +251,8 @@ weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer, size_t capacity
 {
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(mesh, "weft_mesh_print: MESH"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_mesh_print: BUFFER"));
+    WF_TRY(wf_require(mesh, "weft_mesh_print: mesh"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_mesh_print: buffer"));
     wf_mesh_add_text(mesh, &text);
     return wf_text_copy_out(&text, buffer, capacity, length);
 }

@@ -37,7 +37,7 @@ weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
     weft_plan_cache *cache;
     uint32_t buckets = 16, room = plans != 0 ? plans : DEFAULT_PLANS;
 
-    WF_TRY(wf_require(out, "weft_plan_cache_create: OUT"));
+    WF_TRY(wf_require(out, "weft_plan_cache_create: out"));
     if (room > 1 << 24) return wf_fail(WEFT_ERR_INVALID, "a cache of %u plans is too large", room);
     while (buckets < 2 * room)
         buckets *= 2;
@@ -149,10 +149,10 @@ weft_status weft_plan_cache_find(weft_plan_cache *cache, const weft_spec *from, 
 
     if (cache == NULL || from == NULL || to == NULL || out == NULL)
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_cache_find: %s is NULL",
-                       cache == NULL  ? "CACHE"
-                       : from == NULL ? "FROM"
-                       : to == NULL   ? "TO"
-                                      : "OUT");
+                       cache == NULL  ? "cache"
+                       : from == NULL ? "from"
+                       : to == NULL   ? "to"
+                                      : "out");
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     if (given.costs == NULL) given.costs = wf_cost_default();

@@ -188,9 +188,9 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
 {
     weft_plan_options given = {0};
 
-    WF_TRY(wf_require(from, "weft_plan_create: FROM"));
-    WF_TRY(wf_require(to, "weft_plan_create: TO"));
-    WF_TRY(wf_require(out, "weft_plan_create: OUT"));
+    WF_TRY(wf_require(from, "weft_plan_create: from"));
+    WF_TRY(wf_require(to, "weft_plan_create: to"));
+    WF_TRY(wf_require(out, "weft_plan_create: out"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     WF_TRY(check_request(from, to, &given));
@@ -222,11 +222,13 @@ void weft_plan_release(weft_plan **plan)
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) free_plan(mine);
 }
 
-void weft_plan_get(const weft_plan *plan, weft_plan_info *out)
+weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
 {
-    if (plan == NULL || out == NULL) return;
-    *out = (weft_plan_info){.struct_size = sizeof *out,
-                            .from = plan->from,
+    weft_plan_info info;
+
+    WF_TRY(wf_require(plan, "weft_plan_get: plan"));
+    WF_TRY(wf_require(out, "weft_plan_get: out"));
+    info = (weft_plan_info){.from = plan->from,
                             .to = plan->to,
                             .steps = plan->step_count,
                             .cost_ns = plan->cost_ns,
@@ -235,16 +237,21 @@ void weft_plan_get(const weft_plan *plan, weft_plan_info *out)
                             .digest = plan->digest,
                             .tensors = plan->members != NULL ? plan->member_count : 1,
                             .together = plan->together};
+    return wf_info_write("weft_plan_info", &info, sizeof info, out);
 }
 
-bool weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *out)
+weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *out)
 {
     const struct wf_step *step;
+    weft_step_info info;
 
-    if (plan == NULL || out == NULL || index >= plan->step_count) return false;
+    WF_TRY(wf_require(plan, "weft_plan_step_get: plan"));
+    WF_TRY(wf_require(out, "weft_plan_step_get: out"));
+    if (index >= plan->step_count)
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u steps",
+                       index, plan->step_count);
     step = &plan->steps[index];
-    *out = (weft_step_info){.struct_size = sizeof *out,
-                            .kind = step->kind,
+    info = (weft_step_info){.kind = step->kind,
                             .axes = step->axes,
                             .from = step->from,
                             .to = step->to,
@@ -253,21 +260,24 @@ bool weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *o
                             .scratch_bytes = step->scratch,
                             .cost_ns = step->cost_ns,
                             .tensor = step->tensor};
-    return true;
+    return wf_info_write("weft_step_info", &info, sizeof info, out);
 }
 
-bool weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_plan_tensor_info *out)
+weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_plan_tensor_info *out)
 {
-    const struct wf_member *member;
+    weft_plan_tensor_info info;
+    uint32_t count;
 
-    if (plan == NULL || out == NULL) return false;
-    if (index >= (plan->members != NULL ? plan->member_count : 1)) return false;
-    *out = (weft_plan_tensor_info){
-        .struct_size = sizeof *out, .from = plan->from, .to = plan->to, .alone = plan};
-    if (plan->members == NULL) return true;
-    member = &plan->members[index];
-    out->from = member->from;
-    out->to = member->to;
-    out->alone = member->alone;
-    return true;
+    WF_TRY(wf_require(plan, "weft_plan_tensor_get: plan"));
+    WF_TRY(wf_require(out, "weft_plan_tensor_get: out"));
+    count = plan->members != NULL ? plan->member_count : 1;
+    if (index >= count)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_plan_tensor_get: index is %u; the plan has %u tensors", index, count);
+    info = (weft_plan_tensor_info){.from = plan->from, .to = plan->to, .alone = plan};
+    if (plan->members != NULL)
+        info = (weft_plan_tensor_info){.from = plan->members[index].from,
+                                       .to = plan->members[index].to,
+                                       .alone = plan->members[index].alone};
+    return wf_info_write("weft_plan_tensor_info", &info, sizeof info, out);
 }

@@ -111,8 +111,8 @@ weft_status weft_plan_print(const weft_plan *plan, char *buffer, size_t capacity
 {
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(plan, "weft_plan_print: PLAN"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print: BUFFER"));
+    WF_TRY(wf_require(plan, "weft_plan_print: plan"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print: buffer"));
     add_text(&text, plan);
     return wf_text_copy_out(&text, buffer, capacity, length);
 }

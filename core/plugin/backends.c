@@ -9,7 +9,7 @@ static const char *const reasons[] = {
 #undef ROW
 };
 
-const char *weft_reason_text(uint32_t reason)
+const char *weft_reason_text(enum weft_reason reason)
 {
     return reason < WF_COUNT(reasons) ? reasons[reason] : "unknown";
 }
@@ -54,17 +54,13 @@ weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_
 
     if (backends == NULL || out == NULL)
         return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: %s is NULL",
-                       backends == NULL ? "BACKENDS" : "OUT");
+                       backends == NULL ? "backends" : "out");
     if (index >= backends->candidate_count)
         return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: index is %zu of %zu", index,
                        backends->candidate_count);
-    if (out->struct_size < sizeof info)
-        return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: struct_size is %zu; wanted is %zu",
-                       out->struct_size, sizeof info);
     candidate = &backends->candidates[index];
     plugin = weft_backends_plugin(backends, index);
     info = (weft_backend_info){
-        .struct_size = sizeof info,
         .name = candidate->name,
         .file = candidate->file,
         .version = plugin != NULL ? plugin->version : NULL,
@@ -78,8 +74,7 @@ weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_
         .score = candidate->score,
         .device_count = candidate->device_count,
     };
-    *out = info;
-    return WEFT_OK;
+    return wf_info_write("weft_backend_info", &info, sizeof info, out);
 }
 
 bool weft_backends_trace_candidate(const weft_backends *backends, size_t line, size_t *index)
@@ -318,7 +313,7 @@ weft_status weft_backends_choose(const weft_backends *backends, enum weft_role r
 
     if (backends == NULL || index == NULL)
         return wf_fail(WEFT_ERR_INVALID, "weft_backends_choose: %s is NULL",
-                       backends == NULL ? "BACKENDS" : "INDEX");
+                       backends == NULL ? "backends" : "index");
     chosen = pick(backends, role, &item);
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
     WF_TRY(role == WEFT_ROLE_COMM ? tell_fallback(backends, chosen, item)

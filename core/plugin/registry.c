@@ -346,7 +346,7 @@ weft_status weft_backends_create(const weft_backend_options *options, weft_backe
     char *own_file = NULL;
     weft_status status;
 
-    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "weft_backends_create: OUT is NULL");
+    if (out == NULL) return wf_fail(WEFT_ERR_INVALID, "weft_backends_create: out is NULL");
     WF_TRY(wf_options_read("weft_backend_options", options, &given, sizeof given));
     WF_TRY(wf_config_read(&config));
     status = wf_search_own_file(&own_file);

@@ -18,7 +18,7 @@ weft_status weft_launch_get(weft_launch_info *out)
     weft_launch_info info;
     weft_status status;
 
-    WF_TRY(wf_require(out, "weft_launch_get: OUT"));
+    WF_TRY(wf_require(out, "weft_launch_get: out"));
     wf_environment_lock();
     status = wf_launch_read(wf_environment(), &launch);
     wf_environment_unlock();
@@ -56,8 +56,8 @@ weft_status weft_rendezvous_open(const weft_rendezvous_options *options, weft_re
     struct wf_config *config;
     weft_status status;
 
-    WF_TRY(wf_require(options, "weft_rendezvous_open: OPTIONS"));
-    WF_TRY(wf_require(out, "weft_rendezvous_open: OUT"));
+    WF_TRY(wf_require(options, "weft_rendezvous_open: options"));
+    WF_TRY(wf_require(out, "weft_rendezvous_open: out"));
     WF_TRY(wf_options_read("weft_rendezvous_options", options, &given, sizeof given));
     if (given.size < 1)
         return wf_fail(WEFT_ERR_INVALID, "weft_rendezvous_open: size is %d, not at least 1",
@@ -88,7 +88,7 @@ const char *weft_rendezvous_token(const weft_rendezvous *rendezvous)
 
 weft_status weft_rendezvous_serve(weft_rendezvous *rendezvous)
 {
-    WF_TRY(wf_require(rendezvous, "weft_rendezvous_serve: RENDEZVOUS"));
+    WF_TRY(wf_require(rendezvous, "weft_rendezvous_serve: rendezvous"));
     if (!wf_is_usable(rendezvous->made, WF_KIND_RENDEZVOUS))
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_rendezvous_serve: this process is a fork of the one that called "

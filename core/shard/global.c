@@ -101,11 +101,11 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
     struct wf_layout layout = {.mesh = mesh, .dtype = WEFT_DTYPE_U8, .dims = dims};
     struct locals locals = {&layout, shards};
 
-    WF_TRY(wf_require(mesh, "weft_shape_from_shards: MESH"));
-    WF_TRY(wf_require(placements, "weft_shape_from_shards: PLACEMENTS"));
+    WF_TRY(wf_require(mesh, "weft_shape_from_shards: mesh"));
+    WF_TRY(wf_require(placements, "weft_shape_from_shards: placements"));
     if (dims != 0) {
-        WF_TRY(wf_require(shards, "weft_shape_from_shards: SHARDS"));
-        WF_TRY(wf_require(shape, "weft_shape_from_shards: SHAPE"));
+        WF_TRY(wf_require(shards, "weft_shape_from_shards: shards"));
+        WF_TRY(wf_require(shape, "weft_shape_from_shards: shape"));
     }
     if (dims < 0 || dims > WEFT_MAX_DIMS)
         return wf_fail(WEFT_ERR_INVALID, "a tensor of %d dimensions; %d are the most", dims,

@@ -100,16 +100,16 @@ weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out)
     return WEFT_OK;
 }
 
-weft_status weft_spec_create(const weft_mesh *mesh, uint32_t dtype, int32_t dims,
+weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
                              const int64_t *shape, const weft_placement *placements,
                              weft_spec **out)
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
 
-    WF_TRY(wf_require(mesh, "weft_spec_create: MESH"));
-    if (dims > 0) WF_TRY(wf_require(shape, "weft_spec_create: SHAPE"));
-    WF_TRY(wf_require(placements, "weft_spec_create: PLACEMENTS"));
-    WF_TRY(wf_require(out, "weft_spec_create: OUT"));
+    WF_TRY(wf_require(mesh, "weft_spec_create: mesh"));
+    if (dims > 0) WF_TRY(wf_require(shape, "weft_spec_create: shape"));
+    WF_TRY(wf_require(placements, "weft_spec_create: placements"));
+    WF_TRY(wf_require(out, "weft_spec_create: out"));
     WF_TRY(wf_shape_check(dims, shape, dtype));
     if (dims > 0) memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
     memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);
@@ -121,7 +121,7 @@ const weft_mesh *weft_spec_mesh(const weft_spec *spec)
     return spec != NULL ? spec->layout.mesh : NULL;
 }
 
-uint32_t weft_spec_dtype(const weft_spec *spec)
+enum weft_dtype weft_spec_dtype(const weft_spec *spec)
 {
     return spec != NULL ? spec->layout.dtype : WEFT_DTYPE_COUNT;
 }

@@ -81,9 +81,9 @@ weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
     int64_t sizes[WEFT_MAX_DIMS];
     int32_t count;
 
-    WF_TRY(wf_require(text, "weft_shape_parse: TEXT"));
-    WF_TRY(wf_require(dims, "weft_shape_parse: DIMS"));
-    WF_TRY(wf_require(shape, "weft_shape_parse: SHAPE"));
+    WF_TRY(wf_require(text, "weft_shape_parse: text"));
+    WF_TRY(wf_require(dims, "weft_shape_parse: dims"));
+    WF_TRY(wf_require(shape, "weft_shape_parse: shape"));
     wf_scan_space(&r.scan);
     if (wf_scan_peek(&r.scan) == '[')
         WF_TRY(read_bracketed(&r, &count, sizes));
@@ -260,8 +260,8 @@ weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement
     struct reader r = {{text, 0}, "placements"};
     weft_placement read[WEFT_MAX_AXES];
 
-    WF_TRY(wf_require(text, "weft_placements_parse: TEXT"));
-    WF_TRY(wf_require(placements, "weft_placements_parse: PLACEMENTS"));
+    WF_TRY(wf_require(text, "weft_placements_parse: text"));
+    WF_TRY(wf_require(placements, "weft_placements_parse: placements"));
     if (axes < 1 || axes > WEFT_MAX_AXES)
         return wf_fail(WEFT_ERR_INVALID, "weft_placements_parse: AXES is %d, not 1 to %d", axes,
                        WEFT_MAX_AXES);
@@ -296,9 +296,9 @@ weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec *
     struct wf_layout layout = {.mesh = mesh};
     weft_status status;
 
-    WF_TRY(wf_require(mesh, "weft_spec_parse: MESH"));
-    WF_TRY(wf_require(text, "weft_spec_parse: TEXT"));
-    WF_TRY(wf_require(out, "weft_spec_parse: OUT"));
+    WF_TRY(wf_require(mesh, "weft_spec_parse: mesh"));
+    WF_TRY(wf_require(text, "weft_spec_parse: text"));
+    WF_TRY(wf_require(out, "weft_spec_parse: out"));
     WF_TRY(read_dtype(&r, &layout.dtype));
     WF_TRY(read_bracketed(&r, &layout.dims, layout.shape));
     WF_TRY(read_placements(&r, mesh->axes, layout.placements));
@@ -364,8 +364,8 @@ weft_status weft_spec_print(const weft_spec *spec, char *buffer, size_t capacity
     const struct wf_layout *layout;
     struct wf_text text = {0};
 
-    WF_TRY(wf_require(spec, "weft_spec_print: SPEC"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_spec_print: BUFFER"));
+    WF_TRY(wf_require(spec, "weft_spec_print: spec"));
+    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_spec_print: buffer"));
     layout = &spec->layout;
     wf_text_add(&text, "%s", wf_dtype_name(layout->dtype));
     wf_shape_add_text(layout->dims, layout->shape, &text);

@@ -131,7 +131,7 @@ weft_status weft_symm_get_from(weft_symm *symm, int32_t peer, uint64_t offset, v
 
 weft_status weft_symm_put_signal_to(weft_symm *symm, const void *source, int32_t peer,
                                     uint64_t offset, uint64_t bytes, uint32_t channel,
-                                    uint64_t value, uint32_t op, weft_stream *given)
+                                    uint64_t value, enum weft_signal_op op, weft_stream *given)
 {
     static const char what[] = "weft_symm_put_signal_to";
     void *stream;
@@ -150,7 +150,7 @@ weft_status weft_symm_put_signal_to(weft_symm *symm, const void *source, int32_t
 /* ---- signals ---- */
 
 weft_status weft_symm_signal_to(weft_symm *symm, int32_t peer, uint32_t channel, uint64_t value,
-                                uint32_t op, weft_stream *given)
+                                enum weft_signal_op op, weft_stream *given)
 {
     static const char what[] = "weft_symm_signal_to";
     void *stream;
@@ -189,8 +189,9 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
     return status;
 }
 
-weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer, uint32_t channel, uint32_t compare,
-                                uint64_t value, int64_t timeout_ns, weft_stream *given)
+weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer, uint32_t channel,
+                                enum weft_compare compare, uint64_t value, int64_t timeout_ns,
+                                weft_stream *given)
 {
     static const char what[] = "weft_symm_wait_from";
     struct wf_symm_wait wait = {given, value, channel, compare, peer};
@@ -222,8 +223,8 @@ static weft_status read_slot(const weft_symm *symm, uint32_t channel, int32_t fr
                               symm->comm->timeout_ns, out);
 }
 
-weft_status weft_symm_test_from(weft_symm *symm, int32_t peer, uint32_t channel, uint32_t compare,
-                                uint64_t value)
+weft_status weft_symm_test_from(weft_symm *symm, int32_t peer, uint32_t channel,
+                                enum weft_compare compare, uint64_t value)
 {
     static const char what[] = "weft_symm_test_from";
     weft_status status = WEFT_OK;

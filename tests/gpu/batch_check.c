@@ -110,7 +110,7 @@ static weft_status run(weft_context *context)
         targets[i] = tensors[i].memory[1];
     }
     WF_TRY(weft_plan_create_batch(TENSORS, from, to, NULL, &plan));
-    weft_plan_get(plan, &info);
+    WF_TRY(weft_plan_get(plan, &info));
     WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
     for (int again = 0; again < 3; again++)
         WF_TRY(weft_redistribute_batch(bound, sources, targets, NULL, NULL));

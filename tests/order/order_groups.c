@@ -82,7 +82,7 @@ static weft_plan *two_steps(struct rank *self)
     order_good(self, "a source", weft_spec_parse(mesh, "i32[64,64] S(0),P(sum)", &from));
     order_good(self, "a target", weft_spec_parse(mesh, "i32[64,64] R,R", &to));
     order_good(self, "a plan", weft_plan_create(from, to, &options, &plan));
-    weft_plan_get(plan, &info);
+    order_good(self, "its steps", weft_plan_get(plan, &info));
     if (info.steps != 2) order_complain(self, "the plan has %u steps, not 2", info.steps);
     weft_spec_release(&from);
     weft_spec_release(&to);

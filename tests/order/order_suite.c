@@ -127,7 +127,7 @@ static char *digest_of(const weft_plan *plan, char *text, size_t bytes)
 {
     weft_plan_info info = {.struct_size = sizeof info};
 
-    weft_plan_get(plan, &info);
+    if (weft_plan_get(plan, &info) != WEFT_OK) return strcpy(text, "weft_plan_get failed");
     if (info.tensors > 1 && info.together == 0)
         snprintf(text, bytes, "of plan");
     else

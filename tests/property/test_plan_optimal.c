@@ -11,7 +11,7 @@ static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options
     weft_plan_info info = {.struct_size = sizeof info};
     weft_plan *plan = plan_pair(pair, options);
 
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     weft_plan_release(&plan);
     return info;
 }

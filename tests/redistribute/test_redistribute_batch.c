@@ -43,7 +43,7 @@ START_TEST(random_batches_keep_every_element)
         weft_plan *plan = NULL;
         if (batch_plan(&batch, &plan) == WEFT_OK) {
             weft_plan_info info = {.struct_size = sizeof info};
-            weft_plan_get(plan, &info);
+            ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
             ck_assert_uint_eq(info.tensors, batch.count);
             together += info.together;
             simulate(&batch, plan);
@@ -171,7 +171,7 @@ static weft_status check_scratch(const struct run *run, const weft_plan *plan,
 {
     weft_plan_info info = {.struct_size = sizeof info};
 
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     if (run->in_place || run->strided) return WEFT_OK;
     for (uint32_t i = 0; i < run->batch.count; i++)
         if (pair_is_strided(&run->batch.pairs[i])) return WEFT_OK;
@@ -276,7 +276,7 @@ static weft_status run_many(void *argument)
         WF_TRY(weft_alloc(context, 256, WEFT_MEMORY_DEVICE, &targets[i]));
     }
     WF_TRY(weft_plan_create_batch(MANY, from, to, NULL, &plan));
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     EXPECT(info.together == MANY && info.steps == 1);
     WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
     EXPECT(weft_redistribute(bound, sources[0], targets[0], NULL, NULL) == WEFT_ERR_INVALID);

@@ -218,7 +218,7 @@ static weft_status run_on_two_communicators(void *argument)
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_comm_split(weft_world(context), weft_rank(context) % 2, 0, NULL, &half));
     me = weft_comm_rank(half);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     values = values_between(info.from, info.to);
     WF_TRY(weft_alloc(context, 256, WEFT_MEMORY_DEVICE, &source));
     WF_TRY(weft_alloc(context, 256, WEFT_MEMORY_DEVICE, &target));
@@ -260,7 +260,7 @@ static weft_status open_lane(weft_context *context, const weft_plan *plan, bool 
     weft_plan_info info = {.struct_size = sizeof info};
     struct values values;
 
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     values = values_between(info.from, info.to);
     WF_TRY(weft_comm_split(weft_world(context), 0, weft_rank(context), NULL, &lane->comm));
     WF_TRY(weft_stream_create(context, &lane->stream));
@@ -382,7 +382,7 @@ static weft_status run_with_wrong_memory(void *argument)
     EXPECT(weft_redistribute(bound, memory, memory, NULL, NULL) == WEFT_ERR_INVALID);
     EXPECT(strstr(weft_last_error(), "not bound with in_place") != NULL);
     EXPECT(weft_redistribute(bound, memory, NULL, NULL, NULL) == WEFT_ERR_INVALID);
-    EXPECT(strstr(weft_last_error(), "TARGET is NULL") != NULL);
+    EXPECT(strstr(weft_last_error(), "target is NULL") != NULL);
     EXPECT(weft_redistribute(bound, NULL, memory, NULL, NULL) == WEFT_ERR_INVALID);
     EXPECT(strstr(weft_last_error(), "has 16 elements") != NULL);
     weft_bound_release(&bound);

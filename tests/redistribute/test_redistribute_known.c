@@ -119,7 +119,7 @@ START_TEST(strided_shards_go_straight_to_other_shards)
     weft_plan *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &pair.options, &plan), WEFT_OK);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.steps, 1);
     ck_assert_uint_gt(info.cost_ns, 0);
     ck_assert_uint_le(info.bytes_received_max, 64 * 64);
@@ -148,7 +148,7 @@ START_TEST(another_order_of_the_same_placements_moves_data)
     weft_plan *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &pair.options, &plan), WEFT_OK);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_gt(info.steps, 0);
     ck_assert_uint_gt(info.bytes_received_max, 0);
     weft_plan_release(&plan);
@@ -168,7 +168,7 @@ START_TEST(gathering_an_inner_dimension_needs_no_scratch_where_memory_is_shared)
     ck_assert_int_eq(weft_cost_table_find("cpu", &pair.cost_table), WEFT_OK);
     pair.options.costs = pair.cost_table;
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &pair.options, &plan), WEFT_OK);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.peak_bytes, 0);
     weft_plan_release(&plan);
     pair_release(&pair);
@@ -194,7 +194,7 @@ static weft_plan_info plan_info_of(const char *mesh, const char *from, const cha
 
     ck_assert_msg(weft_plan_create(pair.from, pair.to, &pair.options, &plan) == WEFT_OK, "%s",
                   weft_last_error());
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     weft_plan_release(&plan);
     pair_release(&pair);
     return info;

@@ -82,7 +82,7 @@ static weft_status refuse_null_and_same(struct scene *s)
     REFUSED(weft_redistribute_batch(s->several, (const void *const *)nothing, NULL, NULL, NULL),
             "targets is NULL");
     REFUSED(weft_redistribute_batch(s->one, source, target, NULL, NULL),
-            "weft_redistribute_batch: TARGET is NULL");
+            "weft_redistribute_batch: target is NULL");
     return WEFT_OK;
 }
 
@@ -111,10 +111,10 @@ static weft_status refuse_with_check(void *argument)
     WF_TRY(run(&s, s.in_place, 1, 1));
     WF_TRY(weft_redistribute(s.one, s.memory, s.memory + SHARD, NULL, NULL));
     REFUSED(weft_redistribute(s.one, s.memory, s.small, NULL, NULL),
-            "shard takes 8192 bytes at TARGET; the allocation there has 8188 bytes");
-    REFUSED(weft_redistribute(s.one, s.small, s.memory, NULL, NULL), "8192 bytes at SOURCE");
+            "shard takes 8192 bytes at target; the allocation there has 8188 bytes");
+    REFUSED(weft_redistribute(s.one, s.small, s.memory, NULL, NULL), "8192 bytes at source");
     REFUSED(weft_redistribute(s.one, s.memory, s.memory + 8 * SHARD - 64, NULL, NULL),
-            "TARGET begins 65472 bytes into it");
+            "target begins 65472 bytes into it");
     REFUSED(run(&s, s.several, 1, -2), "weft_redistribute_batch: rank ");
     REFUSED(run(&s, s.several, 1, -2), "8192 bytes at targets[1]");
     REFUSED(run(&s, s.in_place, -2, 4), "8192 bytes at sources[1]");

@@ -126,7 +126,7 @@ static weft_status a_batch_fails(void *argument)
         void *targets[] = {memory[0][2], memory[0][3]};
         weft_plan_info info = {.struct_size = sizeof info};
 
-        weft_plan_get(plan, &info);
+        WF_TRY(weft_plan_get(plan, &info));
         EXPECT(weft_redistribute_batch(bound, sources, targets, NULL, NULL) == WEFT_ERR_TIMEOUT);
         EXPECT(says("weft_redistribute_batch: "));
         EXPECT(info.together > 0 ? says("the exchange of 2 tensors: ")

@@ -167,7 +167,7 @@ static weft_status check_scratch(const struct run *run)
     bool packs = run->options.packed && strcmp(run->pair.costs, "cpu") == 0;
     weft_plan_info info = {.struct_size = sizeof info};
 
-    weft_plan_get(run->plan, &info);
+    ck_assert_int_eq(weft_plan_get(run->plan, &info), WEFT_OK);
     if (pair_is_strided(&run->pair)) return WEFT_OK;
     if (packs || run->options.in_place || run->options.source_strides != NULL ||
         run->options.target_strides != NULL ||

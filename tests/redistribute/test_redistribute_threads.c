@@ -39,7 +39,7 @@ static uint64_t digest_of(const weft_plan *plan)
 {
     weft_plan_info info = {.struct_size = sizeof info};
 
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     return info.digest;
 }
 

@@ -32,7 +32,7 @@ START_TEST(a_newer_caller_writes_no_further_than_there_is_room)
     struct {
         struct known known;
         int newer;
-    } given = {.known = {.struct_size = sizeof given, .first = 1}, .newer = 3};
+    } given = {.known = {.struct_size = sizeof given, .first = 1}, .newer = 0};
     struct {
         struct known known;
         int guard;
@@ -41,6 +41,20 @@ START_TEST(a_newer_caller_writes_no_further_than_there_is_room)
     ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out.known), WEFT_OK);
     ck_assert_int_eq(out.known.first, 1);
     ck_assert_int_eq(out.guard, 5);
+}
+END_TEST
+
+START_TEST(an_option_newer_than_the_library_is_refused)
+{
+    struct {
+        struct known known;
+        int newer;
+    } given = {.known = {.struct_size = sizeof given, .first = 1}, .newer = 3};
+    struct known out = {0};
+
+    ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out), WEFT_ERR_VERSION);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "newer than the library"));
+    ck_assert_int_eq(out.first, 0);
 }
 END_TEST
 
@@ -75,6 +89,22 @@ START_TEST(information_is_cut_to_the_callers_struct)
 }
 END_TEST
 
-SUITE(base_options, nothing_given_leaves_the_defaults, an_older_caller_sets_the_fields_it_knows,
-      a_newer_caller_writes_no_further_than_there_is_room, a_size_that_was_not_set_is_refused,
-      information_is_cut_to_the_callers_struct)
+START_TEST(information_of_the_plugin_abi_has_a_shorter_size)
+{
+    struct {
+        uint32_t struct_size;
+        int32_t first, second;
+    } info = {sizeof info, 1, 2}, out = {offsetof(__typeof__(info), second), 7, 7};
+
+    ck_assert_int_eq(wf_abi_info_write("info", &info, sizeof info, &out), WEFT_OK);
+    ck_assert_int_eq(out.first, 1);
+    ck_assert_int_eq(out.second, 7);
+    out.struct_size = 0;
+    ck_assert_int_eq(wf_abi_info_write("info", &info, sizeof info, &out), WEFT_ERR_INVALID);
+}
+END_TEST
+
+SUITE(base_options, information_of_the_plugin_abi_has_a_shorter_size,
+      an_option_newer_than_the_library_is_refused, nothing_given_leaves_the_defaults,
+      an_older_caller_sets_the_fields_it_knows, a_newer_caller_writes_no_further_than_there_is_room,
+      a_size_that_was_not_set_is_refused, information_is_cut_to_the_callers_struct)

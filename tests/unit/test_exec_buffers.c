@@ -69,11 +69,11 @@ START_TEST(memory_is_looked_at_as_far_as_it_is_known)
     ck_assert_int_eq(run(&lone, piece, piece + 64), WEFT_OK);
     ck_assert_int_eq(run(&lone, piece, piece + 192), WEFT_OK);
     ck_assert_int_eq(run(&lone, other, piece), WEFT_OK);
-    refused(run(&lone, piece, piece + 193), "TARGET begins 193 bytes into it");
+    refused(run(&lone, piece, piece + 193), "target begins 193 bytes into it");
     refused(run(&lone, piece, piece + 63), "overlap");
     refused(run(&lone, piece + 63, piece), "overlap");
     refused(run(&lone, piece, piece), "are the same memory");
-    refused(run(&lone, NULL, piece), "SOURCE is NULL");
+    refused(run(&lone, NULL, piece), "source is NULL");
     lone.bound->in_place = true;
     ck_assert_int_eq(run(&lone, piece, piece), WEFT_OK);
     lone.bound->in_place = false;

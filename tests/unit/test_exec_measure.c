@@ -151,7 +151,7 @@ START_TEST(a_batch_is_the_sum_of_its_tensors)
         weft_plan_release(&plan);
     }
     ck_assert_int_eq(weft_plan_create_batch(3, from, to, NULL, &batch), WEFT_OK);
-    weft_plan_get(batch, &info);
+    ck_assert_int_eq(weft_plan_get(batch, &info), WEFT_OK);
     ck_assert_uint_eq(info.together, 3);
     ck_assert_int_eq(weft_plan_measure(batch, &most, &total), WEFT_OK);
     ck_assert_uint_eq(total, sum);

@@ -125,7 +125,7 @@ START_TEST(what_is_no_mesh_is_refused)
         {2, ok, &with_hosts, "-1 devices per host"},
         {2, ok, &short_struct,
          "weft_mesh_options.struct_size is 0; set it to sizeof(weft_mesh_options)"},
-        {2, NULL, NULL, "weft_mesh_create: SIZES is NULL"},
+        {2, NULL, NULL, "weft_mesh_create: sizes is NULL"},
     };
     weft_mesh *mesh = NULL;
 

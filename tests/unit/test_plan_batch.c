@@ -25,7 +25,7 @@ static weft_plan_info info_of(const weft_plan *plan)
 {
     weft_plan_info info = {.struct_size = sizeof info};
 
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     return info;
 }
 

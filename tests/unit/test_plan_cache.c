@@ -109,7 +109,7 @@ START_TEST(a_plan_outlives_its_cache)
     open_world(&w, 0);
     plan = get(&w, NULL);
     close_world(&w);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_gt(info.steps, 0);
     weft_plan_release(&plan);
 }

@@ -86,7 +86,7 @@ START_TEST(an_impossible_memory_limit_is_refused_with_the_least_possible)
     ck_assert_int_eq(sscanf(said, "scratch; %llu", &least), 1);
     options.memory_limit = least;
     plan = plan_pair(&pair, &options);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.peak_bytes, least);
     weft_plan_release(&plan);
     options.memory_limit = least - 1;
@@ -105,8 +105,8 @@ START_TEST(the_runner_up_is_another_plan_or_none)
     open_pair(&pair, "1@0/8", "8@8-15/8", "16777216", "R", "R");
     plan = plan_pair(&pair, NULL);
     ck_assert_int_eq(wf_plan_cross_runner_up(pair.from, pair.to, &options, &second), WEFT_OK);
-    weft_plan_get(plan, &best);
-    weft_plan_get(second, &other);
+    ck_assert_int_eq(weft_plan_get(plan, &best), WEFT_OK);
+    ck_assert_int_eq(weft_plan_get(second, &other), WEFT_OK);
     ck_assert_uint_ne(best.digest, other.digest);
     ck_assert_uint_ge(other.cost_ns, best.cost_ns);
     weft_plan_release(&plan);

@@ -11,7 +11,7 @@ START_TEST(equal_layouts_need_no_steps)
 
     open_pair(&pair, "1x4", NULL, "8,8", "S(0),R", "P,R");
     plan = plan_pair(&pair, NULL);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.steps, 0);
     ck_assert_uint_eq(info.cost_ns, 0);
     weft_plan_release(&plan);
@@ -28,7 +28,7 @@ START_TEST(empty_tensors_need_no_steps)
 
     open_pair(&pair, "2x2", NULL, "0,8", "S(0),R", "R,S(1)");
     plan = plan_pair(&pair, NULL);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.steps, 0);
     weft_plan_release(&plan);
     close_pair(&pair);
@@ -45,10 +45,10 @@ START_TEST(what_is_too_much_stays_too_much)
 
     open_pair(&pair, "1024x1024", NULL, "1152921504606846975", "P,P", "R,R");
     plan = plan_pair(&pair, NULL);
-    weft_plan_get(plan, &best);
+    ck_assert_int_eq(weft_plan_get(plan, &best), WEFT_OK);
     weft_plan_release(&plan);
     plan = plan_pair(&pair, &options);
-    weft_plan_get(plan, &exchange);
+    ck_assert_int_eq(weft_plan_get(plan, &exchange), WEFT_OK);
     ck_assert_uint_gt(exchange.cost_ns, best.cost_ns);
     ck_assert_uint_eq(exchange.bytes_received_max, UINT64_MAX);
     ck_assert_uint_eq(exchange.peak_bytes, UINT64_MAX);
@@ -83,7 +83,7 @@ START_TEST(steps_lead_from_the_source_to_the_target)
         if (step.scratch_bytes > peak) peak = step.scratch_bytes;
     }
     ck_assert_ptr_eq(at, pair.to);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.cost_ns, cost);
     ck_assert_uint_eq(info.bytes_received_max, received);
     ck_assert_uint_eq(info.peak_bytes, peak);
@@ -175,7 +175,7 @@ START_TEST(every_planner_keeps_to_the_memory_limit)
         open_pair(&pair, "2x4", NULL, "64,64", "S(0),S(0)", "S(1),R");
         options.minimize = WEFT_MINIMIZE_MEMORY;
         plan = plan_pair(&pair, &options);
-        weft_plan_get(plan, &info);
+        ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
         ck_assert_uint_gt(info.peak_bytes, 1);
         weft_plan_release(&plan);
         options.memory_limit = info.peak_bytes;
@@ -211,14 +211,17 @@ START_TEST(null_is_refused_by_every_accessor)
     struct pair pair;
     weft_plan *plan;
 
-    weft_plan_get(NULL, &info);
+    ck_assert_int_eq(weft_plan_get(NULL, &info), WEFT_ERR_INVALID);
     ck_assert_uint_eq(info.steps, 7);
     ck_assert(weft_plan_step_get(NULL, 0, &step) != WEFT_OK);
     ck_assert(weft_plan_tensor_get(NULL, 0, &tensor) != WEFT_OK);
     ck_assert_ptr_null(weft_plan_retain(NULL));
     open_pair(&pair, "2", NULL, "8", "S(0)", "R");
     plan = plan_pair(&pair, NULL);
-    weft_plan_get(plan, NULL);
+    ck_assert_int_eq(weft_plan_get(plan, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_plan_info.struct_size is 0; set it to sizeof(weft_plan_info)");
     ck_assert(weft_plan_step_get(plan, 0, NULL) != WEFT_OK);
     ck_assert(weft_plan_tensor_get(plan, 0, NULL) != WEFT_OK);
     ck_assert_int_eq(weft_plan_print(plan, NULL, 8, NULL), WEFT_ERR_INVALID);

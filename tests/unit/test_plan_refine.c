@@ -55,7 +55,7 @@ START_TEST(what_everybody_has_already_needs_no_steps)
 
     open_pair(&pair, "4", "2x2", "64", "S(0)", "S(0),S(0)");
     plan = plan_pair(&pair, NULL);
-    weft_plan_get(plan, &info);
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.steps, 0);
     ck_assert_ptr_eq(info.from, pair.from);
     ck_assert_ptr_eq(info.to, pair.to);

@@ -109,25 +109,25 @@ START_TEST(missing_arguments_are_named)
     int64_t shape[1];
     char text[8];
 
-    check_refused(weft_spec_parse(NULL, "", &out), WEFT_ERR_INVALID, "weft_spec_parse: MESH is");
-    check_refused(weft_spec_parse(mesh, NULL, &out), WEFT_ERR_INVALID, "TEXT is NULL");
-    check_refused(weft_spec_parse(mesh, "", NULL), WEFT_ERR_INVALID, "OUT is NULL");
-    check_refused(weft_spec_create(NULL, 0, 1, sizes, p, &out), WEFT_ERR_INVALID, "MESH is NULL");
-    check_refused(weft_spec_create(mesh, 0, 1, NULL, p, &out), WEFT_ERR_INVALID, "SHAPE is NULL");
+    check_refused(weft_spec_parse(NULL, "", &out), WEFT_ERR_INVALID, "weft_spec_parse: mesh is");
+    check_refused(weft_spec_parse(mesh, NULL, &out), WEFT_ERR_INVALID, "text is NULL");
+    check_refused(weft_spec_parse(mesh, "", NULL), WEFT_ERR_INVALID, "out is NULL");
+    check_refused(weft_spec_create(NULL, 0, 1, sizes, p, &out), WEFT_ERR_INVALID, "mesh is NULL");
+    check_refused(weft_spec_create(mesh, 0, 1, NULL, p, &out), WEFT_ERR_INVALID, "shape is NULL");
     check_refused(weft_spec_create(mesh, 0, 1, sizes, NULL, &out), WEFT_ERR_INVALID,
-                  "PLACEMENTS is NULL");
-    check_refused(weft_spec_create(mesh, 0, 1, sizes, p, NULL), WEFT_ERR_INVALID, "OUT is NULL");
-    check_refused(weft_spec_print(NULL, text, 8, NULL), WEFT_ERR_INVALID, "SPEC is NULL");
-    check_refused(weft_spec_print(spec, NULL, 8, NULL), WEFT_ERR_INVALID, "BUFFER is NULL");
-    check_refused(weft_shape_from_shards(NULL, 1, p, sizes, shape), WEFT_ERR_INVALID, "MESH is");
+                  "placements is NULL");
+    check_refused(weft_spec_create(mesh, 0, 1, sizes, p, NULL), WEFT_ERR_INVALID, "out is NULL");
+    check_refused(weft_spec_print(NULL, text, 8, NULL), WEFT_ERR_INVALID, "spec is NULL");
+    check_refused(weft_spec_print(spec, NULL, 8, NULL), WEFT_ERR_INVALID, "buffer is NULL");
+    check_refused(weft_shape_from_shards(NULL, 1, p, sizes, shape), WEFT_ERR_INVALID, "mesh is");
     check_refused(weft_shape_from_shards(mesh, 1, NULL, sizes, shape), WEFT_ERR_INVALID,
-                  "PLACEMENTS is NULL");
-    check_refused(weft_shape_from_shards(mesh, 1, p, NULL, shape), WEFT_ERR_INVALID, "SHARDS is");
-    check_refused(weft_shape_from_shards(mesh, 1, p, sizes, NULL), WEFT_ERR_INVALID, "SHAPE is");
-    check_refused(weft_spec_order_to_strides(NULL, &out), WEFT_ERR_INVALID, "SPEC is NULL");
-    check_refused(weft_spec_order_to_strides(spec, NULL), WEFT_ERR_INVALID, "OUT is NULL");
-    check_refused(weft_spec_strides_to_order(NULL, &out), WEFT_ERR_INVALID, "SPEC is NULL");
-    check_refused(weft_spec_strides_to_order(spec, NULL), WEFT_ERR_INVALID, "OUT is NULL");
+                  "placements is NULL");
+    check_refused(weft_shape_from_shards(mesh, 1, p, NULL, shape), WEFT_ERR_INVALID, "shards is");
+    check_refused(weft_shape_from_shards(mesh, 1, p, sizes, NULL), WEFT_ERR_INVALID, "shape is");
+    check_refused(weft_spec_order_to_strides(NULL, &out), WEFT_ERR_INVALID, "spec is NULL");
+    check_refused(weft_spec_order_to_strides(spec, NULL), WEFT_ERR_INVALID, "out is NULL");
+    check_refused(weft_spec_strides_to_order(NULL, &out), WEFT_ERR_INVALID, "spec is NULL");
+    check_refused(weft_spec_strides_to_order(spec, NULL), WEFT_ERR_INVALID, "out is NULL");
     ck_assert_ptr_null(out);
     weft_spec_release(&spec);
 }

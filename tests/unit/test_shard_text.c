@@ -205,11 +205,11 @@ START_TEST(parts_of_a_spec_are_read_alone)
                   "placements \"R\", position 2: 1 placement for a mesh of 2 axes");
     check_refused(weft_placements_parse("R", 0, placements), WEFT_ERR_INVALID, "AXES is 0");
     check_refused(weft_placements_parse("R", 9, placements), WEFT_ERR_INVALID, "AXES is 9");
-    check_refused(weft_placements_parse(NULL, 1, placements), WEFT_ERR_INVALID, "TEXT is NULL");
-    check_refused(weft_placements_parse("R", 1, NULL), WEFT_ERR_INVALID, "PLACEMENTS is NULL");
-    check_refused(weft_shape_parse(NULL, &dims, shape), WEFT_ERR_INVALID, "TEXT is NULL");
-    check_refused(weft_shape_parse("4", NULL, shape), WEFT_ERR_INVALID, "DIMS is NULL");
-    check_refused(weft_shape_parse("4", &dims, NULL), WEFT_ERR_INVALID, "SHAPE is NULL");
+    check_refused(weft_placements_parse(NULL, 1, placements), WEFT_ERR_INVALID, "text is NULL");
+    check_refused(weft_placements_parse("R", 1, NULL), WEFT_ERR_INVALID, "placements is NULL");
+    check_refused(weft_shape_parse(NULL, &dims, shape), WEFT_ERR_INVALID, "text is NULL");
+    check_refused(weft_shape_parse("4", NULL, shape), WEFT_ERR_INVALID, "dims is NULL");
+    check_refused(weft_shape_parse("4", &dims, NULL), WEFT_ERR_INVALID, "shape is NULL");
     ck_assert_uint_eq(placements[0].kind, WEFT_PLACE_STRIDED);
 }
 END_TEST

@@ -387,8 +387,10 @@ void *weft_context_device(const weft_context *context)
 
 weft_status weft_device_get(weft_context *context, weft_device_info *out)
 {
+    weft_device_info info = {.struct_size = sizeof info};
+
     WF_TRY(wf_context_check(context, "weft_device_get"));
     if (out == NULL) return wf_fail_null("weft_device_get", "out");
-    *out = (weft_device_info){.struct_size = sizeof *out};
-    return context->plugin->device->describe(context->device, out);
+    WF_TRY(context->plugin->device->describe(context->device, &info));
+    return wf_abi_info_write("weft_device_info", &info, sizeof info, out);
 }

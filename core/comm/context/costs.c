@@ -58,7 +58,7 @@ weft_status weft_cost_table_open(const char *name, weft_cost_table **out)
     weft_status status;
     int fd = -1;
 
-    WF_TRY(wf_require(out, "weft_cost_table_open: OUT"));
+    WF_TRY(wf_require(out, "weft_cost_table_open: out"));
     if (name == NULL) name = wf_config_knob("WEFT_COSTS");
     if (name == NULL) name = "default";
     if (weft_cost_table_find(name, out) == WEFT_OK) return WEFT_OK;

@@ -4,7 +4,8 @@
 /* A wait that exceeds a time limit of at least this logs every rank's position. */
 #define WORTH_LOGGING_NS WF_SECOND_NS
 
-weft_status weft_alloc(weft_context *context, uint64_t bytes, uint32_t kind, void **out)
+weft_status weft_alloc(weft_context *context, uint64_t bytes, enum weft_memory_kind kind,
+                       void **out)
 {
     WF_TRY(wf_context_check(context, "weft_alloc"));
     if (out == NULL) return wf_fail_null("weft_alloc", "out");
@@ -32,10 +33,12 @@ weft_status weft_free(weft_context *context, void *pointer)
 
 weft_status weft_pointer_get(weft_context *context, const void *pointer, weft_pointer_info *out)
 {
+    weft_pointer_info info = {.struct_size = sizeof info};
+
     WF_TRY(wf_context_check(context, "weft_pointer_get"));
     if (out == NULL) return wf_fail_null("weft_pointer_get", "out");
-    *out = (weft_pointer_info){.struct_size = sizeof *out};
-    return context->plugin->device->query_pointer(context->device, pointer, out);
+    WF_TRY(context->plugin->device->query_pointer(context->device, pointer, &info));
+    return wf_abi_info_write("weft_pointer_info", &info, sizeof info, out);
 }
 
 weft_status weft_memory_copy(weft_context *context, const void *source, void *target,

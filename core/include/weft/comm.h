@@ -1,177 +1,198 @@
-/* comm.h - communicators: collectives and messages among a group of ranks.
+/* comm.h - communicators: collectives and messages among an ordered list of ranks.
  *
- * Counts are in elements, per rank and peer, as weft_plugin.h says for each collective:
+ * Counts are in elements, per rank and peer:
  *     all_reduce, reduce, broadcast   count in, count out
  *     all_gather, gather              count in, size x count out (gather: on the root)
  *     reduce_scatter, scatter         size x count in (scatter: on the root), count out
  *     all_to_all                      size x count in and out
- * In place: SEND equals RECV, or the rank's own slice of the larger buffer.  Calls put work on
- * STREAM and return; all ranks of a communicator make the same calls in the same order, one thread
- * at a time per communicator.
+ * In place: SEND equals RECV, or one is the rank's own slice of the other.  Calls post work to
+ * STREAM and return.  All ranks of a communicator make the same calls in the same order, with one
+ * thread at a time per communicator.
  *
- * An error is sticky: after WEFT_ERR_PEER, _TIMEOUT, _ABORTED or a device's failure the
- * communicator answers every call with it, and can only be aborted and released.  Waits for
- * streams and works say it too where its work was among what they wait for (context.h). */
+ * A communicator fails with the first WEFT_ERR_PEER, _TIMEOUT, _ABORTED, _MISMATCH or device error,
+ * its cause.  The failure is permanent: every later call returns the cause, and the communicator
+ * can only be aborted and released.  Waits for streams and works that contain its work return the
+ * cause too (device.h). */
 #ifndef WEFT_COMM_H
 #define WEFT_COMM_H
 
-#include "context.h"
+#include "device.h"
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- making them ------------------------------------------------------------- */
+/* ---- creating ------------------------------------------------------------------ */
 
-#define WEFT_NO_COLOUR (-1) /* this rank joins none of the parts */
+#define WEFT_NO_COLOUR (-1) /* this rank is in none of the parts */
 
-/* struct_size is sizeof(weft_subcomm_options); elsewhere zero means default.  The same on all
- * ranks. */
+/* The same on all ranks, except native. */
 typedef struct weft_subcomm_options {
     size_t struct_size;
-    const char *name;   /* for messages; NULL: made from the parent's */
-    int64_t timeout_ns; /* 0: the parent's */
-    /* For weft_comm_create: the vendor's communicator (ncclComm_t) of the listed ranks, in their
-     * order, to work on instead of one of weft's; still the caller's, and each rank's own. */
+    const char *name;   /* for messages; NULL: derived from the parent's name */
+    int64_t timeout_ns; /* time limit of every wait; 0: the parent's */
+    /* For weft_comm_create only: this rank's handle of a vendor communicator (ncclComm_t) of the
+     * listed ranks, in their order.  weft uses it instead of creating one.  It stays the
+     * caller's. */
     void *native;
 } weft_subcomm_options;
 
-/* Cut PARENT into parts: ranks of equal COLOUR come together, in the order of KEY and, where keys
- * are equal, of their rank in PARENT.  *OUT is NULL for WEFT_NO_COLOUR.  Collective over PARENT;
- * either all parts are made, or every rank gets the same error, which names the rank that failed.
- * OPTIONS may be NULL.  The caller releases *OUT. */
+/* Split PARENT into one communicator per COLOUR.  Ranks are ordered by KEY; ranks with equal keys
+ * keep their order in PARENT.  *OUT is NULL for WEFT_NO_COLOUR.  Collective over PARENT: either all
+ * parts are created, or every rank gets the same error, which names the rank that failed.  OPTIONS
+ * may be NULL.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
                                                     const weft_subcomm_options *options,
                                                     weft_comm **out);
 
-/* The communicator of RANKS (of PARENT), in the order given: RANKS[i] becomes rank i.  Collective
- * over the listed ranks, which all give the same list, else WEFT_ERR_MISMATCH if the lists differ
- * in their order; a rank that is not in the list may call too,
- * and gets NULL at once.  OPTIONS may be NULL.  The caller releases *OUT. */
+/* Create the communicator of the COUNT ranks RANKS of PARENT.  RANKS[i] becomes rank i.  Collective
+ * over the listed ranks, which all pass the same list.  A rank that is not listed may call it too:
+ * it gets NULL without waiting.  OPTIONS may be NULL.  The caller releases *OUT.
+ * WEFT_ERR_MISMATCH: ranks list the same ranks in different orders. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t count,
                                                      const int32_t *ranks,
                                                      const weft_subcomm_options *options,
                                                      weft_comm **out);
 
-/* Frees without talking to the others.  Work must be done, or the communicator aborted.  Bound
- * plans and symmetric memory on it should be gone; those that are not answer WEFT_ERR_INVALID from
- * then on.  The world communicator is released by its context. */
+/* Free this rank's part of the communicator and set *COMM to NULL; it does not communicate.  Its
+ * work must be complete, or the communicator aborted.  Release bound plans and symmetric memory of
+ * COMM before; those that remain refuse every call with WEFT_ERR_INVALID.  The context releases the
+ * world communicator.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_comm_release(weft_comm **comm);
 
-/* ---- asking them ------------------------------------------------------------- */
+/* ---- properties ---------------------------------------------------------------- */
 
-WEFT_API int32_t weft_comm_rank(const weft_comm *comm);          /* [any thread] */
-WEFT_API int32_t weft_comm_size(const weft_comm *comm);          /* [any thread] */
-WEFT_API const char *weft_comm_name(const weft_comm *comm);      /* [any thread] */
-WEFT_API weft_context *weft_comm_context(const weft_comm *comm); /* [any thread] */
-/* Rank RANK's number in the world, or -1. [any thread] */
+/* This rank's number in COMM; -1 for NULL.  [any thread] */
+WEFT_API int32_t weft_comm_rank(const weft_comm *comm);
+/* Number of ranks; 0 for NULL.  [any thread] */
+WEFT_API int32_t weft_comm_size(const weft_comm *comm);
+/* Borrowed; NULL for NULL.  [any thread] */
+WEFT_API const char *weft_comm_name(const weft_comm *comm);
+/* Borrowed; NULL for NULL.  [any thread] */
+WEFT_API weft_context *weft_comm_context(const weft_comm *comm);
+/* The world rank of rank RANK of COMM; -1 if COMM has no such rank.  [any thread] */
 WEFT_API int32_t weft_comm_world_rank(const weft_comm *comm, int32_t rank);
-/* The rank here of number WORLD_RANK in the world, or -1. [any thread] */
+/* The rank in COMM of world rank WORLD_RANK; -1 if it is not a member.  [any thread] */
 WEFT_API int32_t weft_comm_find_rank(const weft_comm *comm, int32_t world_rank);
-/* Are two ranks on the same host? [any thread] */
-WEFT_API int32_t weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b);
-/* The vendor's communicator (ncclComm_t), or NULL. */
+/* True if ranks A and B of COMM run on the same host.  False if one of them is not a rank of COMM.
+ * [any thread] */
+WEFT_API bool weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b);
+/* The vendor's communicator (ncclComm_t).  NULL if there is none. */
 WEFT_API void *weft_comm_native(weft_comm *comm);
 
-/* How well the backend does COLLECTIVE with DTYPE and REDUCTION here: an enum weft_support_level.
- * [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm, uint32_t collective,
-                                                      uint32_t dtype, uint32_t reduction,
-                                                      uint32_t *level);
+/* How the backend performs COLLECTIVE with DTYPE and REDUCTION on COMM: natively, emulated or not
+ * at all.  REDUCTION is ignored for collectives that do not reduce.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm,
+                                                      enum weft_collective collective,
+                                                      enum weft_dtype dtype,
+                                                      enum weft_reduction reduction,
+                                                      enum weft_support_level *level);
 
-/* OK, or the error the communicator is stuck with; weft_last_error has its text. [any thread] */
+/* ---- failure ------------------------------------------------------------------- */
+
+/* WEFT_OK, or the cause if COMM has failed; weft_last_error has its text.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_async_error(weft_comm *comm);
 
-/* End all pending and later work with WEFT_ERR_ABORTED, here and, as soon as word reaches them, on
- * the other ranks of COMM.  Pending is what no wait or test has found done.  Does not block; may be
- * called again. [any thread] */
+/* Fail COMM with WEFT_ERR_ABORTED, on this rank at once and on its other ranks as soon as the
+ * report reaches them.  Pending work fails: all work that no wait or test has seen complete.  Does
+ * not block.  May be called more than once.  [any thread] */
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
-/* The recent operations of this rank and, as far as they answer, the position of every other: one
- * call of LINE per line.  Where a time limit passes, the same goes to the log. [any thread] */
+/* Call LINE once per line of text: the recent operations of this rank, then the position of every
+ * other rank that answers.  The log gets the same lines when a time limit passes.  [any thread] */
 WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text),
                              void *argument);
 
 /* ---- collectives ------------------------------------------------------------- */
 
-/* Any collective, as weft_plugin.h describes ARGS; `stream` is a weft_stream.  The functions below
- * fill it in.  premul_sum, a sum to which each rank gives a `scale` of its own for its data, is
- * reached only here. */
+/* Post any collective.  weft_plugin.h describes ARGS; `stream` is a weft_stream.  The functions
+ * below fill in ARGS.  Only this function offers premul_sum, a sum in which each rank multiplies
+ * its data by its own `scale`. */
 WEFT_API WEFT_NODISCARD weft_status weft_collective(weft_comm *comm,
                                                     const weft_collective_args *args);
 
 /* SEND and RECV hold COUNT elements, except that all_gather's RECV, reduce_scatter's SEND and both
  * of all_to_all hold size x COUNT. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv,
-                                                    uint64_t count, uint32_t dtype,
-                                                    uint32_t reduction, weft_stream *stream);
+                                                    uint64_t count, enum weft_dtype dtype,
+                                                    enum weft_reduction reduction,
+                                                    weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_all_gather(weft_comm *comm, const void *send, void *recv,
-                                                    uint64_t count, uint32_t dtype,
+                                                    uint64_t count, enum weft_dtype dtype,
                                                     weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_reduce_scatter(weft_comm *comm, const void *send,
-                                                        void *recv, uint64_t count, uint32_t dtype,
-                                                        uint32_t reduction, weft_stream *stream);
+                                                        void *recv, uint64_t count,
+                                                        enum weft_dtype dtype,
+                                                        enum weft_reduction reduction,
+                                                        weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_all_to_all(weft_comm *comm, const void *send, void *recv,
-                                                    uint64_t count, uint32_t dtype,
+                                                    uint64_t count, enum weft_dtype dtype,
                                                     weft_stream *stream);
-/* SEND is read on the root only. */
+/* SEND is used on the root only. */
 WEFT_API WEFT_NODISCARD weft_status weft_broadcast(weft_comm *comm, const void *send, void *recv,
-                                                   uint64_t count, uint32_t dtype, int32_t root,
-                                                   weft_stream *stream);
-/* RECV is written on the root only. */
+                                                   uint64_t count, enum weft_dtype dtype,
+                                                   int32_t root, weft_stream *stream);
+/* RECV is used on the root only. */
 WEFT_API WEFT_NODISCARD weft_status weft_reduce(weft_comm *comm, const void *send, void *recv,
-                                                uint64_t count, uint32_t dtype, uint32_t reduction,
-                                                int32_t root, weft_stream *stream);
+                                                uint64_t count, enum weft_dtype dtype,
+                                                enum weft_reduction reduction, int32_t root,
+                                                weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_gather(weft_comm *comm, const void *send, void *recv,
-                                                uint64_t count, uint32_t dtype, int32_t root,
+                                                uint64_t count, enum weft_dtype dtype, int32_t root,
                                                 weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_scatter(weft_comm *comm, const void *send, void *recv,
-                                                 uint64_t count, uint32_t dtype, int32_t root,
-                                                 weft_stream *stream);
-/* Later work on STREAM starts only after every rank has come here. */
+                                                 uint64_t count, enum weft_dtype dtype,
+                                                 int32_t root, weft_stream *stream);
+/* Work posted to STREAM after this call starts only when every rank has posted its barrier. */
 WEFT_API WEFT_NODISCARD weft_status weft_barrier(weft_comm *comm, weft_stream *stream);
 
-/* v-variants: counts and offsets in elements, one per rank. */
+/* Variants with a count and an offset per rank, both in elements.  Offsets may be in any order and
+ * leave gaps. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
                                                       const uint64_t *recv_counts,
-                                                      const uint64_t *recv_offsets, uint32_t dtype,
-                                                      weft_stream *stream);
+                                                      const uint64_t *recv_offsets,
+                                                      enum weft_dtype dtype, weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_reduce_scatter_v(weft_comm *comm, const void *send,
                                                           void *recv, const uint64_t *send_counts,
                                                           const uint64_t *send_offsets,
-                                                          uint32_t dtype, uint32_t reduction,
+                                                          enum weft_dtype dtype,
+                                                          enum weft_reduction reduction,
                                                           weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_all_to_all_v(weft_comm *comm, const void *send,
                                                       const uint64_t *send_counts,
                                                       const uint64_t *send_offsets, void *recv,
                                                       const uint64_t *recv_counts,
-                                                      const uint64_t *recv_offsets, uint32_t dtype,
-                                                      weft_stream *stream);
-/* COUNT is this rank's; the arrays are read on the root only. */
+                                                      const uint64_t *recv_offsets,
+                                                      enum weft_dtype dtype, weft_stream *stream);
+/* COUNT is this rank's.  The arrays are used on the root only. */
 WEFT_API WEFT_NODISCARD weft_status weft_gather_v(weft_comm *comm, const void *send, uint64_t count,
                                                   void *recv, const uint64_t *recv_counts,
-                                                  const uint64_t *recv_offsets, uint32_t dtype,
-                                                  int32_t root, weft_stream *stream);
+                                                  const uint64_t *recv_offsets,
+                                                  enum weft_dtype dtype, int32_t root,
+                                                  weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_scatter_v(weft_comm *comm, const void *send,
                                                    const uint64_t *send_counts,
                                                    const uint64_t *send_offsets, void *recv,
-                                                   uint64_t count, uint32_t dtype, int32_t root,
-                                                   weft_stream *stream);
+                                                   uint64_t count, enum weft_dtype dtype,
+                                                   int32_t root, weft_stream *stream);
 
 /* ---- messages ---------------------------------------------------------------- */
 
-/* A send matches the receive of its peer with the same tag, in order; backends without
- * WEFT_FEATURE_TAGS match in order alone.  A send may wait for its receive: exchanges in both
- * directions belong in a group. */
+/* Send COUNT elements to PEER, or receive them from PEER.  A send matches the receive of its peer
+ * with the same tag; messages with equal tags match in order.  A backend without WEFT_FEATURE_TAGS
+ * ignores tags and matches in order.  A send may wait for its receive, so two ranks that send to
+ * each other use a call group. */
 WEFT_API WEFT_NODISCARD weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count,
-                                              uint32_t dtype, int32_t peer, uint32_t tag,
+                                              enum weft_dtype dtype, int32_t peer, uint32_t tag,
                                               weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_receive(weft_comm *comm, void *buffer, uint64_t count,
-                                                 uint32_t dtype, int32_t peer, uint32_t tag,
+                                                 enum weft_dtype dtype, int32_t peer, uint32_t tag,
                                                  weft_stream *stream);
 
-/* Operations between begin and end start together at the outermost end.  Groups nest.  An error
- * inside still needs its end, which returns the first error. */
+/* Begin and end a call group.  Its operations start together at the outermost end.  Call groups
+ * nest.  After an error inside a group its end must still be called; it returns the first error. */
 WEFT_API WEFT_NODISCARD weft_status weft_group_begin(weft_comm *comm);
 WEFT_API WEFT_NODISCARD weft_status weft_group_end(weft_comm *comm);
 

@@ -1,4 +1,4 @@
-/* config.h - the environment variables that weft obeys, for programs that show or check them.
+/* config.h - the environment variables that weft reads, for programs that show or check them.
  *
  *     weft_variable_info variable = {.struct_size = sizeof variable};
  *     for (size_t i = 0; weft_variable_get(i, &variable) == WEFT_OK; i++) puts(variable.name); */
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* One variable.  Texts are constant, unless said otherwise. */
+/* One variable.  Texts are constant, unless stated. */
 typedef struct weft_variable_info {
     size_t struct_size;
     const char *name;     /* "WEFT_BACKEND".  Of an unknown variable: valid until this thread's next
@@ -32,11 +32,10 @@ typedef struct weft_variable_info {
     const char *nearest; /* of an unknown variable: the known one that was perhaps meant, or NULL */
 } weft_variable_info;
 
-/* Variable INDEX: the known ones in the order of docs/config.md, then the variables of this
- * process's environment that begin with WEFT_ and are not known, except WEFT_TEST_*.  The caller
- * sets OUT->struct_size.  False past the last, for NULL, and if struct_size was not set.
- * [any thread] */
-WEFT_API bool weft_variable_get(size_t index, weft_variable_info *out);
+/* Copy the properties of variable INDEX to *OUT.  The known variables come first, in the order of
+ * docs/config.md, then the unknown variables of the environment that begin with WEFT_, except
+ * WEFT_TEST_*.  WEFT_ERR_NOT_FOUND: INDEX is past the last variable.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_variable_get(size_t index, weft_variable_info *out);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,11 @@
-/* exec.h - plans carried out on real ranks, or on none.
+/* exec.h - redistribution: plans run on ranks, or simulated without ranks.
  *
  *     weft_bound *bound;
  *     if (weft_plan_bind(plan, weft_world(ctx), NULL, &bound) != WEFT_OK) fail(weft_last_error());
  *     for (...) weft_redistribute(bound, source, target, stream, NULL);
  *
- * Binding makes the communicators, finds out what this rank reads from whom, and allocates scratch;
- * running allocates nothing and takes no lock. */
+ * Binding creates communicators, computes what this rank receives from each peer, and allocates
+ * scratch.  Running allocates nothing and takes no lock. */
 #ifndef WEFT_EXEC_H
 #define WEFT_EXEC_H
 
@@ -18,106 +18,110 @@ extern "C" {
 
 typedef struct weft_bound weft_bound;
 
-/* struct_size is sizeof(weft_bind_options); elsewhere zero means default. */
+/* ---- on ranks ------------------------------------------------------------------ */
+
 typedef struct weft_bind_options {
     size_t struct_size;
-    /* Strides of this rank's shards in memory, in elements, one per dimension; NULL: row-major
-     * without gaps.  None is negative, and the last element ends before 2^63 bytes.  A source's may
-     * be 0 (one element read as many); a target's may not, and that its elements do not overlap
-     * otherwise is the caller's duty.  Of a dimension with one element, or an empty shard, any
-     * stride will do. */
+    /* Strides of this rank's source and target shard, in elements, one per dimension.  NULL:
+     * row-major without gaps.  A stride is not negative, and the last element ends below 2^63
+     * bytes.  A source stride may be 0: one element is read many times.  A target stride may not
+     * be 0, and the caller guarantees that target elements do not overlap.  The stride of a
+     * dimension with fewer than two elements is ignored. */
     const int64_t *source_strides, *target_strides;
     bool in_place; /* SOURCE and TARGET of weft_redistribute may be the same memory */
-    bool packed;   /* pack, send, unpack, also where ranks can read each other's memory */
-    /* Of a batch: strides by tensor, in place of those above.  NULL, for all or for one of them:
-     * row-major without gaps. */
+    bool packed;   /* always pack, send and unpack, even if ranks can read each other's memory */
+    /* For a batch, instead of the strides above: one array per tensor.  NULL, for all tensors or
+     * for one: row-major without gaps. */
     const int64_t *const *batch_source_strides, *const *batch_target_strides;
 } weft_bind_options;
 
-/* Make PLAN ready to run on COMM, whose ranks are those that the plan's meshes number.  Collective:
- * every rank of COMM calls it with the same plan, also those in neither mesh; either all are bound,
- * or every rank gets the same error.  OPTIONS may be NULL and may differ between ranks, except
- * in_place and packed.  Communicators of the groups that steps need are made on first use and kept
- * with COMM.  The caller releases *OUT, before COMM: after it *OUT answers WEFT_ERR_INVALID.
- * WEFT_ERR_INVALID: a mesh has ranks that COMM has not, or strides cannot be meant.
- * WEFT_ERR_MISMATCH: ranks have different plans, or want them packed or in place differently. */
+/* Prepare PLAN to run on COMM.  The ranks in the plan's meshes are ranks of COMM.  Collective:
+ * every rank of COMM calls it with the same plan, including ranks in neither mesh.  Either all
+ * ranks succeed, or all get the same error.  OPTIONS may be NULL, and may differ between ranks
+ * except for in_place and packed.  COMM keeps the communicators that steps need.  The caller
+ * releases *OUT before COMM.
+ * WEFT_ERR_INVALID: a mesh names a rank outside COMM, or a stride is invalid.
+ * WEFT_ERR_MISMATCH: ranks have different plans, or different in_place or packed. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm,
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
 
-/* Drop BOUND and set it to NULL.  Its work must be done. */
+/* Free BOUND and set *BOUND to NULL.  Its work must be complete.  Accepts NULL and a pointer to
+ * NULL. */
 WEFT_API void weft_bound_release(weft_bound **bound);
 
-/* Scratch that BOUND holds on this rank, in bytes: at most the plan's peak_bytes, in pieces of 256,
- * and copies for strides or in place; more where `packed` was asked for and the plan counted on
- * reading in place, or where weft averages for the backend (docs/abi.md). */
+/* Scratch that BOUND holds on this rank, in bytes; 0 for NULL.  It is at most the plan's
+ * peak_bytes, rounded up to 256 bytes per buffer, plus buffers for strides and in_place.  It can be
+ * more with `packed`, if the plan expected that ranks read each other's memory, and where weft
+ * computes averages for the backend (docs/abi.md). */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
-/* Put the redistribution on STREAM: SOURCE is this rank's shard of the plan's source, TARGET that
- * of its target; NULL where the shard is empty.  They do not overlap, unless bound in_place.
- * WEFT_ERR_INVALID: memory that is NULL, or the same for both; with WEFT_CHECK=1 also memory that
- * the device knows to be too small, and shards without strides that overlap.  Collective.  *WORK,
- * if wanted, stands for it and is the caller's to release.  What is bound to one communicator runs
- * in the same order on all its ranks, one thread at a time, else WEFT_ERR_MISMATCH (of steps on the
- * same ranks always on gloo-cpu within a host, elsewhere with WEFT_CHECK=1; of steps on different
- * groups of ranks always, after a second or two); on different communicators, at the same time.  A
- * step that fails makes the communicator fail that BOUND is bound to.  Runs of one BOUND use the
- * same scratch: on different streams, the second must wait for the first (weft_stream_wait_work),
- * or be bound apart. */
+/* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.
+ * The same on all ranks. */
+WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
+
+/* Post the redistribution to STREAM.  Collective.  SOURCE and TARGET are this rank's shards of the
+ * plan's source and target; NULL is allowed if the shard is empty.  They do not overlap, unless
+ * bound with in_place.  *WORK, unless WORK is NULL, records the redistribution; the caller releases
+ * it.
+ * All ranks run the bound plans of one communicator in the same order, one thread at a time.  Bound
+ * plans of different communicators may run at the same time.  All runs of one BOUND use the same
+ * scratch: a run on another stream must wait for the previous one (weft_stream_wait_work).
+ * WEFT_ERR_MISMATCH: ranks run bound plans in different orders.  Steps on the same ranks are
+ * compared always on gloo-cpu within a host, and on other backends with WEFT_CHECK=1.  Steps on
+ * different ranks are compared on all backends after about a second of waiting.  A step that fails
+ * fails the communicator of BOUND.
+ * WEFT_ERR_INVALID: SOURCE or TARGET is NULL, or they are equal; with WEFT_CHECK=1 also if the
+ * device knows that the memory is too small, or if shards without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);
 
-/* The same for a batch (weft_plan_create_batch): SOURCES[i] and TARGETS[i] are this rank's shards
- * of tensor i.  None of a tensor's memory may be another's.  WEFT_ERR_INVALID as above, with the
- * tensor's number; with WEFT_CHECK=1 also where a target overlaps memory of another tensor. */
+/* The same for a batch (weft_plan_create_batch).  SOURCES[i] and TARGETS[i] are this rank's shards
+ * of tensor i.  Memory of different tensors does not overlap.  Errors name the tensor.  With
+ * WEFT_CHECK=1 it is WEFT_ERR_INVALID if a target overlaps memory of another tensor. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
                                                             const void *const *sources,
                                                             void *const *targets,
                                                             weft_stream *stream, weft_work **work);
 
-/* Does BOUND pack, send and unpack (true), or do ranks read each other's memory (false)?  The same
- * on all ranks.  False for NULL. */
-WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
+/* ---- without ranks ------------------------------------------------------------- */
 
-/* ---- without ranks ---- */
-
-/* Count exactly the bytes that ranks receive from other ranks over all steps of PLAN: those of the
- * rank that receives most, and of all ranks together.  weft_plan_info has the planner's estimate,
- * which supposes even shards.  Takes some hundred nanoseconds per rank and step.  [any thread] */
+/* Count exactly the bytes that ranks receive from other ranks over all steps of PLAN: by the rank
+ * that receives most, and by all ranks together.  weft_plan_info has the planner's estimate, which
+ * assumes even shards.  Takes some hundred nanoseconds per rank and step.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
                                                       uint64_t *received_total);
 
 /* The same for step INDEX: bytes sent by the rank that sends most, and received by the rank that
  * receives most.  Takes as long as binding every rank.  With more than 1024 ranks, *SENT_MAX is the
- * planner's estimate.  WEFT_ERR_INVALID: INDEX is past the last step.  [any thread] */
+ * planner's estimate.  WEFT_ERR_INVALID: PLAN has no such step.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index,
                                                            uint64_t *sent_max,
                                                            uint64_t *received_max);
 
-/* Write PLAN as one JSON object without a line end, as snprintf would: at most CAPACITY bytes with
- * the end; *LENGTH, if wanted, is the whole length.  The object has the tensor (shape, dtype, mesh,
- * to_mesh, from, to), the cost table, the steps with exact bytes, the sums, and RUNNER_UP
- * (weft_plan_create_runner_up), which may be NULL; docs/cli.md lists the keys under `weft plan`.  A
- * batch has "tensors" instead of the tensor.  [any thread] */
+/* Write PLAN as one JSON object without a final newline; BUFFER, CAPACITY and LENGTH as in
+ * weft_plan_print.  The object has the tensor (shape, dtype, mesh, to_mesh, from, to), the cost
+ * table, the steps with exact bytes, the sums, and RUNNER_UP (weft_plan_create_runner_up), which
+ * may be NULL.  A batch has "tensors" instead of the tensor.  docs/cli.md lists the keys under
+ * `weft plan`.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
                                                          const weft_plan *runner_up, char *buffer,
                                                          size_t capacity, size_t *length);
 
-/* Carry out PLAN for every rank of its meshes in this thread, on host memory, with nobody else:
- * SOURCES[i] is the shard of the rank at place i of the source's mesh, TARGETS[i] of the target's,
- * each row-major without gaps, and none overlaps another.  The result is the same every time.  What
- * a rank does here is what it does when the plan is bound. */
+/* Run PLAN for every rank of its meshes in the calling thread, on host memory.  SOURCES[i] is the
+ * source shard of the rank at position i of the source's mesh, TARGETS[i] the target shard of the
+ * rank at position i of the target's mesh.  Shards are row-major without gaps and do not overlap.
+ * The result is deterministic.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan, const void *const *sources,
                                                   void *const *targets);
 
-/* The same for step INDEX alone, from the shards of its `from` to those of its `to`. */
+/* The same for step INDEX only, from the shards of its `from` to the shards of its `to`. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, uint32_t index,
                                                        const void *const *sources,
                                                        void *const *targets);
 
-/* A batch: SOURCES[t][i] is the shard of tensor t that the rank at place i of its source's mesh
- * holds, TARGETS[t][i] of its target's. */
+/* The same for a batch: SOURCES[t] and TARGETS[t] are the shards of tensor t. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_batch(const weft_plan *plan,
                                                         const void *const *const *sources,
                                                         void *const *const *targets);

@@ -33,46 +33,45 @@ typedef struct weft_launch_info {
     int32_t local_rank;   /* on this host; -1: the launcher does not say */
 } weft_launch_info;
 
-/* Read the variables of WEFT_LAUNCHER's launcher, or of the innermost one.  The caller sets
- * OUT->struct_size.  WEFT_ERR_INVALID names variables that are half set, out of range or
- * contradict each other.  [any thread] */
+/* Copy this process's place to *OUT, from the variables of the launcher that WEFT_LAUNCHER names,
+ * otherwise of the innermost launcher.  WEFT_ERR_INVALID names variables that are missing, out of
+ * range or contradictory.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_launch_get(weft_launch_info *out);
 
-/* Where the ranks of one job meet.  One thread at a time, unless marked. */
+/* The server that the ranks of one job connect to. */
 typedef struct weft_rendezvous weft_rendezvous;
 
-/* struct_size is sizeof(weft_rendezvous_options). */
 typedef struct weft_rendezvous_options {
     size_t struct_size;
     int32_t size;            /* ranks of the job, at least 1 */
-    const char *listen;      /* "host" or "host:port"; without a port, or with NULL for loopback,
-                              * a free port is taken */
-    int64_t join_timeout_ns; /* for all ranks to come; 0: WEFT_JOIN_TIMEOUT */
+    const char *listen;      /* "host" or "host:port"; NULL: the loopback address.  Without a port,
+                              * a free one is chosen */
+    int64_t join_timeout_ns; /* time limit for all ranks to join; 0: WEFT_JOIN_TIMEOUT */
 } weft_rendezvous_options;
 
-/* Listen for the ranks of a new job, with a random token.  Starts no thread, so that the caller may
- * still fork.  The caller closes *OUT.  WEFT_ERR_SYSTEM: the address cannot be listened on;
- * WEFT_ERR_PARSE: LISTEN is not an address. */
+/* Open a rendezvous for a new job with a random token.  It starts no thread, so that the caller can
+ * fork afterwards.  The caller closes *OUT.  WEFT_ERR_SYSTEM: the system cannot listen on the
+ * address.  WEFT_ERR_PARSE: LISTEN is not an address. */
 WEFT_API WEFT_NODISCARD weft_status weft_rendezvous_open(const weft_rendezvous_options *options,
                                                          weft_rendezvous **out);
 
-/* "127.0.0.1:40123" and the job's secret, for the ranks' WEFT_RENDEZVOUS and WEFT_TOKEN.  They live
- * as long as the rendezvous; NULL for NULL. */
+/* The address ("127.0.0.1:40123") and the job's secret, for WEFT_RENDEZVOUS and WEFT_TOKEN of the
+ * ranks.  Valid as long as the rendezvous; NULL for NULL. */
 WEFT_API const char *weft_rendezvous_address(const weft_rendezvous *rendezvous);
 WEFT_API const char *weft_rendezvous_token(const weft_rendezvous *rendezvous);
 
-/* Begin to serve, on a thread of weft's own.  Call it once, after the processes were forked, in the
- * process that opened the rendezvous; WEFT_ERR_INVALID in its forks. */
+/* Start to serve, on a new thread.  Call it once, after the processes were forked, in the process
+ * that opened the rendezvous; its forks get WEFT_ERR_INVALID. */
 WEFT_API WEFT_NODISCARD weft_status weft_rendezvous_serve(weft_rendezvous *rendezvous);
 
-/* Tell the other ranks that the process of RANK has ended, so that they do not wait for it.  TEXT
- * says how, such as "is gone: it ended with exit code 3".  Without effect on a rank that has left
- * the job by itself (weft_context_release).  [any thread] */
+/* Report to the other ranks that the process of RANK has ended, so that they do not wait for it.
+ * TEXT completes a sentence that begins with the rank, such as "is gone: it ended with exit code
+ * 3".  No effect if the rank has left the job by weft_context_release.  [any thread] */
 WEFT_API void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t rank,
                                           const char *text);
 
-/* Stop serving, tell the ranks that are left, and set *RENDEZVOUS to NULL.  Accepts NULL and a
- * pointer to NULL. */
+/* Report the end of the rendezvous to the remaining ranks, stop serving and set *RENDEZVOUS to
+ * NULL. Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_rendezvous_close(weft_rendezvous **rendezvous);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* mesh.h - the geometry of ranks: up to eight axes over any set of ranks.
+/* mesh.h - ranks arranged along up to eight axes.
  *
- * A mesh gives every one of its ranks a coordinate.  Along an axis the ranks form groups; the order
- * of a group is always the order of the coordinates.  Meshes are immutable, shared and unique: two
- * meshes with the same axes (sizes and names), the same ranks in the same places and the same hosts
- * are one object, so `a == b` compares them.  All functions here may be called from any thread.
+ * A mesh gives each of its ranks a coordinate.  The ranks of an axis group are ordered by their
+ * coordinates.  Meshes are immutable, shared and unique: meshes with equal axes (sizes and names),
+ * equal ranks at equal coordinates and equal hosts are one object, so `a == b` compares them.  All
+ * functions here may be called from any thread.
  *
  * Text:   2x4              eight ranks, 0 to 7, in two rows
  *         dp=2,tp=4        the same with named axes
@@ -12,8 +12,8 @@
  *         4@0-6:2          ranks 0, 2, 4, 6
  *         4x8/8            ranks 0 to 7 share a host, 8 to 15 the next, and so on
  *
- * Meshes whose ranks follow strides, of any size, take the same small memory; only a list without
- * such an order is kept as a list (of at most 2^24 ranks). */
+ * A mesh whose ranks follow strides needs the same small memory whatever its size.  Any other rank
+ * list is stored as a list, of at most 2^24 ranks. */
 #ifndef WEFT_MESH_H
 #define WEFT_MESH_H
 
@@ -30,101 +30,110 @@ extern "C" {
 
 typedef struct weft_mesh weft_mesh;
 
-/* struct_size is sizeof(weft_mesh_options); elsewhere zero means default. */
 typedef struct weft_mesh_options {
     size_t struct_size;
     const char *const *names; /* one per axis, [A-Za-z_][A-Za-z0-9_]*, all different; NULL: none */
     const int32_t *ranks;     /* product-of-sizes ranks in row-major order; NULL: 0, 1, 2 ... */
-    int32_t devices_per_host; /* rank r lives on host r / this; 0: not known */
+    int32_t devices_per_host; /* rank r runs on host r / this; 0: not known */
 } weft_mesh_options;
 
-/* A mesh of AXES axes with SIZES[i] >= 1 ranks along axis i.  OPTIONS may be NULL; everything is
- * copied.  Ranks are at least 0, none is given twice, and at most 2^31 - 1 fit.  The caller
- * releases *OUT. */
+/* Create a mesh of AXES axes with SIZES[i] >= 1 ranks along axis i.  OPTIONS may be NULL; all
+ * arguments are copied.  Ranks are not negative and do not repeat; a mesh has at most 2^31 - 1 of
+ * them.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_create(int32_t axes, const int32_t *sizes,
                                                      const weft_mesh_options *options,
                                                      weft_mesh **out);
 
-/* The mesh that TEXT describes.  WEFT_ERR_PARSE and WEFT_ERR_INVALID name position and reason. */
+/* Create the mesh that TEXT describes.  The caller releases *OUT.  The text of WEFT_ERR_PARSE and
+ * WEFT_ERR_INVALID has position and reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_parse(const char *text, weft_mesh **out);
 
-/* One more reference to MESH, which is returned. */
+/* Add a reference and return MESH; NULL for NULL. */
 WEFT_API weft_mesh *weft_mesh_retain(const weft_mesh *mesh);
 
 /* Drop a reference and set *MESH to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_mesh_release(weft_mesh **mesh);
 
-/* Write MESH's text, which weft_mesh_parse reads back to the same mesh, as snprintf would: at most
- * CAPACITY bytes with the end.  *LENGTH, if wanted, is the whole text's length without it. */
+/* Write the text of MESH, from which weft_mesh_parse makes the same mesh.  At most CAPACITY bytes
+ * are written, the terminating zero included; longer text is cut.  *LENGTH, unless LENGTH is NULL,
+ * is the length of the whole text. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer,
                                                     size_t capacity, size_t *length);
 
-/* ---- what a mesh is ---- */
+/* ---- properties ---- */
 
-WEFT_API int32_t weft_mesh_axes(const weft_mesh *mesh); /* how many */
-WEFT_API int32_t weft_mesh_size(const weft_mesh *mesh); /* ranks in all */
+/* Number of axes, and number of ranks; 0 for NULL. */
+WEFT_API int32_t weft_mesh_axes(const weft_mesh *mesh);
+WEFT_API int32_t weft_mesh_size(const weft_mesh *mesh);
 
-/* Size and name of an axis; 0 and NULL past the last one.  The name is "" where axes have none. */
+/* Size and name of axis AXIS; 0 and NULL if MESH has no such axis.  The name is "" if the axes are
+ * not named. */
 WEFT_API int32_t weft_mesh_axis_size(const weft_mesh *mesh, int32_t axis);
 WEFT_API const char *weft_mesh_axis_name(const weft_mesh *mesh, int32_t axis);
 
-/* The axis called NAME, or whose index NAME is in digits.  WEFT_ERR_NOT_FOUND lists the names. */
+/* The axis with the name NAME, or with the index that NAME has in digits.  WEFT_ERR_NOT_FOUND lists
+ * the names. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_find_axis(const weft_mesh *mesh, const char *name,
                                                         int32_t *axis);
 
-/* The same on every machine and in every process. */
+/* A hash of MESH that is the same on every machine and in every process; 0 for NULL. */
 WEFT_API uint64_t weft_mesh_hash(const weft_mesh *mesh);
 
 /* ---- ranks and coordinates ---- */
 
-/* Coordinate of RANK into COORD[axes]; false, with COORD untouched, if RANK is not in the mesh.
- * Constant time. */
-WEFT_API bool weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank, int32_t *coord);
+/* Write the coordinate of RANK to COORD[axes].  WEFT_ERR_NOT_FOUND: RANK is not in MESH.  Constant
+ * time. */
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank,
+                                                       int32_t *coord);
 
-/* Rank at COORD[axes]; WEFT_ERR_INVALID for a coordinate outside the mesh. */
+/* The rank at COORD[axes].  WEFT_ERR_INVALID: the coordinate is outside the mesh. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord,
                                                    int32_t *rank);
 
-/* Rank at place POSITION of the row-major order of coordinates, or -1 outside 0 .. size - 1. */
+/* The rank at POSITION in row-major order of the coordinates; -1 if POSITION is not within
+ * 0 .. size - 1. */
 WEFT_API int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position);
 
 /* ---- meshes from meshes ---- */
 
-/* The submesh of the axes that AXES lists ("dp,tp", or by index "0,2"), in the order listed, that
- * goes through RANK.  Its first-to-last order along each axis is MESH's.  WEFT_ERR_NOT_FOUND if
- * RANK is not in MESH. */
+/* Create the submesh that contains RANK and has the axes that AXES lists ("dp,tp", or by index
+ * "0,2"), in the listed order.  Along each axis the ranks keep their order.  The caller releases
+ * *OUT.  WEFT_ERR_NOT_FOUND: RANK is not in MESH, or MESH has no such axis. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_slice(const weft_mesh *mesh, const char *axes,
                                                     int32_t rank, weft_mesh **out);
 
-/* The same ranks with the axes that AXES lists (NULL: all) made one, the last listed varying
- * fastest; it takes the place of the first listed.  NAME may be NULL: the old names joined by "_",
- * or none if the axes have none. */
+/* Create a mesh of the same ranks in which the axes that AXES lists (NULL: all) are one axis.  The
+ * last listed axis varies fastest.  The new axis replaces the first listed one.  NAME may be NULL:
+ * then it is the old names joined by "_", or no name if the axes are not named.  The caller
+ * releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes,
                                                       const char *name, weft_mesh **out);
 
-/* The same ranks with AXIS taken apart into COUNT axes whose sizes multiply to its own.  NAMES are
- * needed if and only if MESH's axes have names. */
+/* Create a mesh of the same ranks in which axis AXIS is replaced by COUNT axes; the product of
+ * SIZES is the size of AXIS.  NAMES is required if the axes of MESH are named, otherwise NULL.  The
+ * caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis,
                                                         int32_t count, const int32_t *sizes,
                                                         const char *const *names, weft_mesh **out);
 
-/* The mesh with the axes of FIRST followed by those of SECOND, two submeshes of WITHIN that share
- * exactly one rank: concatenating the slices "dp" and "tp" gives the slice "dp,tp".  WITHIN may be
- * NULL where ranks follow strides, as in every mesh made without a rank list. */
+/* Create the mesh with the axes of FIRST followed by those of SECOND, two submeshes of WITHIN that
+ * share exactly one rank: the slices "dp" and "tp" give the slice "dp,tp".  WITHIN may be NULL if
+ * the ranks follow strides, as in every mesh made without a rank list.  The caller releases
+ * *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *within,
                                                           const weft_mesh *first,
                                                           const weft_mesh *second, weft_mesh **out);
 
 /* ---- hosts ---- */
 
-/* Devices per host, as given; 0: not known. */
+/* Devices per host, as given at creation; 0: not known. */
 WEFT_API int32_t weft_mesh_devices_per_host(const weft_mesh *mesh);
 
-/* Number of hosts that MESH's ranks live on; 1 if devices per host are not known.  Ask a slice for
- * the hosts that one group of an axis spans.  Linear in the number of ranks at worst. */
+/* Number of hosts that the ranks of MESH run on; 1 if devices per host are not known.  For the
+ * hosts of one axis group, call it on a slice.  At worst linear in the number of ranks. */
 WEFT_API int32_t weft_mesh_hosts(const weft_mesh *mesh);
 
-/* Host of RANK, whether in the mesh or not; 0 if devices per host are not known. */
+/* The host of RANK, which need not be in MESH; 0 if devices per host are not known. */
 WEFT_API int32_t weft_mesh_host_of(const weft_mesh *mesh, int32_t rank);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* status.h - what went wrong, in words. */
+/* status.h - error texts, the version, and names of dtypes. */
 #ifndef WEFT_STATUS_H
 #define WEFT_STATUS_H
 
@@ -18,31 +18,32 @@ extern "C" {
 #define WEFT_PRINTF(text, first)
 #endif
 
-/* "ERR_TIMEOUT" and "the time limit passed"; "unknown" for other numbers. [any thread] */
+/* Name and meaning of STATUS: "ERR_TIMEOUT", "the time limit passed".  "unknown" for a number that
+ * is not a status.  [any thread] */
 WEFT_API const char *weft_status_name(weft_status status);
 WEFT_API const char *weft_status_text(weft_status status);
 
-/* What the calling thread's last failed call had to say, in one sentence or a few lines; "" before
- * any failure.  Valid until the thread's next failing call.  [any thread] */
+/* The error text of the calling thread's last failed call: one sentence, or a few lines.  "" before
+ * the first failure.  Valid until the thread's next failing call.  [any thread] */
 WEFT_API const char *weft_last_error(void);
 
-/* The vendor library's own code behind that failure, and its name ("NCCL"); NULL and 0 where no
- * vendor was involved.  [any thread] */
+/* The name of the vendor library that caused that failure ("NCCL"), and in *CODE, unless CODE is
+ * NULL, its error code.  NULL and 0 if no vendor library caused it.  [any thread] */
 WEFT_API const char *weft_last_error_vendor(int64_t *code);
 
-/* Set the text of weft_last_error for the calling thread, as printf would write it, and return
- * STATUS.  For functions of the caller that weft calls, such as a rank's main function
- * (weft_threads_run) or an exchange.  The text is cut after 2047 bytes.  [any thread] */
+/* Set the calling thread's weft_last_error to the formatted text and return STATUS.  For functions
+ * of the caller that weft calls, such as a rank's main function (weft_threads_run).  The text is
+ * cut after 2047 bytes.  [any thread] */
 WEFT_API weft_status weft_fail(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3);
 
-/* "0.1.0".  [any thread] */
+/* The version of the library, such as "0.2.0".  [any thread] */
 WEFT_API const char *weft_version(void);
 
-/* "f32", 4 for a dtype; NULL and 0 for an unknown one.  [any thread] */
-WEFT_API const char *weft_dtype_name(uint32_t dtype);
-WEFT_API size_t weft_dtype_bytes(uint32_t dtype);
-/* The dtype called TEXT, such as "f32".  WEFT_ERR_PARSE lists the dtypes, and suggests one where
- * TEXT is another system's name ("float32").  [any thread] */
+/* Name ("f32") and size in bytes of DTYPE; NULL and 0 if it is not a dtype.  [any thread] */
+WEFT_API const char *weft_dtype_name(enum weft_dtype dtype);
+WEFT_API size_t weft_dtype_bytes(enum weft_dtype dtype);
+/* The dtype with the name TEXT, such as "f32".  WEFT_ERR_PARSE lists the dtypes, and suggests one
+ * if TEXT is the name that another system uses ("float32").  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dtype_parse(const char *text, enum weft_dtype *out);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #include "backend.h"
 #include "launch.h"
 #include "context.h"
+#include "device.h"
 #include "comm.h"
 #include "symm.h"
 #include "plan.h"

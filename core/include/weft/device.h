@@ -1,0 +1,122 @@
+/* device.h - the context's device: its properties, memory, streams and works.
+ *
+ *     void *memory;
+ *     weft_stream *stream;
+ *     TRY(weft_alloc(ctx, bytes, WEFT_MEMORY_DEVICE, &memory));
+ *     TRY(weft_stream_create(ctx, &stream));
+ *     TRY(weft_memory_copy(ctx, host, memory, bytes, stream));
+ *     TRY(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+ *
+ * A stream is an in-order queue of work on the device.  NULL is the default stream and is valid
+ * wherever a stream is taken.  On a backend with WEFT_FEATURE_INLINE (gloo-cpu) work on the default
+ * stream is complete when the call returns.  Streams and works belong to the context that created
+ * them.  A call that combines them with an object of another context is refused with
+ * WEFT_ERR_INVALID. */
+#ifndef WEFT_DEVICE_H
+#define WEFT_DEVICE_H
+
+#include "context.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_stream weft_stream;
+typedef struct weft_work weft_work;
+
+/* Copy the properties of the context's device to *OUT, whose struct_size the caller sets
+ * (weft_plugin.h; its struct_size is a uint32_t).  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_device_get(weft_context *context, weft_device_info *out);
+
+/* ---- memory -------------------------------------------------------------------- */
+
+/* Allocate BYTES of memory.  KIND is WEFT_MEMORY_DEVICE, the kind that collectives use directly, or
+ * WEFT_MEMORY_PINNED, host memory that the device reads at full speed.  0 bytes give a valid
+ * pointer.  The caller frees *OUT with weft_free.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_alloc(weft_context *context, uint64_t bytes,
+                                               enum weft_memory_kind kind, void **out);
+
+/* Free POINTER, which weft_alloc returned.  Accepts NULL.  All work that uses the memory must be
+ * complete.  WEFT_ERR_INVALID: the memory contains symmetric memory (symm.h).  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_free(weft_context *context, void *pointer);
+
+/* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets
+ * (weft_plugin.h; its struct_size is a uint32_t).  Memory that the backend does not know has kind
+ * WEFT_MEMORY_HOST.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_pointer_get(weft_context *context, const void *pointer,
+                                                     weft_pointer_info *out);
+
+/* Copy BYTES from SOURCE to TARGET, in stream order.  Each may be host or device memory. */
+WEFT_API WEFT_NODISCARD weft_status weft_memory_copy(weft_context *context, const void *source,
+                                                     void *target, uint64_t bytes,
+                                                     weft_stream *stream);
+/* Set BYTES at TARGET to BYTE, in stream order. */
+WEFT_API WEFT_NODISCARD weft_status weft_memory_fill(weft_context *context, void *target,
+                                                     uint8_t byte, uint64_t bytes,
+                                                     weft_stream *stream);
+
+/* ---- streams ------------------------------------------------------------------- */
+
+/* The caller releases *OUT.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_stream_create(weft_context *context, weft_stream **out);
+
+/* Wait for the stream's work, destroy the stream and set *STREAM to NULL.  CONTEXT is the one that
+ * created it, or NULL if that context was released before.  With another context it only logs a
+ * warning.  A wrapped stream is not destroyed. */
+WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
+
+/* Make a weft stream of NATIVE, a stream of the vendor (cudaStream_t, hipStream_t), which stays the
+ * caller's and must outlive *OUT.  Wrapping one vendor stream twice gives two independent weft
+ * streams.  WEFT_ERR_UNSUPPORTED: the backend has no vendor streams. */
+WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void *native,
+                                                     weft_stream **out);
+/* The vendor's stream of STREAM.  NULL if there is none. */
+WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
+
+/* WEFT_OK if all work posted to STREAM is complete, WEFT_IN_PROGRESS if not, otherwise the error of
+ * the work.
+ * If a communicator fails before a test or wait has seen its work on STREAM complete, that work
+ * counts as failed.  Then this returns the communicator's cause, and keeps returning it until new
+ * work is posted to STREAM.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
+/* The same, but wait for the work.  When the time limit passes it returns WEFT_ERR_TIMEOUT and logs
+ * the position of every rank.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft_stream *stream,
+                                                     int64_t timeout_ns);
+
+/* ---- works --------------------------------------------------------------------- */
+
+/* Record the work posted to STREAM so far.  The caller releases *OUT, before or after the work is
+ * complete.  Allocation-free in the steady state: up to 32 released handles are reused.
+ * [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_work_record(weft_context *context, weft_stream *stream,
+                                                     weft_work **out);
+/* As weft_stream_test and weft_stream_wait, for the recorded work only.  An error is permanent. */
+WEFT_API WEFT_NODISCARD weft_status weft_work_test(weft_work *work);
+WEFT_API WEFT_NODISCARD weft_status weft_work_wait(weft_work *work, int64_t timeout_ns);
+
+/* Work posted to STREAM after this call starts only when WORK is complete.  The host does not
+ * wait. */
+WEFT_API WEFT_NODISCARD weft_status weft_stream_wait_work(weft_stream *stream, weft_work *work);
+
+/* Device time between two complete works, in nanoseconds.  WEFT_ERR_UNSUPPORTED: the backend does
+ * not measure time. */
+WEFT_API WEFT_NODISCARD weft_status weft_work_elapsed(weft_work *from, weft_work *to,
+                                                      int64_t *nanoseconds);
+/* Release the handle and set *WORK to NULL; the work itself goes on.  Accepts NULL and a pointer to
+ * NULL. */
+WEFT_API void weft_work_release(weft_work **work);
+
+/* Make a work of NATIVE, an event of the vendor (cudaEvent_t, hipEvent_t) that the caller has
+ * recorded.  The event stays the caller's and must outlive *OUT.  WEFT_ERR_UNSUPPORTED: the backend
+ * has no vendor events. */
+WEFT_API WEFT_NODISCARD weft_status weft_work_wrap(weft_context *context, void *native,
+                                                   weft_work **out);
+/* The vendor's event of WORK.  NULL if there is none.  weft records the event again after the work
+ * was released. */
+WEFT_API void *weft_work_native(weft_work *work);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
