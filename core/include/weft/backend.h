@@ -70,11 +70,11 @@ typedef struct weft_backends weft_backends;
  * plugin that communicates, if it offers it. */
 enum weft_role { WEFT_ROLE_COMM = 0, WEFT_ROLE_SYMM = 1 };
 
-/* Search all directories and judge every candidate.  Plugins that WEFT_BACKEND excludes are not
- * loaded.  It succeeds even if no candidate is usable.  It fails if a variable or option is
- * malformed, or if memory runs out.  OPTIONS may be NULL.  The caller releases *OUT; plugins are
- * never unloaded.  The list is immutable: every function that reads it is [any thread].
- * [any thread] */
+/* Search all plugin directories, and record for each candidate whether it is usable, and if not,
+ * why.  Candidates that WEFT_BACKEND excludes are listed but not loaded.  The call succeeds even if
+ * no candidate is usable.  OPTIONS may be NULL.  The caller releases *OUT; this does not unload
+ * plugins.  *OUT never changes, so any thread may read it.  WEFT_ERR_INVALID or WEFT_ERR_PARSE: a
+ * variable or an option is malformed.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_create(const weft_backend_options *options,
                                                          weft_backends **out);
 
@@ -83,7 +83,8 @@ WEFT_API void weft_backends_release(weft_backends **backends);
 
 /* Number of candidates, usable or not, in the order of the search; 0 for NULL. */
 WEFT_API size_t weft_backends_count(const weft_backends *backends);
-/* Copy the properties of candidate INDEX to *OUT.  WEFT_ERR_INVALID: there is no such candidate. */
+/* Copy the properties of candidate INDEX to *OUT, whose struct_size the caller sets.
+ * WEFT_ERR_INVALID: there is no such candidate. */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_get(const weft_backends *backends, size_t index,
                                                       weft_backend_info *out);
 
@@ -104,8 +105,8 @@ WEFT_API const weft_plugin *weft_backends_plugin(const weft_backends *backends, 
  * for NULL. */
 WEFT_API const char *weft_backends_wanted(const weft_backends *backends, const char **origin);
 
-/* Line LINE of the search's trace, which has every directory, file and decision in order.  NULL
- * past the last line. */
+/* Line LINE of the trace of the search; NULL past the last line.  The trace records every
+ * directory, every file and every decision, in the order of the search.  Borrowed. */
 WEFT_API const char *weft_backends_trace(const weft_backends *backends, size_t line);
 /* Write the candidate that line LINE of the trace concerns to *INDEX.  False if it concerns none,
  * or if there is no such line. */

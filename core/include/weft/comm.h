@@ -68,9 +68,9 @@ WEFT_API void weft_comm_release(weft_comm **comm);
 WEFT_API int32_t weft_comm_rank(const weft_comm *comm);
 /* Number of ranks; 0 for NULL.  [any thread] */
 WEFT_API int32_t weft_comm_size(const weft_comm *comm);
-/* Borrowed; NULL for NULL.  [any thread] */
+/* The name of COMM, for messages.  Borrowed; NULL for NULL.  [any thread] */
 WEFT_API const char *weft_comm_name(const weft_comm *comm);
-/* Borrowed; NULL for NULL.  [any thread] */
+/* The context that COMM belongs to.  Borrowed; NULL for NULL.  [any thread] */
 WEFT_API weft_context *weft_comm_context(const weft_comm *comm);
 /* The world rank of rank RANK of COMM; -1 if COMM has no such rank.  [any thread] */
 WEFT_API int32_t weft_comm_world_rank(const weft_comm *comm, int32_t rank);
@@ -82,8 +82,9 @@ WEFT_API bool weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b);
 /* The vendor's communicator (ncclComm_t).  NULL if there is none. */
 WEFT_API void *weft_comm_native(weft_comm *comm);
 
-/* How the backend performs COLLECTIVE with DTYPE and REDUCTION on COMM: natively, emulated or not
- * at all.  REDUCTION is ignored for collectives that do not reduce.  [any thread] */
+/* Set *LEVEL to how the backend performs COLLECTIVE with DTYPE and REDUCTION on COMM: natively, by
+ * emulation, or not at all.  "Not at all" is a level, not an error.  REDUCTION is ignored for
+ * collectives that do not reduce.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm,
                                                       enum weft_collective collective,
                                                       enum weft_dtype dtype,
@@ -95,13 +96,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm,
 /* WEFT_OK, or the cause if COMM has failed; weft_last_error has its text.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_async_error(weft_comm *comm);
 
-/* Fail COMM with WEFT_ERR_ABORTED, on this rank at once and on its other ranks as soon as the
- * report reaches them.  Pending work fails: all work that no wait or test has seen complete.  Does
- * not block.  May be called more than once.  [any thread] */
+/* Make COMM fail with WEFT_ERR_ABORTED: on this rank at once, on its other ranks when the report of
+ * this rank arrives.  Pending work of COMM fails too.  Work is pending until a wait or a test has
+ * reported it complete.  The call does not block and may be repeated.  The caller still releases
+ * COMM.  [any thread] */
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
-/* Call LINE once per line of text: the recent operations of this rank, then the position of every
- * other rank that answers.  The log gets the same lines when a time limit passes.  [any thread] */
+/* Call LINE(ARGUMENT, text) once for each line of a report: the recent operations of this rank,
+ * then the operation that each other rank has reached.  Ranks that do not answer within about a
+ * second are left out.  The calling thread calls LINE; text is valid during that call only.  Not
+ * collective.  When a time limit passes, weft logs the same report.  [any thread] */
 WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text),
                              void *argument);
 
@@ -145,11 +149,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_gather(weft_comm *comm, const void *sen
 WEFT_API WEFT_NODISCARD weft_status weft_scatter(weft_comm *comm, const void *send, void *recv,
                                                  uint64_t count, enum weft_dtype dtype,
                                                  int32_t root, weft_stream *stream);
-/* Work posted to STREAM after this call starts only when every rank has posted its barrier. */
+/* Make STREAM wait for all ranks: work that is posted to STREAM later does not start before every
+ * rank has reached its barrier. */
 WEFT_API WEFT_NODISCARD weft_status weft_barrier(weft_comm *comm, weft_stream *stream);
 
-/* Variants with a count and an offset per rank, both in elements.  Offsets may be in any order and
- * leave gaps. */
+/* Variants with a count and an offset for each rank, both in elements.  Each array has one entry
+ * per rank of COMM and is read before the call returns.  All ranks must pass matching counts.
+ * Offsets may differ between ranks, be in any order and leave gaps; blocks of RECV must not
+ * overlap.  In weft_all_gather_v this rank sends recv_counts[its rank] elements; in
+ * weft_reduce_scatter_v it receives send_counts[its rank] elements. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
                                                       const uint64_t *recv_counts,
                                                       const uint64_t *recv_offsets,

@@ -32,9 +32,10 @@ typedef struct weft_variable_info {
     const char *nearest; /* of an unknown variable: the known one that was perhaps meant, or NULL */
 } weft_variable_info;
 
-/* Copy the properties of variable INDEX to *OUT.  The known variables come first, in the order of
- * docs/config.md, then the unknown variables of the environment that begin with WEFT_, except
- * WEFT_TEST_*.  WEFT_ERR_NOT_FOUND: INDEX is past the last variable.  [any thread] */
+/* Copy the properties of variable INDEX to *OUT, whose struct_size the caller sets.  First come the
+ * variables that weft knows, in the order of docs/config.md.  Then come the other environment
+ * variables whose names begin with WEFT_; WEFT_TEST_* are left out.  WEFT_ERR_NOT_FOUND: INDEX is
+ * past the last variable.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_variable_get(size_t index, weft_variable_info *out);
 
 #ifdef __cplusplus

@@ -14,6 +14,8 @@
  *    its default.  An option that this version does not know is WEFT_ERR_VERSION.
  *  - Time limits are in nanoseconds.  WEFT_FOREVER waits without limit.  0 tests once, unless the
  *    function gives 0 another meaning.
+ *  - A borrowed result is not released by the caller.  It is valid as long as the object that it
+ *    was obtained from.  Indices, ranks, axes and dimensions count from 0.
  *  - Unless marked [any thread], a function may be called by only one thread at a time per object.
  *    A context and its communicators are different objects.
  *  - An object whose parent was released (a communicator of a context, a bound plan of a
@@ -93,8 +95,8 @@ WEFT_API weft_comm *weft_world(weft_context *context);
 /* The plugin that communicates for this context.  Borrowed.  NULL for NULL.  [any thread] */
 WEFT_API const weft_plugin *weft_context_plugin(const weft_context *context);
 
-/* The plugin's handle of the context's device, for calls into the tables of weft_context_plugin.
- * Borrowed.  NULL for NULL.  [any thread] */
+/* The plugin's handle for the context's device, to pass to functions in the tables of
+ * weft_context_plugin.  Borrowed.  NULL for NULL.  [any thread] */
 WEFT_API void *weft_context_device(const weft_context *context);
 
 /* The cost table of this job, for weft_plan_options.costs.  It is the table that WEFT_COSTS names,
@@ -108,8 +110,9 @@ WEFT_API const weft_cost_table *weft_context_costs(const weft_context *context);
  * regular file.  WEFT_ERR_PARSE: the file is not a cost table.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_open(const char *name, weft_cost_table **out);
 
-/* Prepare the calling thread for the context's device.  weft_init does this for its own thread.
- * Every other thread that uses the context calls it once.  [any thread] */
+/* Prepare the calling thread for the context's device.  weft_init does this for the thread that
+ * calls it.  Every other thread must call it once before it uses the context; further calls have no
+ * effect.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_context_bind_thread(weft_context *context);
 
 /* ---- ranks as threads of one process ------------------------------------------- */

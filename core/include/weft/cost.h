@@ -46,9 +46,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_cost_table_find(const char *name, weft_
  * (docs/cost-model.md).  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_parse(const char *text, weft_cost_table **out);
 
-/* Write the text of TABLE, from which weft_cost_table_parse makes an equal table.  At most CAPACITY
- * bytes are written, the terminating zero included; longer text is cut.  *LENGTH, unless LENGTH is
- * NULL, is the length of the whole text. */
+/* Write the text of TABLE to BUFFER; weft_cost_table_parse makes an equal table from it.  BUFFER,
+ * CAPACITY and LENGTH as in weft_mesh_print (mesh.h). */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_print(const weft_cost_table *table,
                                                           char *buffer, size_t capacity,
                                                           size_t *length);

@@ -24,8 +24,8 @@ extern "C" {
 typedef struct weft_stream weft_stream;
 typedef struct weft_work weft_work;
 
-/* Copy the properties of the context's device to *OUT, whose struct_size the caller sets
- * (weft_plugin.h; its struct_size is a uint32_t).  [any thread] */
+/* Copy the properties of the context's device to *OUT, whose struct_size the caller sets.
+ * weft_plugin.h declares the struct.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_device_get(weft_context *context, weft_device_info *out);
 
 /* ---- memory -------------------------------------------------------------------- */
@@ -40,8 +40,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_alloc(weft_context *context, uint64_t b
  * complete.  WEFT_ERR_INVALID: the memory contains symmetric memory (symm.h).  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_free(weft_context *context, void *pointer);
 
-/* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets
- * (weft_plugin.h; its struct_size is a uint32_t).  Memory that the backend does not know has kind
+/* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets.
+ * weft_plugin.h declares the struct.  Memory that the backend does not know has kind
  * WEFT_MEMORY_HOST.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_pointer_get(weft_context *context, const void *pointer,
                                                      weft_pointer_info *out);
@@ -73,14 +73,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void
 /* The vendor's stream of STREAM.  NULL if there is none. */
 WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
 
-/* WEFT_OK if all work posted to STREAM is complete, WEFT_IN_PROGRESS if not, otherwise the error of
- * the work.
- * If a communicator fails before a test or wait has seen its work on STREAM complete, that work
- * counts as failed.  Then this returns the communicator's cause, and keeps returning it until new
- * work is posted to STREAM.  [any thread] */
+/* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.
+ * WEFT_IN_PROGRESS: not yet.  Any other status is the error of the work.
+ * If a communicator fails, its work on STREAM fails too, unless a test or wait has already reported
+ * that work complete.  This function then returns the cause of the communicator's failure, until
+ * new work is posted to STREAM.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
-/* The same, but wait for the work.  When the time limit passes it returns WEFT_ERR_TIMEOUT and logs
- * the position of every rank.  [any thread] */
+/* Block the calling thread until all work posted to STREAM is complete, and return what
+ * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work goes
+ * on. For each communicator, the log gets the operation that every rank has reached.  [any thread]
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft_stream *stream,
                                                      int64_t timeout_ns);
 
@@ -95,8 +97,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_work_record(weft_context *context, weft
 WEFT_API WEFT_NODISCARD weft_status weft_work_test(weft_work *work);
 WEFT_API WEFT_NODISCARD weft_status weft_work_wait(weft_work *work, int64_t timeout_ns);
 
-/* Work posted to STREAM after this call starts only when WORK is complete.  The host does not
- * wait. */
+/* Make STREAM wait for WORK: work that is posted to STREAM later does not start before WORK is
+ * complete.  The host does not wait.  The caller may release WORK after the call. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait_work(weft_stream *stream, weft_work *work);
 
 /* Device time between two complete works, in nanoseconds.  WEFT_ERR_UNSUPPORTED: the backend does

@@ -77,9 +77,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const v
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);
 
-/* The same for a batch (weft_plan_create_batch).  SOURCES[i] and TARGETS[i] are this rank's shards
- * of tensor i.  Memory of different tensors does not overlap.  Errors name the tensor.  With
- * WEFT_CHECK=1 it is WEFT_ERR_INVALID if a target overlaps memory of another tensor. */
+/* As weft_redistribute, for a plan of weft_plan_create_batch.  SOURCES[i] and TARGETS[i] are this
+ * rank's shards of tensor i.  A target must not overlap a source or target of another tensor; with
+ * WEFT_CHECK=1 such an overlap is WEFT_ERR_INVALID, otherwise it is not detected.  Error texts name
+ * the tensor. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
                                                             const void *const *sources,
                                                             void *const *targets,

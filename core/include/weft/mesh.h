@@ -44,8 +44,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_create(int32_t axes, const int32_t
                                                      const weft_mesh_options *options,
                                                      weft_mesh **out);
 
-/* Create the mesh that TEXT describes.  The caller releases *OUT.  The text of WEFT_ERR_PARSE and
- * WEFT_ERR_INVALID has position and reason. */
+/* Create the mesh that TEXT describes.  The caller releases *OUT.  WEFT_ERR_PARSE: TEXT is
+ * malformed.  WEFT_ERR_INVALID: TEXT is well formed, but no such mesh can exist.  The error text
+ * gives the position in TEXT and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_parse(const char *text, weft_mesh **out);
 
 /* Add a reference and return MESH; NULL for NULL. */
@@ -54,9 +55,10 @@ WEFT_API weft_mesh *weft_mesh_retain(const weft_mesh *mesh);
 /* Drop a reference and set *MESH to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_mesh_release(weft_mesh **mesh);
 
-/* Write the text of MESH, from which weft_mesh_parse makes the same mesh.  At most CAPACITY bytes
- * are written, the terminating zero included; longer text is cut.  *LENGTH, unless LENGTH is NULL,
- * is the length of the whole text. */
+/* Write the text of MESH to BUFFER; weft_mesh_parse makes the same mesh from it.  At most CAPACITY
+ * bytes are written, including the terminating zero; longer text is cut, and the status is still
+ * WEFT_OK.  If LENGTH is not NULL, *LENGTH is set to the length of the whole text without the
+ * terminating zero.  BUFFER may be NULL if CAPACITY is 0. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer,
                                                     size_t capacity, size_t *length);
 
@@ -66,8 +68,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_print(const weft_mesh *mesh, char 
 WEFT_API int32_t weft_mesh_axes(const weft_mesh *mesh);
 WEFT_API int32_t weft_mesh_size(const weft_mesh *mesh);
 
-/* Size and name of axis AXIS; 0 and NULL if MESH has no such axis.  The name is "" if the axes are
- * not named. */
+/* Size and name of axis AXIS.  If MESH has no such axis, the size is 0 and the name is NULL.  If
+ * the axes are not named, the name is "".  The name is borrowed. */
 WEFT_API int32_t weft_mesh_axis_size(const weft_mesh *mesh, int32_t axis);
 WEFT_API const char *weft_mesh_axis_name(const weft_mesh *mesh, int32_t axis);
 
@@ -81,12 +83,13 @@ WEFT_API uint64_t weft_mesh_hash(const weft_mesh *mesh);
 
 /* ---- ranks and coordinates ---- */
 
-/* Write the coordinate of RANK to COORD[axes].  WEFT_ERR_NOT_FOUND: RANK is not in MESH.  Constant
- * time. */
+/* Write the coordinate of RANK to COORD, an array with one entry per axis of MESH.
+ * WEFT_ERR_NOT_FOUND: RANK is not in MESH.  Takes constant time. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank,
                                                        int32_t *coord);
 
-/* The rank at COORD[axes].  WEFT_ERR_INVALID: the coordinate is outside the mesh. */
+/* Set *RANK to the rank at COORD, an array with one entry per axis of MESH.  WEFT_ERR_INVALID: the
+ * coordinate is outside the mesh. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord,
                                                    int32_t *rank);
 

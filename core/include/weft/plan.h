@@ -39,11 +39,12 @@ typedef struct weft_plan_options {
     uint32_t without;             /* bit k excludes steps of enum weft_step_kind k */
 } weft_plan_options;
 
-/* Create the plan from FROM to TO.  They have the same shape and dtype.  Their meshes may be
- * different sets of ranks.  OPTIONS may be NULL.  The caller releases *OUT.
- * WEFT_ERR_UNSUPPORTED: a partial would have to become a partial of another reduction.
- * WEFT_ERR_INVALID: shapes or dtypes differ; or no plan stays within the memory limit and the
- * excluded steps, and the text says what is possible. */
+/* Create the plan that moves a tensor from layout FROM to layout TO.  FROM and TO must have the
+ * same shape and dtype.  Their meshes may have different ranks.  OPTIONS may be NULL.  The caller
+ * releases *OUT.  Not collective: equal arguments give equal plans on all ranks.
+ * WEFT_ERR_INVALID: the shapes or dtypes differ, or every plan exceeds the memory limit.
+ * WEFT_ERR_UNSUPPORTED: every plan needs a step that OPTIONS excludes, or a partial placement would
+ * have to become a partial of another reduction.  The error text says what is possible. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                                                      const weft_plan_options *options,
                                                      weft_plan **out);
@@ -67,7 +68,7 @@ typedef struct weft_plan_info {
     uint32_t together;           /* tensors of a batch that share one exchange */
 } weft_plan_info;
 
-/* Copy the properties of PLAN to *OUT. */
+/* Copy the properties of PLAN to *OUT, whose struct_size the caller sets. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out);
 
 typedef struct weft_step_info {
@@ -85,11 +86,12 @@ typedef struct weft_step_info {
     uint32_t tensor;  /* number of the tensor in a batch; without meaning if FROM is NULL */
 } weft_step_info;
 
-/* Copy the properties of step INDEX to *OUT.  WEFT_ERR_INVALID: PLAN has no such step. */
+/* Copy the properties of step INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:
+ * PLAN has no such step. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index,
                                                        weft_step_info *out);
 
-/* The cost table of PLAN.  Borrowed from the plan; NULL for NULL. */
+/* The cost table that PLAN was created with.  Borrowed; NULL for NULL. */
 WEFT_API const weft_cost_table *weft_plan_costs(const weft_plan *plan);
 
 /* Create the plan that would be chosen if PLAN did not exist, to show why PLAN was chosen: the best
@@ -100,9 +102,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *
                                                                const weft_plan_options *options,
                                                                weft_plan **out);
 
-/* Write PLAN as text, one line per step.  At most CAPACITY bytes are written, the terminating zero
- * included; longer text is cut.  *LENGTH, unless LENGTH is NULL, is the length of the whole
- * text. */
+/* Write PLAN as text to BUFFER, one line per step.  At most CAPACITY bytes are written, including
+ * the terminating zero; longer text is cut, and the status is still WEFT_OK.  If LENGTH is not
+ * NULL, *LENGTH is set to the length of the whole text without the terminating zero.  BUFFER may be
+ * NULL if CAPACITY is 0. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char *buffer,
                                                     size_t capacity, size_t *length);
 
@@ -124,8 +127,8 @@ typedef struct weft_plan_tensor_info {
     const weft_plan *alone;     /* the tensor's own plan, borrowed; NULL: in the shared exchange */
 } weft_plan_tensor_info;
 
-/* Copy the properties of tensor INDEX of PLAN to *OUT.  A plan that is not a batch has one tensor.
- * WEFT_ERR_INVALID: PLAN has no such tensor. */
+/* Copy the properties of tensor INDEX of PLAN to *OUT, whose struct_size the caller sets.  A plan
+ * that is not a batch has one tensor.  WEFT_ERR_INVALID: PLAN has no such tensor. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index,
                                                          weft_plan_tensor_info *out);
 
@@ -134,8 +137,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_tensor_get(const weft_plan *plan, 
 /* A cache of plans, keyed by specs and options.  One thread at a time per cache. */
 typedef struct weft_plan_cache weft_plan_cache;
 
-/* Create a cache of at most CAPACITY plans; 0: 4096.  A full cache drops the plan that was not used
- * for the longest time.  The caller releases *OUT. */
+/* Create a cache of at most CAPACITY plans; 0: 4096.  A full cache releases its least recently used
+ * plan.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_create(uint32_t capacity,
                                                            weft_plan_cache **out);
 

@@ -54,8 +54,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, enum
                                                      const weft_placement *placements,
                                                      weft_spec **out);
 
-/* Create the spec that TEXT describes.  The caller releases *OUT.  The text of WEFT_ERR_PARSE and
- * WEFT_ERR_INVALID has position and reason. */
+/* Create the spec on MESH that TEXT describes.  *OUT keeps a reference to MESH.  The caller
+ * releases *OUT.  WEFT_ERR_PARSE: TEXT is malformed.  WEFT_ERR_INVALID: TEXT is well formed, but no
+ * such spec can exist on MESH.  The error text gives the position in TEXT and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_parse(const weft_mesh *mesh, const char *text,
                                                     weft_spec **out);
 
@@ -75,9 +76,8 @@ WEFT_API weft_spec *weft_spec_retain(const weft_spec *spec);
 /* Drop a reference and set *SPEC to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_spec_release(weft_spec **spec);
 
-/* Write the text of SPEC without its mesh; weft_spec_parse makes the same spec from it.  At most
- * CAPACITY bytes are written, the terminating zero included; longer text is cut.  *LENGTH, unless
- * LENGTH is NULL, is the length of the whole text. */
+/* Write the text of SPEC, without its mesh, to BUFFER; weft_spec_parse makes the same spec from it
+ * and the mesh.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char *buffer,
                                                     size_t capacity, size_t *length);
 
@@ -86,8 +86,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char 
 /* Borrowed: call weft_mesh_retain to keep it longer than the spec. */
 WEFT_API const weft_mesh *weft_spec_mesh(const weft_spec *spec);
 WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec);
-WEFT_API int32_t weft_spec_dims(const weft_spec *spec);         /* 0 for a scalar */
-WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec); /* [dims] */
+WEFT_API int32_t weft_spec_dims(const weft_spec *spec); /* 0 for a scalar */
+/* Sizes of the whole tensor in elements, one per dimension. */
+WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
 /* One per axis.  Turns count from 1 in each dimension, also if the order is the default. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
 WEFT_API int64_t weft_spec_elements(const weft_spec *spec); /* of the whole tensor */

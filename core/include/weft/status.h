@@ -18,8 +18,8 @@ extern "C" {
 #define WEFT_PRINTF(text, first)
 #endif
 
-/* Name and meaning of STATUS: "ERR_TIMEOUT", "the time limit passed".  "unknown" for a number that
- * is not a status.  [any thread] */
+/* The name of STATUS without WEFT_, such as "ERR_TIMEOUT", and its meaning, such as "the time limit
+ * passed".  "unknown" for a number that is not a status.  Constant texts.  [any thread] */
 WEFT_API const char *weft_status_name(weft_status status);
 WEFT_API const char *weft_status_text(weft_status status);
 
@@ -42,8 +42,9 @@ WEFT_API const char *weft_version(void);
 /* Name ("f32") and size in bytes of DTYPE; NULL and 0 if it is not a dtype.  [any thread] */
 WEFT_API const char *weft_dtype_name(enum weft_dtype dtype);
 WEFT_API size_t weft_dtype_bytes(enum weft_dtype dtype);
-/* The dtype with the name TEXT, such as "f32".  WEFT_ERR_PARSE lists the dtypes, and suggests one
- * if TEXT is the name that another system uses ("float32").  [any thread] */
+/* Set *OUT to the dtype with the name TEXT, such as "f32".  WEFT_ERR_PARSE: there is no such dtype.
+ * The error text lists the dtypes; for a name of another system, such as "float32", it suggests
+ * weft's name.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dtype_parse(const char *text, enum weft_dtype *out);
 
 #ifdef __cplusplus

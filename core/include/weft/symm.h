@@ -60,13 +60,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_register(weft_comm *comm, void *me
                                                        const weft_symm_options *options,
                                                        weft_symm **out);
 
-/* Release SYMM and set *SYMM to NULL.  Collective: it waits for the release of every rank, because
- * peers may still access this rank's memory.  Other work of this rank on the memory must be
- * complete; pending signal waits are waited for.  If one does not finish within the communicator's
- * time limit, or a rank does not call release, the communicator fails on all ranks with an error
- * that names the wait or the rank, and the memory is kept at least until the communicator is
- * released.  If the communicator has failed already, it does not wait.  Accepts NULL and a pointer
- * to NULL. */
+/* Release *SYMM and set it to NULL.  Accepts NULL and a pointer to NULL.  Collective: it blocks
+ * until every rank has called it, because peers may still access this rank's memory.  It also waits
+ * for signal waits that are pending on streams.  All other work of this rank on the memory must be
+ * complete before the call.  If a signal wait does not finish, or a rank does not call, within the
+ * communicator's time limit, the communicator fails on all ranks; the error names the wait or the
+ * rank.  The memory then stays allocated at least until the communicator is released.  If the
+ * communicator has already failed, the call does not block. */
 WEFT_API void weft_symm_release(weft_symm **symm);
 
 /* ---- properties ---------------------------------------------------------------- */
@@ -85,8 +85,8 @@ WEFT_API void *weft_symm_local(const weft_symm *symm);
 /* Start of PEER's memory, for loads and stores by this rank.  NULL if this rank cannot address it,
  * or if PEER is not a rank of the communicator.  [any thread] */
 WEFT_API void *weft_symm_peer(const weft_symm *symm, int32_t peer);
-/* An address whose stores reach the memory of all ranks.  NULL if there is none; no plugin provides
- * it yet.  [any thread] */
+/* A device address: a store to it writes to the memory of every rank.  Valid until SYMM is
+ * released.  NULL if the plugin has no such address; at present no plugin has one.  [any thread] */
 WEFT_API void *weft_symm_multicast(const weft_symm *symm);
 /* The offset in bytes of POINTER, which must lie with its BYTES in this rank's memory.
  * WEFT_ERR_INVALID: it does not; the text says where it lies.  [any thread] */
@@ -124,16 +124,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_signal_to(weft_symm *symm, int32_t
                                                         uint32_t channel, uint64_t value,
                                                         enum weft_signal_op op,
                                                         weft_stream *stream);
-/* Work posted to STREAM after this call starts only when "slot COMPARE VALUE" is true for this
- * rank's slot of CHANNEL that PEER signals.  The wait fails with WEFT_ERR_TIMEOUT after TIMEOUT_NS
- * (0: the communicator's time limit).  The error names slot and value and fails the communicator.
- * This call returns it, or a later wait for the stream if the wait runs on a stream. */
+/* Make STREAM wait for a signal: work that is posted to STREAM later does not start before the
+ * condition "slot COMPARE VALUE" is true, where slot is this rank's slot of CHANNEL that PEER
+ * signals.  The wait fails with WEFT_ERR_TIMEOUT after TIMEOUT_NS (0: the communicator's time
+ * limit).  The error names slot and value and fails the communicator.  This call returns it if it
+ * waits itself (on the default stream of gloo-cpu); otherwise a later wait for STREAM does. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer,
                                                         uint32_t channel, enum weft_compare compare,
                                                         uint64_t value, int64_t timeout_ns,
                                                         weft_stream *stream);
-/* The same test, made once by the host: WEFT_OK if it is true, WEFT_IN_PROGRESS if not.  It does
- * not wait for streams. */
+/* Test the condition of weft_symm_wait_from once, on the host.  WEFT_OK: it is true.
+ * WEFT_IN_PROGRESS: not yet.  The call waits neither for the signal nor for streams. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_test_from(weft_symm *symm, int32_t peer,
                                                         uint32_t channel, enum weft_compare compare,
                                                         uint64_t value);
@@ -142,10 +143,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_test_from(weft_symm *symm, int32_t
 
 /* At each peer, puts and signals of this rank before the fence arrive before those after it. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_fence(weft_symm *symm, weft_stream *stream);
-/* Work posted to STREAM after this call starts only when all earlier puts and signals of this rank
- * have arrived. */
+/* Make STREAM wait until all earlier puts and signals of this rank have arrived at their peers. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_quiet(weft_symm *symm, weft_stream *stream);
-/* A quiet, then a barrier of all ranks.  Collective. */
+/* Make STREAM wait until all earlier puts and signals of all ranks have arrived: a weft_symm_quiet,
+ * then a barrier.  Collective. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_barrier(weft_symm *symm, weft_stream *stream);
 
 #ifdef __cplusplus
