@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# `weft plan`: what people and programs read of a plan, and complaints that say what is possible.
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+plan() { "$weft" plan --mesh dp=2,tp=4 --shape 4096x4096 "$@"; }
+rows=(--from "S(0),R" --to "R,S(1)")
+
+expect 0 "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)" plan "${rows[@]}"
+expect 0 "2. all-gather over dp: each rank receives 8.0 MiB" plan "${rows[@]}"
+expect 0 "at most 8.0 MiB received by a rank, 8.0 MiB of scratch, " plan "${rows[@]}"
+expect 0 "runner-up: exchange: " plan "${rows[@]}"
+expect 0 "it lost because it takes " plan "${rows[@]}"
+expect 0 "it lost because it takes as long and receives 4 B more" "$weft" plan --mesh 2 --shape 5 \
+    --from "S(0)" --to "P(max)"
+expect 0 " by the cost table default" plan "${rows[@]}"
+expect 0 " by the cost table cpu" plan "${rows[@]}" --costs cpu
+expect 0 "nothing to do" plan --from "R,R" --to "R,R"
+expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15
+expect 1 "the steps that are excluded are: exchange; do not exclude exchange" \
+    plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15 --without exchange
+expect 0 "nothing to do" plan --from "S(0),S(0)" --to "S(0)" --to-mesh 8
+# Both contributions to an average are sent, to each of two shards.
+expect 0 "24.4 KiB of scratch" "$weft" plan --mesh 1 --to-mesh 2x2@2,3,5,4 --dtype i64 --shape 13x12x8 --from "S(0)" \
+    --to "P(avg),S(2)" --costs dtensor --planner exchange
+json plan --from "S(0),R" --to "S(0)" --to-mesh 8 --json -- \
+    'it["steps"][0]["kind"] == "slice" and it["steps"][0]["mesh"] == "dp=2,tp=4"' \
+    'it["bytes_received_max"] == 0 and it["peak_bytes"] == 0'
+expect 0 "runner-up: exchange: " plan --from "S(0),R" --to "S(0)" --to-mesh 8
+expect 0 "all-gather over axes 0 and 1" "$weft" plan --mesh 2x4 --shape 4096x64 --from "S(0),S(0)" \
+    --to "R,R"
+
+json plan "${rows[@]}" --json -- \
+    '[s["kind"] for s in it["steps"]] == ["slice", "all-gather"]' \
+    '[s["axes"] for s in it["steps"]] == [[1], [0]]' \
+    '(it["steps"][0]["from"], it["steps"][1]["to"]) == ("S(0),R", "R,S(1)")' \
+    '[(s["bytes_sent"], s["bytes_received"]) for s in it["steps"]] == [(0, 0), (8 << 20, 8 << 20)]' \
+    'it["bytes_received_max"] == 8 << 20 and it["bytes_received_total"] == 64 << 20' \
+    'it["peak_bytes"] == 8 << 20 and it["cost_ns"] > 0 and it["plan_ns"] > 0' \
+    'it["shape"] == [4096, 4096] and it["dtype"] == "f32" and it["costs"] == "default"' \
+    '(it["mesh"], it["to_mesh"], it["from"], it["to"]) == ("dp=2,tp=4", "dp=2,tp=4", "S(0),R", "R,S(1)")' \
+    'it["runner_up"]["steps"][0]["kind"] == "exchange" and it["runner_up"]["cost_ns"] > it["cost_ns"]'
+json plan --from "R,R" --to "R,R" --costs cpu --json -- 'it["runner_up"] is None and it["costs"] == "cpu"' \
+    'it["steps"] == [] and it["bytes_received_total"] == 0'
+json "$weft" plan --mesh 3 --shape 7 --from "S(0)" --to R --json -- \
+    'it["steps"][0]["bytes_received"] == 24 and it["steps"][0]["bytes_sent"] == 24' \
+    'it["bytes_received_max"] == 24 and it["bytes_received_total"] == 16 + 16 + 24'
+json "$weft" plan --mesh 2 --to-mesh 3@2-4 --shape 4 --from R --to R --planner exchange --json -- \
+    'it["steps"][0]["axes"] == [] and it["steps"][0]["bytes_sent"] == 32' \
+    'it["bytes_received_total"] == 48'
+json "$weft" plan --mesh 64x64x32 --shape 8192x8192 --from "S(0),R,R" --to "R,R,R" --json -- \
+    'it["bytes_received_total"] == (8192 * 8192 * 4 * 63 // 64) * 64 * 64 * 32'
+for planner in search exchange; do
+    json plan "${rows[@]}" --planner $planner --json -- 'it["steps"][-1]["to"] == "R,S(1)"'
+done
+for minimize in time bytes memory; do
+    json plan --from "P,P" --to "R,S(1)" --minimize $minimize --json -- 'it["cost_ns"] > 0'
+done
+contains "digraph" plan "${rows[@]}" --dot
+contains "slice over tp\\nnothing travels; " plan "${rows[@]}" --dot
+expect 0 "" plan "${rows[@]}" --svg "$here/plan.svg"
+contains "<svg" cat "$here/plan.svg"
+contains ">slice over tp<" cat "$here/plan.svg"
+contains ">nothing travels; " cat "$here/plan.svg"
+contains ">all-gather over dp<" cat "$here/plan.svg"
+contains ">each rank receives 8.0 MiB; " cat "$here/plan.svg"
+lacks "receives 0 B" cat "$here/plan.svg"
+expect 2 "give only one of --json and --svg" \
+    plan "${rows[@]}" --svg "$here/other.svg" --json
+expect 2 "give only one of --json and --dot" plan "${rows[@]}" --dot --json
+expect 2 "give only one of --dot and --svg" plan "${rows[@]}" --dot --svg -
+
+expect 1 "no plan stays within 1 bytes of scratch; 8388608 (8.0 MiB) is the least" \
+    plan "${rows[@]}" --memory-limit 1
+for limit in 8388608 8192K 8192KiB 8M 8MB 8MiB; do
+    expect 0 "8.0 MiB of scratch" plan "${rows[@]}" --memory-limit $limit
+done
+expect 1 "within 7340032 bytes" plan "${rows[@]}" --memory-limit 7MiB
+expect 1 "no plan between the meshes stays within 1 bytes of scratch; " \
+    plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
+expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
+expect 2 "mixes with P(max)" plan --from "P(max),P" --to "R,R"
+expect 2 "1 placement for a mesh of 2 axes" plan --from "S(0)" --to "R,R"
+expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
+expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op)" plan --from "S(0),X" --to "R,R"
+expect 2 "--planner is \"greedy\", not one of search, exchange" \
+    plan "${rows[@]}" --planner greedy
+expect 2 "--minimize is \"latency\", not one of time, bytes, memory" plan "${rows[@]}" --minimize latency
+expect 2 "--memory-limit is \"0\", not a size" plan "${rows[@]}" --memory-limit 0
+expect 2 "--memory-limit is \"8MiBs\", not a size" plan "${rows[@]}" --memory-limit 8MiBs
+expect 2 "not a size" plan "${rows[@]}" --memory-limit 9999999999G
+expect 2 "--dtype: \"float32\" is not a dtype; the dtypes are bool, i8, " plan "${rows[@]}" --dtype float32
+expect 2 "--from: placements \"X,R\", position 1: \"X\" is not a placement" plan --from "X,R" --to "R,R"
+expect 2 "--to: placements \"R,S\", position 4: expected '('" plan --from "R,R" --to "R,S"
+expect 2 "--to \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
+expect 2 "--to-mesh: mesh \"2y\", position 2" plan --from "R,R" --to R --to-mesh 2y
+expect 2 "--shape: shape \"8z\", position 2" "$weft" plan --mesh 2 --shape 8z --from R --to R
+expect 2 "--from: placements \"S(0)S(1)\", position 5: expected ',' between placements after \"S(0)\", found 'S'" \
+    plan --from "S(0)S(1)" --to "R,R"
+expect 2 "--to is missing" plan --from "R,R"
+expect 2 "did you mean f32?" plan "${rows[@]}" --dtype float32
+expect 2 "\"Shard\" is not a placement; the placements are R, S(dim), SS(dim,factor) and P(op); did you mean S(0)?" \
+    plan --from "Shard(0),R" --to "R,R"
+expect 2 "did you mean R?" plan --from "S(0),Replicate()" --to "R,R"
+expect 2 "unknown option --costz; did you mean --costs?" plan "${rows[@]}" --costz cpu
+expect 3 "No such file or directory" plan "${rows[@]}" --svg /nowhere/at/all.svg
+expect 0 "example:" plan --help
+finish

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# weft run: starting, output, signals, failures, time limits.
+# shellcheck disable=SC2016 # the ranks expand what is in single quotes
+source "$(dirname "$0")/../../support/lib.sh"
+weft=$1
+run() { "$weft" run "$@"; }
+folder=$(mktemp -d)
+export folder
+trap 'rm -rf "$folder"' EXIT
+# What ranks begin with to show that they are ready, and to wait for rank R.
+ready='touch $folder/$WEFT_RANK;'
+awaits() { echo "while ! [ -e \$folder/$1 ]; do sleep 0.01; done;"; }
+
+# Ranks are told who they are.
+is $'[0] 0 of 3\n[1] 1 of 3\n[2] 2 of 3' \
+    bash -c "'$weft' run -n 3 sh -c 'echo \$WEFT_RANK of \$WEFT_SIZE' | sort"
+is '[0] weft 1 0' run -n 1 sh -c 'echo $WEFT_LAUNCHER $WEFT_SERVED $WEFT_LOCAL_RANK'
+is '0' run -n 1 --no-prefix sh -c 'echo $WEFT_RANK'
+is '[0] a b c' run -n 1 -- sh -c 'echo $*' x a b c
+is '[0] --help' run -n 1 printf '%s\n' --help
+many=$(seq 1 300 | tr '\n' ' ')
+# shellcheck disable=SC2086 # words are meant
+is "[0] ${many% }" run -n 1 echo $many
+
+# Lines do not mix, and a last line needs no end.
+lines=$(run -n 8 sh -c 'i=0; while [ $i -lt 200 ]; do echo "$WEFT_RANK aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa $WEFT_RANK"; i=$((i+1)); done')
+check=$((check + 1))
+if [[ $(grep -cE '^\[([0-7])\] \1 a+ \1$' <<<"$lines") != 1600 ]]; then not_so "1600 whole lines: $lines"; fi
+is '[0] no end' run -n 1 printf 'no end'
+is '[0] late' run -n 1 sh -c 'printf la; sleep 0.1; echo te'
+aligned() { run -n 12 echo x | sort | sed -n '1p;$p'; }
+is $'[ 0] x\n[11] x' aligned
+long=$(run -n 2 sh -c 'head -c 3000000 /dev/zero | tr "\0" x; echo' | tr -d 'x\n' | wc -c)
+check=$((check + 1))
+if ((long < 8 || long > 100)); then not_so "three megabytes on a line, with $long bytes of prefixes"; fi
+
+# Failures.
+expect 3 'rank 1 failed first: it ended with exit code 3' run -n 3 sh -c '[ $WEFT_RANK = 1 ] && exit 3; sleep 20'
+expect 3 'its last line of output: oops' run -n 2 sh -c '[ $WEFT_RANK = 1 ] && { echo oops >&2; echo >&2; exit 3; }; sleep 20'
+expect 137 'rank 0 failed first: it was killed by signal 9 (Killed)' run -n 2 sh -c '[ $WEFT_RANK = 0 ] && kill -9 $$; sleep 20'
+expect 139 'killed by signal 11' run -n 1 sh -c 'kill -SEGV $$'
+expect 127 'cannot run /no/such/program: No such file' run -n 2 /no/such/program
+expect 127 'cannot run /: Permission denied' run -n 2 /
+expect 5 '[0] still here' run -n 2 --keep-going sh -c '[ $WEFT_RANK = 1 ] && exit 5; sleep 0.3; echo still here'
+expect 1 'ranks 1 and 2 failed after it' run -n 3 --keep-going sh -c '
+    if [ $WEFT_RANK = 0 ]; then echo $$ >$folder/first; mv $folder/first $folder/pid; exit 1; fi
+    while ! [ -e $folder/pid ] || kill -0 $(cat $folder/pid) 2>/dev/null; do sleep 0.01; done # until it is buried
+    exit $((WEFT_RANK + 1))'
+
+# Those who do not want to end are killed, with all they started.
+expect 4 'rank 0 did not end by itself, and is killed' run -n 2 --grace 0.5 sh -c \
+    'trap "" TERM; '"$ready"' [ $WEFT_RANK = 1 ] && { '"$(awaits 0)"' exit 4; }; sleep 50; sleep 50'
+rm -f "$folder"/?
+expect 0 'done' run -n 1 sh -c 'sleep 60 & echo done'
+check=$((check + 1))
+if pgrep -f 'sleep 5[0]$|sleep 6[0]$' -s 0 >/dev/null; then not_so "nothing of them is left"; fi
+
+# Time limits.
+expect 124 'the time limit of 500.0 ms passed' run -n 2 --timeout 0.5 sleep 20
+expect 124 'the time limit' run -n 2 --timeout 0.5 sh -c 'kill -STOP $$'
+
+# signalled SIGNAL RANKS SCRIPT: the launcher gets SIGNAL when all RANKS are ready.
+signalled()
+{
+    local signal=$1 ranks=$2 pid code=0 rank
+    "$weft" run -n "$ranks" sh -c "$3" &
+    pid=$!
+    for ((rank = 0; rank < ranks; rank++)); do
+        while [[ ! -e $folder/$rank ]]; do sleep 0.01; done
+    done
+    kill "-$signal" $pid
+    wait $pid || code=$?
+    rm -f "$folder"/?
+    return $code
+}
+expect 130 '' signalled INT 2 "$ready"' exec sleep 20'
+expect 143 '' signalled TERM 2 "$ready"' exec sleep 20'
+expect 129 '[1] got it' signalled HUP 2 'trap "echo got it; exit 0" HUP; '"$ready"' sleep 20 & wait'
+expect 0 '[0] usr1' signalled USR1 1 'trap "echo usr1; exit 0" USR1; '"$ready"' sleep 20 & wait'
+orphan=$("$weft" run -n 1 --no-prefix sh -c 'echo $$ $PPID; exec sleep 77' | {
+    read -r rank launcher
+    kill -9 "$launcher"
+    # Nobody may be there to bury it.
+    while grep -s '^State:' "/proc/$rank/status" | grep -qv zombie; do sleep 0.01; done
+})
+is '' echo "$orphan"
+check=$((check + 1))
+run -n 2 yes | head -1 >/dev/null
+if ((PIPESTATUS[0] != 141)); then not_so "a closed pipe ends the job"; fi
+
+# Standard input.
+is '[0] hello' bash -c "echo hello | '$weft' run -n 2 cat"
+is '[1] hello' bash -c "echo hello | '$weft' run -n 2 --stdin 1 cat"
+is '' bash -c "echo hello | '$weft' run -n 2 --stdin none cat"
+
+# Wrong command lines.
+expect 2 'give the number of ranks, as in -n 4' run true
+expect 2 'no program' run -n 2
+expect 2 '--ranks is "0", not a number from 1 to 4096' run -n 0 true
+lacks '--n' run -n 0 true
+lacks '--n ' run --help
+expect 2 'not a number of seconds' run -n 1 --timeout soon true
+expect 2 'auto, none, or a rank below 2' run -n 2 --stdin 2 true
+expect 2 'did you mean --threads' run -n 2 --thread true
+expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
+expect 0 'usage: weft run' run --help
+
+# --threads wants a shared object.
+expect 127 'cannot open' run -n 2 --threads /no/such/engine.so
+expect 127 'has no weft_main' run -n 2 --threads "$(ldd "$weft" | awk '/libm\.so/ {print $3}')"
+finish

@@ -1,0 +1,27 @@
+/* arena.h - an arena of 1 MiB, and how to fill it. */
+#ifndef WEFT_TESTS_NVSHMEM_ARENA_H
+#define WEFT_TESTS_NVSHMEM_ARENA_H
+
+#include "system/symm/rank.h"
+
+enum { ARENA = 1 << 20, MOST_PIECES = 64 };
+
+struct filling {
+    void *pieces[MOST_PIECES];
+    int count;
+};
+
+bool is_in_arena(const void *memory);
+/* All of it, and given back. */
+void fill(struct rank *self, struct filling *filling);
+void empty(struct rank *self, struct filling *filling);
+/* The driver's memory, which it is when the arena is full. */
+void *take_outside(struct rank *self, uint64_t bytes);
+
+double seconds(void);
+/* A barrier of all ranks, and its end. */
+void meet_all(struct rank *self);
+
+extern const struct symm_case window_cases[], staging_cases[]; /* each ends with a NULL name */
+
+#endif
