@@ -387,6 +387,9 @@ void weft_comm_release(weft_comm **comm)
         return; /* a parent process's */
     } else if (mine == mine->context->world) {
         wf_log(WF_LOG_WARNING, "weft_comm_release: the world communicator goes with its context");
+    } else if (mine->owner != NULL) {
+        wf_log(WF_LOG_WARNING, "weft_comm_release: %s stays until %s is released", mine->name,
+               mine->owner->name);
     } else {
         snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
         wf_comm_unmake(mine, cause);

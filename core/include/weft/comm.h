@@ -17,6 +17,7 @@
 #define WEFT_COMM_H
 
 #include "device.h"
+#include "mesh.h"
 
 #include <stdbool.h>
 
@@ -56,10 +57,22 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
                                                      const weft_subcomm_options *options,
                                                      weft_comm **out);
 
+/* Find the communicator of one or several axes of MESH that contains this rank.  The ranks of MESH
+ * are ranks of PARENT.  AXES lists axes by name or index ("tp", "dp,tp", "0").  Rank i of *OUT is
+ * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  The communicator is created on
+ * first use; later calls with the same ranks return the same communicator.  Collective over the
+ * ranks of MESH, which all pass the same MESH and AXES.  A rank that is not in MESH may call it
+ * too: it gets NULL without waiting.  *OUT is borrowed: PARENT releases it.
+ * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
+ * rank that PARENT does not have. */
+WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,
+                                                    const char *axes, weft_comm **out);
+
 /* Free this rank's part of the communicator and set *COMM to NULL; it does not communicate.  Its
  * work must be complete, or the communicator aborted.  Release bound plans and symmetric memory of
  * COMM before; those that remain refuse every call with WEFT_ERR_INVALID.  The context releases the
- * world communicator.  Accepts NULL and a pointer to NULL. */
+ * world communicator, and a parent releases the communicators of weft_comm_along: for these it only
+ * logs a warning.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_comm_release(weft_comm **comm);
 
 /* ---- properties ---------------------------------------------------------------- */

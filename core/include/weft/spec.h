@@ -60,6 +60,18 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, enum
 WEFT_API WEFT_NODISCARD weft_status weft_spec_parse(const weft_mesh *mesh, const char *text,
                                                     weft_spec **out);
 
+/* Create the spec of the same tensor in another layout: with other placements ("R,S(0)") on the
+ * same mesh, or on another MESH.  The caller releases *OUT.  Errors as in weft_spec_parse. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_with(const weft_spec *spec, const char *placements,
+                                                   weft_spec **out);
+WEFT_API WEFT_NODISCARD weft_status weft_spec_with_mesh(const weft_spec *spec,
+                                                        const weft_mesh *mesh,
+                                                        const char *placements, weft_spec **out);
+/* Create the spec of the same shape and layout with another dtype.  The caller releases *OUT.
+ * WEFT_ERR_INVALID: DTYPE is not a dtype, or the tensor would have 2^63 bytes or more. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_with_dtype(const weft_spec *spec,
+                                                         enum weft_dtype dtype, weft_spec **out);
+
 /* Read a shape or a list of placements, for callers that store them separately.  A shape is
  * "4096x4096", "4096,4096", "[4096,4096]", or "[]" for a scalar; SHAPE has room for WEFT_MAX_DIMS
  * sizes.  Placements are "S(0),R", one for each of AXES axes, written to PLACEMENTS[axes].  The
@@ -85,8 +97,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char 
 
 /* Borrowed: call weft_mesh_retain to keep it longer than the spec. */
 WEFT_API const weft_mesh *weft_spec_mesh(const weft_spec *spec);
-WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec);
-WEFT_API int32_t weft_spec_dims(const weft_spec *spec); /* 0 for a scalar */
+WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec); /* NULL: WEFT_DTYPE_COUNT */
+WEFT_API int32_t weft_spec_dims(const weft_spec *spec);          /* 0 for a scalar */
 /* Sizes of the whole tensor in elements, one per dimension. */
 WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
 /* One per axis.  Turns count from 1 in each dimension, also if the order is the default. */

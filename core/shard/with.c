@@ -1,0 +1,60 @@
+/* with.c - the tensor of a spec in another layout or dtype. */
+#include "shard.h"
+
+#include <string.h>
+
+static struct wf_layout tensor_of(const weft_spec *spec)
+{
+    struct wf_layout layout = {
+        .mesh = spec->layout.mesh, .dtype = spec->layout.dtype, .dims = spec->layout.dims};
+
+    memcpy(layout.shape, spec->layout.shape, sizeof layout.shape);
+    return layout;
+}
+
+static weft_status place(struct wf_layout *layout, const char *placements, weft_spec **out)
+{
+    weft_status status;
+
+    WF_TRY(weft_placements_parse(placements, layout->mesh->axes, layout->placements));
+    status = wf_spec_intern(layout, out);
+    return status == WEFT_ERR_INVALID ? wf_fail_context(status, "placements \"%.200s\"", placements)
+                                      : status;
+}
+
+weft_status weft_spec_with(const weft_spec *spec, const char *placements, weft_spec **out)
+{
+    struct wf_layout layout;
+
+    WF_TRY(wf_require(spec, "weft_spec_with: spec"));
+    WF_TRY(wf_require(placements, "weft_spec_with: placements"));
+    WF_TRY(wf_require(out, "weft_spec_with: out"));
+    layout = tensor_of(spec);
+    return place(&layout, placements, out);
+}
+
+weft_status weft_spec_with_mesh(const weft_spec *spec, const weft_mesh *mesh,
+                                const char *placements, weft_spec **out)
+{
+    struct wf_layout layout;
+
+    WF_TRY(wf_require(spec, "weft_spec_with_mesh: spec"));
+    WF_TRY(wf_require(mesh, "weft_spec_with_mesh: mesh"));
+    WF_TRY(wf_require(placements, "weft_spec_with_mesh: placements"));
+    WF_TRY(wf_require(out, "weft_spec_with_mesh: out"));
+    layout = tensor_of(spec);
+    layout.mesh = mesh;
+    return place(&layout, placements, out);
+}
+
+weft_status weft_spec_with_dtype(const weft_spec *spec, enum weft_dtype dtype, weft_spec **out)
+{
+    struct wf_layout layout;
+
+    WF_TRY(wf_require(spec, "weft_spec_with_dtype: spec"));
+    WF_TRY(wf_require(out, "weft_spec_with_dtype: out"));
+    layout = tensor_of(spec);
+    layout.dtype = dtype;
+    memcpy(layout.placements, spec->layout.placements, sizeof layout.placements);
+    return wf_spec_intern(&layout, out);
+}
