@@ -170,7 +170,7 @@ START_TEST(information_lives_in_the_list)
 {
     weft_backends *backends = find("auto", P "/good:" P "/major");
     weft_backend_info info = {.struct_size = sizeof info};
-    weft_backend_info small = {.struct_size = 8};
+    weft_backend_info unset = {0};
 
     ck_assert_uint_eq(weft_backends_count(backends), 2);
     ck_assert_int_eq(weft_backends_get(backends, 0, &info), WEFT_OK);
@@ -182,7 +182,7 @@ START_TEST(information_lives_in_the_list)
     ck_assert_ptr_null(info.version);
     ck_assert_uint_eq(info.reason, WEFT_REASON_ABI_MAJOR);
     ck_assert_int_eq(weft_backends_get(backends, 2, &info), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_backends_get(backends, 0, &small), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_get(backends, 0, &unset), WEFT_ERR_INVALID);
     weft_backends_release(&backends);
     weft_backends_release(&backends);
 }
