@@ -112,6 +112,7 @@ TEXTS = {
     ("weft_fail", "format"): "a text", ("weft_dtype_parse", "text"): "f32",
     ("weft_cost_table_find", "name"): "cpu", ("weft_cost_table_open", "name"): "cpu",
     ("weft_mesh_parse", "text"): "2x2", ("weft_mesh_find_axis", "name"): "0",
+    ("weft_comm_along", "axes"): "0", ("*", "placements"): "R",
     ("weft_mesh_slice", "axes"): "0", ("weft_mesh_flatten", "axes"): "0",
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",

@@ -85,9 +85,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char 
 
 /* Borrowed: call weft_mesh_retain to keep it longer than the spec. */
 WEFT_API const weft_mesh *weft_spec_mesh(const weft_spec *spec);
-WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec); /* WEFT_DTYPE_COUNT for NULL */
-WEFT_API int32_t weft_spec_dims(const weft_spec *spec);          /* 0 for a scalar */
-WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);  /* [dims] */
+WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec);
+WEFT_API int32_t weft_spec_dims(const weft_spec *spec);         /* 0 for a scalar */
+WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec); /* [dims] */
 /* One per axis.  Turns count from 1 in each dimension, also if the order is the default. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
 WEFT_API int64_t weft_spec_elements(const weft_spec *spec); /* of the whole tensor */
