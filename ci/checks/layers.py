@@ -8,7 +8,8 @@ include public headers and their own (the tool also core/base, and DTensor's pla
 makes plans), no folder of the tool includes another that includes it, and only core/config reads
 the environment.
 Sources that are shared the other way: the core compiles plugins/common/trust.c, the vocabulary
-plug_names.c and plugins/common/arithmetic.
+plug_names.c, what collectives need (plug_collective.c) and plugins/common/arithmetic, and includes
+the comparison of signals (plug_symm.h).
 """
 import pathlib
 import re
@@ -26,6 +27,8 @@ IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
 SHARED = {
     ("plugin", "common/trust.h"),
     ("base", "common/plug_names.h"),
+    ("comm", "common/plug_collective.h"),
+    ("symm", "common/plug_symm.h"),
     ("base", "common/arithmetic/cpu_reduce.h"),
 }
 GETENV_CALLERS = ("core/config/", "cli/common/options.c")

@@ -66,6 +66,9 @@ static inline weft_status wf_require(const void *pointer, const char *what)
  * lies past BYTES.  NAME is the struct's. */
 weft_status wf_options_read(const char *name, const void *given, void *out,
                             size_t bytes) WF_NODISCARD;
+/* The same for a struct of the plugin ABI, whose struct_size is a uint32_t.  GIVEN is not NULL. */
+weft_status wf_abi_options_read(const char *name, const void *given, void *out,
+                                size_t bytes) WF_NODISCARD;
 
 /* Copy INFO, a struct of BYTES that begins with its size, to OUT, of which the caller has set the
  * struct_size: no more than that is written, and it keeps its value.  WEFT_ERR_INVALID: it was not

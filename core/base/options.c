@@ -4,13 +4,11 @@
 
 #include <string.h>
 
-weft_status wf_options_read(const char *name, const void *given, void *out, size_t bytes)
+/* Copy GIVEN, of SIZE bytes with its struct_size of HEAD bytes, to OUT, of BYTES. */
+static weft_status read_options(const char *name, const void *given, size_t size, size_t head,
+                                void *out, size_t bytes)
 {
-    size_t size;
-
-    if (given == NULL) return WEFT_OK;
-    memcpy(&size, given, sizeof size);
-    if (size < sizeof size || size > 65536)
+    if (size < head || size > 65536)
         return wf_fail(WEFT_ERR_INVALID, "%s.struct_size is %zu; set it to sizeof(%s)", name, size,
                        name);
     for (size_t i = bytes; i < size; i++)
@@ -22,6 +20,23 @@ weft_status wf_options_read(const char *name, const void *given, void *out, size
                 name, size, weft_version(), bytes);
     memcpy(out, given, size < bytes ? size : bytes);
     return WEFT_OK;
+}
+
+weft_status wf_options_read(const char *name, const void *given, void *out, size_t bytes)
+{
+    size_t size;
+
+    if (given == NULL) return WEFT_OK;
+    memcpy(&size, given, sizeof size);
+    return read_options(name, given, size, sizeof size, out, bytes);
+}
+
+weft_status wf_abi_options_read(const char *name, const void *given, void *out, size_t bytes)
+{
+    uint32_t size;
+
+    memcpy(&size, given, sizeof size);
+    return read_options(name, given, size, sizeof size, out, bytes);
 }
 
 /* Copy to OUT, of SIZE bytes, what lies behind the HEAD bytes of its struct_size in INFO. */

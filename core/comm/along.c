@@ -35,6 +35,7 @@ weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char
     weft_mesh *slice;
     weft_status status;
 
+    if (parent == NULL) return wf_fail_null("weft_comm_along", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_along"));
     if (mesh == NULL) return wf_fail_null("weft_comm_along", "mesh");
     if (axes == NULL) return wf_fail_null("weft_comm_along", "axes");

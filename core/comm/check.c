@@ -1,52 +1,8 @@
 /* check.c - the arguments of collectives, looked at where they cross the public border. */
-#include "comm.h"
+#include "check.h"
 
 #include <inttypes.h>
-
-/* Which side of a collective a rank has data on. */
-enum side { NOBODY, EVERYBODY, ROOT };
-
-struct rule {
-    bool reduces, rooted;
-    enum side sends, receives;
-    enum side send_arrays, recv_arrays; /* who needs counts and offsets */
-};
-
-static const struct rule rules[WEFT_COLL_COUNT] = {
-    [WEFT_COLL_ALL_REDUCE] = {.reduces = true, .sends = EVERYBODY, .receives = EVERYBODY},
-    [WEFT_COLL_ALL_GATHER] = {.sends = EVERYBODY, .receives = EVERYBODY},
-    [WEFT_COLL_REDUCE_SCATTER] = {.reduces = true, .sends = EVERYBODY, .receives = EVERYBODY},
-    [WEFT_COLL_ALL_TO_ALL] = {.sends = EVERYBODY, .receives = EVERYBODY},
-    [WEFT_COLL_BROADCAST] = {.rooted = true, .sends = ROOT, .receives = EVERYBODY},
-    [WEFT_COLL_REDUCE] = {.reduces = true, .rooted = true, .sends = EVERYBODY, .receives = ROOT},
-    [WEFT_COLL_GATHER] = {.rooted = true, .sends = EVERYBODY, .receives = ROOT},
-    [WEFT_COLL_SCATTER] = {.rooted = true, .sends = ROOT, .receives = EVERYBODY},
-    [WEFT_COLL_BARRIER] = {0},
-    [WEFT_COLL_ALL_GATHER_V] = {.sends = EVERYBODY,
-                                .receives = EVERYBODY,
-                                .recv_arrays = EVERYBODY},
-    [WEFT_COLL_REDUCE_SCATTER_V] = {.reduces = true,
-                                    .sends = EVERYBODY,
-                                    .receives = EVERYBODY,
-                                    .send_arrays = EVERYBODY},
-    [WEFT_COLL_ALL_TO_ALL_V] = {.sends = EVERYBODY,
-                                .receives = EVERYBODY,
-                                .send_arrays = EVERYBODY,
-                                .recv_arrays = EVERYBODY},
-    [WEFT_COLL_GATHER_V] = {.rooted = true,
-                            .sends = EVERYBODY,
-                            .receives = ROOT,
-                            .recv_arrays = ROOT},
-    [WEFT_COLL_SCATTER_V] = {.rooted = true,
-                             .sends = ROOT,
-                             .receives = EVERYBODY,
-                             .send_arrays = ROOT},
-};
-
-static bool is_mine(const weft_comm *comm, enum side side, int32_t root)
-{
-    return side == EVERYBODY || (side == ROOT && comm->rank == root);
-}
+#include <stdio.h>
 
 static weft_status refuse(const weft_comm *comm, const weft_collective_args *args,
                           const char *format, ...) WF_PRINTF(3, 4);
@@ -61,20 +17,21 @@ static weft_status refuse(const weft_comm *comm, const weft_collective_args *arg
     va_start(more, format);
     wf_text_addv(&text, format, more);
     va_end(more);
-    status = wf_fail(WEFT_ERR_INVALID, "%s on %s: %s", wf_collective_name(args->collective),
+    status = wf_fail(WEFT_ERR_INVALID, "weft_%s on %s: %s", wf_collective_name(args->collective),
                      comm->name, text.failed ? "not valid" : text.data);
     wf_text_free(&text);
     return status;
 }
 
-static weft_status check_vocabulary(const weft_comm *comm, const weft_collective_args *args,
-                                    const struct rule *rule)
+static weft_status check_vocabulary(const weft_comm *comm, const weft_collective_args *args)
 {
+    uint32_t needs = plug_collective_needs(args->collective);
+
     if (args->dtype >= WEFT_DTYPE_COUNT)
         return refuse(comm, args, "dtype %u is none of 0 to %d", args->dtype, WEFT_DTYPE_COUNT - 1);
-    if (rule->rooted && (args->root < 0 || args->root >= comm->size))
+    if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
         return refuse(comm, args, "root %d; there are ranks 0 to %d", args->root, comm->size - 1);
-    if (!rule->reduces) return WEFT_OK;
+    if ((needs & PLUG_REDUCES) == 0) return WEFT_OK;
     if (args->reduction >= WEFT_REDUCE_COUNT)
         return refuse(comm, args, "reduction %u is none of 0 to %d", args->reduction,
                       WEFT_REDUCE_COUNT - 1);
@@ -89,10 +46,9 @@ static weft_status check_vocabulary(const weft_comm *comm, const weft_collective
     return WEFT_OK;
 }
 
-/* Elements on one side by its arrays, which must not wrap; *ANY if there is at least one. */
+/* The counts and offsets of one side must not wrap. */
 static weft_status check_arrays(const weft_comm *comm, const weft_collective_args *args,
-                                const char *side, const uint64_t *counts, const uint64_t *offsets,
-                                bool *any)
+                                const char *side, const uint64_t *counts, const uint64_t *offsets)
 {
     uint64_t most = (uint64_t)INT64_MAX / wf_dtype_bytes(args->dtype);
 
@@ -104,57 +60,50 @@ static weft_status check_arrays(const weft_comm *comm, const weft_collective_arg
                           "%s_counts[%d] is %" PRIu64 " and %s_offsets[%d] is %" PRIu64
                           ": more than 2^63 - 1 bytes",
                           side, i, counts[i], side, i, offsets[i]);
-        if (counts[i] > 0) *any = true;
     }
     return WEFT_OK;
 }
 
-static weft_status check_arrayed(const weft_comm *comm, const weft_collective_args *args,
-                                 const struct rule *rule)
+/* The arrays of this rank, and its memory unless it has no elements. */
+static weft_status check_memory(const weft_comm *comm, const weft_collective_args *args)
 {
-    bool sends = args->count > 0, receives = args->count > 0;
+    struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
 
-    if (rule->send_arrays != NOBODY) sends = false;
-    if (rule->recv_arrays != NOBODY) receives = false;
-    if (is_mine(comm, rule->send_arrays, args->root))
-        WF_TRY(check_arrays(comm, args, "send", args->send_counts, args->send_offsets, &sends));
-    if (is_mine(comm, rule->recv_arrays, args->root))
-        WF_TRY(check_arrays(comm, args, "recv", args->recv_counts, args->recv_offsets, &receives));
-    if (args->collective == WEFT_COLL_ALL_GATHER_V) sends = args->recv_counts[comm->rank] > 0;
-    if (args->collective == WEFT_COLL_REDUCE_SCATTER_V)
-        receives = args->send_counts[comm->rank] > 0;
-    if (sends && is_mine(comm, rule->sends, args->root) && args->send == NULL)
-        return refuse(comm, args, "send is NULL");
-    if (receives && is_mine(comm, rule->receives, args->root) && args->recv == NULL)
-        return refuse(comm, args, "recv is NULL");
+    if (use.send_arrays)
+        WF_TRY(check_arrays(comm, args, "send", args->send_counts, args->send_offsets));
+    if (use.recv_arrays)
+        WF_TRY(check_arrays(comm, args, "recv", args->recv_counts, args->recv_offsets));
+    use = plug_collective_use(args, comm->rank, comm->size);
+    if (use.send > 0 && args->send == NULL) return refuse(comm, args, "send is NULL");
+    if (use.recv > 0 && args->recv == NULL) return refuse(comm, args, "recv is NULL");
     return WEFT_OK;
+}
+
+static weft_status check_stream(const weft_comm *comm, const weft_collective_args *args)
+{
+    char function[48];
+
+    if (wf_stream_is_known(comm->context, args->stream)) return WEFT_OK;
+    snprintf(function, sizeof function, "weft_%s", wf_collective_name(args->collective));
+    return wf_stream_find(comm->context, args->stream, function);
 }
 
 weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args)
 {
-    const struct rule *rule;
     uint64_t bytes;
 
     if (args->collective >= WEFT_COLL_COUNT)
-        return wf_fail(WEFT_ERR_INVALID, "on %s: collective %u is none of 0 to %d", comm->name,
-                       args->collective, WEFT_COLL_COUNT - 1);
-    WF_TRY(wf_stream_check(comm->context, args->stream, wf_collective_name(args->collective)));
+        return wf_fail(WEFT_ERR_INVALID, "weft_collective on %s: collective %u is none of 0 to %d",
+                       comm->name, args->collective, WEFT_COLL_COUNT - 1);
+    WF_TRY(check_stream(comm, args));
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
-    rule = &rules[args->collective];
-    WF_TRY(check_vocabulary(comm, args, rule));
+    WF_TRY(check_vocabulary(comm, args));
     if (__builtin_mul_overflow(args->count, wf_dtype_bytes(args->dtype), &bytes) ||
         __builtin_mul_overflow(bytes, (uint64_t)comm->size, &bytes) || bytes > INT64_MAX)
         return refuse(comm, args,
                       "count %" PRIu64 " of %s on each of %d ranks is more than 2^63 - 1 bytes",
                       args->count, wf_dtype_name(args->dtype), comm->size);
-    if (rule->send_arrays != NOBODY || rule->recv_arrays != NOBODY)
-        return check_arrayed(comm, args, rule);
-    if (args->count == 0) return WEFT_OK;
-    if (args->send == NULL && is_mine(comm, rule->sends, args->root))
-        return refuse(comm, args, "send is NULL");
-    if (args->recv == NULL && is_mine(comm, rule->receives, args->root))
-        return refuse(comm, args, "recv is NULL");
-    return WEFT_OK;
+    return check_memory(comm, args);
 }
 
 /* Averages of integers that are weft's own to make have no short way. */

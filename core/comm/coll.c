@@ -1,9 +1,7 @@
 /* coll.c - collectives: check, record, and straight into the plugin's table. */
-#include "comm.h"
+#include "check.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -15,24 +13,14 @@ static weft_status compare(weft_comm *comm, uint32_t kind, const char *name,
     return status == WEFT_OK ? status : wf_comm_note(comm, wf_comm_fault(comm, status, name));
 }
 
-/* COMM cannot be used: the error names the public function. */
-static __attribute__((noinline, cold)) weft_status refuse(const weft_comm *comm,
-                                                          uint32_t collective)
-{
-    char function[48];
-
-    snprintf(function, sizeof function, "weft_%s", wf_collective_name(collective));
-    return wf_comm_refuse(comm, function);
-}
-
 /* Inlined into every function below, where the collective is a constant. */
-static inline __attribute__((always_inline)) weft_status post(weft_comm *comm,
+static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, const char *function,
                                                               const weft_collective_args *args)
 {
     weft_status status;
 
     if (UNLIKELY(comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM)))
-        return refuse(comm, args->collective);
+        return wf_comm_refuse(comm, function);
     if (UNLIKELY(!wf_check_fast(comm, args))) {
         status = wf_check_collective(comm, args);
         if (status != WEFT_OK) return wf_comm_note(comm, status);
@@ -74,8 +62,8 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
     return WEFT_OK;
 }
 
-/* From a caller who was compiled with the header of ABI 1.0. */
-static weft_status post_old(weft_comm *comm, const weft_collective_args *given)
+/* From a caller who was compiled with the header of another version of the ABI. */
+static weft_status post_other(weft_comm *comm, const weft_collective_args *given)
 {
     weft_collective_args args = {0};
 
@@ -83,134 +71,92 @@ static weft_status post_old(weft_comm *comm, const weft_collective_args *given)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_collective_args.struct_size is %u; set it to %zu, the struct's size",
                        given->struct_size, sizeof args);
-    memcpy(&args, given, offsetof(weft_collective_args, plan));
+    WF_TRY(wf_abi_options_read("weft_collective_args", given, &args, sizeof args));
     args.struct_size = sizeof args;
-    return post(comm, &args);
+    return post(comm, "weft_collective", &args);
 }
 
 WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *args)
 {
     if (args == NULL) return wf_fail_null("weft_collective", "args");
-    if (UNLIKELY(args->struct_size < sizeof *args)) return post_old(comm, args);
-    return post(comm, args);
+    if (UNLIKELY(args->struct_size != sizeof *args)) return post_other(comm, args);
+    return post(comm, "weft_collective", args);
 }
+
+/* Post collective KIND with the arguments that all functions below have, and those listed. */
+#define POST(function, kind, ...)                                                                  \
+    post(comm, function,                                                                           \
+         &(weft_collective_args){.struct_size = sizeof(weft_collective_args),                      \
+                                 .collective = kind,                                               \
+                                 .dtype = dtype,                                                   \
+                                 .send = send,                                                     \
+                                 .recv = recv,                                                     \
+                                 .stream = stream,                                                 \
+                                 __VA_ARGS__})
+#define SEND_ARRAYS .send_counts = send_counts, .send_offsets = send_offsets
+#define RECV_ARRAYS .recv_counts = recv_counts, .recv_offsets = recv_offsets
 
 weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv, uint64_t count,
                             enum weft_dtype dtype, enum weft_reduction reduction,
                             weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_ALL_REDUCE,
-                                              .dtype = dtype,
-                                              .reduction = reduction,
-                                              .root = -1,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_all_reduce", WEFT_COLL_ALL_REDUCE, .reduction = reduction, .root = -1,
+                .count = count);
 }
 
 weft_status weft_all_gather(weft_comm *comm, const void *send, void *recv, uint64_t count,
                             enum weft_dtype dtype, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_ALL_GATHER,
-                                              .dtype = dtype,
-                                              .root = -1,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_all_gather", WEFT_COLL_ALL_GATHER, .root = -1, .count = count);
 }
 
 weft_status weft_reduce_scatter(weft_comm *comm, const void *send, void *recv, uint64_t count,
                                 enum weft_dtype dtype, enum weft_reduction reduction,
                                 weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_REDUCE_SCATTER,
-                                              .dtype = dtype,
-                                              .reduction = reduction,
-                                              .root = -1,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_reduce_scatter", WEFT_COLL_REDUCE_SCATTER, .reduction = reduction, .root = -1,
+                .count = count);
 }
 
 weft_status weft_all_to_all(weft_comm *comm, const void *send, void *recv, uint64_t count,
                             enum weft_dtype dtype, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_ALL_TO_ALL,
-                                              .dtype = dtype,
-                                              .root = -1,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_all_to_all", WEFT_COLL_ALL_TO_ALL, .root = -1, .count = count);
 }
 
 weft_status weft_broadcast(weft_comm *comm, const void *send, void *recv, uint64_t count,
                            enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_BROADCAST,
-                                              .dtype = dtype,
-                                              .root = root,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_broadcast", WEFT_COLL_BROADCAST, .root = root, .count = count);
 }
 
 weft_status weft_reduce(weft_comm *comm, const void *send, void *recv, uint64_t count,
                         enum weft_dtype dtype, enum weft_reduction reduction, int32_t root,
                         weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_REDUCE,
-                                              .dtype = dtype,
-                                              .reduction = reduction,
-                                              .root = root,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_reduce", WEFT_COLL_REDUCE, .reduction = reduction, .root = root,
+                .count = count);
 }
 
 weft_status weft_gather(weft_comm *comm, const void *send, void *recv, uint64_t count,
                         enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_GATHER,
-                                              .dtype = dtype,
-                                              .root = root,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_gather", WEFT_COLL_GATHER, .root = root, .count = count);
 }
 
 weft_status weft_scatter(weft_comm *comm, const void *send, void *recv, uint64_t count,
                          enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_SCATTER,
-                                              .dtype = dtype,
-                                              .root = root,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .stream = stream});
+    return POST("weft_scatter", WEFT_COLL_SCATTER, .root = root, .count = count);
 }
 
 weft_status weft_barrier(weft_comm *comm, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_BARRIER,
-                                              .root = -1,
-                                              .stream = stream});
+    return post(comm, "weft_barrier",
+                &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                        .collective = WEFT_COLL_BARRIER,
+                                        .root = -1,
+                                        .stream = stream});
 }
 
 /* ---- with counts per rank ---- */
@@ -219,15 +165,7 @@ weft_status weft_all_gather_v(weft_comm *comm, const void *send, void *recv,
                               const uint64_t *recv_counts, const uint64_t *recv_offsets,
                               enum weft_dtype dtype, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_ALL_GATHER_V,
-                                              .dtype = dtype,
-                                              .root = -1,
-                                              .send = send,
-                                              .recv = recv,
-                                              .recv_counts = recv_counts,
-                                              .recv_offsets = recv_offsets,
-                                              .stream = stream});
+    return POST("weft_all_gather_v", WEFT_COLL_ALL_GATHER_V, .root = -1, RECV_ARRAYS);
 }
 
 weft_status weft_reduce_scatter_v(weft_comm *comm, const void *send, void *recv,
@@ -235,16 +173,8 @@ weft_status weft_reduce_scatter_v(weft_comm *comm, const void *send, void *recv,
                                   enum weft_dtype dtype, enum weft_reduction reduction,
                                   weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_REDUCE_SCATTER_V,
-                                              .dtype = dtype,
-                                              .reduction = reduction,
-                                              .root = -1,
-                                              .send = send,
-                                              .recv = recv,
-                                              .send_counts = send_counts,
-                                              .send_offsets = send_offsets,
-                                              .stream = stream});
+    return POST("weft_reduce_scatter_v", WEFT_COLL_REDUCE_SCATTER_V, .reduction = reduction,
+                .root = -1, SEND_ARRAYS);
 }
 
 weft_status weft_all_to_all_v(weft_comm *comm, const void *send, const uint64_t *send_counts,
@@ -252,47 +182,19 @@ weft_status weft_all_to_all_v(weft_comm *comm, const void *send, const uint64_t 
                               const uint64_t *recv_offsets, enum weft_dtype dtype,
                               weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_ALL_TO_ALL_V,
-                                              .dtype = dtype,
-                                              .root = -1,
-                                              .send = send,
-                                              .recv = recv,
-                                              .send_counts = send_counts,
-                                              .send_offsets = send_offsets,
-                                              .recv_counts = recv_counts,
-                                              .recv_offsets = recv_offsets,
-                                              .stream = stream});
+    return POST("weft_all_to_all_v", WEFT_COLL_ALL_TO_ALL_V, .root = -1, SEND_ARRAYS, RECV_ARRAYS);
 }
 
 weft_status weft_gather_v(weft_comm *comm, const void *send, uint64_t count, void *recv,
                           const uint64_t *recv_counts, const uint64_t *recv_offsets,
                           enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_GATHER_V,
-                                              .dtype = dtype,
-                                              .root = root,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .recv_counts = recv_counts,
-                                              .recv_offsets = recv_offsets,
-                                              .stream = stream});
+    return POST("weft_gather_v", WEFT_COLL_GATHER_V, .root = root, .count = count, RECV_ARRAYS);
 }
 
 weft_status weft_scatter_v(weft_comm *comm, const void *send, const uint64_t *send_counts,
                            const uint64_t *send_offsets, void *recv, uint64_t count,
                            enum weft_dtype dtype, int32_t root, weft_stream *stream)
 {
-    return post(comm, &(weft_collective_args){.struct_size = sizeof(weft_collective_args),
-                                              .collective = WEFT_COLL_SCATTER_V,
-                                              .dtype = dtype,
-                                              .root = root,
-                                              .send = send,
-                                              .recv = recv,
-                                              .count = count,
-                                              .send_counts = send_counts,
-                                              .send_offsets = send_offsets,
-                                              .stream = stream});
+    return POST("weft_scatter_v", WEFT_COLL_SCATTER_V, .root = root, .count = count, SEND_ARRAYS);
 }

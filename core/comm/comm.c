@@ -13,7 +13,7 @@ int32_t weft_comm_size(const weft_comm *comm)
 
 const char *weft_comm_name(const weft_comm *comm)
 {
-    return comm != NULL ? comm->name : "";
+    return comm != NULL ? comm->name : NULL;
 }
 
 weft_context *weft_comm_context(const weft_comm *comm)

@@ -8,7 +8,7 @@
  *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
  *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
- *     coll.c       collectives; message.c point to point; check.c their arguments; compare.c what
+ *     coll.c       collectives; message.c point to point; check.h their arguments; compare.c what
  *                  plugins of ABI 1.0 do not compare
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
@@ -423,32 +423,6 @@ weft_status wf_work_record(weft_context *context, weft_stream *stream, const cha
                            weft_work **out) WF_NODISCARD;
 /* End the works of CONTEXT: free the spare ones, and log a warning about the others. */
 void wf_works_end(weft_context *context);
-
-/* ---- check.c ---- */
-
-/* OK if ARGS can be given to the plugin. */
-weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
-/* Set the fields that wf_check_fast reads; AVERAGES is set. */
-void wf_check_begin(weft_comm *comm);
-
-/* The common case without a call: true only if wf_check_collective would return OK. */
-static inline bool wf_check_fast(const weft_comm *comm, const weft_collective_args *args)
-{
-    uint32_t kind = args->collective;
-    bool rooted = kind == WEFT_COLL_BROADCAST || kind == WEFT_COLL_REDUCE ||
-                  kind == WEFT_COLL_GATHER || kind == WEFT_COLL_SCATTER;
-    bool reduces = kind == WEFT_COLL_ALL_REDUCE || kind == WEFT_COLL_REDUCE_SCATTER ||
-                   kind == WEFT_COLL_REDUCE;
-
-    if (kind == WEFT_COLL_BARRIER) return wf_stream_is_known(comm->context, args->stream);
-    if (kind > WEFT_COLL_SCATTER || args->dtype >= WEFT_DTYPE_COUNT) return false;
-    if (rooted && (uint32_t)args->root >= (uint32_t)comm->size) return false;
-    if (reduces && (args->reduction >= WEFT_REDUCE_COUNT ||
-                    (comm->defined[args->reduction] >> args->dtype & 1) == 0))
-        return false;
-    return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL &&
-           args->divisor == 0 && wf_stream_is_known(comm->context, args->stream);
-}
 
 static inline bool wf_comm_is_inline(const weft_comm *comm, const void *stream)
 {

@@ -73,7 +73,7 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     wf_position_ask(comm, &lines, &suspects);
     if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
     wf_text_add(out, "%s", own);
-    if (strcmp(what, "send") == 0)
+    if (strcmp(what, "weft_send") == 0)
         wf_text_add(out, "; a send may wait for its receive, so ranks that send to each other call "
                          "both between weft_group_begin and weft_group_end");
     wf_position_log_answers(comm, &lines);

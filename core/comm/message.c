@@ -21,16 +21,15 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
                        comm->name, message->count, wf_dtype_name(message->dtype));
     if (message->buffer == NULL && message->count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
-    return wf_stream_check(comm->context, message->stream,
-                           what[0] == 's' ? "weft_send" : "weft_receive");
+    return wf_stream_check(comm->context, message->stream, what);
 }
 
 static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)
 {
-    const char *what = kind == WF_RING_SEND ? "send" : "receive";
+    const char *what = kind == WF_RING_SEND ? "weft_send" : "weft_receive";
     weft_status status;
 
-    WF_TRY(wf_comm_check(comm, kind == WF_RING_SEND ? "weft_send" : "weft_receive"));
+    WF_TRY(wf_comm_check(comm, what));
     status = check(comm, what, message);
     if (status != WEFT_OK) return wf_comm_note(comm, status);
     if (atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)

@@ -207,6 +207,7 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
     char label[160];
     weft_status status;
 
+    if (parent == NULL) return wf_fail_null("weft_comm_split", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_split"));
     if (atomic_load_explicit(&parent->cause, memory_order_relaxed) != WEFT_OK)
         return wf_comm_cause(parent);
@@ -356,6 +357,7 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     weft_status status;
     bool member;
 
+    if (parent == NULL) return wf_fail_null("weft_comm_create", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_create"));
     if (ranks == NULL || out == NULL)
         return wf_fail_null("weft_comm_create", ranks == NULL ? "ranks" : "out");

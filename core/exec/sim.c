@@ -3,6 +3,8 @@
 
 #include "base/number.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- one region ---- */
@@ -125,11 +127,31 @@ static weft_status run_rank(const struct wf_step *step, int32_t rank, const void
     return status;
 }
 
-static weft_status run_step(const struct wf_step *step, const void *const *inputs,
-                            void *const *outputs)
+/* Only an empty shard may be NULL. */
+static weft_status check_shards(const char *function, const char *list, const weft_spec *spec,
+                                const void *const *shards)
+{
+    const weft_mesh *mesh = spec->layout.mesh;
+    struct wf_shard shard;
+
+    for (int32_t i = 0; i < mesh->size; i++) {
+        if (shards[i] != NULL) continue;
+        wf_shard_of(spec, weft_mesh_rank_at(mesh, i), &shard);
+        if (shard.elements > 0)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "%s: %s[%d] is NULL; that shard has %" PRId64 " elements", function,
+                           list, i, shard.elements);
+    }
+    return WEFT_OK;
+}
+
+static weft_status run_step(const char *function, const struct wf_step *step,
+                            const void *const *inputs, void *const *outputs)
 {
     const weft_mesh *mesh = step->to->layout.mesh;
 
+    WF_TRY(check_shards(function, "sources", step->from, inputs));
+    WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
     for (int32_t i = 0; i < mesh->size; i++)
         WF_TRY(run_rank(step, weft_mesh_rank_at(mesh, i), inputs, outputs[i]));
     return WEFT_OK;
@@ -138,15 +160,16 @@ static weft_status run_step(const struct wf_step *step, const void *const *input
 weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void *const *sources,
                                void *const *targets)
 {
-    if (plan == NULL || sources == NULL || targets == NULL)
-        return wf_fail_null("weft_simulate_step", "plan, sources or targets");
+    WF_TRY(wf_require(plan, "weft_simulate_step: plan"));
+    WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
+    WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: INDEX is %u of %u steps", index,
                        plan->step_count);
     if (plan->steps[index].from == NULL)
         return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: step %u moves %u tensors of a batch",
                        index, plan->together);
-    return run_step(&plan->steps[index], sources, targets);
+    return run_step("weft_simulate_step", &plan->steps[index], sources, targets);
 }
 
 /* ---- the whole plan ---- */
@@ -189,25 +212,20 @@ static weft_status make_shards(const weft_spec *spec, struct shards *out)
     return WEFT_OK;
 }
 
-weft_status weft_simulate(const weft_plan *plan, const void *const *sources, void *const *targets)
+static weft_status run_plan(const char *function, const weft_plan *plan, const void *const *sources,
+                            void *const *targets)
 {
-    struct wf_step copy;
+    struct wf_step copy = {.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
     struct shards have = {0}, next = {0};
     weft_status status = WEFT_OK;
 
-    if (plan == NULL || sources == NULL || targets == NULL)
-        return wf_fail_null("weft_simulate", "plan, sources or targets");
-    if (plan->members != NULL)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_simulate: the plan has %u tensors; weft_simulate_batch takes them",
-                       plan->member_count);
-    copy = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
-    if (plan->step_count == 0) return run_step(&copy, sources, targets);
+    if (plan->step_count == 0) return run_step(function, &copy, sources, targets);
     for (uint32_t i = 0; i < plan->step_count && status == WEFT_OK; i++) {
         const void *const *inputs = i == 0 ? sources : (const void *const *)have.at;
         bool last = i + 1 == plan->step_count;
         if (!last) status = make_shards(plan->steps[i].to, &next);
-        if (status == WEFT_OK) status = run_step(&plan->steps[i], inputs, last ? targets : next.at);
+        if (status == WEFT_OK)
+            status = run_step(function, &plan->steps[i], inputs, last ? targets : next.at);
         free_shards(&have);
         have = next;
         next = (struct shards){0};
@@ -216,18 +234,42 @@ weft_status weft_simulate(const weft_plan *plan, const void *const *sources, voi
     return status;
 }
 
+weft_status weft_simulate(const weft_plan *plan, const void *const *sources, void *const *targets)
+{
+    WF_TRY(wf_require(plan, "weft_simulate: plan"));
+    WF_TRY(wf_require(sources, "weft_simulate: sources"));
+    WF_TRY(wf_require(targets, "weft_simulate: targets"));
+    if (plan->members != NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_simulate: the plan has %u tensors; weft_simulate_batch takes them",
+                       plan->member_count);
+    return run_plan("weft_simulate", plan, sources, targets);
+}
+
+/* Tensor INDEX of a batch: its own plan ALONE, or its part of the shared exchange. */
+static weft_status run_tensor(const weft_plan *alone, const struct wf_member *member,
+                              uint32_t index, const void *const *sources, void *const *targets)
+{
+    struct wf_step exchange;
+    char function[64];
+
+    if (sources == NULL || targets == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_batch: %s[%u] is NULL",
+                       sources == NULL ? "sources" : "targets", index);
+    snprintf(function, sizeof function, "weft_simulate_batch: tensor %u", index);
+    if (alone != NULL) return run_plan(function, alone, sources, targets);
+    exchange = (struct wf_step){.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
+    return run_step(function, &exchange, sources, targets);
+}
+
 weft_status weft_simulate_batch(const weft_plan *plan, const void *const *const *sources,
                                 void *const *const *targets)
 {
-    if (plan == NULL || sources == NULL || targets == NULL)
-        return wf_fail_null("weft_simulate_batch", "plan, sources or targets");
-    if (plan->members == NULL) return weft_simulate(plan, sources[0], targets[0]);
-    for (uint32_t i = 0; i < plan->member_count; i++) {
-        const struct wf_member *member = &plan->members[i];
-        struct wf_step exchange = {
-            .kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
-        WF_TRY(member->alone != NULL ? weft_simulate(member->alone, sources[i], targets[i])
-                                     : run_step(&exchange, sources[i], targets[i]));
-    }
+    WF_TRY(wf_require(plan, "weft_simulate_batch: plan"));
+    WF_TRY(wf_require(sources, "weft_simulate_batch: sources"));
+    WF_TRY(wf_require(targets, "weft_simulate_batch: targets"));
+    if (plan->members == NULL) return run_tensor(plan, NULL, 0, sources[0], targets[0]);
+    for (uint32_t i = 0; i < plan->member_count; i++)
+        WF_TRY(run_tensor(plan->members[i].alone, &plan->members[i], i, sources[i], targets[i]));
     return WEFT_OK;
 }

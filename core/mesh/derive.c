@@ -221,9 +221,10 @@ static weft_status check_unflatten(const weft_mesh *mesh, int32_t axis, int32_t 
                        "unflatten axis %d of size %d: the new sizes multiply to %lld", axis,
                        mesh->axis[axis].size, (long long)product);
     if ((names != NULL) != is_named(mesh))
-        return wf_fail(WEFT_ERR_INVALID, "unflatten axis %d: the mesh's axes have %s", axis,
-                       names == NULL ? "names, but the new ones have none"
-                                     : "no names, but the new ones have");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_mesh_unflatten: axis %d: names is %s, and the mesh's axes have %s",
+                       axis, names == NULL ? "NULL" : "not NULL",
+                       names == NULL ? "names" : "no names");
     return WEFT_OK;
 }
 

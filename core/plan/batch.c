@@ -323,7 +323,12 @@ static weft_status fill_batch(struct batch *batch, const weft_spec *const *from,
 {
     for (uint32_t i = 0; i < batch->count; i++) {
         struct wf_member *member = &batch->members[i];
-        weft_status status = weft_plan_create(from[i], to[i], batch->options, &member->alone);
+        weft_status status;
+
+        if (from[i] == NULL || to[i] == NULL)
+            return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_batch: %s[%u] is NULL",
+                           from[i] == NULL ? "from" : "to", i);
+        status = weft_plan_create(from[i], to[i], batch->options, &member->alone);
         if (status != WEFT_OK) return wf_fail_context(status, "tensor %u of the batch", i);
         member->from = weft_spec_retain(from[i]);
         member->to = weft_spec_retain(to[i]);

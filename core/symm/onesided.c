@@ -1,6 +1,7 @@
 /* onesided.c - put, get, signals and their order: check, then the plugin's table. */
 #include "symm.h"
 
+#include "common/plug_symm.h"
 #include "weft/status.h"
 
 #include <inttypes.h>
@@ -69,9 +70,9 @@ static weft_status check_reach(const weft_symm *symm, const char *what, const vo
                    what, symm->comm->name, bytes, memory, info.bytes, info.base);
 }
 
-/* BYTES between OFFSET of some rank's memory and this rank's own MEMORY. */
-static weft_status check_move(const weft_symm *symm, const char *what, uint64_t offset,
-                              const void *memory, uint64_t bytes, int32_t peer)
+/* BYTES between OFFSET of PEER's memory and this rank's own MEMORY, the argument NAME. */
+static weft_status check_move(const weft_symm *symm, const char *what, int32_t peer,
+                              uint64_t offset, const char *name, const void *memory, uint64_t bytes)
 {
     WF_TRY(check_peer(symm, what, peer));
     if (offset > symm->bytes || bytes > symm->bytes - offset)
@@ -81,8 +82,8 @@ static weft_status check_move(const weft_symm *symm, const char *what, uint64_t 
                        what, symm->comm->name, bytes, offset, symm->bytes);
     if (bytes == 0) return WEFT_OK;
     if (memory == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: %" PRIu64 " bytes at NULL", what,
-                       symm->comm->name, bytes);
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: %s of %" PRIu64 " bytes is NULL", what,
+                       symm->comm->name, name, bytes);
     return symm->comm->context->config->check ? check_reach(symm, what, memory, bytes) : WEFT_OK;
 }
 
@@ -110,7 +111,7 @@ weft_status weft_symm_put_to(weft_symm *symm, const void *source, int32_t peer, 
     void *stream;
 
     WF_TRY(enter(symm, what));
-    WF_TRY(check_move(symm, what, offset, source, bytes, peer));
+    WF_TRY(check_move(symm, what, peer, offset, "source", source, bytes));
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given,
                   symm->table->put(symm->window, offset, source, bytes, peer, stream));
@@ -123,7 +124,7 @@ weft_status weft_symm_get_from(weft_symm *symm, int32_t peer, uint64_t offset, v
     void *stream;
 
     WF_TRY(enter(symm, what));
-    WF_TRY(check_move(symm, what, offset, target, bytes, peer));
+    WF_TRY(check_move(symm, what, peer, offset, "target", target, bytes));
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
     return posted(symm, what, given,
                   symm->table->get(symm->window, target, offset, bytes, peer, stream));
@@ -137,7 +138,7 @@ weft_status weft_symm_put_signal_to(weft_symm *symm, const void *source, int32_t
     void *stream;
 
     WF_TRY(enter(symm, what));
-    WF_TRY(check_move(symm, what, offset, source, bytes, peer));
+    WF_TRY(check_move(symm, what, peer, offset, "source", source, bytes));
     WF_TRY(check_channel(symm, what, channel));
     WF_TRY(check_op(symm, what, op));
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
@@ -239,7 +240,7 @@ weft_status weft_symm_test_from(weft_symm *symm, int32_t peer, uint32_t channel,
     else
         status = read_slot(symm, channel, peer, &now);
     if (status != WEFT_OK) return leave(symm, what, status);
-    return wf_symm_compare(compare, now, value) ? WEFT_OK : WEFT_IN_PROGRESS;
+    return plug_signal_matches(now, compare, value) ? WEFT_OK : WEFT_IN_PROGRESS;
 }
 
 /* ---- order ---- */

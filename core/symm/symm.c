@@ -279,7 +279,7 @@ uint32_t weft_symm_channels(const weft_symm *symm)
 
 const char *weft_symm_backend(const weft_symm *symm)
 {
-    return symm != NULL ? symm->plugin->name : "";
+    return symm != NULL ? symm->plugin->name : NULL;
 }
 
 void *weft_symm_local(const weft_symm *symm)
@@ -304,7 +304,8 @@ weft_status weft_symm_offset(const weft_symm *symm, const void *pointer, uint64_
     uintptr_t at = (uintptr_t)pointer, start;
 
     WF_TRY(wf_symm_check(symm, "weft_symm_offset"));
-    if (out == NULL) return wf_fail_null("weft_symm_offset", "out");
+    if (pointer == NULL || out == NULL)
+        return wf_fail_null("weft_symm_offset", pointer == NULL ? "pointer" : "out");
     start = (uintptr_t)symm->local;
     if (at < start || at - start > symm->bytes || bytes > symm->bytes - (at - start))
         return wf_fail(WEFT_ERR_INVALID,

@@ -106,7 +106,6 @@ weft_status wf_symm_check_wait(weft_context *context, const void *stream, bool a
 void wf_symm_tell(const weft_comm *symm_comm, const char *text);
 /* Value of this rank's slot for signals of rank FROM on CHANNEL; needs host_memory. */
 uint64_t wf_symm_slot(const weft_symm *symm, uint32_t channel, int32_t from);
-bool wf_symm_compare(uint32_t compare, uint64_t have, uint64_t want);
 /* Number of that slot in the plugin's pad. */
 static inline uint32_t wf_symm_index(const weft_symm *symm, uint32_t channel, int32_t from)
 {

@@ -2,6 +2,7 @@
  * failed one can be named. */
 #include "symm.h"
 
+#include "common/plug_symm.h"
 #include "weft/status.h"
 
 #include <inttypes.h>
@@ -11,24 +12,6 @@
 static const char *const signs[] = {
     [WEFT_COMPARE_EQ] = "==", [WEFT_COMPARE_NE] = "!=", [WEFT_COMPARE_GE] = ">=",
     [WEFT_COMPARE_GT] = ">",  [WEFT_COMPARE_LE] = "<=", [WEFT_COMPARE_LT] = "<"};
-
-bool wf_symm_compare(uint32_t compare, uint64_t have, uint64_t want)
-{
-    switch (compare) {
-    case WEFT_COMPARE_EQ:
-        return have == want;
-    case WEFT_COMPARE_NE:
-        return have != want;
-    case WEFT_COMPARE_GE:
-        return have >= want;
-    case WEFT_COMPARE_GT:
-        return have > want;
-    case WEFT_COMPARE_LE:
-        return have <= want;
-    default:
-        return have < want;
-    }
-}
 
 uint64_t wf_symm_slot(const weft_symm *symm, uint32_t channel, int32_t from)
 {
@@ -59,9 +42,8 @@ void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait)
 static bool is_suspect(const weft_symm *symm, const struct wf_symm_wait *wait, const void *stream)
 {
     if (stream != NULL && wait->stream != stream) return false;
-    return !symm->host_memory ||
-           !wf_symm_compare(wait->compare, wf_symm_slot(symm, wait->channel, wait->peer),
-                            wait->value);
+    return !symm->host_memory || !plug_signal_matches(wf_symm_slot(symm, wait->channel, wait->peer),
+                                                      wait->compare, wait->value);
 }
 
 void wf_symm_list_waits(const weft_symm *symm, const void *stream, struct wf_text *out)

@@ -1,35 +1,6 @@
 /* plug_collective.c - see plug_collective.h. */
 #include "plug_collective.h"
 
-enum {
-    BOTH = PLUG_SEND | PLUG_RECV,
-    FROM_ROOT = PLUG_ROOTED | PLUG_ROOT_SEND | PLUG_RECV,
-    TO_ROOT = PLUG_ROOTED | PLUG_SEND | PLUG_ROOT_RECV,
-    SEND_V = PLUG_SPLIT_SEND | PLUG_SEND_ARRAYS,
-    RECV_V = PLUG_SPLIT_RECV | PLUG_RECV_ARRAYS
-};
-
-static const uint16_t needs[WEFT_COLL_COUNT] = {
-    [WEFT_COLL_ALL_REDUCE] = BOTH | PLUG_REDUCES,
-    [WEFT_COLL_ALL_GATHER] = BOTH | PLUG_SPLIT_RECV,
-    [WEFT_COLL_REDUCE_SCATTER] = BOTH | PLUG_REDUCES | PLUG_SPLIT_SEND,
-    [WEFT_COLL_ALL_TO_ALL] = BOTH | PLUG_SPLIT_SEND | PLUG_SPLIT_RECV,
-    [WEFT_COLL_BROADCAST] = FROM_ROOT,
-    [WEFT_COLL_REDUCE] = TO_ROOT | PLUG_REDUCES,
-    [WEFT_COLL_GATHER] = TO_ROOT | PLUG_SPLIT_RECV,
-    [WEFT_COLL_SCATTER] = FROM_ROOT | PLUG_SPLIT_SEND,
-    [WEFT_COLL_ALL_GATHER_V] = BOTH | RECV_V,
-    [WEFT_COLL_REDUCE_SCATTER_V] = BOTH | PLUG_REDUCES | SEND_V,
-    [WEFT_COLL_ALL_TO_ALL_V] = BOTH | SEND_V | RECV_V,
-    [WEFT_COLL_GATHER_V] = TO_ROOT | RECV_V,
-    [WEFT_COLL_SCATTER_V] = FROM_ROOT | SEND_V,
-};
-
-uint32_t plug_collective_needs(uint32_t collective)
-{
-    return collective < WEFT_COLL_COUNT ? needs[collective] : 0;
-}
-
 struct plug_use plug_collective_arrays(uint32_t collective, int32_t root, int32_t rank)
 {
     uint32_t need = plug_collective_needs(collective);

@@ -17,8 +17,34 @@ enum plug_needs {
     PLUG_RECV_ARRAYS = 512
 };
 
-/* Bits of enum plug_needs; 0 for a barrier and for an unknown collective. */
-uint32_t plug_collective_needs(uint32_t collective) PLUG_HOT;
+#define PLUG_BOTH      (PLUG_SEND | PLUG_RECV)
+#define PLUG_FROM_ROOT (PLUG_ROOTED | PLUG_ROOT_SEND | PLUG_RECV)
+#define PLUG_TO_ROOT   (PLUG_ROOTED | PLUG_SEND | PLUG_ROOT_RECV)
+#define PLUG_SEND_V    (PLUG_SPLIT_SEND | PLUG_SEND_ARRAYS)
+#define PLUG_RECV_V    (PLUG_SPLIT_RECV | PLUG_RECV_ARRAYS)
+
+/* Bits of enum plug_needs; 0 for a barrier and for an unknown collective.  Inline, so that it is a
+ * constant where the collective is one. */
+static inline uint32_t plug_collective_needs(uint32_t collective)
+{
+    static const uint16_t needs[WEFT_COLL_COUNT] = {
+        [WEFT_COLL_ALL_REDUCE] = PLUG_BOTH | PLUG_REDUCES,
+        [WEFT_COLL_ALL_GATHER] = PLUG_BOTH | PLUG_SPLIT_RECV,
+        [WEFT_COLL_REDUCE_SCATTER] = PLUG_BOTH | PLUG_REDUCES | PLUG_SPLIT_SEND,
+        [WEFT_COLL_ALL_TO_ALL] = PLUG_BOTH | PLUG_SPLIT_SEND | PLUG_SPLIT_RECV,
+        [WEFT_COLL_BROADCAST] = PLUG_FROM_ROOT,
+        [WEFT_COLL_REDUCE] = PLUG_TO_ROOT | PLUG_REDUCES,
+        [WEFT_COLL_GATHER] = PLUG_TO_ROOT | PLUG_SPLIT_RECV,
+        [WEFT_COLL_SCATTER] = PLUG_FROM_ROOT | PLUG_SPLIT_SEND,
+        [WEFT_COLL_ALL_GATHER_V] = PLUG_BOTH | PLUG_RECV_V,
+        [WEFT_COLL_REDUCE_SCATTER_V] = PLUG_BOTH | PLUG_REDUCES | PLUG_SEND_V,
+        [WEFT_COLL_ALL_TO_ALL_V] = PLUG_BOTH | PLUG_SEND_V | PLUG_RECV_V,
+        [WEFT_COLL_GATHER_V] = PLUG_TO_ROOT | PLUG_RECV_V,
+        [WEFT_COLL_SCATTER_V] = PLUG_FROM_ROOT | PLUG_SEND_V,
+    };
+
+    return collective < WEFT_COLL_COUNT ? needs[collective] : 0;
+}
 
 /* Arrays and elements that one rank gives to a collective. */
 struct plug_use {

@@ -47,21 +47,3 @@ weft_status plug_check_same_window(struct plug_window_request a, struct plug_win
                      (int)a.rank, (unsigned long long)a.bytes, a.signals, (int)b.rank,
                      (unsigned long long)b.bytes, b.signals);
 }
-
-bool plug_signal_matches(uint64_t value, uint32_t compare, uint64_t wanted)
-{
-    switch (compare) {
-    case WEFT_COMPARE_EQ:
-        return value == wanted;
-    case WEFT_COMPARE_NE:
-        return value != wanted;
-    case WEFT_COMPARE_GE:
-        return value >= wanted;
-    case WEFT_COMPARE_GT:
-        return value > wanted;
-    case WEFT_COMPARE_LE:
-        return value <= wanted;
-    default:
-        return value < wanted;
-    }
-}

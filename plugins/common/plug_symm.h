@@ -28,6 +28,22 @@ struct plug_window_request {
 weft_status plug_check_same_window(struct plug_window_request a, struct plug_window_request b);
 
 /* VALUE compared with WANTED; COMPARE is known. */
-bool plug_signal_matches(uint64_t value, uint32_t compare, uint64_t wanted);
+static inline bool plug_signal_matches(uint64_t value, uint32_t compare, uint64_t wanted)
+{
+    switch (compare) {
+    case WEFT_COMPARE_EQ:
+        return value == wanted;
+    case WEFT_COMPARE_NE:
+        return value != wanted;
+    case WEFT_COMPARE_GE:
+        return value >= wanted;
+    case WEFT_COMPARE_GT:
+        return value > wanted;
+    case WEFT_COMPARE_LE:
+        return value <= wanted;
+    default:
+        return value < wanted;
+    }
+}
 
 #endif

@@ -1,6 +1,7 @@
 /* geometry.c - which elements go where in each collective, and the layouts of v-variants. */
 #include "conform/checks/collective.h"
 
+/* The test's own table: plugins may use plug_collective.h, and must not be judged by it. */
 const struct kit_shape kit_shapes[WEFT_COLL_COUNT] = {
     [WEFT_COLL_ALL_REDUCE] = {.reduces = true},
     [WEFT_COLL_ALL_GATHER] = {.split_recv = true},

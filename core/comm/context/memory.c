@@ -133,7 +133,8 @@ weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **
     WF_TRY(wf_context_check(context, "weft_stream_wrap"));
     if (out == NULL) return wf_fail_null("weft_stream_wrap", "out");
     if (!WF_HAS(context->plugin->device, stream_wrap))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no streams of a vendor to wrap",
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_stream_wrap: %s has no streams of a vendor to wrap",
                        context->plugin->name);
     note = wf_alloc(sizeof *note);
     if (note == NULL) return wf_fail_memory(sizeof *note);

@@ -177,7 +177,7 @@ weft_status weft_work_wrap(weft_context *context, void *native, weft_work **out)
     if (native == NULL || out == NULL)
         return wf_fail_null("weft_work_wrap", native == NULL ? "native" : "out");
     if (!WF_HAS(context->plugin->device, event_wrap))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no events of a vendor to wrap",
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "weft_work_wrap: %s has no events of a vendor to wrap",
                        context->plugin->name);
     work = wf_alloc(sizeof *work);
     if (work == NULL) return wf_fail_memory(sizeof *work);

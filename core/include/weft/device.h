@@ -66,8 +66,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_create(weft_context *context, we
 WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
 
 /* Make a weft stream of NATIVE, a stream of the vendor (cudaStream_t, hipStream_t), which stays the
- * caller's and must outlive *OUT.  Wrapping one vendor stream twice gives two independent weft
- * streams.  WEFT_ERR_UNSUPPORTED: the backend has no vendor streams. */
+ * caller's and must outlive *OUT.  NULL is the vendor's default stream.  Wrapping one vendor stream
+ * twice gives two independent weft streams.  WEFT_ERR_UNSUPPORTED: the backend has no vendor
+ * streams. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void *native,
                                                      weft_stream **out);
 /* The vendor's stream of STREAM.  NULL if there is none. */

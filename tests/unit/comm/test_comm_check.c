@@ -1,3 +1,4 @@
+#include "comm/check.h"
 #include "support/fake_world.h"
 #include "support/suite.h"
 

@@ -3,19 +3,6 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-START_TEST(comparisons_are_what_they_say)
-{
-    for (uint64_t have = 4; have <= 6; have++) {
-        ck_assert(wf_symm_compare(WEFT_COMPARE_EQ, have, 5) == (have == 5));
-        ck_assert(wf_symm_compare(WEFT_COMPARE_NE, have, 5) == (have != 5));
-        ck_assert(wf_symm_compare(WEFT_COMPARE_GE, have, 5) == (have >= 5));
-        ck_assert(wf_symm_compare(WEFT_COMPARE_GT, have, 5) == (have > 5));
-        ck_assert(wf_symm_compare(WEFT_COMPARE_LE, have, 5) == (have <= 5));
-        ck_assert(wf_symm_compare(WEFT_COMPARE_LT, have, 5) == (have < 5));
-    }
-}
-END_TEST
-
 static weft_context *context;
 static weft_symm *symm;
 
@@ -152,7 +139,7 @@ START_TEST(a_work_that_is_done_asks_too)
 }
 END_TEST
 
-SUITE(symm_waits, comparisons_are_what_they_say, what_a_failed_stream_waited_for_is_named,
+SUITE(symm_waits, what_a_failed_stream_waited_for_is_named,
       without_a_stream_all_that_did_not_come_are_named, no_wait_no_blame,
       only_the_last_waits_are_kept, a_stream_that_is_through_asks_the_communicator,
       a_work_that_is_done_asks_too)

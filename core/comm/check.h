@@ -1,0 +1,32 @@
+/* check.h - the arguments of collectives. */
+#ifndef WEFT_COMM_CHECK_H
+#define WEFT_COMM_CHECK_H
+
+#include "comm.h"
+
+#include "common/plug_collective.h"
+
+/* OK if ARGS can be given to the plugin. */
+weft_status wf_check_collective(const weft_comm *comm, const weft_collective_args *args);
+/* Set the fields that wf_check_fast reads; AVERAGES is set. */
+void wf_check_begin(weft_comm *comm);
+
+/* The common case without a call: true only if wf_check_collective would return OK. */
+static inline bool wf_check_fast(const weft_comm *comm, const weft_collective_args *args)
+{
+    uint32_t kind = args->collective;
+    uint32_t needs = plug_collective_needs(kind);
+
+    if (kind == WEFT_COLL_BARRIER) return wf_stream_is_known(comm->context, args->stream);
+    if (needs == 0 || (needs & (PLUG_SEND_ARRAYS | PLUG_RECV_ARRAYS)) != 0 ||
+        args->dtype >= WEFT_DTYPE_COUNT)
+        return false;
+    if ((needs & PLUG_ROOTED) != 0 && (uint32_t)args->root >= (uint32_t)comm->size) return false;
+    if ((needs & PLUG_REDUCES) != 0 && (args->reduction >= WEFT_REDUCE_COUNT ||
+                                        (comm->defined[args->reduction] >> args->dtype & 1) == 0))
+        return false;
+    return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL &&
+           args->divisor == 0 && wf_stream_is_known(comm->context, args->stream);
+}
+
+#endif

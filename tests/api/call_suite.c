@@ -1,0 +1,314 @@
+/* call_suite.c - every public function with NULL for each pointer, and with wrong struct sizes.
+ *
+ * Each function has a child process with its own objects, because a fork of a rank is refused.  If
+ * a case ends the child, the next child goes on with the case after it. */
+#include "call_suite.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What the parent learns from a child, in shared memory. */
+struct report {
+    int case_number; /* counted while the child runs */
+    char case_name[96];
+    int failures, cases;
+};
+
+static struct report *report;
+static const struct function *function;
+static struct world world;
+static int first_case;
+
+/* True if the case that begins here was not run by an earlier child. */
+static bool begin_case(const char *format, ...)
+{
+    va_list list;
+
+    if (++report->case_number < first_case) return false;
+    va_start(list, format);
+    vsnprintf(report->case_name, sizeof report->case_name, format, list);
+    va_end(list);
+    report->cases++;
+    return true;
+}
+
+static void expect(bool holds, const char *what)
+{
+    if (holds) return;
+    fprintf(stderr, "not so: %s, %s: %s; the last error is \"%s\"\n", function->name,
+            report->case_name, what, weft_last_error());
+    report->failures++;
+}
+
+static void fill(uintptr_t *p)
+{
+    memset(p, 0, MAX_POINTERS * sizeof *p);
+    function->fill(&world, p);
+}
+
+static struct answer call(const uintptr_t *p)
+{
+    struct answer answer = {0};
+
+    (void)weft_fail(WEFT_ERR_INVALID, "no error of this call");
+    function->call(p, &answer);
+    return answer;
+}
+
+static bool is_result(enum role role)
+{
+    return role == ROLE_RESULT || role == ROLE_INFO || role == ROLE_ABI_INFO;
+}
+
+/* Results that have an address were not written, from byte HEAD on. */
+static void expect_untouched(const uintptr_t *p)
+{
+    for (int i = 0; i < function->pointers; i++) {
+        const struct pointer *one = &function->pointer[i];
+        size_t head = one->role == ROLE_INFO       ? sizeof(size_t)
+                      : one->role == ROLE_ABI_INFO ? sizeof(uint32_t)
+                                                   : 0;
+        bool same = true;
+
+        if (p[i] == 0 || !is_result(one->role)) continue;
+        for (size_t at = head; at < SLOT_BYTES; at++)
+            if (world.slots[i][at] != UNTOUCHED) same = false;
+        expect(same, "a result is written although the call fails");
+    }
+}
+
+/* The call failed because of an argument.  The text begins with the function's name. */
+static void expect_refusal(const struct answer *answer, const uintptr_t *p, const char *argument)
+{
+    size_t length = strlen(function->name);
+    const char *text = weft_last_error();
+
+    expect(answer->status == WEFT_ERR_INVALID, "the status is not WEFT_ERR_INVALID");
+    expect(strncmp(text, function->name, length) == 0 &&
+               (text[length] == ':' || text[length] == ' '),
+           "the text does not begin with the function");
+    expect(strstr(text, "NULL") != NULL, "the text does not contain NULL");
+    if (argument != NULL) expect(strstr(text, argument) != NULL, "the text lacks the argument");
+    expect_untouched(p);
+}
+
+/* An accessor without its object. */
+static void expect_nothing(const struct answer *answer)
+{
+    if (function->returns == RETURNS_POINTER)
+        expect(answer->pointer == NULL, "the pointer is not NULL");
+    if (function->returns == RETURNS_NUMBER)
+        expect(answer->number == function->nothing || answer->number == -1,
+               "the number is not the one for NULL");
+}
+
+static void test_null(int i)
+{
+    const struct pointer *one = &function->pointer[i];
+    uintptr_t p[MAX_POINTERS];
+    struct answer answer;
+
+    if (!begin_case("%s is NULL", one->name)) return;
+    fill(p);
+    p[i] = 0;
+    answer = call(p);
+    if (one->is_optional) {
+        if (function->returns == RETURNS_STATUS)
+            expect(answer.status == function->valid, "NULL is not accepted");
+    } else if (function->returns == RETURNS_STATUS) {
+        expect_refusal(&answer, p, one->name);
+    } else if (one->role == ROLE_INPUT) {
+        expect_nothing(&answer);
+    }
+}
+
+static bool all_are_optional(void)
+{
+    for (int i = 0; i < function->pointers; i++)
+        if (!function->pointer[i].is_optional) return false;
+    return true;
+}
+
+static void test_all_null(void)
+{
+    uintptr_t p[MAX_POINTERS] = {0};
+    struct answer answer;
+
+    if (function->pointers < 2 || !begin_case("all pointers are NULL")) return;
+    answer = call(p);
+    if (function->returns == RETURNS_STATUS && !all_are_optional())
+        expect_refusal(&answer, p, NULL);
+    else
+        expect_nothing(&answer);
+}
+
+/* A list of NULL, and a pointer to an object that was released. */
+static void test_null_inside(int i)
+{
+    static void *const nothing[4];
+    const struct pointer *one = &function->pointer[i];
+    uintptr_t p[MAX_POINTERS];
+    struct answer answer;
+
+    if (one->role == ROLE_LIST && begin_case("%s[0] is NULL", one->name)) {
+        fill(p);
+        p[i] = (uintptr_t)nothing;
+        answer = call(p);
+        expect_refusal(&answer, p, NULL);
+    }
+    if (one->role == ROLE_RELEASED && begin_case("*%s is NULL", one->name)) {
+        fill(p);
+        released(&world, i, NULL);
+        call(p);
+    }
+}
+
+static void set_size(int i, size_t bytes)
+{
+    enum role role = function->pointer[i].role;
+    uint32_t narrow = (uint32_t)bytes;
+
+    if (role == ROLE_ABI_INFO || role == ROLE_ABI_OPTIONS)
+        memcpy(world.slots[i], &narrow, sizeof narrow);
+    else
+        memcpy(world.slots[i], &bytes, sizeof bytes);
+}
+
+static struct answer call_with_size(int i, size_t bytes, size_t mark)
+{
+    uintptr_t p[MAX_POINTERS];
+    struct answer answer;
+
+    fill(p);
+    set_size(i, bytes);
+    if (mark > 0) world.slots[i][mark] = 1;
+    answer = call(p);
+    if (answer.status < 0) expect_untouched(p);
+    return answer;
+}
+
+static void test_options(int i)
+{
+    const struct pointer *one = &function->pointer[i];
+
+    if (begin_case("%s.struct_size is 0", one->name)) {
+        expect(call_with_size(i, 0, 0).status == WEFT_ERR_INVALID, "it is not WEFT_ERR_INVALID");
+        expect(strstr(weft_last_error(), one->type) != NULL, "the text lacks the struct");
+        expect(strstr(weft_last_error(), "struct_size") != NULL, "the text lacks struct_size");
+    }
+    if (begin_case("a newer %s with an option", one->type)) {
+        expect(call_with_size(i, one->bytes + 64, one->bytes + 63).status == WEFT_ERR_VERSION,
+               "it is not WEFT_ERR_VERSION");
+        expect(strstr(weft_last_error(), one->type) != NULL, "the text lacks the struct");
+    }
+    if (begin_case("a newer %s without an option", one->type))
+        expect(call_with_size(i, one->bytes + 64, 0).status == function->valid,
+               "the zeros behind the struct are not accepted");
+}
+
+static void test_info(int i)
+{
+    const struct pointer *one = &function->pointer[i];
+    size_t head = one->role == ROLE_INFO ? sizeof(size_t) : sizeof(uint32_t);
+
+    if (begin_case("%s.struct_size is 0", one->name)) {
+        expect(call_with_size(i, 0, 0).status == WEFT_ERR_INVALID, "it is not WEFT_ERR_INVALID");
+        expect(strstr(weft_last_error(), "struct_size") != NULL, "the text lacks struct_size");
+    }
+    for (size_t bytes = head; bytes <= one->bytes + 8; bytes++) {
+        size_t end = bytes < one->bytes ? bytes : one->bytes;
+        unsigned char before[16];
+        bool same = true;
+
+        if (!begin_case("%s.struct_size is %zu", one->name, bytes)) continue;
+        expect(call_with_size(i, bytes, 0).status == WEFT_OK, "the struct is refused");
+        for (size_t at = end; at < SLOT_BYTES; at++)
+            if (world.slots[i][at] != UNTOUCHED) same = false;
+        expect(same, "bytes behind the struct are written");
+        memcpy(before, world.slots[i], head);
+        set_size(i, bytes);
+        expect(memcmp(before, world.slots[i], head) == 0, "struct_size is overwritten");
+    }
+}
+
+/* Last, because a call may end its objects. */
+static void test_valid(void)
+{
+    uintptr_t p[MAX_POINTERS];
+    struct answer answer;
+
+    if (!begin_case("all arguments are valid")) return;
+    fill(p);
+    answer = call(p);
+    if (function->returns == RETURNS_STATUS)
+        expect(answer.status == function->valid, "the status is not the expected one");
+    for (int i = 0; i < function->pointers; i++)
+        if (function->pointer[i].role == ROLE_RELEASED)
+            expect(*(void **)world.slots[i] == NULL, "the pointer is not NULL after the release");
+}
+
+static void test_function(void)
+{
+    make_world(&world);
+    prepare_call(&world, function->name);
+    test_all_null();
+    for (int i = 0; i < function->pointers; i++) {
+        enum role role = function->pointer[i].role;
+
+        test_null_inside(i);
+        if (role == ROLE_OPTIONS || role == ROLE_ABI_OPTIONS) test_options(i);
+        if (role == ROLE_INFO || role == ROLE_ABI_INFO) test_info(i);
+        if (!function->pointer[i].is_optional) test_null(i);
+    }
+    for (int i = 0; i < function->pointers; i++)
+        if (function->pointer[i].is_optional) test_null(i);
+    test_valid();
+}
+
+/* Run the cases of the function from number FIRST on; the number of the case that ended the child,
+ * or 0. */
+static int run_child(int first)
+{
+    pid_t child;
+    int status;
+
+    report->case_number = 0;
+    strcpy(report->case_name, "before the first case");
+    child = fork();
+    if (child == 0) {
+        first_case = first;
+        alarm(120);
+        test_function();
+        fflush(NULL);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child) abort();
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+    fprintf(stderr, "not so: %s, %s: the process ended with %s %d\n", function->name,
+            report->case_name, WIFSIGNALED(status) ? "signal" : "exit code",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    report->failures++;
+    return report->case_number;
+}
+
+int main(int argc, char **argv)
+{
+    report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (report == MAP_FAILED) abort();
+    for (size_t i = 0; i < function_count; i++) {
+        int first = 1;
+
+        function = &functions[i];
+        if (argc > 1 && strcmp(argv[1], function->name) != 0) continue;
+        while ((first = run_child(first)) > 0)
+            first++;
+    }
+    printf("%zu functions, %d cases, %d failures\n", function_count, report->cases,
+           report->failures);
+    return report->failures > 0 || report->cases == 0;
+}

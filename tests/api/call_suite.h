@@ -1,0 +1,95 @@
+/* call_suite.h - every public function with its pointer arguments, and valid objects for a call. */
+#ifndef WEFT_TESTS_CALL_SUITE_H
+#define WEFT_TESTS_CALL_SUITE_H
+
+#include "weft/weft.h"
+
+#define MAX_POINTERS 8
+#define SLOT_BYTES   4096
+#define UNTOUCHED    0xa5
+
+enum role {
+    ROLE_INPUT,
+    ROLE_LIST,     /* an array of pointers */
+    ROLE_RESULT,   /* written on success */
+    ROLE_RELEASED, /* a pointer to an object that the call releases */
+    ROLE_OPTIONS,  /* struct_size is a size_t; in structs of the ABI a uint32_t */
+    ROLE_ABI_OPTIONS,
+    ROLE_INFO,
+    ROLE_ABI_INFO
+};
+
+enum returns { RETURNS_NOTHING, RETURNS_STATUS, RETURNS_POINTER, RETURNS_NUMBER };
+
+struct pointer {
+    const char *name, *type; /* of a struct with struct_size */
+    enum role role;
+    bool is_optional;
+    size_t bytes; /* of that struct */
+};
+
+struct answer {
+    weft_status status;
+    const void *pointer;
+    int64_t number;
+};
+
+/* One valid object of each kind, on a communicator of one rank of gloo-cpu. */
+struct world {
+    weft_context *context;
+    weft_comm *comm;
+    weft_mesh *mesh, *second_mesh, *named_mesh, *pair;
+    weft_spec *spec, *shards, *replicas;
+    weft_plan *plan, *batch, *stepping;
+    weft_bound *bound, *batch_bound;
+    weft_symm *symm;
+    weft_stream *stream;
+    weft_work *work;
+    weft_cost_table *costs;
+    weft_plan_cache *cache;
+    weft_backends *backends;
+    weft_rendezvous *rendezvous;
+    weft_threads *threads;
+    void *buffer, *target, *spare; /* device memory */
+    weft_placement placements[8];
+    const weft_spec *specs[4];
+    const void *sources[4];
+    void *targets[4];
+    const void *const *batch_sources[4];
+    void *const *batch_targets[4];
+    const char *names[2];
+    int64_t sizes64[8];
+    int32_t sizes32[8], zeros32[8];
+    uint64_t counts[8], offsets[8];
+    char costs_text[8192];
+    _Alignas(16) unsigned char slots[MAX_POINTERS][SLOT_BYTES];
+};
+
+struct function {
+    const char *name;
+    enum returns returns;
+    weft_status valid; /* returned if all arguments are valid */
+    int64_t nothing;   /* returned without the object, or -1 */
+    int pointers;
+    struct pointer pointer[MAX_POINTERS];
+    void (*fill)(struct world *, uintptr_t *); /* valid pointers */
+    void (*call)(const uintptr_t *, struct answer *);
+};
+
+/* api.c, which generate.py writes. */
+extern const struct function functions[];
+extern const size_t function_count;
+
+/* call_world.c: the objects, and arguments in slot AT. */
+void make_world(struct world *w);
+void prepare_call(struct world *w, const char *function);
+void *result(struct world *w, int at);
+void *released(struct world *w, int at, void *object);
+void *options(struct world *w, int at, size_t bytes);
+void *rendezvous_options(struct world *w, int at);
+void *collective_args(struct world *w, int at);
+void *info(struct world *w, int at, size_t bytes, enum role role);
+weft_status rank_main(void *argument);
+void dump_line(void *argument, const char *text);
+
+#endif

@@ -1,0 +1,131 @@
+/* call_world.c - the objects that calls take. */
+#include "call_suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
+            exit(2);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static void make_arrays(struct world *w)
+{
+    for (int i = 0; i < 8; i++) {
+        w->sizes64[i] = 4;
+        w->sizes32[i] = 1;
+        w->counts[i] = 4;
+    }
+    for (int i = 0; i < 4; i++) {
+        w->specs[i] = w->spec;
+        w->sources[i] = w->buffer;
+        w->targets[i] = (char *)w->target + 64 * i;
+        w->batch_sources[i] = w->sources;
+        w->batch_targets[i] = w->targets;
+    }
+    w->names[0] = w->names[1] = "axis";
+}
+
+void make_world(struct world *w)
+{
+    weft_rendezvous_options serve = {.struct_size = sizeof serve, .size = 1};
+    size_t length;
+
+    MUST(weft_init(NULL, &w->context));
+    MUST(weft_comm_split(weft_world(w->context), 0, 0, NULL, &w->comm));
+    MUST(weft_mesh_parse("1", &w->mesh));
+    MUST(weft_mesh_parse("1", &w->second_mesh));
+    MUST(weft_mesh_parse("dp=1", &w->named_mesh));
+    MUST(weft_mesh_parse("2", &w->pair));
+    MUST(weft_spec_parse(w->mesh, "f32[4] R", &w->spec));
+    MUST(weft_alloc(w->context, 4096, WEFT_MEMORY_DEVICE, &w->buffer));
+    MUST(weft_alloc(w->context, 4096, WEFT_MEMORY_DEVICE, &w->target));
+    MUST(weft_alloc(w->context, 4096, WEFT_MEMORY_DEVICE, &w->spare));
+    memset(w->buffer, 0, 4096);
+    make_arrays(w);
+    MUST(weft_plan_create(w->spec, w->spec, NULL, &w->plan));
+    MUST(weft_plan_create_batch(1, w->specs, w->specs, NULL, &w->batch));
+    MUST(weft_spec_parse(w->pair, "f32[4] S(0)", &w->shards));
+    MUST(weft_spec_parse(w->pair, "f32[4] R", &w->replicas));
+    MUST(weft_plan_create(w->shards, w->replicas, NULL, &w->stepping));
+    MUST(weft_plan_bind(w->plan, w->comm, NULL, &w->bound));
+    MUST(weft_plan_bind(w->batch, w->comm, NULL, &w->batch_bound));
+    MUST(weft_symm_create(w->comm, 4096, NULL, &w->symm));
+    MUST(weft_stream_create(w->context, &w->stream));
+    MUST(weft_work_record(w->context, w->stream, &w->work));
+    MUST(weft_stream_wait(w->context, w->stream, WEFT_FOREVER));
+    MUST(weft_cost_table_find("cpu", &w->costs));
+    MUST(weft_cost_table_print(w->costs, w->costs_text, sizeof w->costs_text, &length));
+    MUST(weft_plan_cache_create(0, &w->cache));
+    MUST(weft_backends_create(NULL, &w->backends));
+    MUST(weft_threads_create(1, &w->threads));
+    MUST(weft_rendezvous_open(&serve, &w->rendezvous));
+}
+
+void prepare_call(struct world *w, const char *function)
+{
+    /* A message to the rank itself needs a receive, and an end needs a begin. */
+    if (strcmp(function, "weft_send") == 0 || strcmp(function, "weft_receive") == 0 ||
+        strcmp(function, "weft_group_end") == 0)
+        MUST(weft_group_begin(w->comm));
+}
+
+void *result(struct world *w, int at)
+{
+    return memset(w->slots[at], UNTOUCHED, SLOT_BYTES);
+}
+
+void *released(struct world *w, int at, void *object)
+{
+    return memcpy(result(w, at), &object, sizeof object);
+}
+
+void *options(struct world *w, int at, size_t bytes)
+{
+    memset(w->slots[at], 0, SLOT_BYTES);
+    return memcpy(w->slots[at], &bytes, sizeof bytes);
+}
+
+void *rendezvous_options(struct world *w, int at)
+{
+    weft_rendezvous_options *serve = options(w, at, sizeof *serve);
+
+    serve->size = 1;
+    return serve;
+}
+
+void *collective_args(struct world *w, int at)
+{
+    weft_collective_args args = {.struct_size = sizeof args,
+                                 .collective = WEFT_COLL_ALL_REDUCE,
+                                 .dtype = WEFT_DTYPE_F32,
+                                 .root = -1,
+                                 .send = w->buffer,
+                                 .recv = w->target,
+                                 .count = 4};
+
+    return memcpy(options(w, at, 0), &args, sizeof args);
+}
+
+void *info(struct world *w, int at, size_t bytes, enum role role)
+{
+    uint32_t narrow = (uint32_t)bytes;
+
+    return role == ROLE_ABI_INFO ? memcpy(result(w, at), &narrow, sizeof narrow)
+                                 : memcpy(result(w, at), &bytes, sizeof bytes);
+}
+
+weft_status rank_main(void *argument)
+{
+    (void)argument;
+    return WEFT_OK;
+}
+
+void dump_line(void *argument, const char *text)
+{
+    (void)argument, (void)text;
+}

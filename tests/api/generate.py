@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Write the C table of all public functions that call_suite.c tests: generate.py api.c HEADERS...
+
+Every WEFT_API declaration becomes one row with its pointer arguments and a call.  An argument whose
+type or value is not known here makes the generator fail, so that a new function must be added to
+the tables below."""
+import contextlib
+import re
+import sys
+
+# Arguments that may be NULL, and where the header says so.  Streams may always be NULL.
+OPTIONAL = {
+    ("*", "options"): "OPTIONS may be NULL",
+    ("*", "length"): "unless LENGTH is NULL",
+    ("weft_last_error_vendor", "code"): "unless CODE is NULL",
+    ("weft_cost_table_open", "name"): "with NULL it is the table of WEFT_COSTS",
+    ("weft_fail", "format"): "if FORMAT is NULL it is weft_status_text",
+    ("weft_stream_wrap", "native"): "NULL is the vendor's default stream",
+    ("weft_threads_run", "argument"): "passed to the caller's function",
+    ("weft_comm_dump", "argument"): "passed to the caller's function",
+    ("weft_free", "pointer"): "accepts NULL",
+    ("weft_pointer_get", "pointer"): "memory that the backend does not know",
+    ("weft_stream_release", "context"): "NULL if that context was released before",
+    ("weft_backends_wanted", "origin"): "unless ORIGIN is NULL",
+    ("weft_mesh_flatten", "axes"): "NULL: all",
+    ("weft_mesh_flatten", "name"): "NAME may be NULL",
+    ("weft_mesh_concatenate", "within"): "WITHIN may be NULL",
+    ("weft_spec_segment", "strides"): "NULL: row-major without gaps",
+    ("weft_plan_print_json", "runner_up"): "may be NULL",
+    ("weft_redistribute", "work"): "unless WORK is NULL",
+    ("weft_redistribute_batch", "work"): "unless WORK is NULL",
+}
+REQUIRED_OPTIONS = {"weft_rendezvous_open"}  # the number of ranks has no default
+
+# What a function returns if all its arguments are valid, unless it is WEFT_OK.
+VALID = {
+    "weft_fail": "WEFT_ERR_INVALID",  # returns its argument
+    "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
+    "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
+    "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
+}
+
+# What an accessor returns without its object, unless it is 0, -1 or NULL.
+NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT"}
+
+# Values of numbers, by function and name, or by name.
+NUMBERS = {
+    ("weft_comm_create", "count"): "1",
+    ("weft_mesh_create", "axes"): "1",
+    ("weft_mesh_unflatten", "axis"): "0",
+    ("weft_mesh_unflatten", "count"): "1",
+    ("weft_placements_parse", "axes"): "1",
+    ("weft_plan_create_batch", "count"): "1",
+    ("weft_plan_measure_step", "index"): "0",
+    ("weft_fail", "status"): "WEFT_ERR_INVALID",
+    ("*", "count"): "4",
+    ("*", "bytes"): "16",
+    ("*", "dims"): "1",
+    ("*", "size"): "1",
+    ("*", "capacity"): "64",
+}
+ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
+        "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
+        "second_rank", "world_rank", "status", "kind"}
+ENUMS = {
+    "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
+    "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
+    "enum weft_signal_op": "WEFT_SIGNAL_SET", "enum weft_compare": "WEFT_COMPARE_GE",
+    "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
+    "enum weft_step_kind": "WEFT_STEP_SLICE",
+}
+NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t", "weft_status"}
+
+# Objects that call_world.c makes, by type; (function, argument) first.
+OBJECTS = {
+    "weft_context *": "w->context", "weft_comm *": "w->comm", "weft_mesh *": "w->mesh",
+    "weft_spec *": "w->spec", "weft_plan *": "w->plan", "weft_bound *": "w->bound",
+    "weft_symm *": "w->symm", "weft_stream *": "w->stream", "weft_work *": "w->work",
+    "weft_cost_table *": "w->costs", "weft_plan_cache *": "w->cache",
+    "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
+    "weft_threads *": "w->threads",
+    "const weft_placement *": "w->placements",
+    "const weft_spec *const *": "w->specs",
+    "const void *const *": "w->sources", "void *const *": "w->targets",
+    "const void *const *const *": "w->batch_sources", "void *const *const *": "w->batch_targets",
+    "const int64_t *": "w->sizes64", "const int32_t *": "w->sizes32",
+    "const weft_collective_args *": "collective_args(w, %d)",
+    "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
+    "weft_status (*)(void *)": "rank_main",
+    "void (*)(void *, const char *)": "dump_line",
+    ("weft_redistribute_batch", "bound"): "w->batch_bound",
+    ("weft_simulate_batch", "plan"): "w->batch",
+    ("weft_simulate_step", "plan"): "w->stepping",
+    ("weft_plan_step_get", "plan"): "w->stepping",
+    ("weft_plan_measure_step", "plan"): "w->stepping",
+    ("weft_mesh_rank", "coord"): "w->zeros32",
+    ("weft_comm_create", "ranks"): "w->zeros32",
+    ("weft_mesh_concatenate", "second"): "w->second_mesh",
+    ("weft_mesh_unflatten", "names"): "w->names", ("weft_mesh_unflatten", "mesh"): "w->named_mesh",
+    ("weft_stream_wrap", "native"): "w->buffer", ("weft_work_wrap", "native"): "w->buffer",
+    ("weft_threads_run", "argument"): "w", ("weft_comm_dump", "argument"): "w",
+    ("weft_free", "pointer"): "w->spare", ("weft_symm_register", "memory"): "w->spare",
+    ("weft_pointer_get", "pointer"): "w->buffer",
+    ("weft_symm_offset", "pointer"): "weft_symm_local(w->symm)",
+    ("*", "send"): "w->buffer", ("*", "recv"): "w->target", ("*", "source"): "w->buffer",
+    ("*", "target"): "w->target", ("weft_send", "buffer"): "w->buffer",
+    ("weft_receive", "buffer"): "w->target",
+    ("*", "send_counts"): "w->counts", ("*", "recv_counts"): "w->counts",
+    ("*", "send_offsets"): "w->offsets", ("*", "recv_offsets"): "w->offsets",
+}
+TEXTS = {
+    ("weft_fail", "format"): "a text", ("weft_dtype_parse", "text"): "f32",
+    ("weft_cost_table_find", "name"): "cpu", ("weft_cost_table_open", "name"): "cpu",
+    ("weft_mesh_parse", "text"): "2x2", ("weft_mesh_find_axis", "name"): "0",
+    ("weft_comm_along", "axes"): "0", ("*", "placements"): "R",
+    ("weft_mesh_slice", "axes"): "0", ("weft_mesh_flatten", "axes"): "0",
+    ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
+    ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
+    ("weft_rendezvous_report_gone", "text"): "is gone",
+}
+OBJECT_EXPRESSIONS = {("weft_cost_table_parse", "text"): "w->costs_text"}
+# Results are pointers to what the function writes.
+RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
+           "enum weft_dtype *", "enum weft_support_level *", "weft_placement *", "weft_symm_device *",
+           "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
+LISTS = {"const weft_spec *const *", "const void *const *", "void *const *",
+         "const void *const *const *", "void *const *const *"}
+ABI_INFO = {"weft_device_info", "weft_pointer_info"}  # struct_size is a uint32_t
+
+
+def fail(text):
+    sys.exit(f"generate.py: {text}; add it to the tables of tests/api/generate.py")
+
+
+def look(table, function, name):
+    return table.get((function, name), table.get(("*", name)))
+
+
+def declarations(text):
+    """(result type, function, [(type, name)]) of every WEFT_API declaration."""
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    text = re.sub(r"^\s*#.*(?:\\\n.*)*", "", text, flags=re.M)
+    for match in re.finditer(r"\bWEFT_API\b(.*?);", text, flags=re.S):
+        line = " ".join(match[1].replace("WEFT_NODISCARD", " ").split())
+        line = re.sub(r"\s*WEFT_PRINTF\(.*?\)$", "", line)
+        parts = re.fullmatch(r"(.*?)(\w+)\((.*)\)", line)
+        if parts is None:
+            fail(f"cannot read the declaration `{line}`")
+        yield parts[1].strip(), parts[2], [argument(parts[2], one) for one in split(parts[3])]
+
+
+def split(text):
+    """Split at the commas that are not inside parentheses."""
+    depth, parts = 0, [""]
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip() not in ("", "void")]
+
+
+def argument(function, text):
+    if text == "...":
+        return text, ""
+    pointer = re.fullmatch(r"(.*)\(\*(\w+)\)\((.*)\)", text)
+    if pointer:
+        kinds = ", ".join(re.sub(r"\b(\*?)[a-z]+$", r"\1", one) if " " in one and one[-1] != "*"
+                          else one for one in split(pointer[3]))
+        kinds = re.sub(r"\s+(?=,|$)", "", kinds)
+        return f"{pointer[1]}(*)({kinds})", pointer[2]
+    match = re.fullmatch(r"(.*?[\s*])(\w+)", text)
+    if match is None:
+        fail(f"cannot read the argument `{text}` of {function}")
+    return match[1].strip(), match[2]
+
+
+def number(function, kind, name):
+    value = look(NUMBERS, function, name)
+    if value is None and kind in ENUMS:
+        value = ENUMS[kind]
+    if value is None and kind in NUMBER_TYPES and name in ZERO:
+        value = "0"
+    if value is None:
+        fail(f"{function}: no value for `{kind} {name}`")
+    return value
+
+
+def pointer(function, result, kind, name, at):
+    """(role, expression, size, struct) of a pointer argument; %d in an expression is its slot."""
+    made = re.fullmatch(r"weft_(\w+) \*\*", kind)
+    plain = kind.replace("const ", "")
+    struct = plain[:-2]
+    if made and re.search(r"_(release|close)$", function):
+        return "ROLE_RELEASED", "released(w, %d, %s)" % (at, object_of(function, kind[:-1], name)), "0", ""
+    if made:
+        return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
+    if struct.endswith("_info"):
+        role = "ROLE_ABI_INFO" if struct in ABI_INFO else "ROLE_INFO"
+        return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
+    if kind == "const weft_collective_args *":
+        return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
+    if struct.endswith("_options") or struct == "weft_options":
+        expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at
+        return "ROLE_OPTIONS", expression, "sizeof(%s)" % struct, struct
+    if kind == "const char *":
+        text = look(TEXTS, function, name)
+        expression = OBJECT_EXPRESSIONS.get((function, name)) or (text and '"%s"' % text)
+        if expression is None:
+            fail(f"{function}: no text for `{name}`")
+        return "ROLE_INPUT", expression, "0", ""
+    if kind in RESULTS:
+        return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
+    role = "ROLE_LIST" if kind in LISTS else "ROLE_INPUT"
+    return role, object_of(function, kind, name), "0", ""
+
+
+def object_of(function, kind, name):
+    found = look(OBJECTS, function, name) or OBJECTS.get(kind) or \
+        (kind.count("*") == 1 and OBJECTS.get(kind.replace("const ", "")))
+    if not found:
+        fail(f"{function}: no object for `{kind} {name}`")
+    return found
+
+
+def returned(kind):
+    if kind == "void":
+        return "RETURNS_NOTHING", "{call};"
+    if kind == "weft_status":
+        return "RETURNS_STATUS", "answer->status = {call};"
+    if kind.endswith("*"):
+        return "RETURNS_POINTER", "answer->pointer = {call};"
+    return "RETURNS_NUMBER", "answer->number = (int64_t){call};"
+
+
+def is_optional(function, kind, name):
+    if name == "options" and function in REQUIRED_OPTIONS:
+        return False
+    return kind == "weft_stream *" or look(OPTIONAL, function, name) is not None
+
+
+def write(result, function, arguments):
+    fills, values, rows = [], [], []
+    for kind, name in arguments:
+        if kind == "...":
+            values.append("0")  # unused: the format takes no argument
+            continue
+        if "*" not in kind:
+            values.append(number(function, kind, name))
+            continue
+        at = len(rows)
+        role, expression, size, struct = pointer(function, result, kind, name, at)
+        fills.append(f"    p[{at}] = (uintptr_t){expression};")
+        values.append(f"({kind})p[{at}]")
+        flag = "true" if is_optional(function, kind, name) else "false"
+        rows.append(f'{{"{name}", "{struct}", {role}, {flag}, {size}}}')
+    if len(rows) > 8:
+        fail(f"{function} has {len(rows)} pointers, more than MAX_POINTERS")
+    kind, pattern = returned(result)
+    print(f"static void fill_{function}(struct world *w, uintptr_t *p)\n{{")
+    print("\n".join(["    (void)w, (void)p;"] + fills) + "\n}")
+    print(f"static void call_{function}(const uintptr_t *p, struct answer *answer)\n{{")
+    print("    (void)p, (void)answer;")
+    print("    " + pattern.format(call=f"{function}({', '.join(values)})") + "\n}")
+    text = ", ".join(rows) or '{0}'
+    return (f'    {{"{function}", {kind}, {VALID.get(function, "WEFT_OK")}, {NOTHING.get(function, "0")}, '
+            f"{len(rows)}, {{{text}}},\n     fill_{function}, call_{function}}},")
+
+
+def main():
+    with open(sys.argv[1], "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        generate(sys.argv[2:])
+
+
+def generate(headers):
+    print("/* Written by generate.py. */\n#include \"call_suite.h\"\n")
+    table = []
+    for path in headers:
+        with open(path, encoding="utf-8") as file:
+            for one in declarations(file.read()):
+                table.append(write(*one))
+    if not table:
+        fail("the headers declare no function")
+    print("\nconst struct function functions[] = {\n" + "\n".join(table) + "\n};")
+    print("const size_t function_count = sizeof functions / sizeof *functions;")
+
+
+main()
