@@ -55,14 +55,15 @@ static void in_child(void)
 static void watch(void)
 {
     if (pthread_atfork(before_fork, in_parent, in_child) != 0)
-        wf_log(WF_LOG_WARNING, "a fork of this process will keep its connections");
+        wf_log(WF_LOG_WARNING,
+               "out of memory: a fork of this process will keep its connections open");
 }
 
 weft_status wf_fail_fork(const char *function)
 {
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: this process is a fork of the one that called weft_init, which alone can "
-                   "use what it made; fork before weft_init, or start a program in the child",
+                   "%s: this process is a fork of the process that called weft_init and cannot use "
+                   "its objects; fork before weft_init, or exec a program in the child",
                    function);
 }
 
@@ -86,7 +87,7 @@ weft_status wf_fail_unusable(const char *function, const char *argument, uint64_
                        wanted);
     return wf_fail(WEFT_ERR_INVALID, "%s: %s is a %s, not a %s%s", function, argument, is, wanted,
                    made >> 32 == WF_KIND_CONTEXT && kind == WF_KIND_COMM
-                       ? "; weft_world gives the communicator of all ranks"
+                       ? "; weft_world returns the communicator of all ranks"
                        : "");
 }
 

@@ -143,9 +143,9 @@ weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *a
 
     if (comm->group_depth > 0)
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s of %s by avg on %s: not inside a group, since backend %s does not "
-                       "average it and weft does; call it before weft_group_begin or after "
-                       "weft_group_end",
+                       "%s of %s with avg on %s is not allowed inside a group, because backend %s "
+                       "does not support it and weft computes the average; call it before "
+                       "weft_group_begin or after weft_group_end",
                        wf_collective_name(args->collective), wf_dtype_name(args->dtype), comm->name,
                        comm->context->plugin->name);
     if (comm->context->config->check) WF_TRY(compare(comm, args));

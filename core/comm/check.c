@@ -71,21 +71,23 @@ static weft_status check_vocabulary(const weft_comm *comm, const weft_collective
                                     const struct rule *rule)
 {
     if (args->dtype >= WEFT_DTYPE_COUNT)
-        return refuse(comm, args, "dtype %u is none of 0 to %d", args->dtype, WEFT_DTYPE_COUNT - 1);
+        return refuse(comm, args, "dtype %u is unknown; the dtypes are 0 to %d", args->dtype,
+                      WEFT_DTYPE_COUNT - 1);
     if (rule->rooted && (args->root < 0 || args->root >= comm->size))
-        return refuse(comm, args, "root %d; there are ranks 0 to %d", args->root, comm->size - 1);
+        return refuse(comm, args, "root is %d; the ranks are 0 to %d", args->root, comm->size - 1);
     if (!rule->reduces) return WEFT_OK;
     if (args->reduction >= WEFT_REDUCE_COUNT)
-        return refuse(comm, args, "reduction %u is none of 0 to %d", args->reduction,
-                      WEFT_REDUCE_COUNT - 1);
+        return refuse(comm, args, "reduction %u is unknown; the reductions are 0 to %d",
+                      args->reduction, WEFT_REDUCE_COUNT - 1);
     if (!wf_reduction_defined(args->reduction, args->dtype))
         return refuse(comm, args, "%s is not defined on %s", wf_reduction_name(args->reduction),
                       wf_dtype_name(args->dtype));
     if (args->divisor != 0 && args->reduction != WEFT_REDUCE_AVG)
-        return refuse(comm, args, "divisor %u is given for %s; only avg has one", args->divisor,
-                      wf_reduction_name(args->reduction));
+        return refuse(comm, args,
+                      "divisor is %u, but the reduction is %s; only avg takes a divisor",
+                      args->divisor, wf_reduction_name(args->reduction));
     if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-        return refuse(comm, args, "premul_sum needs a scale, and it is NULL");
+        return refuse(comm, args, "scale is NULL, but premul_sum needs a scale");
     return WEFT_OK;
 }
 
@@ -136,8 +138,10 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
     uint64_t bytes;
 
     if (args->collective >= WEFT_COLL_COUNT)
-        return wf_fail(WEFT_ERR_INVALID, "on %s: collective %u is none of 0 to %d", comm->name,
-                       args->collective, WEFT_COLL_COUNT - 1);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_collective on %s: collective %u is unknown; the collectives are 0 to %d",
+            comm->name, args->collective, WEFT_COLL_COUNT - 1);
     WF_TRY(wf_stream_check(comm->context, args->stream, wf_collective_name(args->collective)));
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     rule = &rules[args->collective];

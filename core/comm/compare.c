@@ -50,7 +50,7 @@ static weft_status compare(const weft_comm *comm, const struct wf_gathered *got)
 
     for (int32_t i = 0; i < got->count; i++) {
         if (got->blobs[i].bytes != sizeof other)
-            return wf_fail(WEFT_ERR_MISMATCH, "rank %d compares something else than a call",
+            return wf_fail(WEFT_ERR_MISMATCH, "rank %d compares data that is not a call",
                            comm->world_ranks[i]);
         memcpy(&other, got->blobs[i].data, sizeof other);
         if (i == 0) first = other;

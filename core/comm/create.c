@@ -51,10 +51,10 @@ static weft_status gather_equal(struct exchange *self, const void *mine, void *a
     for (int32_t i = 0; i < got.count; i++) {
         if (got.blobs[i].bytes != bytes) {
             wf_gathered_free(&got);
-            return wf_fail(
-                WEFT_ERR_MISMATCH,
-                "in the exchange of %s rank %d brought another number of bytes than %llu",
-                comm->name, comm->world_ranks[i], (unsigned long long)bytes);
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "in the exchange of %s, rank %d contributed a different number of bytes "
+                           "(expected %llu)",
+                           comm->name, comm->world_ranks[i], (unsigned long long)bytes);
         }
         if (bytes > 0) memcpy((char *)all + (size_t)i * bytes, got.blobs[i].data, (size_t)bytes);
     }
@@ -184,7 +184,7 @@ static weft_status agree_on_commit(weft_comm *comm, weft_status status,
     if (exchange->shared != WEFT_OK && status != WEFT_OK && status != exchange->shared)
         return status;
     if (exchange->shared != WEFT_OK) return wf_fail(exchange->shared, "%s", exchange->text);
-    snprintf(label, sizeof label, "the last step of making %s", comm->name);
+    snprintf(label, sizeof label, "the last step of the creation of %s", comm->name);
     WF_TRY(agree_inside(comm, exchange->request, label, status, (weft_blob){"", 0}, &got));
     wf_gathered_free(&got);
     return WEFT_OK;
@@ -262,7 +262,8 @@ static weft_status make_by_wrap(weft_context *context, const struct wf_comm_requ
     struct wf_gathered got;
 
     if (status == WEFT_OK && !WF_HAS(comm->table, wrap))
-        status = wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no communicators of a vendor to wrap",
+        status = wf_fail(WEFT_ERR_UNSUPPORTED,
+                         "weft_comm_create: backend %s does not support vendor communicators",
                          context->plugin->name);
     if (status == WEFT_OK) {
         weft_comm_options options = plugin_options(comm);
@@ -386,7 +387,8 @@ void weft_comm_release(weft_comm **comm)
     } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
         return; /* a parent process's */
     } else if (mine == mine->context->world) {
-        wf_log(WF_LOG_WARNING, "weft_comm_release: the world communicator goes with its context");
+        wf_log(WF_LOG_WARNING,
+               "weft_comm_release: weft_context_release releases the world communicator");
     } else {
         snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
         wf_comm_unmake(mine, cause);

@@ -74,8 +74,9 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
     wf_text_add(out, "%s", own);
     if (strcmp(what, "send") == 0)
-        wf_text_add(out, "; a send may wait for its receive, so ranks that send to each other call "
-                         "both between weft_group_begin and weft_group_end");
+        wf_text_add(out,
+                    "; a send may wait for its receive; ranks that send to each other must call "
+                    "weft_send and weft_receive between weft_group_begin and weft_group_end");
     wf_position_log_answers(comm, &lines);
     wf_text_free(&lines);
     wf_text_free(&suspects);

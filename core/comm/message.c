@@ -9,10 +9,10 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
     uint64_t bytes;
 
     if (message->dtype >= WEFT_DTYPE_COUNT)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: dtype %u is none of 0 to %d", what, comm->name,
-                       message->dtype, WEFT_DTYPE_COUNT - 1);
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: dtype %u is unknown; the dtypes are 0 to %d",
+                       what, comm->name, message->dtype, WEFT_DTYPE_COUNT - 1);
     if (message->peer < 0 || message->peer >= comm->size)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer %d; there are ranks 0 to %d", what,
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer is %d; the ranks are 0 to %d", what,
                        comm->name, message->peer, comm->size - 1);
     if (__builtin_mul_overflow(message->count, wf_dtype_bytes(message->dtype), &bytes) ||
         bytes > INT64_MAX)

@@ -60,13 +60,13 @@ static void read_position(weft_blob blob, struct position *out)
 static void print_position(const struct position *p, struct wf_text *out)
 {
     if (!p->answered) {
-        wf_text_add(out, "does not answer: stopped, cut off, or its host is");
+        wf_text_add(out, "does not answer (stopped, unreachable, or its host is down)");
     } else if (p->where == WF_WHERE_GONE) {
         wf_text_add(out, "is gone");
     } else if (p->where == WF_WHERE_UNKNOWN) {
-        wf_text_add(out, "does not have it, or not any more");
+        wf_text_add(out, "does not have this communicator (any more)");
     } else if (p->posted == 0) {
-        wf_text_add(out, "has called nothing");
+        wf_text_add(out, "has posted no operation");
     } else {
         wf_text_add(out, "is at #%llu, %s%s", (unsigned long long)p->posted, p->last,
                     p->finished == p->posted ? " (done)" : "");
@@ -107,7 +107,8 @@ void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *sus
     if (client == NULL || comm->size == 1) return;
     if (wf_client_ask(client, comm->number, comm->world_ranks, comm->size, ASK_NS, &got) !=
         WEFT_OK) {
-        wf_text_add(lines, "  the other ranks cannot be asked: %s\n", weft_last_error());
+        wf_text_add(lines, "  the positions of the other ranks are unknown plugins: %s\n",
+                    weft_last_error());
         return;
     }
     print_all(comm, &got, posted, lines, suspects);

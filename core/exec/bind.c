@@ -148,8 +148,8 @@ static weft_status refuse_size(const weft_comm *comm, int32_t last)
     if (comm == comm->context->world)
         snprintf(help, sizeof help, "start more (`weft run -n %d`)", last + 1);
     return wf_fail(WEFT_ERR_INVALID,
-                   "weft_plan_bind: the plan's meshes number ranks up to %d, so they want %d; %s "
-                   "has %d: %s, or use a smaller mesh",
+                   "weft_plan_bind: the meshes of the plan have ranks up to %d and need %d ranks; "
+                   "%s has %d: %s, or use a smaller mesh",
                    last, last + 1, comm->name, comm->size, help);
 }
 
@@ -164,8 +164,10 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
             if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
     if (last >= comm->size) return refuse_size(comm, last);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
-                       comm->context->plugin->name);
+        return wf_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "weft_plan_bind: backend %s has no kernel table with regions_create and regions_reduce",
+            comm->context->plugin->name);
     return WEFT_OK;
 }
 
@@ -194,10 +196,10 @@ static weft_status compare_plans(const weft_comm *comm, const struct plan_name *
 {
     if (theirs->digest != mine->digest)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "rank %d binds another plan than rank %d: %s (digest %016llx) there, "
-                       "%s (digest %016llx) here",
-                       i, comm->rank, theirs->text, (unsigned long long)theirs->digest, mine->text,
-                       (unsigned long long)mine->digest);
+                       "rank %d and rank %d bind different plans: %s (digest %016llx) on "
+                       "rank %d, %s (digest %016llx) on rank %d",
+                       i, comm->rank, theirs->text, (unsigned long long)theirs->digest, i,
+                       mine->text, (unsigned long long)mine->digest, comm->rank);
     if (theirs->packed != mine->packed)
         return wf_fail(WEFT_ERR_MISMATCH, "rank %d binds %s packed, rank %d does not",
                        theirs->packed ? i : comm->rank, mine->text,
@@ -222,7 +224,7 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
     WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         if (got.blobs[i].bytes != sizeof theirs) {
-            status = wf_fail(WEFT_ERR_MISMATCH, "rank %d binds something else than a plan", i);
+            status = wf_fail(WEFT_ERR_MISMATCH, "rank %d compares data that is not a plan", i);
             break;
         }
         memcpy(&theirs, got.blobs[i].data, sizeof theirs);
@@ -336,7 +338,7 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function)
 {
     if (bound == NULL) return wf_fail_null(function, "bound");
     if (bound->made == wf_ended(WF_KIND_BOUND))
-        return wf_fail(WEFT_ERR_INVALID, "%s: %s, and the plan is no longer bound", function,
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s; its bound plans ended with it", function,
                        bound->ended);
     return wf_fail_unusable(function, "bound", bound->made, WF_KIND_BOUND);
 }

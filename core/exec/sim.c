@@ -199,7 +199,7 @@ weft_status weft_simulate(const weft_plan *plan, const void *const *sources, voi
         return wf_fail_null("weft_simulate", "plan, sources or targets");
     if (plan->members != NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_simulate: the plan has %u tensors; weft_simulate_batch takes them",
+                       "weft_simulate: the plan is a batch of %u tensors; call weft_simulate_batch",
                        plan->member_count);
     copy = (struct wf_step){.kind = WEFT_STEP_SLICE, .from = plan->to, .to = plan->to};
     if (plan->step_count == 0) return run_step(&copy, sources, targets);

@@ -205,10 +205,11 @@ static const char *why_not(const weft_backends *backends, size_t index, enum wef
     const weft_plugin *plugin = wf_backends_plugin(backends, index);
 
     if (plugin == NULL) return backends->candidates[index].reason_text;
-    if (plugin->comm == NULL) return "it is usable but has no comm table";
-    if (role == WEFT_ROLE_SYMM && plugin->symm == NULL) return "it is usable but has no symm table";
-    return backends->candidates[index].score <= 0 ? "its score keeps it out of auto"
-                                                  : "it is usable but another communicates";
+    if (plugin->comm == NULL) return "it is usable, but has no comm table";
+    if (role == WEFT_ROLE_SYMM && plugin->symm == NULL)
+        return "it is usable, but has no symm table";
+    return backends->candidates[index].score <= 0 ? "its score is 0, so auto does not choose it"
+                                                  : "it is usable, but another plugin communicates";
 }
 
 /* Everything that is known goes into the error, one line per candidate that was wanted. */
@@ -227,17 +228,17 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
                     weft_reason_text(reason), why_not(backends, i, role));
     }
     if (told == 0) {
-        wf_text_add(&text, "there is no plugin in ");
+        wf_text_add(&text, "no plugin is in ");
         for (size_t i = 0; i < backends->directories.count; i++)
             wf_text_add(&text, "%s%s", i > 0 ? ", " : "", backends->directories.items[i].path);
-        wf_text_add(&text, "; `weft why` tells more");
+        wf_text_add(&text, "; run `weft why` for details");
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK)
-        status =
-            wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and none serves%s: %s%s", backends->origin,
-                    backends->wanted, role == WEFT_ROLE_SYMM ? " symmetric memory" : "",
-                    told > 1 ? "\n  " : "", text.data);
+        status = wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and no plugin can serve%s: %s%s",
+                         backends->origin, backends->wanted,
+                         role == WEFT_ROLE_SYMM ? " symmetric memory" : "", told > 1 ? "\n  " : "",
+                         text.data);
     wf_text_free(&text);
     return status;
 }
@@ -278,7 +279,7 @@ static weft_status tell_fallback(const weft_backends *backends, size_t chosen, s
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
-        wf_log(WF_LOG_NOTICE, "%s is \"%s\": %s serves, not %s; `weft why` tells more",
+        wf_log(WF_LOG_NOTICE, "%s is \"%s\": %s serves, not %s; run `weft why` for details",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;
@@ -301,7 +302,7 @@ static weft_status tell_second(const weft_backends *backends, size_t chosen, siz
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
         wf_log(WF_LOG_NOTICE,
-               "%s is \"%s\": symmetric memory comes from %s, not %s; `weft why` tells more",
+               "%s is \"%s\": symmetric memory comes from %s, not %s; run `weft why` for details",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;

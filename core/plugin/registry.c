@@ -108,7 +108,7 @@ static weft_status probe(weft_backends *backends, size_t index)
     memcpy(candidate->library, answer.library, sizeof candidate->library);
     snprintf(text, sizeof text, "%u device%s, score %d%s%s%s", answer.device_count,
              answer.device_count == 1 ? "" : "s", answer.score,
-             answer.score <= 0 ? ", so never by auto" : "",
+             answer.score <= 0 ? ", so auto does not choose it" : "",
              answer.library[0] != '\0' ? ", with " : "", answer.library);
     return conclude(backends, index, WEFT_REASON_USABLE, text);
 }
@@ -152,7 +152,7 @@ static weft_status judge_found(struct finder *finder, size_t index)
         return conclude(backends, index, WEFT_REASON_SHADOWED, text);
     }
     if (wf_choice_find(&backends->choice, WF_CHOOSE_EXCLUDE, candidate->name) != NULL) {
-        snprintf(text, sizeof text, "%s is \"%s\", which rules it out", backends->origin,
+        snprintf(text, sizeof text, "%s is \"%s\", which excludes it", backends->origin,
                  backends->wanted);
         return conclude(backends, index, WEFT_REASON_EXCLUDED, text);
     }
@@ -187,8 +187,8 @@ static weft_status judge_paths(struct finder *finder)
         backends->candidates[index].path_item = item;
         if (finder->input->secure && finder->input->backend_from_environment)
             WF_TRY(conclude(backends, index, WEFT_REASON_NOT_TRUSTED,
-                            "WEFT_BACKEND names a file, but this program runs with privileges its "
-                            "user lacks; wanted is a name"));
+                            "WEFT_BACKEND names a file, but this program has more privileges than "
+                            "its user (setuid); use a plugin name"));
         else
             WF_TRY(judge_file(finder, index));
     }
@@ -258,12 +258,12 @@ static weft_status conclude_missing(weft_backends *backends, const char *name)
     size_t searched = 0, index = 0;
     weft_status status;
 
-    wf_text_add(&text, "there is no libweft_plugin_%s.so in ", name);
+    wf_text_add(&text, "libweft_plugin_%s.so is not in ", name);
     for (size_t i = 0; i < backends->directories.count; i++)
         if (backends->directories.items[i].refused == NULL)
             wf_text_add(&text, "%s%s", searched++ > 0 ? ", " : "",
                         backends->directories.items[i].path);
-    wf_text_add(&text, "%sknown: ", searched > 0 ? "; " : "any directory; ");
+    wf_text_add(&text, "%sknown plugins: ", searched > 0 ? "; " : "any directory; ");
     list_known(backends, &text);
     if (nearest != NULL) wf_text_add(&text, "; did you mean %s?", nearest);
     status = wf_text_status(&text);

@@ -54,7 +54,7 @@ static weft_status add_directory(struct wf_directories *list, char *path, const 
     list->items = grown;
     if (path[0] != '/') added.refused = "it is not an absolute path";
     for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].path, path) == 0) added.refused = "it stands further up already";
+        if (strcmp(list->items[i].path, path) == 0) added.refused = "it is listed before";
     list->items[list->count++] = added;
     return WEFT_OK;
 }

@@ -30,7 +30,7 @@ static weft_status parse_unix(const char *what, const char *name, struct wf_addr
 
     if (name[0] == '\0' || strlen(name) > most)
         return wf_fail(WEFT_ERR_PARSE,
-                       "%s is \"unix:%.120s\"; wanted is a name of 1 to %zu letters", what, name,
+                       "%s is \"unix:%.120s\"; expected a name of 1 to %zu characters", what, name,
                        most);
     *out = (struct wf_address){.is_unix = true};
     memcpy(out->host, name, strlen(name) + 1);
@@ -40,7 +40,7 @@ static weft_status parse_unix(const char *what, const char *name, struct wf_addr
 weft_status wf_address_parse(const char *what, const char *text, int default_port,
                              struct wf_address *out)
 {
-    static const char wanted[] = "wanted is host:port, [IPv6]:port or unix:name";
+    static const char wanted[] = "expected host:port, [IPv6]:port or unix:name";
     const char *host = text, *rest;
     size_t length;
     int64_t port = default_port;
@@ -62,7 +62,7 @@ weft_status wf_address_parse(const char *what, const char *text, int default_por
     scan = (struct wf_scan){rest, 0};
     if (wf_scan_char(&scan, ':')) {
         if (wf_scan_int(&scan, "a port", &port) != WEFT_OK || !wf_scan_end(&scan) || port > 65535)
-            return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; wanted is a port from 0 to 65535",
+            return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; expected a port from 0 to 65535",
                            what, text);
     } else if (!wf_scan_end(&scan) || default_port < 0) {
         return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; %s", what, text, wanted);
@@ -110,7 +110,7 @@ static weft_status resolve(const struct wf_address *address, bool passive, struc
     snprintf(port, sizeof port, "%u", (unsigned)address->port);
     code = getaddrinfo(address->host, port, &hints, out);
     if (code != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous' host \"%s\" cannot be resolved: %s",
+        return wf_fail(WEFT_ERR_SYSTEM, "the host \"%s\" of the rendezvous cannot be resolved: %s",
                        address->host, gai_strerror(code));
     return WEFT_OK;
 }

@@ -41,12 +41,12 @@ static void announce_ready(struct wf_server *s)
 static void describe_double(uint64_t pid, const struct wf_join *join, char *out, size_t bytes)
 {
     if (pid != join->pid)
-        snprintf(out, bytes, "two processes say they are rank %d: %" PRIu64 " and %" PRIu64,
-                 join->rank, pid, join->pid);
+        snprintf(out, bytes, "two processes have rank %d: %" PRIu64 " and %" PRIu64, join->rank,
+                 pid, join->pid);
     else
         snprintf(out, bytes,
-                 "process %" PRIu64 " has joined as rank %d already: weft_init was called twice; "
-                 "release the first context, or use it",
+                 "process %" PRIu64 " called weft_init twice as rank %d; use the first context, or "
+                 "release it first",
                  pid, join->rank);
 }
 
@@ -64,13 +64,13 @@ bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_
     char text[192];
 
     if (join->size != s->options.size || join->rank < 0 || join->rank >= s->options.size) {
-        snprintf(text, sizeof text, "rank %d of %d came to a rendezvous of %d ranks", join->rank,
+        snprintf(text, sizeof text, "rank %d has size %d, but the job has size %d", join->rank,
                  join->size, s->options.size);
         wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
         return false;
     }
     if (s->options.standby && s->came[join->rank]) {
-        wf_connection_refuse(c, WEFT_ERR_MISMATCH, "the rank has come before");
+        wf_connection_refuse(c, WEFT_ERR_MISMATCH, "the rank has joined before");
         return false;
     }
     if (s->members[join->rank] != NULL) {
@@ -88,7 +88,7 @@ bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_
         return false;
     }
     if (s->running && !s->options.standby) {
-        snprintf(text, sizeof text, "ranks of the last job have not all left yet");
+        snprintf(text, sizeof text, "some ranks of the previous job have not left yet");
         wf_connection_refuse(c, WEFT_IN_PROGRESS, text);
         return false;
     }

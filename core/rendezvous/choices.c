@@ -49,7 +49,7 @@ static void find_value(weft_blob blob, const char *name, char value[CELL])
     struct wf_reader reader = reader_of(blob);
     struct row row;
 
-    strncpy(value, "(not told)", CELL);
+    strncpy(value, "(not reported)", CELL);
     while (next_row(&reader, &row))
         if (strcmp(row.name, name) == 0) memcpy(value, row.value, CELL);
 }
@@ -105,7 +105,7 @@ static weft_status refuse(const weft_blob *blobs, int32_t count)
 
     while (ranks != NULL && seen != NULL && next_row(&reader, &row))
         if (differs(blobs, count, &row)) print_row(&table, blobs, count, &row, ranks, seen);
-    status = wf_fail(WEFT_ERR_MISMATCH, "ranks differ in what must be equal:%s",
+    status = wf_fail(WEFT_ERR_MISMATCH, "ranks have different settings that must be equal:%s",
                      table.failed || table.data == NULL ? "" : table.data);
     wf_text_free(&table);
     wf_free(seen);

@@ -39,7 +39,8 @@ static weft_status start_thread(struct wf_client *client)
     if (code == 0) return WEFT_OK;
     pthread_mutex_destroy(&client->lock);
     pthread_cond_destroy(&client->changed);
-    return wf_fail(WEFT_ERR_SYSTEM, "no thread for the rendezvous: %s", strerror(code));
+    return wf_fail(WEFT_ERR_SYSTEM, "cannot start the thread of the rendezvous: %s",
+                   strerror(code));
 }
 
 static void disconnect(struct wf_client *client)
@@ -67,7 +68,7 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
     wf_fd_hold();
     client->wake = wf_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (client->wake < 0) {
-        status = wf_fail(WEFT_ERR_SYSTEM, "no event descriptor: %s", strerror(errno));
+        status = wf_fail(WEFT_ERR_SYSTEM, "cannot create an event descriptor: %s", strerror(errno));
         goto free_departed;
     }
     status = wf_client_enter(client);
@@ -184,7 +185,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;
-    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed in the meantime");
+    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed during the wait");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
@@ -197,7 +198,7 @@ weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
     char text[2000];
 
     if (reader.failed || status == WEFT_IN_PROGRESS)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer without a known status");
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer with an unknown status");
     if (status != WEFT_OK) {
         wf_take_string(&reader, text, sizeof text);
         return wf_fail(status, "%s", text);
@@ -342,7 +343,7 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     put_abort(&payload, comm, status, ranks, count, text);
     send_now(client, waits ? link : -1, &payload);
     if (waits && request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
-        wf_log(WF_LOG_DEBUG, "the other ranks may not know of an error: %s", weft_last_error());
+        wf_log(WF_LOG_DEBUG, "an error was not reported to the other ranks: %s", weft_last_error());
     wf_text_free(&payload);
     wf_text_free(&w.payload);
 }

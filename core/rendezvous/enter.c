@@ -52,7 +52,8 @@ static weft_status answer_hello(struct wf_connection *c, const struct wf_job_key
     uint8_t proof[WF_PROOF_BYTES];
 
     if (!wf_join_read_hello((const uint8_t *)c->in.bytes.data, join->server_nonce))
-        return wf_fail(WEFT_ERR_MISMATCH, "what answers there is no rendezvous of this weft");
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "the server there is not a weft rendezvous, or has another version");
     c->in.taken = WF_HELLO_BYTES;
     wf_join_proof(key, join, proof);
     wf_text_append(&c->out, (const char *)proof, sizeof proof);
@@ -70,7 +71,7 @@ static weft_status check_server(struct wf_connection *c, const struct wf_job_key
 
     wf_join_server_proof(key, join, expected);
     if (shown.bytes != sizeof expected || !wf_secret_equal(shown.data, expected, sizeof expected))
-        return wf_fail(WEFT_ERR_INVALID, "what answers there does not know the job's token");
+        return wf_fail(WEFT_ERR_INVALID, "the server there does not know the token of this job");
     wf_frame_drop(&c->in, frame);
     wf_join_seals(key, join, &c->seal, &c->in.seal);
     return WEFT_OK;
@@ -84,20 +85,22 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     char text[1024];
 
     while ((status = wf_frame_next(&c->in, frame)) == WEFT_IN_PROGRESS) {
-        if (c->ended) return lost(rank, "before all ranks had come");
+        if (c->ended) return lost(rank, "before all ranks had joined");
         WF_TRY(pump(c, deadline_ns));
     }
     if (status != WEFT_OK) return status;
     if (frame->type == type) return WEFT_OK;
     if (frame->type == WF_FRAME_LEAVE) { /* a server that ends, of the job before */
-        (void)wf_fail(WEFT_ERR_PEER, "the rendezvous ended before all ranks had come");
+        (void)wf_fail(WEFT_ERR_PEER, "the rendezvous ended before all ranks had joined");
         return WEFT_IN_PROGRESS;
     }
     if (frame->type != WF_FRAME_REFUSED)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u where %u was due",
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u, expected %u",
                        (unsigned)frame->type, (unsigned)type);
     /* The sender is not authenticated yet, so its text is not used. */
-    if (!c->in.seal.on) return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
+    if (!c->in.seal.on)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
     reader = wf_frame_reader(frame);
     status = wf_take_status(&reader);
     wf_take_string(&reader, text, sizeof text);
@@ -114,7 +117,7 @@ static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_
 
     say_hello(c, join);
     while (c->in.bytes.length < WF_HELLO_BYTES) {
-        if (c->ended) return lost(rank, "before it said hello");
+        if (c->ended) return lost(rank, "before its first answer");
         WF_TRY(pump(c, deadline_ns));
     }
     WF_TRY(answer_hello(c, key, join));
@@ -131,8 +134,8 @@ static weft_status connect_by(int fd, struct wf_connection **out)
         wf_address_peer(fd, peer);
         wf_fd_close(fd);
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s listens there, which is not this user (uid %u); set WEFT_RENDEZVOUS to "
-                       "another name on all ranks",
+                       "%s listens there, not this user (uid %u); set WEFT_RENDEZVOUS to another "
+                       "name on all ranks",
                        peer, (unsigned)geteuid());
     }
     *out = wf_connection_create(fd, 0);
@@ -247,7 +250,8 @@ static weft_status greet(struct wf_client *client, struct wf_link *link)
     }
     WF_TRY(wf_frame_next(&c->in, &frame));
     if (frame.type != WF_FRAME_ADMITTED)
-        return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
     return check_server(c, &client->standby_key, &client->standby_join, &frame);
 }
 
@@ -343,7 +347,7 @@ weft_status wf_client_enter(struct wf_client *client)
 
     while ((status = join_once(client, deadline_ns)) == WEFT_IN_PROGRESS) {
         if (wf_now_ns() >= deadline_ns)
-            return wf_fail_context(WEFT_ERR_TIMEOUT, "the rendezvous lets nobody in");
+            return wf_fail_context(WEFT_ERR_TIMEOUT, "the rendezvous did not admit this rank");
         nanosleep(&pause, NULL);
     }
     return status;

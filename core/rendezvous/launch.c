@@ -60,8 +60,8 @@ static weft_status read_number(struct wf_environment environment, const char *na
 
     if (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) || value < least ||
         value > INT32_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "%s is \"%.100s\"; wanted is a whole number from %d", name,
-                       text, (int)least);
+        return wf_fail(WEFT_ERR_INVALID, "%s is \"%.100s\"; expected a whole number, at least %d",
+                       name, text, (int)least);
     *out = (int32_t)value;
     return WEFT_OK;
 }
@@ -133,9 +133,10 @@ static weft_status read_master(struct wf_environment environment, struct wf_laun
     if (!is_set(environment, "MASTER_PORT")) return WEFT_OK;
     WF_TRY(read_number(environment, "MASTER_PORT", 1, &port));
     if (port > 65534)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "MASTER_PORT is %d; wanted is a port up to 65534, as weft uses the next one",
-                       port);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "MASTER_PORT is %d; expected a port up to 65534, because weft uses the next port",
+            port);
     launch->master_port = (uint16_t)port;
     return WEFT_OK;
 }
@@ -184,7 +185,7 @@ static weft_status check_against(struct wf_environment environment, const struct
     if (read_place(environment, other, &present, &rank, &size) != WEFT_OK) return WEFT_OK;
     if (!present || size != launch->size || rank == launch->rank) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s is %d, but %s is %d, both of %d ranks: unset one set, or choose with "
+                   "%s is %d, but %s is %d, both with %d ranks: unset one pair, or choose with "
                    "WEFT_LAUNCHER=%s or WEFT_LAUNCHER=%s",
                    chosen->rank, launch->rank, other->rank, rank, size, chosen->name, other->name);
 }
@@ -209,7 +210,7 @@ static weft_status unknown_launcher(const char *wanted)
 
     for (size_t i = 0; i < WF_COUNT(dialects); i++)
         wf_text_add(&names, ", %s", dialects[i].name);
-    status = wf_fail(WEFT_ERR_INVALID, "WEFT_LAUNCHER is \"%.60s\"; known are auto, none%s", wanted,
+    status = wf_fail(WEFT_ERR_INVALID, "WEFT_LAUNCHER is \"%.60s\"; expected auto, none%s", wanted,
                      names.data != NULL ? names.data : "");
     wf_text_free(&names);
     return status;
@@ -274,8 +275,8 @@ static weft_status missing_address(const struct wf_launch *launch)
                        "PROGRAM` sets all of them",
                        dialect->rank, dialect->size, launch->rank, launch->size);
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s and %s of %s are set, but they do not say where ranks on several hosts "
-                   "meet; set WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN on all ranks",
+                   "%s and %s of %s are set, but they give no address for ranks on several hosts; "
+                   "set WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN on all ranks",
                    dialect->rank, dialect->size, dialect->name);
 }
 
@@ -290,9 +291,8 @@ static weft_status find_address(const struct wf_launch *launch, const char *rend
         return WEFT_OK;
     }
     if (strcmp(launch->launcher, "torchrun") == 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT do not both "
-                       "say where the ranks meet; set them, or WEFT_RENDEZVOUS=host:port");
+        return wf_fail(WEFT_ERR_INVALID, "RANK and WORLD_SIZE are set, but not both MASTER_ADDR "
+                                         "and MASTER_PORT; set them, or WEFT_RENDEZVOUS=host:port");
     return missing_address(launch);
 }
 
@@ -306,16 +306,15 @@ weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvou
     wf_address_print(&found, text);
     if (token == NULL && !found.is_unix)
         return wf_fail(WEFT_ERR_INVALID,
-                       "ranks meet at %s, which others can reach: set WEFT_TOKEN to one secret on "
-                       "all ranks, such as the output of `openssl rand -hex 16`",
+                       "the rendezvous is at %s, which other users can reach: set WEFT_TOKEN to "
+                       "one secret on all ranks, such as the output of `openssl rand -hex 16`",
                        text);
     if (token != NULL && strlen(token) < TOKEN_LEAST)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu characters, "
-            "and at least %d are needed so that it cannot be guessed: set it to one "
-            "secret on all ranks, such as the output of `openssl rand -hex 16`",
-            strlen(token), TOKEN_LEAST);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu "
+                       "characters; a token that cannot be guessed has at least %d: set it to one "
+                       "secret on all ranks, such as the output of `openssl rand -hex 16`",
+                       strlen(token), TOKEN_LEAST);
     *key = wf_job_key(token != NULL ? token : launch->job);
     *address = found;
     return WEFT_OK;

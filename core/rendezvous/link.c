@@ -264,7 +264,7 @@ static void explain_end(struct wf_client *client, int32_t rank, const char *text
     if (own != NULL && (first == NULL || first == own))
         snprintf(out, bytes, "rank %d %s", rank, own->text);
     else if (own != NULL)
-        snprintf(out, bytes, "rank %d %s; after it, rank %d went, which served the rendezvous",
+        snprintf(out, bytes, "rank %d %s; after it, rank %d ended, which served the rendezvous",
                  first->rank, first->text, rank);
     else if (first != NULL)
         snprintf(out, bytes, "%s; before it, rank %d was lost", text, first->rank);

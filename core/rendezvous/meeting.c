@@ -68,20 +68,19 @@ weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32
 
     taken.status = wf_take_status(reader);
     if (reader->failed || taken.status == WEFT_IN_PROGRESS)
-        return wf_fail(WEFT_ERR_PARSE, "a contribution without a status that weft has");
+        return wf_fail(WEFT_ERR_PARSE, "a contribution has an unknown status");
     taken.comm = wf_take_u64(reader);
     taken.timeout_ns = (int64_t)wf_take_u64(reader);
     wf_take_string(reader, label, label_bytes);
     wf_take_string(reader, text, text_bytes);
     taken.count = (int32_t)wf_take_u32(reader);
     if (taken.count < 1 || taken.count > most)
-        return wf_fail(WEFT_ERR_PARSE, "a list of %d ranks, where 1 to %d are possible",
-                       taken.count, most);
+        return wf_fail(WEFT_ERR_PARSE, "a list has %d ranks; expected 1 to %d", taken.count, most);
     for (int32_t i = 0; i < taken.count; i++)
         ranks[i] = (int32_t)wf_take_u32(reader);
     taken.blob = wf_take_blob(reader);
     if (reader->failed || reader->left > 0)
-        return wf_fail(WEFT_ERR_PARSE, "a contribution with a wrong length");
+        return wf_fail(WEFT_ERR_PARSE, "a contribution has a wrong length");
     *out = taken;
     return WEFT_OK;
 }
@@ -270,7 +269,8 @@ static void deliver_success(struct wf_meetings *m, struct meeting *meeting)
     if (payload.failed || bytes >= WF_FRAME_MOST) {
         struct wf_text why = {0};
 
-        wf_text_add(&why, "the rendezvous cannot hold the %llu bytes that %d ranks brought to %s",
+        wf_text_add(&why,
+                    "the rendezvous cannot hold the %llu bytes that %d ranks contributed to %s",
                     (unsigned long long)bytes, meeting->count, meeting->label);
         fail_meeting(m, meeting, WEFT_ERR_NO_MEMORY, &why);
         wf_text_free(&why);
@@ -296,8 +296,7 @@ static weft_status check_list(struct wf_meetings *m, int32_t rank, const struct 
         if (r == rank) has_rank = true;
     }
     if (valid && has_rank) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "rank %d brought an ill-formed list of %d ranks", rank,
-                   c->count);
+    return wf_fail(WEFT_ERR_INVALID, "rank %d sent an invalid list of %d ranks", rank, c->count);
 }
 
 /* Who of the list went first: others may have gone because of it. */
@@ -332,7 +331,7 @@ static void judge(struct wf_meetings *m, struct meeting *meeting, int32_t rank,
         wf_text_add(&why, "rank %d: %s", rank, c->text);
         fail_meeting(m, meeting, c->status, &why);
     } else if (strncmp(meeting->label, c->label, sizeof meeting->label - 1) != 0) {
-        wf_text_add(&why, "rank %d came to %s while rank %d came to %s", rank, c->label,
+        wf_text_add(&why, "rank %d is at %s, but rank %d is at %s", rank, c->label,
                     meeting->first_come, meeting->label);
         fail_meeting(m, meeting, WEFT_ERR_MISMATCH, &why);
     } else if (all_came(meeting)) {
@@ -437,9 +436,9 @@ static void time_out(struct wf_meetings *m, struct meeting *meeting, uint64_t no
 
     if (missing != NULL) {
         wf_ranks_print(&why, missing, count);
-        wf_text_add(&why, " of %d did not come to %s within ", meeting->count, meeting->label);
+        wf_text_add(&why, " of %d did not reach %s within ", meeting->count, meeting->label);
         wf_text_time(&why, (uint64_t)meeting->timeout_ns);
-        if (other != NULL) wf_text_add(&why, "; rank %d came to %s", missing[0], other->label);
+        if (other != NULL) wf_text_add(&why, "; rank %d is at %s", missing[0], other->label);
     }
     fail_meeting(m, meeting, WEFT_ERR_TIMEOUT, &why);
     meeting->timed_out = true;

@@ -127,7 +127,7 @@ static void time_out_join(struct wf_server *s)
         if (s->members[rank] == NULL) missing[count++] = rank;
     if (missing != NULL) {
         wf_ranks_print(&text, missing, count);
-        wf_text_add(&text, " of %d never came to the rendezvous within ", s->options.size);
+        wf_text_add(&text, " of %d did not join the job within ", s->options.size);
         wf_text_time(&text, (uint64_t)s->options.join_timeout_ns);
         if (s->out_of_files)
             wf_text_add(&text, "; the process that serves it ran out of file descriptors: raise "
@@ -146,7 +146,7 @@ static void explain_departure(const struct wf_server *s, const struct wf_connect
 {
     wf_text_add(out, "%s", text);
     if (c->fault != NULL)
-        wf_text_add(out, "; before, it reported: %.300s", c->fault);
+        wf_text_add(out, "; it had reported: %.300s", c->fault);
     else if (s->first_lost >= 0)
         wf_text_add(out, "; before it, rank %d was lost", s->first_lost);
 }
@@ -206,7 +206,7 @@ static void part_with(struct wf_server *s, struct wf_connection *c, bool left, c
         abandon_join(s, rank, text);
     wf_text_free(&why);
     if (s->present == 0 && s->running && !s->options.standby && begin_joining(s) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "the rendezvous cannot begin anew: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "the rendezvous cannot accept a new job: %s", weft_last_error());
 }
 
 void wf_members_lost(struct wf_server *s, struct wf_connection *c)
@@ -217,8 +217,8 @@ void wf_members_lost(struct wf_server *s, struct wf_connection *c)
     if (c->why != NULL)
         wf_text_add(&text, "is gone: the rendezvous closed its connection: %s", c->why);
     else
-        wf_text_add(&text, "is gone: its connection closed without a goodbye, so it crashed, was "
-                           "killed, or exited without weft_context_release");
+        wf_text_add(&text, "is gone: it crashed, was killed, or exited without "
+                           "weft_context_release (its connection closed)");
     part_with(s, c, false, text.failed ? "is gone" : text.data, (weft_blob){"", 0});
     wf_text_free(&text);
 }
@@ -423,7 +423,8 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
     } else if (frame->type == WF_FRAME_LOOK) {
         hear_look(s, c, frame, now_ns);
     } else {
-        (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u, which only a server sends",
+        (void)wf_fail(WEFT_ERR_PARSE,
+                      "a frame of type %u, which only servers send, came from a client",
                       (unsigned)frame->type);
         reject(c);
     }

@@ -49,11 +49,10 @@ static weft_status check_file_limit(const struct wf_server_options *options)
     uint64_t needed = (uint64_t)options->size + 16;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return WEFT_OK;
-    return wf_fail(
-        WEFT_ERR_SYSTEM,
-        "the rendezvous of %d ranks needs about %llu file descriptors, and only %llu are "
-        "allowed: raise `ulimit -n`",
-        options->size, (unsigned long long)needed, (unsigned long long)limit.rlim_cur);
+    return wf_fail(WEFT_ERR_SYSTEM,
+                   "the rendezvous of %d ranks needs about %llu file descriptors, but the limit is "
+                   "%llu: raise `ulimit -n`",
+                   options->size, (unsigned long long)needed, (unsigned long long)limit.rlim_cur);
 }
 
 weft_status wf_server_create(const struct wf_server_options *options, struct wf_address *address,
@@ -71,7 +70,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     if (status != WEFT_OK) goto free_server;
     wf_fd_hold();
     if (wf_fd_keep_pair(pipe2(s->commands, O_CLOEXEC), s->commands) != 0) {
-        status = wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot have a pipe: %s", strerror(errno));
+        status =
+            wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot create a pipe: %s", strerror(errno));
         goto free_server;
     }
     if (address != NULL) status = wf_address_listen(address, s->listeners, &s->listener_count);
@@ -129,7 +129,7 @@ static void rest_without_files(struct wf_server *s, uint64_t now_ns)
 {
     if (!s->out_of_files)
         wf_log(WF_LOG_WARNING,
-               "the rendezvous cannot take another connection: %s; raise `ulimit -n`",
+               "the rendezvous cannot accept another connection: %s; raise `ulimit -n`",
                strerror(errno));
     s->out_of_files = true;
     s->listen_again_ns = now_ns + WF_PENDING_SPARE_NS;
@@ -236,12 +236,12 @@ weft_status wf_server_connect(struct wf_server *s, int *fd)
     wf_fd_hold();
     if (wf_fd_keep_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
                         pair) != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "no connection to the rendezvous in this process: %s",
+        return wf_fail(WEFT_ERR_SYSTEM, "cannot connect to the rendezvous in this process: %s",
                        strerror(errno));
     if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
         wf_fd_close(pair[0]);
         wf_fd_close(pair[1]);
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous in this process does not hear: %s",
+        return wf_fail(WEFT_ERR_SYSTEM, "cannot wake the rendezvous in this process: %s",
                        strerror(errno));
     }
     *fd = pair[1];
@@ -377,7 +377,7 @@ weft_status wf_server_start(struct wf_server *s)
     code = pthread_create(&s->thread, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot have a thread: %s", strerror(code));
+        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot start a thread: %s", strerror(code));
     s->started = true;
     return WEFT_OK;
 }

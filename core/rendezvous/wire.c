@@ -206,7 +206,7 @@ static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, 
     if (wf_secret_equal(want, tag, sizeof want)) return WEFT_OK;
     return wf_fail(
         WEFT_ERR_INVALID,
-        "frame %llu failed authentication: it was changed, repeated or left out on its way",
+        "frame %llu failed authentication: it, or a frame before it, was changed, repeated or lost",
         (unsigned long long)seal->sequence);
 }
 

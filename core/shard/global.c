@@ -108,7 +108,7 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
         WF_TRY(wf_require(shape, "weft_shape_from_shards: shape"));
     }
     if (dims < 0 || dims > WEFT_MAX_DIMS)
-        return wf_fail(WEFT_ERR_INVALID, "a tensor of %d dimensions; %d are the most", dims,
+        return wf_fail(WEFT_ERR_INVALID, "the tensor has %d dimensions; the maximum is %d", dims,
                        WEFT_MAX_DIMS);
     for (int64_t i = 0; i < (int64_t)mesh->size * dims; i++)
         if (shards[i] < 0)

@@ -139,7 +139,8 @@ static weft_status check(const struct window *window, uint64_t offset, uint64_t 
                          (unsigned long long)bytes, (unsigned long long)offset,
                          (unsigned long long)window->bytes);
     if (bytes > 0 && other == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "%llu bytes at NULL", (unsigned long long)bytes);
+        return plug_fail(WEFT_ERR_INVALID, "%llu bytes, but the memory is NULL",
+                         (unsigned long long)bytes);
     return WEFT_OK;
 }
 

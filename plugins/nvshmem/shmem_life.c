@@ -19,7 +19,7 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
 
     switch (report->reason) {
     case WK_NOT_READY:
-        snprintf(out, size, "rank %d did not come to operation %llu within %.3f s", peer, want,
+        snprintf(out, size, "rank %d did not reach operation %llu within %.3f s", peer, want,
                  seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_NOT_DONE:

@@ -73,10 +73,10 @@ done
 ranks 2 1 "ERR_PEER.*rank 0 is gone" deserted
 ranks 2 1 "ERR_TIMEOUT" released_early WEFT_TIMEOUT=5
 ranks 2 1 "ERR_TIMEOUT" released_stuck WEFT_TIMEOUT=5
-ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" too_late WEFT_TIMEOUT=3
+ranks 2 1 "ERR_TIMEOUT.*rank 0 did not reach operation" too_late WEFT_TIMEOUT=3
 # With NVSHMEM's own collectives what is on the stream behind cannot be ended, but nobody waits for it.
 ranks 4 4 "OK" split WEFT_NVSHMEM_COLLECTIVES=nvshmem
-ranks 2 1 "ERR_TIMEOUT.*rank 0 did not come to operation" left_behind WEFT_TIMEOUT=3 WEFT_NVSHMEM_COLLECTIVES=nvshmem
+ranks 2 1 "ERR_TIMEOUT.*rank 0 did not reach operation" left_behind WEFT_TIMEOUT=3 WEFT_NVSHMEM_COLLECTIVES=nvshmem
 cannot_begin 2 "WEFT_NVSHMEM_COLLECTIVES=nccl: wanted is weft or nvshmem" WEFT_NVSHMEM_COLLECTIVES=nccl
 # An arena that is full: memory is the driver's then, and what peers read of it is copied.
 expect 0 "every element" "$weft" redistribute -n 2 --mesh 2 --shape 300x300 --from "S(0)" --to "S(1)"

@@ -32,7 +32,7 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(weft_send(NULL, buffer, 1, 0, 0, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_send(world, buffer, 1, 0, 1, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(
-        strstr(weft_last_error(), "send on world: peer 1; there are ranks 0 to 0"));
+        strstr(weft_last_error(), "send on world: peer is 1; the ranks are 0 to 0"));
     ck_assert_int_eq(weft_receive(world, buffer, 1, 0, -1, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_receive(world, NULL, 1, 0, 0, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_receive(world, buffer, 1, 99, 0, 0, NULL), WEFT_ERR_INVALID);

@@ -50,11 +50,11 @@ START_TEST(a_vendors_communicator_is_wrapped_by_all_or_none)
     fake_reset();
     fake.exchanges = 1;
     world_run(ranks, 3, wrap_or_not, &nobody);
-    all_saw(ranks, 3, WEFT_ERR_UNSUPPORTED, "no communicators of a vendor to wrap");
+    all_saw(ranks, 3, WEFT_ERR_UNSUPPORTED, "does not support vendor communicators");
     fake_reset();
     fake.exchanges = 1;
     world_run(ranks, 3, wrap_or_not, &second);
-    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "ranks differ in what they make of world");
+    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "weft_subcomm_options of ranks of world differ");
 }
 END_TEST
 
@@ -194,8 +194,8 @@ START_TEST(different_calls_are_named_on_all)
 {
     fake_reset();
     world_run(ranks, 2, differ_in_call, NULL);
-    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "a split of world");
-    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "a communicator made of world");
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "weft_comm_split on world");
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "weft_comm_create on world");
 }
 END_TEST
 
@@ -237,7 +237,7 @@ START_TEST(who_does_not_come_is_named_and_learns_of_it)
     fake_reset();
     given_up = 0;
     world_run(ranks, 4, one_does_not_come, NULL);
-    all_saw(ranks, 4, WEFT_ERR_TIMEOUT, "rank 2 of 4 did not come to a split of world");
+    all_saw(ranks, 4, WEFT_ERR_TIMEOUT, "rank 2 of 4 did not reach weft_comm_split on world");
 }
 END_TEST
 

@@ -54,7 +54,7 @@ START_TEST(what_cannot_be_meant_is_refused_in_words)
         {"./x.so", "begins with /"},
         {"lib/x.so", "begins with /"},
         {"x.so", "begins with /"},
-        {"/", "is no plugin"},
+        {"/", "is not a plugin"},
         {"^auto", "cannot be excluded"},
         {"^^nccl", "stands once"},
         {"^/x.so", "begins with /"},
@@ -63,7 +63,7 @@ START_TEST(what_cannot_be_meant_is_refused_in_words)
         {"auto,auto", "cannot follow"},
         {"auto,nccl", "cannot follow"},
         {"nccl,^nccl,auto", "both named and excluded"},
-        {"^nccl,rccl", "before each name"},
+        {"^nccl,rccl", "the list has no auto"},
         {"nccl;rccl", "comma"},
         {"n\xc3\xa9", "comma"},
     };

@@ -42,7 +42,7 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
         return weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index);
     context->plugin = wf_backends_plugin(context->backends, index);
     if (context->plugin == NULL || context->plugin->comm == NULL)
-        return wf_fail(WEFT_ERR_INTERNAL, "the backend that was chosen cannot communicate");
+        return wf_fail(WEFT_ERR_INTERNAL, "the chosen backend has no comm table");
     return WEFT_OK;
 }
 
@@ -222,7 +222,9 @@ static weft_status read_options(const weft_options *options, weft_options *out)
     WF_TRY(wf_options_read("weft_options", options, out, sizeof *out));
     if (out->timeout_ns < WEFT_FOREVER || out->join_timeout_ns < 0 || out->size < 0)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: size %d, timeout_ns %" PRId64 ", join_timeout_ns %" PRId64,
+                       "weft_init: size is %d, timeout_ns %" PRId64 ", join_timeout_ns %" PRId64
+                       "; size and join_timeout_ns are not negative, timeout_ns is not negative or "
+                       "is WEFT_FOREVER",
                        out->size, out->timeout_ns, out->join_timeout_ns);
     if (out->digest == NULL) out->digest_bytes = 0;
     return WEFT_OK;

@@ -24,7 +24,8 @@ static weft_status open_table(const char *name, int *out)
                        name, strerror(errno));
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
         close(fd);
-        return wf_fail(WEFT_ERR_INVALID, "%s is not a regular file, as a cost table must be", name);
+        return wf_fail(WEFT_ERR_INVALID, "%s is not a regular file; a cost table is a regular file",
+                       name);
     }
     *out = fd;
     return WEFT_OK;

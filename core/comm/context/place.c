@@ -89,8 +89,8 @@ static weft_status find_by_address(const struct way *way, const struct wf_launch
 
     WF_TRY(wf_launch_meet(launch, rendezvous, token, &address, &key));
     wf_address_print(&address, text);
-    wf_log(WF_LOG_INFO, "rank %d of %d (%s) meets the others at %s", context->rank, context->size,
-           launch->launcher, text);
+    wf_log(WF_LOG_INFO, "rank %d of %d (launcher %s) joins the job at %s", context->rank,
+           context->size, launch->launcher, text);
     if (serves) {
         WF_TRY(listening_address(config, &address, &listening));
         WF_TRY(serve(way, &listening, key));
@@ -164,7 +164,7 @@ static weft_status find_by_exchange(const struct way *way)
     if (mine.status != WEFT_OK) snprintf(mine.text, sizeof mine.text, "%s", weft_last_error());
     status = exchange->all_gather(exchange->self, &mine, cards, sizeof mine);
     if (status != WEFT_OK)
-        status = wf_fail(status, "the exchange that was given to weft_init failed");
+        status = wf_fail(status, "weft_init: weft_options.exchange failed");
     else
         status = check_cards(cards, context->size);
     if (status == WEFT_OK)
@@ -186,10 +186,13 @@ static weft_status check_given(const weft_options *options, int32_t size)
         (options->exchange != NULL) + (options->threads != NULL) + (options->rendezvous != NULL);
 
     if (ways > 1)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: of exchange, threads and rendezvous only one can be given");
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_init: set at most one of weft_options.exchange, .threads and .rendezvous");
     if (options->rank < 0 || options->rank >= size)
-        return wf_fail(WEFT_ERR_INVALID, "weft_init: rank %d of %d", options->rank, size);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: weft_options.rank is %d and size is %d; ranks are 0 to size - 1",
+                       options->rank, size);
     return WEFT_OK;
 }
 

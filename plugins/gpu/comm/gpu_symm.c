@@ -146,8 +146,8 @@ void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report 
 
     if (late < (uint64_t)comm->size) {
         snprintf(out, size,
-                 "rank %d released symmetric memory, and rank %d did not come to its release "
-                 "within the time limit",
+                 "rank %d released symmetric memory, and rank %d did not reach its release within "
+                 "the time limit",
                  comm->world_ranks[comm->rank], comm->world_ranks[late]);
         return;
     }

@@ -141,7 +141,8 @@ weft_status gpu_fill_bytes(void *opened, void *target, uint8_t byte, uint64_t by
 
     if (bytes == 0) return WEFT_OK;
     if (target == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "filling %llu bytes at NULL", (unsigned long long)bytes);
+        return plug_fail(WEFT_ERR_INVALID, "filling %llu bytes, but the memory is NULL",
+                         (unsigned long long)bytes);
     PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.fill_bytes(GPU_ADDRESS(target), byte, bytes, gpu_native(stream));
     gpu_leave(&scope);
