@@ -174,7 +174,7 @@ void *kit_comm_make(struct kit *kit, const struct kit_group *group, struct kit_c
 {
     void *comm = NULL;
 
-    kit_ok(kit, "making a communicator", kit_comm_try(kit, group, wish, &comm));
+    kit_ok(kit, "creating a communicator", kit_comm_try(kit, group, wish, &comm));
     return comm;
 }
 

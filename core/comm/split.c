@@ -64,16 +64,19 @@ struct place {
     int32_t colour, key, rank; /* rank in the parent */
 };
 
+/* RANK is the rank in PARENT.  If it is -1, the key of BLOB is the world rank. */
 static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t rank,
                               const struct settings *mine, struct place *out)
 {
     struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
     struct settings theirs;
+    int32_t world_rank;
     bool wraps;
 
     out->colour = (int32_t)wf_take_u32(&reader);
     out->key = (int32_t)wf_take_u32(&reader);
     out->rank = rank;
+    world_rank = rank >= 0 ? parent->world_ranks[rank] : out->key;
     wraps = wf_take_u32(&reader) != 0;
     theirs.timeout_ns = (int64_t)wf_take_u64(&reader);
     wf_take_string(&reader, theirs.name, sizeof theirs.name);
@@ -90,7 +93,7 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
         "weft_subcomm_options of ranks of %s differ: rank %d has name \"%s\" and timeout_ns "
         "%lld, rank %d has \"%s\" and %lld",
         parent->name, parent->world_ranks[parent->rank], mine->name, (long long)mine->timeout_ns,
-        parent->world_ranks[rank], theirs.name, (long long)theirs.timeout_ns);
+        world_rank, theirs.name, (long long)theirs.timeout_ns);
 }
 
 /* The first step: RANKS of PARENT show each other their places. */
@@ -345,7 +348,7 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
         return status;
     }
     for (int32_t i = 0; i < count && request.status == WEFT_OK; i++)
-        request.status = read_place(parent, got.blobs[i], 0, settings, &ignored);
+        request.status = read_place(parent, got.blobs[i], -1, settings, &ignored);
     request.number = got.serial;
     number_name(settings->name, got.serial, name);
     wf_gathered_free(&got);

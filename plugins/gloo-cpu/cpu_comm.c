@@ -100,7 +100,7 @@ static weft_status prepare(struct cpu_comm *comm, const weft_comm_options *optio
 static weft_status check_options(const weft_comm_options *options)
 {
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return plug_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", (int)options->rank,
+        return plug_fail(WEFT_ERR_INVALID, "rank is %d, size is %d", (int)options->rank,
                          (int)options->size);
     if (options->world_ranks == NULL || options->host_ids == NULL)
         return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids is NULL");
@@ -139,7 +139,8 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     weft_status status;
 
     if (blob->bytes != sizeof address) {
-        snprintf(text, bytes, "its address has %llu bytes, not %zu: another build?",
+        snprintf(text, bytes,
+                 "its address has %llu bytes, not %zu; it may be another build of gloo-cpu",
                  (unsigned long long)blob->bytes, sizeof address);
         return WEFT_ERR_VERSION;
     }
@@ -155,7 +156,7 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     peer->attached = true;
     control = (struct cpu_shm_control *)(peer->heap + address.control);
     if (control->token != address.token) {
-        snprintf(text, bytes, "its shared memory is not what it should be");
+        snprintf(text, bytes, "its shared memory is not the expected one");
         return WEFT_ERR_SYSTEM;
     }
     peer->control = control;
@@ -295,7 +296,7 @@ static bool await_work(struct cpu_comm *comm)
     uint64_t deadline = cpu_deadline(PATIENCE_NS);
 
     if (is_idle(comm)) return true;
-    end_work(comm, "released under its work");
+    end_work(comm, "released while its work was pending");
     while (!is_idle(comm) && plug_now() < deadline)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     return is_idle(comm);
@@ -308,7 +309,7 @@ void cpu_comm_destroy(void *handle)
     if (comm == NULL) return;
     if (!await_work(comm)) {
         comm->device->is_held = true;
-        plug_log(1, "communicator \"%s\" is left behind: its work is still to come on a stream",
+        plug_log(1, "communicator \"%s\" is not freed: its work is still pending on a stream",
                  comm->name);
         return;
     }

@@ -30,7 +30,8 @@ weft_status ccl_courier_open(struct ccl_courier *courier)
 
     courier->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (courier->socket < 0)
-        return plug_fail(WEFT_ERR_SYSTEM, "no socket to share memory over: %s", strerror(errno));
+        return plug_fail(WEFT_ERR_SYSTEM, "cannot open a socket to share memory: %s",
+                         strerror(errno));
     if (bind(courier->socket, (struct sockaddr *)&name, length) != 0) goto refused;
     length = sizeof name;
     if (getsockname(courier->socket, (struct sockaddr *)&name, &length) != 0) goto refused;
@@ -48,7 +49,7 @@ weft_status ccl_courier_open(struct ccl_courier *courier)
 
 refused:
     ccl_courier_close(courier);
-    return plug_fail(WEFT_ERR_SYSTEM, "no address to share memory at: %s", strerror(errno));
+    return plug_fail(WEFT_ERR_SYSTEM, "cannot bind a socket to share memory: %s", strerror(errno));
 }
 
 void ccl_courier_close(struct ccl_courier *courier)
@@ -144,7 +145,7 @@ static weft_status deliver(const struct ccl_courier *courier, const struct gpu_c
         if (!wanted[*next]) continue;
         if (send_file(courier, &addresses[*next], comm->rank, file, &failed)) continue;
         if (failed == 0) return WEFT_OK; /* its queue is full */
-        return plug_fail(WEFT_ERR_PEER, "rank %d of %s cannot be given memory: %s", *next,
+        return plug_fail(WEFT_ERR_PEER, "cannot send memory handles to rank %d of %s: %s", *next,
                          comm->name, strerror(failed));
     }
     return WEFT_OK;
@@ -169,7 +170,7 @@ weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
         if (missing == 0 && next == comm->size) break;
         PLUG_TRY(gpu_comm_cause(comm));
         if (comm->timeout_ns >= 0 && plug_now() - began >= (uint64_t)comm->timeout_ns)
-            return plug_fail(WEFT_ERR_TIMEOUT, "rank %d of %s gave no memory within %.3f s",
+            return plug_fail(WEFT_ERR_TIMEOUT, "rank %d of %s sent no memory handles within %.3f s",
                              name_missing(comm, wanted, files), comm->name,
                              (double)comm->timeout_ns / 1e9);
         poll(&readable, 1, next < comm->size ? 1 : 20);

@@ -26,8 +26,8 @@ weft_status shmem_describe_declined(const struct gpu_comm *comm, uint64_t word, 
 
     if (bytes > 0)
         snprintf(out, size,
-                 "rank %d has no room for %llu bytes of symmetric memory; %s makes it larger", peer,
-                 (unsigned long long)bytes, VENDOR_HEAP_KNOB);
+                 "rank %d cannot allocate %llu bytes of symmetric memory; set %s to a larger size",
+                 peer, (unsigned long long)bytes, VENDOR_HEAP_KNOB);
     else if (status == WEFT_ERR_NO_MEMORY)
         snprintf(out, size, "rank %d is out of host memory", peer);
     else

@@ -27,7 +27,7 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
                  seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_GAVE_UP:
-        snprintf(out, size, "rank %d gave up what rank %d read from it", peer, me);
+        snprintf(out, size, "rank %d timed out while rank %d read from it", peer, me);
         return WEFT_ERR_PEER;
     case WK_NO_LETTER:
         snprintf(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want, me,
@@ -173,11 +173,10 @@ void gpu_comm_destroy(void *made)
     set_abort(comm);
     if (!await_last(comm, &cleanly)) {
         shmem_job_lose(comm->device);
-        plug_log(
-            1,
-            "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
-            "does not come, and cannot be ended",
-            comm->name);
+        plug_log(1,
+                 "the communicator %s is not freed: a collective of NVSHMEM waits for a rank and "
+                 "cannot be ended",
+                 comm->name);
         return;
     }
     gpu_comm_look(comm); /* work that was under way was ended by the flag */

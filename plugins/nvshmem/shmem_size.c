@@ -41,7 +41,8 @@ weft_status shmem_size_requested(uint64_t *bytes)
 
     *bytes = asked != NULL ? read_size(asked) : 0;
     if (asked != NULL && *bytes < UINT64_C(1) << 20)
-        return plug_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "%s is \"%s\"; expected a size of at least 1M, such as 512M",
                          VENDOR_HEAP_KNOB, asked);
     return WEFT_OK;
 }
@@ -99,8 +100,8 @@ weft_status shmem_size_agree(const struct gpu_comm *comm, const weft_blob *addre
         if (available >= bytes && available - bytes >= facts.reserve) continue;
         return plug_fail(
             WEFT_ERR_NO_MEMORY,
-            "rank %d has %llu bytes of device memory to itself, and NVSHMEM needs %llu "
-            "there: %llu for the arena, which %s makes smaller, and %llu of its own",
+            "rank %d has %llu bytes of device memory for itself, but NVSHMEM needs %llu: %llu for "
+            "the arena, whose size %s sets, and %llu for NVSHMEM",
             comm->world_ranks[r], (unsigned long long)available, needed, (unsigned long long)bytes,
             VENDOR_HEAP_KNOB, (unsigned long long)facts.reserve);
     }

@@ -52,11 +52,11 @@ static weft_status start(struct errand *errand)
     bool started;
 
     if (pthread_attr_init(&detached) != 0)
-        return plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+        return plug_fail(WEFT_ERR_SYSTEM, "cannot start a thread for the split");
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     started = pthread_create(&thread, &detached, run_errand, errand) == 0;
     pthread_attr_destroy(&detached);
-    return started ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+    return started ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "cannot start a thread for the split");
 }
 
 /* True if the call has come back; if not, within the time limit, the errand is the thread's. */
@@ -77,7 +77,7 @@ static bool await(struct gpu_comm *parent, struct errand *errand)
 static weft_status give_up(struct gpu_comm *parent)
 {
     parent->is_lost = true;
-    gpu_comm_fail(parent, WEFT_ERR_TIMEOUT, "splitting it was not done within the time limit");
+    gpu_comm_fail(parent, WEFT_ERR_TIMEOUT, "splitting it was not complete within the time limit");
     ccl_comm_kill(parent);
     return gpu_comm_cause(parent);
 }
@@ -117,9 +117,11 @@ static weft_status check_size(const struct gpu_comm *child)
 {
     int size = 0;
 
-    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size), "asking for the size of a part"));
+    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size),
+                       "reading the size of a split communicator"));
     if (size == child->size) return WEFT_OK;
-    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s came, not %d", size, child->name, child->size);
+    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s took part in the split, not %d", size,
+                     child->name, child->size);
 }
 
 /* ---- by an id ---- */
@@ -162,10 +164,12 @@ static weft_status join_by_id(struct gpu_comm *parent, struct gpu_comm *child, i
     if (child == NULL) return WEFT_OK;
     for (int32_t r = 0; r < parent->size; r++) {
         if (all[r].colour != colour) continue;
-        PLUG_TRY(ccl_check(all[r].result, "making an id for a part, on its first rank"));
+        PLUG_TRY(
+            ccl_check(all[r].result, "creating the id of a split communicator, on its first rank"));
         return ccl_comm_join(child, all[r].id);
     }
-    return plug_fail(WEFT_ERR_PEER, "the first rank of %s did not come", child->name);
+    return plug_fail(WEFT_ERR_PEER, "the first rank of %s did not take part in the split",
+                     child->name);
 }
 
 /* ---- both ---- */
@@ -190,7 +194,7 @@ weft_status ccl_comm_split(void *made, const weft_comm_options *options, void **
     int colour;
 
     if (!parent->is_ready)
-        return plug_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", parent->name);
+        return plug_fail(WEFT_ERR_INVALID, "communicator %s is not committed", parent->name);
     PLUG_TRY(gpu_comm_cause(parent));
     if (options != NULL) prepared = make_child(parent, options, &child);
     colour = child != NULL ? colour_of(options) : NO_COLOUR;

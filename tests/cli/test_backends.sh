@@ -101,12 +101,12 @@ cp "$p/good/libweft_plugin_good.so" "$open/all"
 ln -s "$open/all/libweft_plugin_good.so" "$open/mine"
 chmod 0777 "$open/all"
 WEFT_PLUGIN_PATH=$open/all expect 1 \
-    "libweft_plugin_good.so: not trusted: $open/all belongs to user $(id -u) and has mode 0777, so every user may replace what it holds" \
+    "libweft_plugin_good.so: not trusted: $open/all belongs to user $(id -u) and has mode 0777, so every user may replace its files" \
     weft why good
 WEFT_PLUGIN_PATH=$open/mine expect 1 "leads to $open/all/libweft_plugin_good.so: $open/all belongs to user" weft why good
 WEFT_PLUGIN_PATH=$open/all expect 1 "chmod go-w" weft why good
 chmod 1777 "$open/all"
-WEFT_PLUGIN_PATH=$open/all expect 1 "the sticky bit protects what is there already" weft why good
+WEFT_PLUGIN_PATH=$open/all expect 1 "the sticky bit protects existing files only" weft why good
 WEFT_CUDA_LIB=$open/all/libweft_plugin_good.so expect 1 \
     "WEFT_CUDA_LIB=$open/all/libweft_plugin_good.so cannot be opened: $open/all belongs to user" weft why nccl
 cp "$open/all/libweft_plugin_good.so" "$open/all/libcuda.so.1"

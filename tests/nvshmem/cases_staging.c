@@ -51,7 +51,7 @@ static void expect_told(struct rank *self, const char *what, weft_status status,
     snprintf(text, sizeof text, "%llu bytes of symmetric memory", (unsigned long long)bytes);
     refused(self, what, status, WEFT_ERR_NO_MEMORY, text);
     refused(self, what, status, WEFT_ERR_NO_MEMORY, "rank 0");
-    refused(self, what, status, WEFT_ERR_NO_MEMORY, "WEFT_NVSHMEM_HEAP makes it larger");
+    refused(self, what, status, WEFT_ERR_NO_MEMORY, "set WEFT_NVSHMEM_HEAP to a larger size");
     check(self, seconds() - began < 150, "%s: it took %.1f s", what, seconds() - began);
     status = weft_barrier(at.comm, NULL);
     refused(self, "what follows", status, WEFT_ERR_NO_MEMORY, "rank 0");
@@ -99,7 +99,7 @@ static void stages_of_a_rank_that_declined_are_free(struct rank *self)
     finish(self, self->stream); /* else the release aborts it, and its stages stay */
     refused(self, "more than there is",
             weft_all_gather(comm, send, recv, ARENA, WEFT_DTYPE_U8, self->stream),
-            WEFT_ERR_NO_MEMORY, "1048576 bytes of symmetric memory are wanted");
+            WEFT_ERR_NO_MEMORY, "cannot allocate 1048576 bytes of symmetric memory");
     weft_comm_release(&comm);
     most = take(self, ALL);
     check(self, is_in_arena(most), "stages are left behind");

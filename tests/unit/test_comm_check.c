@@ -89,7 +89,7 @@ START_TEST(roots_are_checked_where_there_is_one)
         args.root = 2;
         refused(args, "root is 2; the ranks are 0 to 1");
         args.root = -1;
-        refused(args, "root -1");
+        refused(args, "root is -1");
     }
     for (uint32_t c = 0; c < WEFT_COLL_COUNT; c++) {
         weft_collective_args args = good(c);

@@ -186,7 +186,8 @@ START_TEST(streams_without_their_context_refuse_every_call)
     for (int has_copy = 0; has_copy < 2; has_copy++) {
         weft_context *context, *copy;
         weft_stream *streams[2];
-        const char *text = has_copy ? "the context was released" : "or was released";
+        const char *text =
+            has_copy ? "the context was released" : "or weft_context_release released it";
         char x = 0, y;
 
         fake_reset();

@@ -110,8 +110,8 @@ START_TEST(what_is_no_mesh_is_refused)
         const weft_mesh_options *options;
         const char *text;
     } cases[] = {
-        {0, ok, NULL, "a mesh of 0 axes"},
-        {9, ok, NULL, "a mesh of 9 axes"},
+        {0, ok, NULL, "the mesh has 0 axes"},
+        {9, ok, NULL, "the mesh has 9 axes"},
         {2, zero, NULL, "mesh axis 1 has size 0"},
         {2, negative, NULL, "mesh axis 0 has size -1"},
         {2, huge, NULL, "mesh axis 1 makes a mesh of 4294967296 ranks"},

@@ -56,7 +56,7 @@ START_TEST(what_cannot_be_meant_is_refused_in_words)
         {"x.so", "begins with /"},
         {"/", "is not a plugin"},
         {"^auto", "cannot be excluded"},
-        {"^^nccl", "stands once"},
+        {"^^nccl", "write ^ once"},
         {"^/x.so", "begins with /"},
         {"nccl rccl", "comma"},
         {"nccl,nccl", "twice"},

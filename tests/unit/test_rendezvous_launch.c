@@ -157,7 +157,7 @@ START_TEST(launchers_at_odds_are_named)
     const char *said = read_error(
         ENVIRONMENT("RANK=0", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"));
 
-    SAYS(said, "RANK is 0, but OMPI_COMM_WORLD_RANK is 1, both of 2 ranks");
+    SAYS(said, "RANK is 0, but OMPI_COMM_WORLD_RANK is 1, both with 2 ranks");
     SAYS(said, "WEFT_LAUNCHER=torchrun");
     (void)read_ok(
         ENVIRONMENT("RANK=1", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"));

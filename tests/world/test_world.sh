@@ -174,7 +174,7 @@ denied()
 }
 if "$deny" ipv6 true; then
     expect 0 "[1] as expected" denied attach "$weft" run -n 2 "$program" private
-    expect 0 "process_vm_readv may not read memory of rank" denied attach "$weft" run -n 2 "$program" private
+    expect 0 "process_vm_readv is not permitted on rank" denied attach "$weft" run -n 2 "$program" private
     expect 0 "[2] as expected" denied memfd "$weft" run -n 3 "$program" private
     expect 0 "no memfd_create (Function not implemented), using /dev/shm" denied memfd "$weft" run -n 2 "$program" hello
     expect 0 "[2] as expected" denied ipv6 "$weft" run -n 3 "$program" private

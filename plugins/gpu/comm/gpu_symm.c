@@ -17,8 +17,8 @@ static weft_status check_peer(const struct gpu_window *window, const char *what,
     PLUG_TRY(gpu_comm_cause(window->comm));
     PLUG_TRY(plug_check_peer(what, peer, window->comm->size));
     if (window->buffers[peer] != NULL) return WEFT_OK;
-    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: rank %d's memory is out of reach", what,
-                     window->comm->world_ranks[peer]);
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: this rank cannot access the memory of rank %d",
+                     what, window->comm->world_ranks[peer]);
 }
 
 /* ---- moving ---- */
