@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 /* No process has more descriptors, unless the kernel's fs.nr_open was raised. */
-#define MOST_FDS (1 << 20)
+#define MAX_FDS (1 << 20)
 
 _Atomic uint32_t wf_generation;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held during a fork */
-static uint64_t kept[MOST_FDS / 64];                     /* a bit for each descriptor */
+static uint64_t kept[MAX_FDS / 64];                      /* a bit for each descriptor */
 static int beyond;                                       /* all that are kept are below it */
 static bool begun;                                       /* this process has begun a context */
 static bool inherited; /* this process is a fork of one that had */
@@ -30,7 +30,7 @@ static void in_parent(void)
 static bool take_out(int fd)
 {
     uint64_t bit = UINT64_C(1) << (fd % 64);
-    bool was_kept = fd < MOST_FDS && (kept[fd / 64] & bit) != 0;
+    bool was_kept = fd < MAX_FDS && (kept[fd / 64] & bit) != 0;
 
     if (was_kept) kept[fd / 64] &= ~bit;
     return was_kept;
@@ -108,7 +108,7 @@ weft_status wf_fork_enter(void)
 /* The lock is held. */
 static int put_in(int fd)
 {
-    if (fd >= MOST_FDS) {
+    if (fd >= MAX_FDS) {
         close(fd);
         errno = EMFILE;
         return -1;

@@ -288,7 +288,7 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status);
 /* The error for the caller after the plugin's WHAT on COMM returned STATUS, which is not OK.  Fails
  * COMM unless the call was refused. */
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
-/* Wait until COMM has failed, at most MOST_NS: a backend may notice that a rank is gone before the
+/* Wait until COMM has failed, at most MAX_NS: a backend may notice that a rank is gone before the
  * cause arrives. */
 void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns);
 /* Write this rank's departure record: the number of its collectives on each communicator. */
@@ -311,7 +311,7 @@ void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char
 /* ---- position.c ---- */
 
 /* An ASK's answer. */
-void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
+void wf_position_report(void *context, uint64_t comm, struct wf_text *out);
 /* Ask the ranks of COMM; one line per rank into LINES, and who seems to be waited for into SUSPECTS
  * ("" if none). */
 void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);

@@ -115,9 +115,9 @@ static bool is_group(const weft_comm *comm)
 
 /* GROUP has failed.  The communicator that keeps it fails with it, on all ranks: those that run the
  * other steps of the same plan wait in other groups. */
-static void fail_keeper(weft_comm *group)
+static void fail_owner(weft_comm *group)
 {
-    weft_comm *keeper = group->owner;
+    weft_comm *owner = group->owner;
     char text[sizeof group->cause_text];
     weft_status status;
     bool first;
@@ -125,22 +125,22 @@ static void fail_keeper(weft_comm *group)
     if (!is_group(group)) return;
     pthread_mutex_lock(&group->context->lock);
     status = atomic_load(&group->cause);
-    first = atomic_load(&keeper->cause) == WEFT_OK;
+    first = atomic_load(&owner->cause) == WEFT_OK;
     if (first) {
         snprintf(text, sizeof text, "%s", group->cause_text);
-        set_cause(keeper, status, text);
-        keeper->table->abort(keeper->handle);
-        break_groups(keeper, group, status, text);
+        set_cause(owner, status, text);
+        owner->table->abort(owner->handle);
+        break_groups(owner, group, status, text);
     }
     pthread_mutex_unlock(&group->context->lock);
-    if (first) report(keeper, status, text);
+    if (first) report(owner, status, text);
 }
 
 weft_status wf_comm_cause(weft_comm *comm)
 {
     weft_status status;
 
-    fail_keeper(comm);
+    fail_owner(comm);
     pthread_mutex_lock(&comm->context->lock);
     status = atomic_load_explicit(&comm->cause, memory_order_acquire);
     if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->cause_text);

@@ -20,7 +20,7 @@ static uint64_t load(_Atomic uint64_t *number)
     return atomic_load_explicit(number, memory_order_relaxed);
 }
 
-void wf_position_tell(void *self, uint64_t number, struct wf_text *out)
+void wf_position_report(void *self, uint64_t number, struct wf_text *out)
 {
     weft_context *context = self;
     struct wf_text last = {0};
@@ -38,7 +38,7 @@ void wf_position_tell(void *self, uint64_t number, struct wf_text *out)
         wf_put_u64(out, posted);
         wf_put_u64(out, load(&comm->ring.finished));
         wf_put_blob(out, last.data, last.length);
-        wf_runs_tell(comm, out);
+        wf_runs_report(comm, out);
     }
     pthread_mutex_unlock(&context->lock);
     wf_text_free(&last);

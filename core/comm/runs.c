@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 /* How long a run lasts before this rank asks.  Every later question waits twice as long, up to
- * MOST_GAP_NS. */
+ * MAX_GAP_NS. */
 #define FIRST_GAP_NS (UINT64_C(1) * WF_SECOND_NS)
-#define MOST_GAP_NS  (UINT64_C(64) * WF_SECOND_NS)
+#define MAX_GAP_NS   (UINT64_C(64) * WF_SECOND_NS)
 #define ASKED        16 /* ranks at a time */
 #define LOOKS        1000
 #define RECENT       64 /* runs whose order is compared */
@@ -84,7 +84,7 @@ static bool put_state(weft_comm *comm, struct wf_text *out)
     return false;
 }
 
-void wf_runs_tell(weft_comm *comm, struct wf_text *out)
+void wf_runs_report(weft_comm *comm, struct wf_text *out)
 {
     struct wf_text counts = {0};
 
@@ -129,7 +129,7 @@ static bool is_due(weft_comm *comm, uint64_t now_ns)
     if (begun == 0 || begun == load(&runs->done) || now_ns < runs->next_ns ||
         atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
         return false;
-    if (runs->gap_ns < MOST_GAP_NS) runs->gap_ns *= 2;
+    if (runs->gap_ns < MAX_GAP_NS) runs->gap_ns *= 2;
     runs->next_ns = now_ns + runs->gap_ns;
     return true;
 }
@@ -358,7 +358,8 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
     if (out->length > 0) wf_comm_fail_locked(comm, WEFT_ERR_MISMATCH, out->data);
 }
 
-void wf_runs_told(void *self, const struct wf_question *question, const struct wf_gathered *answers)
+void wf_runs_receive(void *self, const struct wf_question *question,
+                     const struct wf_gathered *answers)
 {
     weft_context *context = self;
     struct wf_text text = {0};

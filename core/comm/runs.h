@@ -85,14 +85,14 @@ void wf_runs_add(weft_comm *comm, struct wf_plan_runs *plan);
 void wf_runs_remove(weft_comm *comm, struct wf_plan_runs *plan);
 
 /* Add this rank's counts to OUT, the answer about COMM.  The context's lock is held. */
-void wf_runs_tell(weft_comm *comm, struct wf_text *out);
+void wf_runs_report(weft_comm *comm, struct wf_text *out);
 
 /* "work on a stream", with the plan whose run has begun last on COMM, or on that which keeps it. */
 void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes);
 
 /* Events of the client: see struct wf_client_events. */
 bool wf_runs_watch(void *context, struct wf_question *out);
-void wf_runs_told(void *context, const struct wf_question *question,
-                  const struct wf_gathered *answers);
+void wf_runs_receive(void *context, const struct wf_question *question,
+                     const struct wf_gathered *answers);
 
 #endif

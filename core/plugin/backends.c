@@ -216,7 +216,7 @@ static const char *why_not(const weft_backends *backends, size_t index, enum wef
 static weft_status fail_choice(const weft_backends *backends, enum weft_role role)
 {
     struct wf_text text = {0};
-    size_t told = 0;
+    size_t listed = 0;
     weft_status status;
 
     for (size_t i = 0; i < backends->candidate_count; i++) {
@@ -224,10 +224,10 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
         uint32_t reason = candidate->reason;
 
         if (reason == WEFT_REASON_EXCLUDED || reason == WEFT_REASON_SHADOWED) continue;
-        wf_text_add(&text, "%s%s: %s: %s", told++ > 0 ? "\n  " : "", candidate->name,
+        wf_text_add(&text, "%s%s: %s: %s", listed++ > 0 ? "\n  " : "", candidate->name,
                     weft_reason_text(reason), why_not(backends, i, role));
     }
-    if (told == 0) {
+    if (listed == 0) {
         wf_text_add(&text, "no plugin is in ");
         for (size_t i = 0; i < backends->directories.count; i++)
             wf_text_add(&text, "%s%s", i > 0 ? ", " : "", backends->directories.items[i].path);
@@ -237,8 +237,8 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
     if (status == WEFT_OK)
         status = wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and no plugin can serve%s: %s%s",
                          backends->origin, backends->wanted,
-                         role == WEFT_ROLE_SYMM ? " symmetric memory" : "", told > 1 ? "\n  " : "",
-                         text.data);
+                         role == WEFT_ROLE_SYMM ? " symmetric memory" : "",
+                         listed > 1 ? "\n  " : "", text.data);
     wf_text_free(&text);
     return status;
 }
@@ -263,7 +263,7 @@ static bool is_broken(const weft_backends *backends, size_t index)
 
 /* One line about what the choice preferred to CHOSEN, its ITEM, and could not have: names that
  * stand before it, and for auto whatever is there but does not work here. */
-static weft_status tell_fallback(const weft_backends *backends, size_t chosen, size_t item)
+static weft_status log_fallback(const weft_backends *backends, size_t chosen, size_t item)
 {
     bool by_auto = backends->choice.items[item].kind == WF_CHOOSE_AUTO;
     struct wf_text text = {0};
@@ -287,7 +287,7 @@ static weft_status tell_fallback(const weft_backends *backends, size_t chosen, s
 
 /* The same for symmetric memory: names behind the plugin that communicates which do not work here.
  */
-static weft_status tell_second(const weft_backends *backends, size_t chosen, size_t item)
+static weft_status log_second(const weft_backends *backends, size_t chosen, size_t item)
 {
     size_t first = 0, comm = pick_comm(backends, &first);
     size_t end = chosen == comm ? backends->choice.count : item;
@@ -317,8 +317,8 @@ weft_status weft_backends_choose(const weft_backends *backends, enum weft_role r
                        backends == NULL ? "backends" : "index");
     chosen = pick(backends, role, &item);
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
-    WF_TRY(role == WEFT_ROLE_COMM ? tell_fallback(backends, chosen, item)
-                                  : tell_second(backends, chosen, item));
+    WF_TRY(role == WEFT_ROLE_COMM ? log_fallback(backends, chosen, item)
+                                  : log_second(backends, chosen, item));
     *index = chosen;
     return WEFT_OK;
 }

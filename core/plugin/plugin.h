@@ -194,7 +194,7 @@ weft_status wf_backends_find_in(const struct wf_find_input *input,
                                 weft_backends **out) WF_NODISCARD;
 
 /* Add a line to the trace, about CANDIDATE or WF_NO_CANDIDATE. */
-weft_status wf_backends_tell(weft_backends *backends, size_t candidate, const char *format,
+weft_status wf_backends_note(weft_backends *backends, size_t candidate, const char *format,
                              ...) WF_NODISCARD WF_PRINTF(3, 4);
 
 /* weft_backends_choose without the notice about what was passed over.  WF_NO_CANDIDATE if none

@@ -14,7 +14,7 @@ struct finder {
 
 /* ---- growing the lists ---- */
 
-weft_status wf_backends_tell(weft_backends *backends, size_t candidate, const char *format, ...)
+weft_status wf_backends_note(weft_backends *backends, size_t candidate, const char *format, ...)
 {
     size_t bytes = (backends->line_count + 1) * sizeof *backends->lines;
     struct wf_trace_line *grown = wf_realloc(backends->lines, bytes);
@@ -60,12 +60,12 @@ static weft_status conclude(weft_backends *backends, size_t index, uint32_t reas
 {
     struct wf_candidate *candidate = &backends->candidates[index];
     const char *who = candidate->file != NULL ? candidate->file : candidate->name;
-    bool told = strncmp(text, who, strlen(who)) == 0;
+    bool listed = strncmp(text, who, strlen(who)) == 0;
 
     candidate->reason = reason;
     candidate->reason_text = wf_strdup(text);
     if (candidate->reason_text == NULL) return wf_fail_memory(strlen(text) + 1);
-    return wf_backends_tell(backends, index, "%s%s%s: %s", told ? "" : who, told ? "" : ": ",
+    return wf_backends_note(backends, index, "%s%s%s: %s", listed ? "" : who, listed ? "" : ": ",
                             weft_reason_text(reason), text);
 }
 
@@ -203,14 +203,14 @@ static weft_status judge_directory(struct finder *finder, const struct wf_direct
     size_t count = 0;
 
     if (directory->refused != NULL)
-        return wf_backends_tell(backends, WF_NO_CANDIDATE, "directory %s (%s): not searched: %s",
+        return wf_backends_note(backends, WF_NO_CANDIDATE, "directory %s (%s): not searched: %s",
                                 directory->path, directory->origin, directory->refused);
     status = wf_search_files(directory->path, &files, &count);
     if (status == WEFT_ERR_NOT_FOUND || status == WEFT_ERR_SYSTEM)
-        return wf_backends_tell(backends, WF_NO_CANDIDATE, "directory %s (%s): %s", directory->path,
+        return wf_backends_note(backends, WF_NO_CANDIDATE, "directory %s (%s): %s", directory->path,
                                 directory->origin, weft_last_error());
     WF_TRY(status);
-    status = wf_backends_tell(backends, WF_NO_CANDIDATE, "directory %s (%s): %zu plugin file%s",
+    status = wf_backends_note(backends, WF_NO_CANDIDATE, "directory %s (%s): %zu plugin file%s",
                               directory->path, directory->origin, count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count && status == WEFT_OK; i++) {
         struct wf_text path = {0};
@@ -231,12 +231,12 @@ static weft_status judge_directory(struct finder *finder, const struct wf_direct
 /* Names found so far, in order, each once. */
 static void list_known(const weft_backends *backends, struct wf_text *out)
 {
-    size_t told = 0;
+    size_t listed = 0;
 
     for (size_t i = 0; i < backends->candidate_count; i++)
         if (backends->candidates[i].file != NULL && find_earlier(backends, i) == WF_NO_CANDIDATE)
-            wf_text_add(out, "%s%s", told++ > 0 ? ", " : "", backends->candidates[i].name);
-    if (told == 0) wf_text_add(out, "none");
+            wf_text_add(out, "%s%s", listed++ > 0 ? ", " : "", backends->candidates[i].name);
+    if (listed == 0) wf_text_add(out, "none");
 }
 
 static const char *nearest_known(const weft_backends *backends, const char *name)
@@ -291,13 +291,13 @@ static weft_status judge_missing(weft_backends *backends)
 
 /* ---- the search ---- */
 
-static weft_status tell_serving(weft_backends *backends, enum weft_role role, const char *what)
+static weft_status note_serving(weft_backends *backends, enum weft_role role, const char *what)
 {
     size_t index = wf_backends_pick(backends, role);
 
     if (index == WF_NO_CANDIDATE)
-        return wf_backends_tell(backends, WF_NO_CANDIDATE, "%s: no plugin serves", what);
-    return wf_backends_tell(backends, index, "%s: %s serves", what,
+        return wf_backends_note(backends, WF_NO_CANDIDATE, "%s: no plugin serves", what);
+    return wf_backends_note(backends, index, "%s: %s serves", what,
                             backends->candidates[index].name);
 }
 
@@ -313,14 +313,14 @@ static weft_status search(struct finder *finder)
     if (status != WEFT_OK) return wf_fail_context(status, "%s", input->backend_origin);
     WF_TRY(wf_search_directories(input->plugin_path_option, input->plugin_path_variable,
                                  input->own_file, &backends->directories));
-    WF_TRY(wf_backends_tell(backends, WF_NO_CANDIDATE, "%s is \"%s\"", backends->origin,
+    WF_TRY(wf_backends_note(backends, WF_NO_CANDIDATE, "%s is \"%s\"", backends->origin,
                             backends->wanted));
     WF_TRY(judge_paths(finder));
     for (size_t i = 0; i < backends->directories.count; i++)
         WF_TRY(judge_directory(finder, &backends->directories.items[i]));
     WF_TRY(judge_missing(backends));
-    WF_TRY(tell_serving(backends, WEFT_ROLE_COMM, "communication"));
-    return tell_serving(backends, WEFT_ROLE_SYMM, "symmetric memory");
+    WF_TRY(note_serving(backends, WEFT_ROLE_COMM, "communication"));
+    return note_serving(backends, WEFT_ROLE_SYMM, "symmetric memory");
 }
 
 weft_status wf_backends_find_in(const struct wf_find_input *input, weft_backends **out)

@@ -236,7 +236,7 @@ static int finish_connect(int fd, uint64_t deadline_ns)
 
 /* Where nobody listens, the kernel may lend us the very port we connect to, and we would talk to
  * ourselves. */
-static bool met_itself(int fd)
+static bool is_connected_to_itself(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};
     socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
@@ -256,7 +256,7 @@ static int connect_to(int family, const struct sockaddr *to, socklen_t bytes, ui
     code = connect(fd, to, bytes) == 0 ? 0 : errno;
     if (code == EINPROGRESS || code == EINTR)
         code = finish_connect(fd, deadline_ns < patience ? deadline_ns : patience);
-    if (code == 0 && family != AF_UNIX && met_itself(fd)) code = ECONNREFUSED;
+    if (code == 0 && family != AF_UNIX && is_connected_to_itself(fd)) code = ECONNREFUSED;
     if (code != 0) {
         wf_fd_close(fd);
         errno = code;

@@ -54,7 +54,7 @@ static void describe_double(uint64_t pid, const struct wf_join *join, char *out,
  * come since? */
 static bool is_late(const struct wf_server *s, const struct wf_join *join, uint64_t now_ns)
 {
-    return s->failure.text != NULL && s->present == 0 && !s->failure.told[join->rank] &&
+    return s->failure.text != NULL && s->present == 0 && !s->failure.reported[join->rank] &&
            join->age_ms > (now_ns - s->failure.at_ns) / 1000000;
 }
 
@@ -83,7 +83,7 @@ bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_
         return false;
     }
     if (is_late(s, join, now_ns)) {
-        s->failure.told[join->rank] = true;
+        s->failure.reported[join->rank] = true;
         wf_connection_refuse(c, s->failure.status, s->failure.text);
         return false;
     }
@@ -118,7 +118,7 @@ static void admit(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
     if (s->present == s->options.size) announce_ready(s);
 }
 
-static void hear_hello(struct wf_connection *c, uint64_t now_ns)
+static void handle_hello(struct wf_connection *c, uint64_t now_ns)
 {
     const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
     uint8_t answer[WF_HELLO_BYTES];
@@ -140,7 +140,7 @@ static void hear_hello(struct wf_connection *c, uint64_t now_ns)
     c->deadline_ns = now_ns + WF_STAGE_LIMIT_NS;
 }
 
-static void hear_proof(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+static void handle_proof(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
 {
     const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
 
@@ -153,8 +153,8 @@ static void hear_proof(struct wf_server *s, struct wf_connection *c, uint64_t no
     admit(s, c, now_ns);
 }
 
-void wf_admission_hear(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+void wf_admission_handle(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
 {
-    if (c->stage == WF_STAGE_HELLO && c->in.bytes.length > 0) hear_hello(c, now_ns);
-    if (c->stage == WF_STAGE_PROOF && !c->broken) hear_proof(s, c, now_ns);
+    if (c->stage == WF_STAGE_HELLO && c->in.bytes.length > 0) handle_hello(c, now_ns);
+    if (c->stage == WF_STAGE_PROOF && !c->broken) handle_proof(s, c, now_ns);
 }

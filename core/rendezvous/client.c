@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GOODBYE_NS WF_SECOND_NS
+#define LEAVE_NS WF_SECOND_NS
 /* How long a report may take, and how much longer than asked an answer about positions. */
 #define REPORT_NS (WF_SECOND_NS / 2)
 
@@ -105,7 +105,7 @@ static bool has_links(const struct wf_client *client)
 void wf_client_release(struct wf_client **held, const struct wf_text *record)
 {
     struct wf_client *client = *held;
-    struct timespec until = moment(wf_now_ns() + GOODBYE_NS);
+    struct timespec until = moment(wf_now_ns() + LEAVE_NS);
 
     if (client == NULL) return;
     pthread_mutex_lock(&client->lock);
@@ -258,7 +258,7 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
 
     WF_TRY(check_departed(client, contribution));
     wf_contribution_put(&payload, contribution);
-    if (payload.length >= WF_FRAME_MOST)
+    if (payload.length >= WF_FRAME_MAX)
         status = wf_fail(WEFT_ERR_INVALID, "%s: %zu bytes are more than the rendezvous carries",
                          contribution->label, payload.length);
     else

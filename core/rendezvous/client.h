@@ -24,7 +24,7 @@ enum { WF_LINK_SERVER, WF_LINK_STANDBY, WF_LINKS };
 
 enum wf_link_stage {
     WF_LINK_OPEN,
-    WF_LINK_GREETING, /* the handshake goes on in the thread, for the standby */
+    WF_LINK_HANDSHAKE, /* the handshake goes on in the thread, for the standby */
     WF_LINK_PROVING,
     WF_LINK_ASKED, /* it has ended, and the other server is asked who is gone */
     WF_LINK_LOST
@@ -39,7 +39,7 @@ struct wf_link {
     char why[640];                    /* it is over */
     enum wf_link_stage stage;         /* the thread's, as are the next */
     uint64_t deadline_ns;             /* of the other server's answer */
-    bool vouched;                     /* it answered that the rank is still connected */
+    bool confirmed;                   /* it answered that the rank is still connected */
 };
 
 struct wf_client {
@@ -73,7 +73,7 @@ struct wf_client {
 /* Connect, prove, wait for all: sets the links, the job and the standby. */
 weft_status wf_client_enter(struct wf_client *client) WF_NODISCARD;
 /* Go on with the handshake with the standby; true once its frames may be heard. */
-bool wf_client_greet_standby(struct wf_client *client);
+bool wf_client_join_standby(struct wf_client *client);
 
 /* ---- client.c ---- */
 
@@ -90,7 +90,7 @@ void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, i
 /* Ask what there is to ask.  Returns the milliseconds until the next time, -1 for never. */
 int wf_client_watch_now(struct wf_client *client);
 /* Is FRAME the answer?  Then it is passed on. */
-bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *frame);
+bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame);
 void wf_client_end_watch(struct wf_client *client);
 
 /* ---- link.c: the thread that owns the connections ---- */
@@ -98,12 +98,12 @@ void wf_client_end_watch(struct wf_client *client);
 /* The thread's body. */
 void *wf_client_listen(void *client);
 /* Act on a frame that came by link number LINK. */
-void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame);
+void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame);
 /* Pass on the standby's reports that need not wait for the server's any longer, drop those that
  * the server has made or denied; are any left? */
 bool wf_client_release_held(struct wf_client *client);
 /* Let every call that waits look at what has changed. */
-void wf_client_stir(struct wf_client *client);
+void wf_client_notify(struct wf_client *client);
 /* Let the thread look at what is queued. */
 void wf_client_wake(struct wf_client *client);
 /* The link by which the server is asked.  The lock is held. */

@@ -36,7 +36,7 @@ static weft_status pump(struct wf_connection *c, uint64_t deadline_ns)
 }
 
 /* Start the handshake on C as JOIN. */
-static void say_hello(struct wf_connection *c, struct wf_join *join)
+static void send_hello(struct wf_connection *c, struct wf_join *join)
 {
     uint8_t hello[WF_HELLO_BYTES];
 
@@ -115,7 +115,7 @@ static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_
 {
     struct wf_frame frame;
 
-    say_hello(c, join);
+    send_hello(c, join);
     while (c->in.bytes.length < WF_HELLO_BYTES) {
         if (c->ended) return lost(rank, "before its first answer");
         WF_TRY(pump(c, deadline_ns));
@@ -233,9 +233,9 @@ static void begin_standby(struct wf_client *client, const char *where)
         log_no_standby();
         return;
     }
-    link->stage = WF_LINK_GREETING;
+    link->stage = WF_LINK_HANDSHAKE;
     link->rank = WF_STANDBY_RANK;
-    say_hello(link->connection, &client->standby_join);
+    send_hello(link->connection, &client->standby_join);
 }
 
 static weft_status greet(struct wf_client *client, struct wf_link *link)
@@ -243,7 +243,7 @@ static weft_status greet(struct wf_client *client, struct wf_link *link)
     struct wf_connection *c = link->connection;
     struct wf_frame frame;
 
-    if (link->stage == WF_LINK_GREETING) {
+    if (link->stage == WF_LINK_HANDSHAKE) {
         if (c->in.bytes.length < WF_HELLO_BYTES) return WEFT_IN_PROGRESS;
         WF_TRY(answer_hello(c, &client->standby_key, &client->standby_join));
         link->stage = WF_LINK_PROVING;
@@ -255,12 +255,12 @@ static weft_status greet(struct wf_client *client, struct wf_link *link)
     return check_server(c, &client->standby_key, &client->standby_join, &frame);
 }
 
-bool wf_client_greet_standby(struct wf_client *client)
+bool wf_client_join_standby(struct wf_client *client)
 {
     struct wf_link *link = &client->links[WF_LINK_STANDBY];
     weft_status status;
 
-    if (link->stage != WF_LINK_GREETING && link->stage != WF_LINK_PROVING)
+    if (link->stage != WF_LINK_HANDSHAKE && link->stage != WF_LINK_PROVING)
         return link->stage == WF_LINK_OPEN;
     status = greet(client, link);
     if (status == WEFT_IN_PROGRESS) return false;

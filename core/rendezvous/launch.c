@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* The fewest characters of a token. */
-#define TOKEN_LEAST 16
+#define TOKEN_MIN 16
 
 /* One launcher's variables.  NULL: it has none of the kind. */
 struct dialect {
@@ -244,7 +244,7 @@ weft_status wf_launch_read(struct wf_environment environment, struct wf_launch *
 
 /* ---- where they meet ---- */
 
-static weft_status meet_on_host(const struct wf_launch *launch, struct wf_address *address)
+static weft_status address_on_host(const struct wf_launch *launch, struct wf_address *address)
 {
     uint8_t digest[WF_SHA256_BYTES];
     char name[256];
@@ -284,7 +284,7 @@ static weft_status find_address(const struct wf_launch *launch, const char *rend
                                 struct wf_address *address)
 {
     if (rendezvous != NULL) return wf_address_parse("WEFT_RENDEZVOUS", rendezvous, -1, address);
-    if (launch->one_host && launch->job[0] != '\0') return meet_on_host(launch, address);
+    if (launch->one_host && launch->job[0] != '\0') return address_on_host(launch, address);
     if (launch->master[0] != '\0' && launch->master_port != 0) {
         *address = (struct wf_address){.port = (uint16_t)(launch->master_port + 1)};
         memcpy(address->host, launch->master, sizeof launch->master);
@@ -296,8 +296,9 @@ static weft_status find_address(const struct wf_launch *launch, const char *rend
     return missing_address(launch);
 }
 
-weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvous,
-                           const char *token, struct wf_address *address, struct wf_job_key *key)
+weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *rendezvous,
+                                 const char *token, struct wf_address *address,
+                                 struct wf_job_key *key)
 {
     struct wf_address found;
     char text[WF_ADDRESS_TEXT];
@@ -309,12 +310,12 @@ weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvou
                        "the rendezvous is at %s, which other users can reach: set WEFT_TOKEN to "
                        "one secret on all ranks, such as the output of `openssl rand -hex 16`",
                        text);
-    if (token != NULL && strlen(token) < TOKEN_LEAST)
+    if (token != NULL && strlen(token) < TOKEN_MIN)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu "
                        "characters; a token that cannot be guessed has at least %d: set it to one "
                        "secret on all ranks, such as the output of `openssl rand -hex 16`",
-                       strlen(token), TOKEN_LEAST);
+                       strlen(token), TOKEN_MIN);
     *key = wf_job_key(token != NULL ? token : launch->job);
     *address = found;
     return WEFT_OK;

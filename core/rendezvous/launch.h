@@ -28,9 +28,9 @@ weft_status wf_launch_read(struct wf_environment environment, struct wf_launch *
 /* Where the ranks of LAUNCH meet, and the token they share; RENDEZVOUS and TOKEN are what the user
  * said, or NULL.  Ranks of one host meet at a Unix socket, where the kernel vouches for the user;
  * a network address needs a token. */
-weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvous,
-                           const char *token, struct wf_address *address,
-                           struct wf_job_key *key) WF_NODISCARD;
+weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *rendezvous,
+                                 const char *token, struct wf_address *address,
+                                 struct wf_job_key *key) WF_NODISCARD;
 
 /* ---- identity.c ---- */
 

@@ -73,7 +73,7 @@ static void answer(struct wf_client *client, int link, const struct wf_frame *fr
     pthread_mutex_unlock(&client->lock);
 }
 
-void wf_client_stir(struct wf_client *client)
+void wf_client_notify(struct wf_client *client)
 {
     pthread_mutex_lock(&client->lock);
     pthread_cond_broadcast(&client->changed);
@@ -104,7 +104,7 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
         return;
     }
     client->options.events.gone(client->options.events.self, departure);
-    wf_client_stir(client);
+    wf_client_notify(client);
 }
 
 static bool hold(struct wf_client *client, int32_t rank, bool left, const char *text,
@@ -181,20 +181,20 @@ bool wf_client_release_held(struct wf_client *client)
 }
 
 /* The server has answered a LOOK with ID. */
-static void hear_look(struct wf_client *client, int link, uint64_t id, struct wf_reader *reader)
+static void handle_look(struct wf_client *client, int link, uint64_t id, struct wf_reader *reader)
 {
     bool is_here = wf_take_u32(reader) == 1;
     struct wf_link *other = &client->links[WF_LINKS - 1 - link];
 
     if (id == LOOK_ID + WF_LINKS - 1 - (uint64_t)link) {
         other->deadline_ns = 0;
-        other->vouched = is_here;
+        other->confirmed = is_here;
     }
     for (struct wf_held *held = client->held; held != NULL; held = held->next)
         if (is_here && id == HELD_ID + (uint64_t)held->rank) held->denied = true;
 }
 
-static void hear_gone(struct wf_client *client, int link, struct wf_reader *reader)
+static void handle_gone(struct wf_client *client, int link, struct wf_reader *reader)
 {
     int32_t rank = (int32_t)wf_take_u32(reader);
     bool left = wf_take_u32(reader) != 0;
@@ -211,7 +211,7 @@ static void hear_gone(struct wf_client *client, int link, struct wf_reader *read
     note_gone(client, rank, left, text, record);
 }
 
-static void hear_abort(struct wf_client *client, struct wf_reader *reader)
+static void handle_abort(struct wf_client *client, struct wf_reader *reader)
 {
     uint64_t comm = wf_take_u64(reader);
     weft_status status = wf_take_status(reader);
@@ -224,10 +224,10 @@ static void hear_abort(struct wf_client *client, struct wf_reader *reader)
         snprintf(client->cause, sizeof client->cause, "%s", text);
     pthread_mutex_unlock(&client->lock);
     client->options.events.abort(client->options.events.self, comm, status, text);
-    wf_client_stir(client);
+    wf_client_notify(client);
 }
 
-static void hear_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)
+static void handle_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)
 {
     struct wf_text where = {0}, payload = {0};
 
@@ -275,7 +275,7 @@ static void explain_end(struct wf_client *client, int32_t rank, const char *text
     pthread_mutex_unlock(&client->lock);
 }
 
-static void hear_leave(struct wf_client *client, int link)
+static void handle_leave(struct wf_client *client, int link)
 {
     char why[sizeof client->links[link].why];
 
@@ -286,7 +286,7 @@ static void hear_leave(struct wf_client *client, int link)
     end(client, link, why);
 }
 
-void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame)
+void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame)
 {
     struct wf_reader reader = wf_frame_reader(frame);
 
@@ -295,21 +295,21 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
     case WF_FRAME_TELL:
     case WF_FRAME_PASSED:
         if (frame->id >= LOOK_ID)
-            hear_look(client, link, frame->id, &reader);
-        else if (!wf_client_hear_watched(client, frame))
+            handle_look(client, link, frame->id, &reader);
+        else if (!wf_client_handle_watched(client, frame))
             answer(client, link, frame);
         break;
     case WF_FRAME_GONE:
-        hear_gone(client, link, &reader);
+        handle_gone(client, link, &reader);
         break;
     case WF_FRAME_ABORT:
-        hear_abort(client, &reader);
+        handle_abort(client, &reader);
         break;
     case WF_FRAME_ASK:
-        hear_ask(client, link, &reader, frame->id);
+        handle_ask(client, link, &reader, frame->id);
         break;
     case WF_FRAME_LEAVE:
-        hear_leave(client, link);
+        handle_leave(client, link);
         break;
     default:
         break;
@@ -337,19 +337,19 @@ static void lose(struct wf_client *client, int link)
     end(client, link, why);
 }
 
-static void hear_all(struct wf_client *client, int link)
+static void handle_all(struct wf_client *client, int link)
 {
     struct wf_connection *c = client->links[link].connection;
     struct wf_frame frame;
     weft_status status;
 
     if (c == NULL || c->broken) return;
-    if (link == WF_LINK_STANDBY && !wf_client_greet_standby(client)) return;
+    if (link == WF_LINK_STANDBY && !wf_client_join_standby(client)) return;
     while ((status = wf_frame_next(&c->in, &frame)) == WEFT_OK) {
         pthread_mutex_lock(&client->lock);
         client->links[link].silent = false;
         pthread_mutex_unlock(&client->lock);
-        wf_client_hear(client, link, &frame);
+        wf_client_handle(client, link, &frame);
         wf_frame_drop(&c->in, &frame);
     }
     if (status == WEFT_IN_PROGRESS) return;
@@ -403,7 +403,7 @@ static bool see_end(struct wf_client *client, int link)
     l->stage = WF_LINK_LOST;
     /* A standby that has not seen the server's rank go reports what came after it. */
     if (link == WF_LINK_SERVER && is_held(client, l->rank)) (void)wf_client_release_held(client);
-    if (link == WF_LINK_STANDBY && l->vouched)
+    if (link == WF_LINK_STANDBY && l->confirmed)
         lose_standby(client);
     else
         lose(client, link);
@@ -456,7 +456,7 @@ void *wf_client_listen(void *argument)
     wf_log_set_prefix(prefix);
     for (;;) {
         for (int link = 0; link < WF_LINKS; link++)
-            hear_all(client, link); /* first what came together with the last of the handshake */
+            handle_all(client, link); /* first what came together with the last of the handshake */
         asking = wf_client_release_held(client);
         for (int link = 0; link < WF_LINKS; link++)
             asking |= see_end(client, link);

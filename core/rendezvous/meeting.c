@@ -264,9 +264,9 @@ static void deliver_success(struct wf_meetings *m, struct meeting *meeting)
     wf_put_u32(&payload, WEFT_OK);
     wf_put_u64(&payload, ++m->serial);
     wf_put_u32(&payload, (uint32_t)meeting->count);
-    for (int32_t i = 0; bytes < WF_FRAME_MOST && i < meeting->count; i++)
+    for (int32_t i = 0; bytes < WF_FRAME_MAX && i < meeting->count; i++)
         wf_put_blob(&payload, meeting->seats[i].data, meeting->seats[i].bytes);
-    if (payload.failed || bytes >= WF_FRAME_MOST) {
+    if (payload.failed || bytes >= WF_FRAME_MAX) {
         struct wf_text why = {0};
 
         wf_text_add(&why,

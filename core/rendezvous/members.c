@@ -68,8 +68,8 @@ weft_status wf_members_create(struct wf_server *s)
 {
     s->members = wf_calloc((size_t)s->options.size, sizeof(struct wf_connection *));
     s->came = wf_calloc((size_t)s->options.size, sizeof *s->came);
-    s->failure.told = wf_calloc((size_t)s->options.size, sizeof *s->failure.told);
-    if (s->members == NULL || s->came == NULL || s->failure.told == NULL)
+    s->failure.reported = wf_calloc((size_t)s->options.size, sizeof *s->failure.reported);
+    if (s->members == NULL || s->came == NULL || s->failure.reported == NULL)
         return wf_fail_memory((size_t)s->options.size * sizeof(struct wf_connection *));
     s->inquiries.sink = (struct wf_meeting_sink){s, deliver_told};
     return begin_joining(s);
@@ -93,7 +93,7 @@ void wf_members_release(struct wf_server *s)
     wf_free(s->members);
     wf_free(s->came);
     wf_free(s->absent);
-    wf_free(s->failure.told);
+    wf_free(s->failure.reported);
     wf_free(s->failure.text);
 }
 
@@ -108,7 +108,7 @@ static void fail_join(struct wf_server *s, weft_status status, const char *text)
     s->failure.status = status;
     s->failure.at_ns = wf_now_ns();
     for (int32_t rank = 0; rank < s->options.size; rank++) {
-        s->failure.told[rank] = s->members[rank] != NULL;
+        s->failure.reported[rank] = s->members[rank] != NULL;
         if (s->members[rank] == NULL) continue;
         wf_connection_refuse(s->members[rank], status, text);
         s->members[rank] = NULL;
@@ -180,13 +180,13 @@ static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
     if (s->present == 0) return;
     wf_text_add(&why, "rank %d %s", rank, text);
     fail_join(s, WEFT_ERR_PEER, why.failed ? "out of memory" : why.data);
-    s->failure.told[rank] = true;
+    s->failure.reported[rank] = true;
     wf_text_free(&why);
 }
 
 /* A member will not come back; FAREWELL is what it left for the others. */
-static void part_with(struct wf_server *s, struct wf_connection *c, bool left, const char *text,
-                      weft_blob record)
+static void remove_member(struct wf_server *s, struct wf_connection *c, bool left, const char *text,
+                          weft_blob record)
 {
     struct wf_text why = {0};
     int32_t rank = c->rank;
@@ -219,7 +219,7 @@ void wf_members_lost(struct wf_server *s, struct wf_connection *c)
     else
         wf_text_add(&text, "is gone: it crashed, was killed, or exited without "
                            "weft_context_release (its connection closed)");
-    part_with(s, c, false, text.failed ? "is gone" : text.data, (weft_blob){"", 0});
+    remove_member(s, c, false, text.failed ? "is gone" : text.data, (weft_blob){"", 0});
     wf_text_free(&text);
 }
 
@@ -231,7 +231,7 @@ void wf_members_leave(struct wf_server *s, struct wf_connection *c)
     if (c->rank < 0 || wf_frame_next(&c->in, &frame) != WEFT_OK) return;
     wf_text_append(&record, (const char *)frame.payload, frame.bytes);
     wf_frame_drop(&c->in, &frame);
-    part_with(s, c, true, "has left the job", (weft_blob){record.data, record.length});
+    remove_member(s, c, true, "has left the job", (weft_blob){record.data, record.length});
     wf_text_free(&record);
 }
 
@@ -243,7 +243,7 @@ void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
     wf_text_add(&why, "rank %d %s", rank, text);
     if (s->absent != NULL || wf_text_take(&why, &s->absent) != WEFT_OK) wf_text_free(&why);
     if (s->members[rank] != NULL)
-        part_with(s, s->members[rank], false, text, (weft_blob){"", 0});
+        remove_member(s, s->members[rank], false, text, (weft_blob){"", 0});
     else if (!s->running && s->absent != NULL)
         fail_join(s, WEFT_ERR_PEER, s->absent);
 }
@@ -278,8 +278,8 @@ static int32_t take_ranks(struct wf_server *s, struct wf_reader *reader, int32_t
     return reader->failed ? -1 : count;
 }
 
-static void hear_gather(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                        int32_t *ranks, uint64_t now_ns)
+static void handle_gather(struct wf_server *s, struct wf_connection *c,
+                          const struct wf_frame *frame, int32_t *ranks, uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_contribution contribution;
@@ -293,8 +293,8 @@ static void hear_gather(struct wf_server *s, struct wf_connection *c, const stru
     if (status != WEFT_OK) reject(c);
 }
 
-static void hear_abort(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                       int32_t *ranks)
+static void handle_abort(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                         int32_t *ranks)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_text payload = {0};
@@ -317,8 +317,8 @@ static void hear_abort(struct wf_server *s, struct wf_connection *c, const struc
     if (frame->id != 0) deliver_now(s, WF_FRAME_PASSED, c->rank, frame->id, NULL);
 }
 
-static void hear_ask(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                     int32_t *ranks, uint64_t now_ns)
+static void handle_ask(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                       int32_t *ranks, uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_text payload = {0}, gone = {0};
@@ -346,7 +346,7 @@ static void hear_ask(struct wf_server *s, struct wf_connection *c, const struct 
     wf_text_free(&payload);
 }
 
-static void hear_tell(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame)
+static void handle_tell(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     weft_blob answer = wf_take_blob(&reader);
@@ -357,8 +357,8 @@ static void hear_tell(struct wf_server *s, struct wf_connection *c, const struct
         wf_inquiry_answer(&s->inquiries, frame->id, c->rank, answer);
 }
 
-static void hear_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                      uint64_t now_ns)
+static void handle_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                        uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     int32_t rank = (int32_t)wf_take_u32(&reader);
@@ -400,8 +400,8 @@ void wf_members_answer_looks(struct wf_server *s, uint64_t now_ns)
     }
 }
 
-static void hear_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                       uint64_t now_ns)
+static void handle_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                         uint64_t now_ns)
 {
     int32_t *ranks = wf_alloc((size_t)s->options.size * sizeof *ranks);
 
@@ -413,15 +413,15 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
                       (unsigned)frame->type);
         reject(c);
     } else if (frame->type == WF_FRAME_GATHER) {
-        hear_gather(s, c, frame, ranks, now_ns);
+        handle_gather(s, c, frame, ranks, now_ns);
     } else if (frame->type == WF_FRAME_ABORT) {
-        hear_abort(s, c, frame, ranks);
+        handle_abort(s, c, frame, ranks);
     } else if (frame->type == WF_FRAME_ASK) {
-        hear_ask(s, c, frame, ranks, now_ns);
+        handle_ask(s, c, frame, ranks, now_ns);
     } else if (frame->type == WF_FRAME_TELL) {
-        hear_tell(s, c, frame);
+        handle_tell(s, c, frame);
     } else if (frame->type == WF_FRAME_LOOK) {
-        hear_look(s, c, frame, now_ns);
+        handle_look(s, c, frame, now_ns);
     } else {
         (void)wf_fail(WEFT_ERR_PARSE,
                       "a frame of type %u, which only servers send, came from a client",
@@ -436,7 +436,7 @@ void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t no
     struct wf_frame frame;
     weft_status status;
 
-    if (c->stage < WF_STAGE_MEMBER) wf_admission_hear(s, c, now_ns);
+    if (c->stage < WF_STAGE_MEMBER) wf_admission_handle(s, c, now_ns);
     while (c->stage == WF_STAGE_MEMBER && !c->broken) {
         status = wf_frame_next(&c->in, &frame);
         if (status == WEFT_IN_PROGRESS) return;
@@ -448,7 +448,7 @@ void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t no
             c->leaving = true;
             return;
         }
-        hear_frame(s, c, &frame, now_ns);
+        handle_frame(s, c, &frame, now_ns);
         wf_frame_drop(&c->in, &frame);
     }
 }

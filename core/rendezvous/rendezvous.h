@@ -110,7 +110,7 @@ bool wf_address_of_peer(int fd, uint64_t number, struct wf_address *out);
  * number and what precedes the tag.  So no length is believed that the peer did not send. */
 #define WF_FRAME_HEADER 16
 #define WF_FRAME_TAG    WF_SHA256_BYTES
-#define WF_FRAME_MOST   (UINT64_C(1) << 30)
+#define WF_FRAME_MAX    (UINT64_C(1) << 30)
 #define WF_FRAME_PLAIN  UINT64_C(256) /* the longest payload without a seal */
 
 /* One direction of a connection after the handshake.  The number of the next frame is in no frame,
@@ -368,7 +368,8 @@ struct wf_client_events {
     /* After wf_client_watch, several times a second: is there something to ask?  And the answers,
      * a blob per rank as from wf_client_ask. */
     bool (*watch)(void *self, struct wf_question *out);
-    void (*told)(void *self, const struct wf_question *question, const struct wf_gathered *answers);
+    void (*answered)(void *self, const struct wf_question *question,
+                     const struct wf_gathered *answers);
 };
 
 struct wf_client_options {

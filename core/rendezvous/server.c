@@ -26,7 +26,7 @@ static void close_sockets(struct wf_server *s)
 
 static weft_status allocate(struct wf_server *s)
 {
-    s->capacity = (size_t)s->options.size + WF_PENDING_MOST + 2;
+    s->capacity = (size_t)s->options.size + WF_PENDING_MAX + 2;
     s->connections = wf_calloc(s->capacity, sizeof(struct wf_connection *));
     s->polls = wf_calloc(s->capacity + WF_MAX_LISTENERS + 1, sizeof *s->polls);
     if (s->connections == NULL || s->polls == NULL)
@@ -116,7 +116,7 @@ static bool make_room(struct wf_server *s, uint64_t now_ns)
         pending++;
         if (oldest == NULL || c->begun_ns < oldest->begun_ns) oldest = c;
     }
-    if (pending < WF_PENDING_MOST || oldest == NULL) return true;
+    if (pending < WF_PENDING_MAX || oldest == NULL) return true;
     if (now_ns - oldest->begun_ns >= WF_PENDING_SPARE_NS) {
         oldest->broken = true;
         return s->count < s->capacity;
@@ -182,7 +182,7 @@ static void drop_broken(struct wf_server *s)
 
 /* ---- commands ---- */
 
-static void say_goodbye(struct wf_server *s)
+static void send_leave(struct wf_server *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         struct wf_connection *c = s->connections[i];
@@ -203,7 +203,7 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     if (command.kind == WF_COMMAND_ADOPT) add_connection(s, command.fd, now_ns);
     if (command.kind == WF_COMMAND_GONE)
         wf_members_ended(s, command.rank, command.text != NULL ? command.text : "is gone");
-    if (command.kind == WF_COMMAND_STOP) say_goodbye(s);
+    if (command.kind == WF_COMMAND_STOP) send_leave(s);
     wf_free(command.text);
 }
 
@@ -297,7 +297,7 @@ static size_t fill_polls(struct wf_server *s, bool listening)
 }
 
 /* Take in what the first COUNT connections sent: all of them, or those that poll has marked. */
-static void hear_all(struct wf_server *s, size_t count, bool all, uint64_t now_ns)
+static void handle_all(struct wf_server *s, size_t count, bool all, uint64_t now_ns)
 {
     const struct pollfd *polls = s->polls + 1 + s->listener_count;
 
@@ -340,9 +340,9 @@ static bool turn(struct wf_server *s)
 
     now_ns = wf_now_ns();
     before = s->count;
-    hear_all(s, before, false, now_ns);
+    handle_all(s, before, false, now_ns);
     if (has_departures(s)) {
-        hear_all(s, before, true, now_ns); /* who went before them is heard too */
+        handle_all(s, before, true, now_ns); /* who went before them is heard too */
         settle_departures(s);
         wf_members_answer_looks(s, now_ns);
     }

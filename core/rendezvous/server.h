@@ -78,7 +78,7 @@ struct wf_server {
         weft_status status;
         char *text; /* NULL: none */
         uint64_t at_ns;
-        bool *told; /* by rank */
+        bool *reported; /* by rank */
     } failure;
     struct wf_meetings *meetings;
     struct wf_inquiries inquiries;
@@ -86,7 +86,7 @@ struct wf_server {
 };
 
 /* Connections in the handshake at a time, and how long each stage of it may take. */
-#define WF_PENDING_MOST     128
+#define WF_PENDING_MAX      128
 #define WF_STAGE_LIMIT_NS   (5 * WF_SECOND_NS)
 #define WF_PENDING_SPARE_NS (WF_SECOND_NS / 10)
 
@@ -112,7 +112,8 @@ void wf_connection_refuse(struct wf_connection *connection, weft_status status, 
 bool wf_admission_may_join(struct wf_server *server, struct wf_connection *connection,
                            uint64_t now_ns);
 /* Act on what CONNECTION, which is not a member yet, has sent. */
-void wf_admission_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
+void wf_admission_handle(struct wf_server *server, struct wf_connection *connection,
+                         uint64_t now_ns);
 
 /* ---- members.c: what ranks say, who goes ---- */
 

@@ -63,7 +63,7 @@ int wf_client_watch_now(struct wf_client *client)
     return (int)((client->watch_ns - now_ns) / 1000000) + 1;
 }
 
-bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *frame)
+bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame)
 {
     struct wf_question question = client->question;
     struct wf_text payload = {0};
@@ -74,7 +74,7 @@ bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *fra
     client->watched = 0;
     wf_text_append(&payload, (const char *)frame->payload, frame->bytes);
     if (!payload.failed && wf_gathered_read(&payload, &answers) == WEFT_OK) {
-        client->options.events.told(client->options.events.self, &question, &answers);
+        client->options.events.answered(client->options.events.self, &question, &answers);
         wf_gathered_free(&answers);
     }
     wf_text_free(&payload);

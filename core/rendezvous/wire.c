@@ -225,7 +225,7 @@ weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out)
     inbox->checked = true;
     bytes = load(at, 4);
     type = load(at + 4, 4);
-    if (bytes > (seal->on ? WF_FRAME_MOST : WF_FRAME_PLAIN) || type == 0 || type >= WF_FRAME_TYPES)
+    if (bytes > (seal->on ? WF_FRAME_MAX : WF_FRAME_PLAIN) || type == 0 || type >= WF_FRAME_TYPES)
         return wf_fail(WEFT_ERR_PARSE, "not a frame: type %llu, %llu bytes",
                        (unsigned long long)type, (unsigned long long)bytes);
     if (there < frame_bytes(seal, (size_t)bytes)) return WEFT_IN_PROGRESS;

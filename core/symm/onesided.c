@@ -179,7 +179,7 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
                     symm->comm->name, symm->comm->context->rank, (double)timeout_ns * 1e-9,
                     words.data);
         wf_comm_fail(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
-        wf_symm_tell(symm->symm_comm, text.failed ? "out of memory" : text.data);
+        wf_symm_report(symm->symm_comm, text.failed ? "out of memory" : text.data);
         status = wf_comm_cause(symm->symm_comm);
     } else {
         wf_text_add(&text, "weft_symm_wait_from for %s", words.data);

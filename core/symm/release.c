@@ -51,7 +51,7 @@ static void break_off(const weft_symm *symm, weft_status status, const char *wai
              symm_comm->context->rank, waited ? ", with a wait for " : "", waited ? waits : "",
              waited ? " on a stream" : "", own);
     if (atomic_load_explicit(&symm_comm->cause, memory_order_acquire) == WEFT_OK)
-        wf_symm_tell(symm_comm, text);
+        wf_symm_report(symm_comm, text);
     wf_comm_fail(symm_comm, status, text);
     (void)wf_comm_cause(symm_comm);
     wf_log(WF_LOG_WARNING, "symmetric memory #%" PRIu64 " is not freed: %s", symm->number,
@@ -66,7 +66,7 @@ static void stay_away(const weft_comm *symm_comm, weft_status status, const char
     if (status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER) return; /* all ranks know of these */
     snprintf(text, sizeof text, "weft_symm_release on %s: rank %d: %.800s", symm_comm->name,
              symm_comm->context->rank, reason);
-    wf_symm_tell(symm_comm, text);
+    wf_symm_report(symm_comm, text);
 }
 
 static void end_window(weft_symm *symm)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* The message that carries a file descriptor. */
-struct letter {
+struct handle_note {
     uint64_t nonce; /* the receiver's */
     int32_t from, reserved;
 };
@@ -66,8 +66,8 @@ static bool send_file(const struct ccl_courier *courier, const struct ccl_courie
                       int32_t from, int file, int *failed)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    struct letter letter = {.nonce = to->nonce, .from = from};
-    struct iovec bytes = {&letter, sizeof letter};
+    struct handle_note note = {.nonce = to->nonce, .from = from};
+    struct iovec bytes = {&note, sizeof note};
     union control control = {.room = {0}};
     struct msghdr message = {.msg_name = &name,
                              .msg_namelen =
@@ -88,8 +88,8 @@ static bool send_file(const struct ccl_courier *courier, const struct ccl_courie
 /* The rank that sent a file, and *FILE; -1 if there was none, or none that is meant for us. */
 static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int *file)
 {
-    struct letter letter = {0};
-    struct iovec bytes = {&letter, sizeof letter};
+    struct handle_note note = {0};
+    struct iovec bytes = {&note, sizeof note};
     union control control = {.room = {0}};
     struct msghdr message = {.msg_iov = &bytes,
                              .msg_iovlen = 1,
@@ -102,9 +102,9 @@ static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int
         header->cmsg_len != CMSG_LEN(sizeof(int)))
         return -1;
     memcpy(file, CMSG_DATA(header), sizeof *file);
-    if (got == sizeof letter && letter.nonce == courier->address.nonce && letter.from >= 0 &&
-        letter.from < size)
-        return letter.from;
+    if (got == sizeof note && note.nonce == courier->address.nonce && note.from >= 0 &&
+        note.from < size)
+        return note.from;
     close(*file);
     return -1;
 }

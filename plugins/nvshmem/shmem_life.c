@@ -29,7 +29,7 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
     case WK_GAVE_UP:
         snprintf(out, size, "rank %d timed out while rank %d read from it", peer, me);
         return WEFT_ERR_PEER;
-    case WK_NO_LETTER:
+    case WK_NO_MESSAGE:
         snprintf(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want, me,
                  seconds);
         return WEFT_ERR_TIMEOUT;

@@ -2,7 +2,7 @@
  * that it has it.
  *
  * Of several messages that start together all senders speak first, so that nobody waits for a
- * message whose sender is itself waiting.  A pair of ranks has room for WK_LETTERS messages under
+ * message whose sender is itself waiting.  A pair of ranks has room for WK_MESSAGES messages under
  * way, so longer rows go in rounds. */
 #include "shmem.h"
 
@@ -108,7 +108,7 @@ static weft_status run_round(struct mail *mail, size_t round, bool *more)
     for (int step = 0; step < 3; step++)
         for (size_t i = 0; i < mail->count; i++) {
             const struct gpu_op *op = &mail->ops[i];
-            size_t place = op->kind >= GPU_OP_SEND ? place_of(mail, i) / WK_LETTERS : 0;
+            size_t place = op->kind >= GPU_OP_SEND ? place_of(mail, i) / WK_MESSAGES : 0;
             if (op->kind < GPU_OP_SEND) continue;
             if (place > round) *more = true;
             if (place != round || (op->kind == GPU_OP_RECEIVE) != (step == 1)) continue;

@@ -126,41 +126,41 @@ static weft_status check_size(const struct gpu_comm *child)
 
 /* ---- by an id ---- */
 
-struct letter {
+struct id_entry {
     ccl_id id;
     int32_t colour, result; /* the colour of a part's first rank, else NO_COLOUR */
 };
-_Static_assert(sizeof(struct letter) <= CCL_TALK_BYTES, "a letter fits");
+_Static_assert(sizeof(struct id_entry) <= CCL_TALK_BYTES, "an entry fits");
 
-static weft_status exchange_letters(struct gpu_comm *parent, const struct letter *mine,
-                                    const struct letter **all)
+static weft_status exchange_ids(struct gpu_comm *parent, const struct id_entry *mine,
+                                const struct id_entry **all)
 {
     vendor_stream stream = NULL;
-    const void *letters = NULL;
+    const void *entries = NULL;
     weft_status status;
 
     PLUG_TRY(ccl_inside(parent));
     status =
         gpu_check(gpu_api.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream");
     if (status == WEFT_OK) {
-        status = ccl_talk(parent, stream, mine, sizeof *mine, &letters);
+        status = ccl_talk(parent, stream, mine, sizeof *mine, &entries);
         gpu_api.stream_destroy(stream);
     }
     ccl_outside(parent);
-    *all = letters;
+    *all = entries;
     return status;
 }
 
 static weft_status join_by_id(struct gpu_comm *parent, struct gpu_comm *child, int colour)
 {
-    struct letter mine = {.colour = NO_COLOUR};
-    const struct letter *all;
+    struct id_entry mine = {.colour = NO_COLOUR};
+    const struct id_entry *all;
 
     if (child != NULL && child->rank == 0) {
         mine.colour = colour;
         mine.result = ccl_api.ncclGetUniqueId(&mine.id);
     }
-    PLUG_TRY(exchange_letters(parent, &mine, &all));
+    PLUG_TRY(exchange_ids(parent, &mine, &all));
     if (child == NULL) return WEFT_OK;
     for (int32_t r = 0; r < parent->size; r++) {
         if (all[r].colour != colour) continue;

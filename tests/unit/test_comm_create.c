@@ -1,12 +1,12 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 /* All ranks make a communicator of everyone in the opposite order. */
 static void make_reversed(struct world_rank *self)
 {
-    int32_t list[WORLD_MOST];
+    int32_t list[WORLD_MAX];
     weft_comm *comm = NULL;
 
     for (int32_t i = 0; i < self->size; i++)

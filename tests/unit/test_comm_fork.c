@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 /* Run BODY in a fork of this process: 0 if it returns 0, and not the line of a claim that does not
  * hold. */

@@ -78,7 +78,7 @@ END_TEST
 
 /* ---- memory that runs out on rank 1, while rank 0 waits for it ---- */
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 static void run_out_in_a_group(struct world_rank *self)
 {

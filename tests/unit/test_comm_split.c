@@ -1,7 +1,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 /* Even ranks in descending order, odd ranks in ascending, rank 4 in none. */
 static void split_by_parity(struct world_rank *self)

@@ -171,7 +171,7 @@ static weft_status meet(const struct wf_launch *launch, const char *rendezvous, 
 {
     struct wf_job_key key;
 
-    return wf_launch_meet(launch, rendezvous, token, address, &key);
+    return wf_launch_rendezvous(launch, rendezvous, token, address, &key);
 }
 
 START_TEST(ranks_of_one_host_meet_at_a_unix_socket_of_their_job)

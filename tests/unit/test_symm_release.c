@@ -4,7 +4,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 START_TEST(who_outlives_its_communicator_is_of_no_use)
 {

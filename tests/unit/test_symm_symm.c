@@ -4,7 +4,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 START_TEST(a_backend_without_it_says_so)
 {

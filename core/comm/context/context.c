@@ -48,7 +48,7 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
 
 /* Rank 0 logs the candidates that were not chosen.  A rank that chose differently will be refused.
  */
-static void tell_choice(const weft_context *context)
+static void log_choice(const weft_context *context)
 {
     static const enum weft_role roles[] = {WEFT_ROLE_COMM, WEFT_ROLE_SYMM};
     size_t index;
@@ -263,9 +263,9 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     struct deferred_error deferred = {0};
     struct wf_client_events events = {.gone = wf_fault_gone,
                                       .abort = wf_fault_abort,
-                                      .where = wf_position_tell,
+                                      .where = wf_position_report,
                                       .watch = wf_runs_watch,
-                                      .told = wf_runs_told};
+                                      .answered = wf_runs_receive};
     weft_status status;
 
     WF_TRY(read_options(options, &given));
@@ -278,7 +278,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,
                            &events);
-    if (status == WEFT_OK) tell_choice(context);
+    if (status == WEFT_OK) log_choice(context);
     if (status == WEFT_OK) status = make_world(context, &given, &deferred);
     if (status != WEFT_OK) {
         weft_context_release(&context);

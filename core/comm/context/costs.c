@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 1 << 20 }; /* of a file; a table has some hundreds */
+enum { MAX_BYTES = 1 << 20 }; /* of a file; a table has some hundreds */
 
 /* Devices and pipes never end, or make us wait: only regular files are read. */
 static weft_status open_table(const char *name, int *out)
@@ -42,9 +42,9 @@ static weft_status read_table(const char *name, int fd, struct wf_text *out)
         if (got < 0)
             return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", name, strerror(errno));
         bytes += (size_t)got;
-        if (bytes > MOST_BYTES)
+        if (bytes > MAX_BYTES)
             return wf_fail(WEFT_ERR_INVALID, "%s has more than %d bytes, so it is not a cost table",
-                           name, MOST_BYTES);
+                           name, MAX_BYTES);
         if (memchr(block, '\0', (size_t)got) != NULL)
             return wf_fail(WEFT_ERR_PARSE,
                            "%s has bytes that are not text, so it is not a cost table", name);

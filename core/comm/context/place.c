@@ -87,7 +87,7 @@ static weft_status find_by_address(const struct way *way, const struct wf_launch
     char text[WF_ADDRESS_TEXT];
     weft_status status;
 
-    WF_TRY(wf_launch_meet(launch, rendezvous, token, &address, &key));
+    WF_TRY(wf_launch_rendezvous(launch, rendezvous, token, &address, &key));
     wf_address_print(&address, text);
     wf_log(WF_LOG_INFO, "rank %d of %d (launcher %s) joins the job at %s", context->rank,
            context->size, launch->launcher, text);
