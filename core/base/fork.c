@@ -1,4 +1,5 @@
-/* fork.c - what a fork of this process does not get: descriptors and the use of objects. */
+/* fork.c - closes descriptors in forks of this process, and refuses the use of its objects there.
+ */
 #include "fork.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static void in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Without memory for the handlers there is no guard, and nothing else is different. */
+/* If memory for the handlers is missing, only the protection of forks is missing. */
 static void watch(void)
 {
     if (pthread_atfork(before_fork, in_parent, in_child) != 0)

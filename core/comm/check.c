@@ -1,4 +1,4 @@
-/* check.c - the arguments of collectives, looked at where they cross the public border. */
+/* check.c - checks of the arguments of collectives. */
 #include "comm.h"
 
 #include <inttypes.h>
@@ -161,7 +161,7 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
     return WEFT_OK;
 }
 
-/* Averages of integers that are weft's own to make have no short way. */
+/* Averages of integers that weft computes itself do not take the fast path. */
 void wf_check_begin(weft_comm *comm)
 {
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {

@@ -156,7 +156,7 @@ static weft_status prepare(weft_comm *comm, weft_blob *address)
     return status;
 }
 
-/* ADDRESSES is in the order of AGREE; the plugin wants the communicator's. */
+/* ADDRESSES is in the order of AGREE; the plugin gets them in the order of the communicator. */
 static weft_status commit(weft_comm *comm, const struct wf_comm_request *request,
                           const weft_blob *addresses, struct exchange *self)
 {
@@ -173,8 +173,9 @@ static weft_status commit(weft_comm *comm, const struct wf_comm_request *request
     return status;
 }
 
-/* How commit went on the communicator's own ranks.  A failure of the exchange has gone round; where
- * the plugin had failed before it, and the others wait for this rank, its own reason counts. */
+/* Agree on the outcome of commit among the members.  All members know a failure of the exchange. If
+ * the plugin failed on this rank for another reason, return that reason: the other members wait for
+ * this rank. */
 static weft_status agree_on_commit(weft_comm *comm, weft_status status,
                                    const struct exchange *exchange)
 {
@@ -214,7 +215,7 @@ static bool same_ranks(const struct wf_comm_request *request)
     return request->agree_count == request->count;
 }
 
-/* Made afresh. */
+/* Create the communicator by prepare and commit. */
 static weft_status make_by_phases(weft_context *context, const struct wf_comm_request *request,
                                   weft_comm *comm, weft_status status)
 {
@@ -236,7 +237,7 @@ static weft_status make_by_phases(weft_context *context, const struct wf_comm_re
     return WEFT_OK;
 }
 
-/* Cut out of its parent by the plugin. */
+/* Create the communicator by the plugin's split of its parent. */
 static weft_status make_by_split(weft_context *context, const struct wf_comm_request *request,
                                  weft_comm *comm, weft_status status)
 {
@@ -255,7 +256,7 @@ static weft_status make_by_split(weft_context *context, const struct wf_comm_req
     return WEFT_OK;
 }
 
-/* The caller's own, whose ranks have met already. */
+/* Wrap the caller's vendor communicator. */
 static weft_status make_by_wrap(weft_context *context, const struct wf_comm_request *request,
                                 weft_comm *comm, weft_status status)
 {
@@ -274,7 +275,7 @@ static weft_status make_by_wrap(weft_context *context, const struct wf_comm_requ
     return WEFT_OK;
 }
 
-/* From now on failures of other ranks reach it. */
+/* List COMM in its context.  From now on failures of other ranks fail it. */
 static void enlist(weft_comm *comm)
 {
     weft_context *context = comm->context;

@@ -39,7 +39,7 @@ static void set_cause(weft_comm *comm, weft_status status, const char *text)
     atomic_store_explicit(&comm->cause, status, memory_order_release);
 }
 
-/* Break the groups of COMM but EXCEPT: their ranks run the same bound plans. */
+/* Fail the groups of COMM but EXCEPT: their ranks run the same bound plans. */
 static void break_groups(weft_comm *comm, const weft_comm *except, weft_status status,
                          const char *text)
 {
@@ -92,8 +92,8 @@ void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns)
     }
 }
 
-/* Report the cause to the other ranks before they see this rank depart because of it.  What ranks
- * disagree in, all of them find out, unless some wait in other groups of COMM. */
+/* Report the cause to the other ranks before this rank departs because of it.  A mismatch is
+ * reported only if COMM has groups: otherwise every rank detects it itself. */
 static void report(weft_comm *comm, weft_status status, const char *text)
 {
     char words[1024];
@@ -113,8 +113,8 @@ static bool is_group(const weft_comm *comm)
     return comm->owner != NULL && comm->owner->attached != comm;
 }
 
-/* GROUP has failed.  The communicator that keeps it fails with it, on all ranks: those that run the
- * other steps of the same plan wait in other groups. */
+/* GROUP has failed.  Its owner fails too, on all ranks: ranks that run other steps of the same plan
+ * wait in other groups. */
 static void fail_owner(weft_comm *group)
 {
     weft_comm *owner = group->owner;

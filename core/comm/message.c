@@ -83,8 +83,8 @@ weft_status weft_group_begin(weft_comm *comm)
     return WEFT_OK;
 }
 
-/* Memory ran out in COMM's group, so that nothing of it began here, and peers wait for it: the
- * communicator fails on all ranks, with the rank's number. */
+/* Memory ran out in COMM's group, so this rank started no operation of it, and peers wait for them.
+ * Fail COMM on all ranks, with this rank's number in the text. */
 static weft_status give_up_group(weft_comm *comm)
 {
     char text[sizeof comm->cause_text];

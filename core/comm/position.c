@@ -1,4 +1,5 @@
-/* position.c - where every rank is in a communicator, for when something hangs. */
+/* position.c - the position of every rank in a communicator, to explain a wait that does not end.
+ */
 #include "comm.h"
 
 #include "weft/status.h"
@@ -73,7 +74,7 @@ static void print_position(const struct position *p, struct wf_text *out)
     }
 }
 
-/* Is a rank at P why one that has posted POSTED operations waits? */
+/* True if a rank at position P may be what a rank with POSTED operations waits for. */
 static bool is_suspect(const struct position *p, uint64_t posted)
 {
     return !p->answered || p->where != WF_WHERE_KNOWN || p->posted < posted;

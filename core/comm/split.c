@@ -84,7 +84,7 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
         return wf_fail(WEFT_ERR_MISMATCH,
                        "weft_comm_create on %s: rank %d %s a vendor communicator, rank %d %s",
                        parent->name, parent->world_ranks[parent->rank],
-                       mine->native != NULL ? "wraps" : "does not wrap", parent->world_ranks[rank],
+                       mine->native != NULL ? "wraps" : "does not wrap", world_rank,
                        wraps ? "does" : "does not");
     if (theirs.timeout_ns == mine->timeout_ns && strcmp(theirs.name, mine->name) == 0)
         return WEFT_OK;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- who takes part ---- */
+/* ---- the ranks of a step ---- */
 
 /* The ranks of either mesh, each once: those of the first, then those only in the second. */
 static weft_status list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
@@ -29,9 +29,9 @@ static weft_status list_union(const weft_mesh *first, const weft_mesh *second, i
     return WEFT_OK;
 }
 
-/* Set the communicator of ACTION, and whether this rank has a part in it.  STATUS is how binding
- * went so far; a rank where it failed goes through the other steps all the same, since those it
- * would make communicators with must hear of it. */
+/* Set the communicator of ACTION, and whether this rank takes part in it.  STATUS is the result of
+ * binding so far.  A rank whose binding failed still goes through the other steps, so that the
+ * ranks that would create communicators with it fail too. */
 static weft_status set_comm(weft_comm *parent, struct wf_action *action, weft_status status)
 {
     const struct wf_step *step = action->step;
@@ -171,12 +171,12 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
     return WEFT_OK;
 }
 
-/* What ranks tell each other of their plans. */
+/* A rank's description of its plan, which the ranks compare. */
 struct plan_name {
     uint64_t digest;
     uint32_t packed, in_place;
-    uint32_t bindings, unused; /* there were on the communicator so far */
-    char text[240];            /* cut where it is longer */
+    uint32_t bindings, unused; /* number of plans bound to the communicator so far */
+    char text[240];            /* truncated if longer */
 };
 
 static void name_plan(const weft_comm *comm, const weft_plan *plan, const weft_bind_options *given,
@@ -237,7 +237,8 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
     return status;
 }
 
-/* Memory of another host, or of a process that keeps it to itself, is out of a pull's reach. */
+/* True if the backend can pull.  It cannot read memory of other hosts, nor of processes that do not
+ * permit it. */
 static bool can_pull(const weft_comm *comm)
 {
     weft_pull_args question = {.struct_size = sizeof question};
@@ -309,7 +310,7 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 
 /* ---- ending ---- */
 
-/* Give back what the context and its plugin gave. */
+/* Free all resources of the context and its plugin. */
 static void clear_bound(struct weft_bound *bound)
 {
     if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);

@@ -1,4 +1,4 @@
-/* run.c - a bound plan carried out: no allocation, no lock. */
+/* run.c - runs a bound plan, without allocation and without locks. */
 #include "bound.h"
 
 static weft_status run_pull(const struct weft_bound *bound, const struct wf_action *action,

@@ -1,7 +1,7 @@
-/* abi.c - judges the descriptor and the tables a plugin handed out.
+/* abi.c - checks the descriptor and the tables of a plugin.
  *
- * Order matters: nothing is read before it is known to be the plugin's own memory, and nothing
- * after the version is read before the version fits. */
+ * The order matters.  Memory is read only after it is known to be the plugin's own.  Fields after
+ * the version are read only after the version is accepted. */
 #include "plugin.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ struct slot {
     size_t offset;
 };
 
-/* What is known about one of the four tables. */
+/* The properties of one of the four tables. */
 struct rule {
     const char *name;
     size_t pointer; /* offset of the table's pointer in weft_plugin */
@@ -89,7 +89,7 @@ static const struct rule rules[] = {RULE(device, false), RULE(comm, true), RULE(
                                     RULE(kernel, true)};
 
 /* Major, minor and size lie where every version of the ABI, past and future, puts them. */
-/* Minors only append, so plugins of every minor fit that can do with ours. */
+/* Minor versions only append.  A plugin fits if the minor version that it needs is at most ours. */
 static bool version_fits(const weft_plugin *given, const char *file, struct wf_verdict *verdict)
 {
     if (given->abi_major != WEFT_ABI_MAJOR)

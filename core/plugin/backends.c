@@ -1,4 +1,4 @@
-/* backends.c - what was found: the list, the trace, and who serves. */
+/* backends.c - the list of candidates, the trace, and the choice of the serving plugin. */
 #include "plugin.h"
 
 #include <string.h>
@@ -151,7 +151,7 @@ static size_t find_best(const weft_backends *backends)
     return best;
 }
 
-/* The first from *ITEM on, which says afterwards how far down the choice it had to go. */
+/* The plugin of the first item from *ITEM on that can serve.  *ITEM becomes that item. */
 static size_t pick_comm(const weft_backends *backends, size_t *item)
 {
     for (; *item < backends->choice.count; (*item)++) {
@@ -167,8 +167,9 @@ static size_t pick_comm(const weft_backends *backends, size_t *item)
     return WF_NO_CANDIDATE;
 }
 
-/* A plugin named after the one that communicates has no other use than this, so it goes before that
- * one's own.  Auto never adds a second: whether their memories go together only the user knows. */
+/* A plugin listed after the communicating one can only be meant for symmetric memory, so it is
+ * preferred to the communicating plugin's own.  Auto never adds a second plugin: only the user
+ * knows whether the two can share memory. */
 static size_t pick_symm(const weft_backends *backends, size_t *item)
 {
     size_t comm = pick_comm(backends, item);
@@ -212,7 +213,7 @@ static const char *why_not(const weft_backends *backends, size_t index, enum wef
                                                   : "it is usable, but another plugin communicates";
 }
 
-/* Everything that is known goes into the error, one line per candidate that was wanted. */
+/* The error text has one line, with the reason, per candidate that the choice names. */
 static weft_status fail_choice(const weft_backends *backends, enum weft_role role)
 {
     struct wf_text text = {0};
@@ -243,7 +244,7 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
     return status;
 }
 
-/* Does an item of the choice from FIRST up to END name candidate INDEX? */
+/* True if an item of the choice, from FIRST up to END, names candidate INDEX. */
 static bool is_named(const weft_backends *backends, size_t first, size_t end, size_t index)
 {
     for (size_t i = first; i < end; i++)
@@ -261,8 +262,8 @@ static bool is_broken(const weft_backends *backends, size_t index)
            reason != WEFT_REASON_SHADOWED;
 }
 
-/* One line about what the choice preferred to CHOSEN, its ITEM, and could not have: names that
- * stand before it, and for auto whatever is there but does not work here. */
+/* Log one line about candidates that the choice prefers to CHOSEN, of ITEM, but that cannot serve:
+ * names listed before it and, for auto, candidates that do not work here. */
 static weft_status log_fallback(const weft_backends *backends, size_t chosen, size_t item)
 {
     bool by_auto = backends->choice.items[item].kind == WF_CHOOSE_AUTO;
@@ -285,7 +286,7 @@ static weft_status log_fallback(const weft_backends *backends, size_t chosen, si
     return status;
 }
 
-/* The same for symmetric memory: names behind the plugin that communicates which do not work here.
+/* The same for symmetric memory: names listed after the communicating plugin that do not work here.
  */
 static weft_status log_second(const weft_backends *backends, size_t chosen, size_t item)
 {

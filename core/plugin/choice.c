@@ -4,8 +4,9 @@
  *     item    = "auto" | name | "^" name | path
  *     name    = [a-z0-9-]+          path = "/" ... up to a comma
  *
- * Exclusions alone mean "auto without these".  With names in the list, exclusions need an auto to
- * act on; auto takes all that is left, so it comes last. */
+ * A list of exclusions alone means auto without these plugins.  A list with names and exclusions
+ * needs auto, because exclusions apply to auto.  auto means all other plugins, so it is the last
+ * item. */
 #include "plugin.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ static weft_status add_item(struct wf_choice *choice, enum wf_choice_kind item_k
     return WEFT_OK;
 }
 
-/* Take a name, complaining in the words that fit what is there instead. */
+/* Take a name.  The error text describes what was found instead. */
 static weft_status take_name(struct wf_scan *scan, size_t *length)
 {
     const char *start = scan->text + scan->at;

@@ -1,6 +1,6 @@
 /* elf.c - reads a plugin's ELF headers before the dynamic linker does.  dlopen calls a file for
- * another machine "cannot open shared object file", and dies of a bus error in a file that was cut
- * short; both are common enough to be told in words. */
+ * another machine "cannot open shared object file", and crashes with a bus error on a truncated
+ * file.  Both are common, so they get a clear message. */
 #include "plugin.h"
 
 #include <elf.h>
@@ -94,7 +94,7 @@ static bool same_architecture(const unsigned char *bytes, const char *file,
                      "%s is built for %s; this process is %s", file, its_text, own_text);
 }
 
-/* All the bytes that the loader would map are there. */
+/* True if the file contains all bytes that the loader would map. */
 static bool segments_complete(int fd, const elf_header *header, const char *file, uint64_t bytes,
                               struct wf_verdict *verdict)
 {

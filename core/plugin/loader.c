@@ -1,8 +1,8 @@
 /* loader.c - opens plugin files and keeps them.
  *
- * A plugin stays open to the end of the process: vendor libraries keep threads and exit handlers
- * that would outlive it.  So there is one list for the process, and a file that is on it is not
- * asked for its entry again, whoever looks for it and under whatever name. */
+ * A plugin stays open until the process ends: vendor libraries keep threads and exit handlers that
+ * would outlive it.  So the process has one list.  The entry of a file in the list is not called
+ * again, whichever context looks for it and under whichever name. */
 #include "plugin.h"
 
 #include "common/trust.h"
@@ -65,7 +65,8 @@ static bool run_entry(entry_function entry, const struct wf_image *image, const 
 {
     const weft_plugin *given;
 
-    (void)wf_fail(WEFT_OK, "%s", ""); /* so that old words are not taken for the plugin's */
+    (void)wf_fail(WEFT_OK, "%s",
+                  ""); /* clear the last error, so that an old text is not taken for the plugin's */
     given = entry(&wf_host);
     if (given == NULL)
         return wf_refuse(verdict, WEFT_REASON_ENTRY_REFUSED, "%s refuses this weft, ABI %u.%u: %s",
@@ -74,8 +75,8 @@ static bool run_entry(entry_function entry, const struct wf_image *image, const 
     return wf_abi_check(given, image, file, tables, verdict);
 }
 
-/* With the lock held.  Files that did not come as far as their entry are not kept: they may be
- * mended meanwhile. */
+/* The lock is held.  Files whose entry was not called are not kept in the list: they may be
+ * repaired and tried again. */
 static weft_status load_locked(const char *file, const char *path, const struct stat *info,
                                struct wf_loaded **loaded, struct wf_verdict *verdict)
 {
@@ -101,8 +102,8 @@ static weft_status load_locked(const char *file, const char *path, const struct 
     return WEFT_OK;
 }
 
-/* The name in the file's name is the name in the descriptor.  A file that is called otherwise,
- * which only a path can name, promises nothing. */
+/* The name in libweft_plugin_NAME.so must equal the name in the descriptor.  Files with other
+ * names, which only a path can name, are not checked. */
 static void check_name(const char *file, const struct wf_loaded **loaded,
                        struct wf_verdict *verdict)
 {

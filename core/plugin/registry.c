@@ -1,4 +1,4 @@
-/* registry.c - looks everywhere and judges every candidate, telling each decision as it goes. */
+/* registry.c - finds and checks all candidates, and adds each decision to the trace. */
 #include "plugin.h"
 
 #include "config/config.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one search carries around. */
+/* The state of one search. */
 struct finder {
     const struct wf_find_input *input;
     weft_backends *backends;
@@ -32,7 +32,7 @@ weft_status wf_backends_note(weft_backends *backends, size_t candidate, const ch
     return WEFT_OK;
 }
 
-/* NAME and FILE are copied; either FILE or the reason to be given later says where it is. */
+/* NAME and FILE are copied.  FILE is NULL if no file was found. */
 static weft_status add_candidate(weft_backends *backends, const char *name, size_t name_length,
                                  const char *file, size_t *index)
 {
@@ -54,7 +54,7 @@ static weft_status add_candidate(weft_backends *backends, const char *name, size
     return WEFT_OK;
 }
 
-/* Keep the verdict on a candidate and tell it, naming the file once. */
+/* Keep the verdict on a candidate and add it to the trace, with the file named once. */
 static weft_status conclude(weft_backends *backends, size_t index, uint32_t reason,
                             const char *text)
 {
@@ -85,7 +85,7 @@ static enum weft_reason reason_of_probe(weft_status status)
     }
 }
 
-/* Can this machine serve the plugin? */
+/* Probe the plugin on this machine, and keep the verdict. */
 static weft_status probe(weft_backends *backends, size_t index)
 {
     struct wf_candidate *candidate = &backends->candidates[index];
@@ -93,7 +93,8 @@ static weft_status probe(weft_backends *backends, size_t index)
     weft_status status;
     char text[2048];
 
-    (void)wf_fail(WEFT_OK, "%s", ""); /* so that old words are not taken for the plugin's */
+    (void)wf_fail(WEFT_OK, "%s",
+                  ""); /* clear the last error, so that an old text is not taken for the plugin's */
     wf_environment_lock();
     status = candidate->loaded->tables.device.probe(&answer);
     wf_environment_unlock();
@@ -139,7 +140,7 @@ static weft_status judge_file(struct finder *finder, size_t index)
     return probe(backends, index);
 }
 
-/* A file that a directory holds.  What the choice rules out is not opened. */
+/* Check a file that was found in a directory.  A file that the choice excludes is not opened. */
 static weft_status judge_found(struct finder *finder, size_t index)
 {
     weft_backends *backends = finder->backends;
@@ -273,7 +274,7 @@ static weft_status conclude_missing(weft_backends *backends, const char *name)
     return status;
 }
 
-/* Names the user gave that no file answers to. */
+/* Add candidates for names of the choice without a file. */
 static weft_status judge_missing(weft_backends *backends)
 {
     size_t found = backends->candidate_count;

@@ -1,4 +1,4 @@
-/* address.c - where a rendezvous is, and the sockets that lead there.
+/* address.c - addresses of a rendezvous, and sockets that listen on or connect to them.
  *
  * "unix:NAME" is a socket in Linux's abstract namespace: it has no file, it ends with its process,
  * and both ends can ask the kernel for the other's user. */
@@ -121,7 +121,7 @@ static int open_socket(int family)
     return wf_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/* -1 with errno set. */
+/* Returns a socket, or -1 with errno set. */
 static int listen_on(int family, const struct sockaddr *to, socklen_t bytes)
 {
     int fd = open_socket(family), one = 1, saved;
@@ -189,7 +189,7 @@ static weft_status listen_tcp(struct wf_address *address, int fds[WF_MAX_LISTENE
         fd = listen_on(a->ai_family, a->ai_addr, a->ai_addrlen);
         if (fd < 0) {
             if (first_error == 0) first_error = errno;
-            continue; /* localhost is ::1 too where IPv6 is off */
+            continue; /* localhost resolves to ::1 even if IPv6 is off */
         }
         fds[made++] = fd;
         if (address->port == 0) address->port = port_of(fd);
@@ -214,7 +214,7 @@ weft_status wf_address_listen(struct wf_address *address, int fds[WF_MAX_LISTENE
     return WEFT_OK;
 }
 
-/* Wait for a connection that was begun; errno-like, 0 when it stands. */
+/* Wait for a connection that is being established.  Returns 0, or an errno value. */
 static int finish_connect(int fd, uint64_t deadline_ns)
 {
     struct pollfd waiting = {.fd = fd, .events = POLLOUT};
@@ -234,8 +234,8 @@ static int finish_connect(int fd, uint64_t deadline_ns)
     return code;
 }
 
-/* Where nobody listens, the kernel may lend us the very port we connect to, and we would talk to
- * ourselves. */
+/* If no process listens on a port, the kernel may choose that port as the local port of the
+ * connection.  The socket is then connected to itself. */
 static bool is_connected_to_itself(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};
@@ -246,7 +246,7 @@ static bool is_connected_to_itself(int fd)
            here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0;
 }
 
-/* One try; the socket, or -1 with errno set. */
+/* Makes one attempt.  Returns the socket, or -1 with errno set. */
 static int connect_to(int family, const struct sockaddr *to, socklen_t bytes, uint64_t deadline_ns)
 {
     uint64_t patience = wf_now_ns() + 3 * WF_SECOND_NS;
@@ -373,13 +373,14 @@ void wf_address_peer(int fd, char out[WF_PEER_TEXT])
     print_user(peer.uid, user, sizeof user);
     if (peer.pid > 0)
         snprintf(out, WF_PEER_TEXT, "process %d of %s", (int)peer.pid, user);
-    else /* of another PID namespace */
+    else /* the process is in another PID namespace */
         snprintf(out, WF_PEER_TEXT, "a process of %s", user);
 }
 
-/* ---- where a rank stands by ---- */
+/* ---- addresses of standbys ---- */
 
-/* NAME's host, or the user's own name with NUMBER in it, with the port NUMBER. */
+/* The address of a standby: for TCP, the host of NAME and port NUMBER; for a Unix socket, a name
+ * made of the user's id and NUMBER. */
 static bool address_at(const struct sockaddr *name, socklen_t bytes, uint64_t number,
                        struct wf_address *out)
 {

@@ -1,11 +1,11 @@
-/* admission.c - how a rank comes to the rendezvous server: hello, proof, and whether it may. */
+/* admission.c - the rendezvous server's side of joining: hello, proof, admission or refusal. */
 #include "server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Where the ranks find the standby, if its rank offers one. */
+/* Print the address of the standby.  Returns false if its rank offers none. */
 static bool find_standby(const struct wf_server *s, char text[WF_ADDRESS_TEXT])
 {
     struct wf_address address;
@@ -37,7 +37,7 @@ static void announce_ready(struct wf_server *s)
     wf_text_free(&payload);
 }
 
-/* JOIN's rank has come already, from process PID. */
+/* Describe that process PID has already joined with JOIN's rank. */
 static void describe_double(uint64_t pid, const struct wf_join *join, char *out, size_t bytes)
 {
     if (pid != join->pid)
@@ -50,8 +50,8 @@ static void describe_double(uint64_t pid, const struct wf_join *join, char *out,
                  pid, join->rank);
 }
 
-/* Did the joining that JOIN's process was started for fail before it came, and has no other rank
- * come since? */
+/* True if the last attempt to join failed while JOIN's process was already running, and no rank has
+ * connected since.  The process then belongs to that attempt. */
 static bool is_late(const struct wf_server *s, const struct wf_join *join, uint64_t now_ns)
 {
     return s->failure.text != NULL && s->present == 0 && !s->failure.reported[join->rank] &&
@@ -146,7 +146,7 @@ static void handle_proof(struct wf_server *s, struct wf_connection *c, uint64_t 
 
     if (c->in.bytes.length < WF_PROOF_BYTES) return;
     if (!wf_join_read_proof(&s->options.key, bytes, &c->join)) {
-        wf_connection_refuse(c, WEFT_ERR_INVALID, ""); /* the rank knows what it means */
+        wf_connection_refuse(c, WEFT_ERR_INVALID, ""); /* the rank has its own text for it */
         return;
     }
     c->in.taken = WF_PROOF_BYTES;

@@ -1,7 +1,7 @@
-/* client.c - a rank's end of the rendezvous: what it asks.
+/* client.c - a rank's end of the rendezvous: requests.
  *
- * A thread of its own, in link.c, owns the connections.  Callers queue frames and wait for answers;
- * none of them can block on a socket. */
+ * The client's thread, in link.c, owns the connections.  Callers queue frames and wait for answers;
+ * no caller blocks on a socket. */
 #include "client.h"
 
 #include "weft/status.h"
@@ -16,10 +16,11 @@
 #include <unistd.h>
 
 #define LEAVE_NS WF_SECOND_NS
-/* How long a report may take, and how much longer than asked an answer about positions. */
+/* Time limit of a report, and the time beyond its deadline that an answer about positions may take.
+ */
 #define REPORT_NS (WF_SECOND_NS / 2)
 
-/* ---- coming and going ---- */
+/* ---- joining and leaving ---- */
 
 static weft_status start_thread(struct wf_client *client)
 {
@@ -94,7 +95,7 @@ static struct timespec moment(uint64_t ns)
     return (struct timespec){(time_t)(ns / WF_SECOND_NS), (long)(ns % WF_SECOND_NS)};
 }
 
-/* Will a server that this rank tells goodbye close its connection? */
+/* True if a link is open: the server closes it after this rank's LEAVE frame. */
 static bool has_links(const struct wf_client *client)
 {
     for (int link = 0; link < WF_LINKS; link++)
@@ -133,9 +134,10 @@ void wf_client_release(struct wf_client **held, const struct wf_text *record)
     *held = NULL;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* Why LINK cannot be asked: a rank was lost, or its server has ended.  The lock is held. */
+/* Set the last error to the reason why LINK takes no requests: a lost rank, or the end of its
+ * server.  The lock is held. */
 static void note_over(const struct wf_client *client, const struct wf_link *link)
 {
     const struct wf_departure *first = client->first_lost;
@@ -152,8 +154,8 @@ static bool is_lost(const struct wf_waiter *w)
 }
 
 /* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
- * frees. LINK is -1 for the one that is asked.  A server that does not keep the time is waited for
- * GRACE_NS longer. */
+ * frees.  LINK -1 means the link that wf_client_asks returns.  The wait lasts GRACE_NS longer than
+ * the time limit that the server has. */
 static weft_status request(struct wf_client *client, int link, uint16_t type,
                            const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
                            struct wf_waiter *w)
@@ -221,7 +223,8 @@ weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
     return WEFT_OK;
 }
 
-/* A standby may never have seen a rank that went with the server before it. */
+/* Fails if a rank of CONTRIBUTION is gone.  The standby may not know of a rank that ended together
+ * with the server. */
 static weft_status check_departed(struct wf_client *client, const struct wf_contribution *c)
 {
     const struct wf_departure *departure = NULL;
@@ -237,8 +240,8 @@ static weft_status check_departed(struct wf_client *client, const struct wf_cont
     return wf_fail(WEFT_ERR_PEER, "rank %d %s", departure->rank, departure->text);
 }
 
-/* Did the server say goodbye before it answered W?  Then no rank has an answer, and all of them can
- * meet at the standby. */
+/* True if the server left before it answered W.  Then no rank has an answer, and all ranks can
+ * repeat the request at the standby. */
 static bool was_left(struct wf_client *client, const struct wf_waiter *w)
 {
     bool left;
@@ -302,7 +305,8 @@ static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, co
     wf_put_string(out, text);
 }
 
-/* Send at once by all links but EXCEPT: the process may end before the thread runs. */
+/* Send on all links but EXCEPT in the calling thread: the process may end before the client's
+ * thread runs. */
 static void send_now(struct wf_client *client, int except, const struct wf_text *payload)
 {
     pthread_mutex_lock(&client->lock);
@@ -348,7 +352,7 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     wf_text_free(&w.payload);
 }
 
-/* May positions be asked by LINK?  By the server's always, unless it is silent and the standby can
+/* True if LINK can be asked for positions: the server's, unless it is silent and the standby can
  * answer. */
 static bool may_ask(struct wf_client *client, int link)
 {
@@ -368,7 +372,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     weft_status status = WEFT_ERR_PEER;
 
     wf_question_put(&payload, comm, ranks, count, timeout_ns);
-    /* A server that is stopped is among those that the standby finds. */
+    /* If the server's process is stopped, the standby reports its rank as not answering. */
     for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
         struct wf_waiter w = {0};
 

@@ -1,4 +1,4 @@
-/* enter.c - how a rank comes to the rendezvous: connect, prove, wait for all. */
+/* enter.c - a rank's side of joining: connect, prove knowledge of the token, wait for all ranks. */
 #include "client.h"
 
 #include "weft/status.h"
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* RANK is who serves, or -1. */
+/* RANK serves the rendezvous; -1: no rank does. */
 static weft_status lost(int32_t rank, const char *what)
 {
     if (rank < 0) return wf_fail(WEFT_ERR_PEER, "the rendezvous closed the connection %s", what);
@@ -18,7 +18,7 @@ static weft_status lost(int32_t rank, const char *what)
                    rank, what);
 }
 
-/* Send and receive in the calling thread until something whole has arrived or it is too late. */
+/* Send and receive once in the calling thread.  Fails after DEADLINE_NS. */
 static weft_status pump(struct wf_connection *c, uint64_t deadline_ns)
 {
     struct pollfd waiting = {.fd = c->fd, .events = POLLIN};
@@ -45,7 +45,7 @@ static void send_hello(struct wf_connection *c, struct wf_join *join)
     wf_text_append(&c->out, (const char *)hello, sizeof hello);
 }
 
-/* The server has said hello: answer with the proof. */
+/* The server's hello has arrived: answer with the proof. */
 static weft_status answer_hello(struct wf_connection *c, const struct wf_job_key *key,
                                 struct wf_join *join)
 {
@@ -60,8 +60,8 @@ static weft_status answer_hello(struct wf_connection *c, const struct wf_job_key
     return wf_text_status(&c->out);
 }
 
-/* The server has let us in with FRAME: if it knows the token, all frames are sealed from here on.
- */
+/* The server admitted this rank with FRAME.  Fails unless the server knows the token.  From here
+ * on, all frames are sealed. */
 static weft_status check_server(struct wf_connection *c, const struct wf_job_key *key,
                                 const struct wf_join *join, const struct wf_frame *frame)
 {
@@ -90,7 +90,7 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     }
     if (status != WEFT_OK) return status;
     if (frame->type == type) return WEFT_OK;
-    if (frame->type == WF_FRAME_LEAVE) { /* a server that ends, of the job before */
+    if (frame->type == WF_FRAME_LEAVE) { /* the server of an earlier job ends */
         (void)wf_fail(WEFT_ERR_PEER, "the rendezvous ended before all ranks had joined");
         return WEFT_IN_PROGRESS;
     }
@@ -109,7 +109,7 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     return wf_fail(status, "%s", text);
 }
 
-/* The handshake on C, with a server on RANK, as JOIN, whose nonces it fills. */
+/* Run the handshake on C, with a server on RANK, as JOIN.  Sets the nonces of JOIN. */
 static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_job_key *key,
                          struct wf_join *join, uint64_t deadline_ns)
 {
@@ -125,7 +125,7 @@ static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_
     return check_server(c, key, join, &frame);
 }
 
-/* By FD, which it takes. */
+/* Make a connection of FD.  Takes ownership of FD. */
 static weft_status connect_by(int fd, struct wf_connection **out)
 {
     if (!wf_address_same_user(fd)) {
@@ -143,7 +143,7 @@ static weft_status connect_by(int fd, struct wf_connection **out)
         wf_fd_close(fd);
         return wf_fail_memory(sizeof **out);
     }
-    (*out)->stage = WF_STAGE_MEMBER; /* take in all there is */
+    (*out)->stage = WF_STAGE_MEMBER; /* read without the limit of the handshake */
     return WEFT_OK;
 }
 
@@ -179,8 +179,8 @@ static struct wf_join claim(const struct wf_client *client)
 
 /* ---- the standby ---- */
 
-/* Listen where a standby can be found by ranks that reach this one as the server does.  Without,
- * the job goes on; returns the standby's number, or 0. */
+/* Start a standby on the local address of FD, which other ranks can reach.  Returns the standby's
+ * number.  Returns 0 if that fails; the job then runs without a standby. */
 static uint64_t offer_standby(struct wf_client *client, int fd)
 {
     struct wf_server_options options = {.size = client->options.size,
@@ -222,7 +222,7 @@ static void log_no_standby(void)
            weft_last_error());
 }
 
-/* Begin a second connection, to the standby at WHERE; the client's thread goes on with it. */
+/* Begin a connection to the standby at WHERE.  The client's thread completes it. */
 static void begin_standby(struct wf_client *client, const char *where)
 {
     struct wf_link *link = &client->links[WF_LINK_STANDBY];
@@ -315,7 +315,7 @@ static weft_status reach(struct wf_client *client, uint64_t deadline_ns)
     return connect_by(fd, &client->links[WF_LINK_SERVER].connection);
 }
 
-/* One attempt.  WEFT_IN_PROGRESS: the server has us come again. */
+/* Makes one attempt to join.  WEFT_IN_PROGRESS: the server asks this rank to try again. */
 static weft_status join_once(struct wf_client *client, uint64_t deadline_ns)
 {
     struct wf_link *link = &client->links[WF_LINK_SERVER];
@@ -335,7 +335,7 @@ static weft_status join_once(struct wf_client *client, uint64_t deadline_ns)
     wf_connection_release(link->connection);
     link->connection = NULL;
     wf_server_release(&client->standby);
-    /* Closed before it let us in: a server that ends, or one that strangers keep busy. */
+    /* Closed before admission: the server ends, or has too many connections in the handshake. */
     return status == WEFT_ERR_PEER && !admitted ? WEFT_IN_PROGRESS : status;
 }
 

@@ -9,16 +9,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The fewest characters of a token. */
+/* The minimum number of characters of a token. */
 #define TOKEN_MIN 16
 
-/* One launcher's variables.  NULL: it has none of the kind. */
+/* One launcher's variables.  NULL: the launcher has no such variable. */
 struct dialect {
     const char *name;
     const char *rank, *size, *local_rank, *local_size;
     const char *hosts;   /* number of hosts */
-    const char *job[3];  /* what tells jobs apart */
-    bool rank_may_stray; /* the rank alone does not mean that it launched us */
+    const char *job[3];  /* variables that differ between jobs */
+    bool rank_may_stray; /* the rank variable can be set without this launcher */
 };
 
 static const struct dialect dialects[] = {
@@ -71,7 +71,7 @@ static bool is_set(struct wf_environment environment, const char *name)
     return name != NULL && wf_environment_get(environment, name) != NULL;
 }
 
-/* Rank and size by DIALECT; *PRESENT false if it has not launched us. */
+/* Read rank and size from DIALECT's variables.  *PRESENT is false if they are not set. */
 static weft_status read_place(struct wf_environment environment, const struct dialect *dialect,
                               bool *present, int32_t *rank, int32_t *size)
 {
@@ -141,8 +141,8 @@ static weft_status read_master(struct wf_environment environment, struct wf_laun
     return WEFT_OK;
 }
 
-/* MPICH gives its processes no number of the job, but a socket to their common parent, whose
- * process the kernel knows. */
+/* MPICH sets no variable that identifies the job.  Its processes have a socket to their common
+ * parent; the parent's process id identifies the job. */
 static void name_job_by_socket(struct wf_environment environment, struct wf_launch *launch)
 {
     struct ucred peer;
@@ -174,8 +174,8 @@ static void name_job(struct wf_environment environment, const struct dialect *di
     if (strcmp(dialect->name, "pmi") == 0) name_job_by_socket(environment, launch);
 }
 
-/* Another launcher that puts us elsewhere in a world of the same size cannot be nested around the
- * chosen one: somebody's variables are stale. */
+/* Fails if the variables of another launcher give a different rank in a job of the same size.  Such
+ * launchers are not nested, so some of the variables are stale. */
 static weft_status check_against(struct wf_environment environment, const struct dialect *chosen,
                                  const struct dialect *other, const struct wf_launch *launch)
 {
@@ -242,7 +242,7 @@ weft_status wf_launch_read(struct wf_environment environment, struct wf_launch *
     return WEFT_OK;
 }
 
-/* ---- where they meet ---- */
+/* ---- the address of the rendezvous ---- */
 
 static weft_status address_on_host(const struct wf_launch *launch, struct wf_address *address)
 {
@@ -259,7 +259,7 @@ static weft_status address_on_host(const struct wf_launch *launch, struct wf_add
     return WEFT_OK;
 }
 
-/* The variables that say which rank this is are set, but none says where the ranks meet. */
+/* Fails: variables for rank and size are set, but none for the address of the rendezvous. */
 static weft_status missing_address(const struct wf_launch *launch)
 {
     const struct dialect *dialect = dialects;

@@ -1,4 +1,4 @@
-/* launcher.c - what programs that start ranks use: who a process is, and a rendezvous for a job. */
+/* launcher.c - for programs that start ranks: the identity of a process, and a rendezvous. */
 #include "launch.h"
 #include "weft/launch.h"
 

@@ -1,10 +1,11 @@
-/* meeting.c - all-gathers among lists of ranks: who came, who is missing, what came of it.
+/* meeting.c - all-gathers among lists of ranks: contributions, missing ranks, outcomes.
  *
- * Meetings are found by their communicator and list.  A rank's calls on one communicator wait for
- * each other, so its first call that is not answered belongs to the oldest such meeting it has not
- * come to.  A failed meeting stays until every rank that is still there has been sent the failure:
- * a rank that comes late gets it too.  One that timed out does not stay for long: its ranks need
- * not all make that call.  Nothing here touches a socket or a clock. */
+ * A meeting is one all-gather.  It is found by its communicator and its list of ranks.  A rank's
+ * calls on one communicator wait for each other, so a rank's unanswered call belongs to the oldest
+ * such meeting that it has not contributed to.  A failed meeting is kept until every connected rank
+ * has been sent the failure: a late rank gets it too.  A meeting that timed out is kept for a
+ * limited time, because some of its ranks may never make the call.  This file uses neither sockets
+ * nor a clock. */
 #include "rendezvous.h"
 
 #include "weft/status.h"
@@ -15,9 +16,9 @@
 #define TEXT_BYTES  1800
 
 struct seat {
-    void *data; /* the blob that was brought */
+    void *data; /* the contributed blob */
     uint64_t bytes, id;
-    bool came, excused; /* excused: will not come any more */
+    bool came, excused; /* excused: the rank will not contribute any more */
 };
 
 struct meeting {
@@ -29,7 +30,7 @@ struct meeting {
     int64_t timeout_ns;
     uint64_t deadline_ns;
     weft_status status;
-    bool timed_out; /* and stays until `deadline_ns` for ranks that come late */
+    bool timed_out; /* and is kept until `deadline_ns` for late ranks */
     char label[LABEL_BYTES], text[TEXT_BYTES];
 };
 
@@ -169,7 +170,8 @@ static void close_meeting(struct wf_meetings *m, struct meeting *meeting)
     free_meeting(meeting);
 }
 
-/* The meeting that RANK comes to, or NULL.  One that timed out ends when a rank comes again. */
+/* The meeting that RANK's call belongs to, or NULL.  A meeting that timed out ends when one of its
+ * ranks calls again. */
 static struct meeting *find_unseen(struct wf_meetings *m, int32_t rank,
                                    const struct wf_contribution *c)
 {
@@ -224,7 +226,7 @@ static void deliver_failure(struct wf_meetings *m, int32_t rank, uint64_t id, we
     wf_text_free(&payload);
 }
 
-/* The first failure counts; whoever waits is told at once. */
+/* Fail MEETING, unless it has failed already.  Ranks that wait are sent the failure at once. */
 static void fail_meeting(struct wf_meetings *m, struct meeting *meeting, weft_status status,
                          struct wf_text *text)
 {
@@ -239,7 +241,7 @@ static void fail_meeting(struct wf_meetings *m, struct meeting *meeting, weft_st
                 deliver_failure(m, meeting->ranks[i], meeting->seats[i].id, status, meeting->text);
 }
 
-/* Everyone who is still there has been told, so nobody will ask again. */
+/* True if every connected rank has been sent the outcome, so no rank will ask for it. */
 static bool is_over(const struct meeting *meeting)
 {
     for (int32_t i = 0; i < meeting->count; i++)
@@ -281,7 +283,7 @@ static void deliver_success(struct wf_meetings *m, struct meeting *meeting)
     wf_text_free(&payload);
 }
 
-/* ---- coming ---- */
+/* ---- contributions ---- */
 
 static weft_status check_list(struct wf_meetings *m, int32_t rank, const struct wf_contribution *c)
 {
@@ -299,7 +301,7 @@ static weft_status check_list(struct wf_meetings *m, int32_t rank, const struct 
     return wf_fail(WEFT_ERR_INVALID, "rank %d sent an invalid list of %d ranks", rank, c->count);
 }
 
-/* Who of the list went first: others may have gone because of it. */
+/* The rank of the list that departed first; others may have ended because of it. */
 static int32_t find_gone(const struct wf_meetings *m, const struct wf_contribution *c)
 {
     int32_t first = -1;
@@ -340,7 +342,7 @@ static void judge(struct wf_meetings *m, struct meeting *meeting, int32_t rank,
     wf_text_free(&why);
 }
 
-/* The rank that comes last may have the least time left. */
+/* The rank that contributes last may have the earliest deadline. */
 static void shorten(struct meeting *meeting, uint64_t now_ns, int64_t timeout_ns)
 {
     uint64_t deadline_ns = now_ns + (uint64_t)timeout_ns;
@@ -378,7 +380,7 @@ weft_status wf_meetings_post(struct wf_meetings *m, uint64_t now_ns, int32_t ran
     return WEFT_OK;
 }
 
-/* ---- not coming ---- */
+/* ---- missing ranks ---- */
 
 void wf_meetings_gone(struct wf_meetings *m, int32_t rank, const char *text)
 {
@@ -412,7 +414,7 @@ static const struct meeting *find_wait(const struct wf_meetings *m, int32_t rank
     return NULL;
 }
 
-/* The ranks that did not come: only those that wait nowhere else, if there are any. */
+/* List the missing ranks: those that wait in no other meeting, or all if there are none such. */
 static int32_t list_missing(const struct wf_meetings *m, const struct meeting *meeting,
                             int32_t *out)
 {

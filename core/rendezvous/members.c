@@ -1,4 +1,4 @@
-/* members.c - the rendezvous server's view of its ranks: what they say, who goes. */
+/* members.c - the rendezvous server's members: their frames and their departures. */
 #include "server.h"
 
 #include "weft/status.h"
@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Serials of a standby's meetings begin here, where the server before it does not come. */
+/* First serial of a standby's meetings.  The server before it does not reach this number. */
 #define STANDBY_SERIAL (UINT64_C(1) << 39)
 
-/* ---- to all ---- */
+/* ---- frames to members ---- */
 
 void wf_members_deliver(struct wf_server *s, uint16_t type, int32_t rank, uint64_t id,
                         const struct wf_text *payload)
@@ -18,7 +18,7 @@ void wf_members_deliver(struct wf_server *s, uint16_t type, int32_t rank, uint64
     if (s->members[rank] != NULL) wf_connection_send(s->members[rank], type, id, payload);
 }
 
-/* At once, so that it arrives even if this process ends now. */
+/* Send at once, so that the frame arrives even if this process ends now. */
 static void deliver_now(struct wf_server *s, uint16_t type, int32_t rank, uint64_t id,
                         const struct wf_text *payload)
 {
@@ -46,7 +46,7 @@ static void deliver_told(void *self, int32_t rank, uint64_t id, const struct wf_
     wf_members_deliver(self, WF_FRAME_TELL, rank, id, payload);
 }
 
-/* An empty table of ranks, as before the first has come. */
+/* Make the table of ranks empty, as before the first rank has joined. */
 static weft_status begin_joining(struct wf_server *s)
 {
     struct wf_meetings *fresh;
@@ -97,10 +97,10 @@ void wf_members_release(struct wf_server *s)
     wf_free(s->failure.text);
 }
 
-/* ---- not coming ---- */
+/* ---- ranks that do not join ---- */
 
-/* The ranks that came are refused with the same reason, and may try again.  A process that was
- * already running and comes later is refused with it too, once. */
+/* Refuse all ranks that have joined, with one reason; they may try again.  A process that is
+ * already running and connects later is refused with the same reason, once. */
 static void fail_join(struct wf_server *s, weft_status status, const char *text)
 {
     wf_free(s->failure.text);
@@ -138,9 +138,9 @@ static void time_out_join(struct wf_server *s)
     wf_free(missing);
 }
 
-/* ---- going ---- */
+/* ---- departures ---- */
 
-/* "is gone: ...", and what may have been the cause of it. */
+/* "is gone: ...", and the likely cause. */
 static void explain_departure(const struct wf_server *s, const struct wf_connection *c,
                               const char *text, struct wf_text *out)
 {
@@ -151,9 +151,8 @@ static void explain_departure(const struct wf_server *s, const struct wf_connect
         wf_text_add(out, "; before it, rank %d was lost", s->first_lost);
 }
 
-/* RANK is gone from a job that runs.  Rank 0 is sent this last: its process may serve, and end
- * because of it.
- */
+/* RANK is gone from a running job.  Rank 0 is sent this last: its process may serve the rendezvous,
+ * and may end because of the report. */
 static void announce_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
                           weft_blob record)
 {
@@ -170,7 +169,7 @@ static void announce_gone(struct wf_server *s, int32_t rank, bool left, const ch
     wf_text_free(&payload);
 }
 
-/* RANK is gone before all have come. */
+/* RANK is gone before all ranks have joined. */
 static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
 {
     struct wf_text why = {0};
@@ -184,7 +183,7 @@ static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
     wf_text_free(&why);
 }
 
-/* A member will not come back; FAREWELL is what it left for the others. */
+/* Remove a member.  RECORD is its departure record for the other ranks. */
 static void remove_member(struct wf_server *s, struct wf_connection *c, bool left, const char *text,
                           weft_blob record)
 {
@@ -248,9 +247,9 @@ void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
         fail_join(s, WEFT_ERR_PEER, s->absent);
 }
 
-/* ---- saying ---- */
+/* ---- frames from members ---- */
 
-/* C sent a frame that a rank does not send; the last error says why. */
+/* C sent a frame that a rank must not send; the last error is the reason. */
 static void reject(struct wf_connection *c)
 {
     wf_connection_reject(c);
@@ -265,7 +264,7 @@ static void reject_contents(struct wf_connection *c, const struct wf_frame *fram
     reject(c);
 }
 
-/* Ranks listed in a frame; -1 if they cannot be. */
+/* Read the list of ranks in a frame.  Returns their number, or -1 if the list is invalid. */
 static int32_t take_ranks(struct wf_server *s, struct wf_reader *reader, int32_t *ranks)
 {
     int32_t count = (int32_t)wf_take_u32(reader);

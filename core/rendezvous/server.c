@@ -1,7 +1,8 @@
-/* server.c - the middle of the star: one thread, one poll, every connection.
+/* server.c - the rendezvous server: one thread that polls all connections.
  *
- * What strangers can cost it is bounded: so many connections in the handshake at a time, so many
- * bytes from each, so many seconds; and they get no byte back before they have said the magic. */
+ * Peers that do not know the token can use only bounded resources: the number of connections in the
+ * handshake, the bytes of each, and the time of each are limited.  They get no byte before they
+ * have sent the magic. */
 #include "server.h"
 
 #include <errno.h>
@@ -42,7 +43,8 @@ static void free_memory(struct wf_server *s)
     wf_free(s);
 }
 
-/* One descriptor per rank is needed, and a few more; say so before anyone waits in vain. */
+/* The server needs one file descriptor per rank and a few more.  Fails now, not after a timeout, if
+ * the limit is too low. */
 static weft_status check_file_limit(const struct wf_server_options *options)
 {
     struct rlimit limit;
@@ -103,7 +105,8 @@ static bool is_pending(const struct wf_connection *c)
     return c->stage != WF_STAGE_MEMBER;
 }
 
-/* Make room for one more stranger by ending the oldest, if it had its chance; else rest. */
+/* Make room for one more connection in the handshake: close the oldest one if it had enough time;
+ * otherwise accept no connections for a while. */
 static bool make_room(struct wf_server *s, uint64_t now_ns)
 {
     struct wf_connection *oldest = NULL;
@@ -151,8 +154,8 @@ static void accept_from(struct wf_server *s, int listener, uint64_t now_ns)
     }
 }
 
-/* Of ranks that go at one time, one that has reported an error went because of another, and so
- * may one that says goodbye. */
+/* If several ranks end at the same time, first remove those that were lost without a report.  A
+ * rank that reported an error, or that departs, may have ended because of them. */
 static void settle_departures(struct wf_server *s)
 {
     struct wf_connection *c;
@@ -207,7 +210,7 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     wf_free(command.text);
 }
 
-/* What nobody obeys any more. */
+/* Free the commands that are left in the pipe. */
 static void drop_commands(struct wf_server *s)
 {
     struct wf_command command;
@@ -264,7 +267,7 @@ static int milliseconds_until(uint64_t moment_ns, uint64_t now_ns)
     return (int)wf_min_i64((int64_t)((moment_ns - now_ns + 999999) / 1000000), 60000);
 }
 
-/* End connections that are overdue; the next moment one will be. */
+/* Close overdue connections.  Returns the earliest remaining deadline. */
 static uint64_t expire_connections(struct wf_server *s, uint64_t now_ns)
 {
     uint64_t earliest = UINT64_MAX;
@@ -296,7 +299,8 @@ static size_t fill_polls(struct wf_server *s, bool listening)
     return used;
 }
 
-/* Take in what the first COUNT connections sent: all of them, or those that poll has marked. */
+/* Read and handle input of the first COUNT connections: of all, or of those that poll has marked.
+ */
 static void handle_all(struct wf_server *s, size_t count, bool all, uint64_t now_ns)
 {
     const struct pollfd *polls = s->polls + 1 + s->listener_count;
@@ -311,7 +315,7 @@ static void handle_all(struct wf_server *s, size_t count, bool all, uint64_t now
     }
 }
 
-/* Does a member go, or does one ask? */
+/* True if a member ends, or a LOOK is pending. */
 static bool has_departures(const struct wf_server *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -322,7 +326,7 @@ static bool has_departures(const struct wf_server *s)
     return s->looks != NULL;
 }
 
-/* Wait for something and see to it; false when there is nothing left to do. */
+/* Wait for events and handle them.  Returns false when the server has to stop. */
 static bool turn(struct wf_server *s)
 {
     uint64_t now_ns = wf_now_ns(), next = wf_members_expire(s, now_ns);
@@ -342,7 +346,7 @@ static bool turn(struct wf_server *s)
     before = s->count;
     handle_all(s, before, false, now_ns);
     if (has_departures(s)) {
-        handle_all(s, before, true, now_ns); /* who went before them is heard too */
+        handle_all(s, before, true, now_ns); /* handle earlier departures first */
         settle_departures(s);
         wf_members_answer_looks(s, now_ns);
     }

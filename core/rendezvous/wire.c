@@ -1,8 +1,8 @@
 /* wire.c - bytes to frames and back.
  *
- * A header holds the payload's length (4 bytes), the type (2), a zero (2) and an id (8).  What
- * arrives is not trusted: a length only says when to look again, and memory grows with the bytes
- * that really came.  After the handshake every frame is sealed. */
+ * A header holds the payload's length (4 bytes), the type (2), a zero (2) and an id (8).  Input is
+ * not trusted: a length only tells when a frame is complete, and memory grows with the bytes that
+ * have arrived.  After the handshake every frame is sealed. */
 #include "rendezvous.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void put(struct wf_text *out, uint64_t value, size_t bytes)
     wf_text_append(out, (const char *)raw, bytes);
 }
 
-/* The tag of HEADER and, for the second tag, of what follows it. */
+/* Compute the tag of HEADER and, for the second tag, of PAYLOAD too. */
 static void make_tag(const struct wf_seal *seal, const uint8_t *header, weft_blob payload,
                      uint8_t out[WF_FRAME_TAG])
 {

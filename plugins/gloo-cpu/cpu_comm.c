@@ -1,8 +1,8 @@
 /* cpu_comm.c - making and ending communicators.
  *
- * prepare puts a control block into the own heap and says where it is; commit maps the others'
- * heaps, sees with its own eyes that their control blocks are there, and agrees with all ranks on
- * the outcome. */
+ * prepare puts a control block into this rank's heap and publishes its address.  commit maps the
+ * heaps of the other ranks, verifies that their control blocks are there, and agrees with all ranks
+ * on the outcome. */
 #include "memory/cpu_symm.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define PATIENCE_NS INT64_C(2000000000)
 
-/* What a rank tells the others. */
+/* The address that a rank publishes. */
 struct cpu_address {
     uint32_t bytes; /* of this struct: all ranks run the same build */
     int32_t world_rank;
@@ -50,7 +50,7 @@ static weft_status keep_ranks(struct cpu_comm *comm, const weft_comm_options *op
     return WEFT_OK;
 }
 
-/* Which ranks share this host, by what the options say. */
+/* List the ranks of this host, according to the options. */
 static weft_status find_members(struct cpu_comm *comm)
 {
     comm->hosts = 1;
@@ -164,8 +164,8 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     return WEFT_OK;
 }
 
-/* Ranks whose memory is out of reach count as ranks of another host.  Where it is only that address
- * space ran out, all ranks are asked to use less. */
+/* A rank whose memory cannot be mapped counts as a rank of another host.  If address space ran out,
+ * all ranks are asked to use less. */
 static weft_status attach_all(struct cpu_comm *comm, const weft_blob *addresses)
 {
     struct cpu_shm_group *group = &comm->group;
@@ -214,7 +214,7 @@ weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, 
 
 enum { ATTACHED = 1, READABLE = 2 };
 
-/* Whether a peer can read our private memory only the peer can tell. */
+/* Only the peer can find out whether it can read this rank's private memory. */
 static void note_readability(struct cpu_comm *comm, const unsigned char *seen)
 {
     struct cpu_shm_group *group = &comm->group;
@@ -232,7 +232,7 @@ static void note_readability(struct cpu_comm *comm, const unsigned char *seen)
     cpu_shm_wait_expect(group->size);
 }
 
-/* Tell each other whose memory one has mapped. */
+/* Exchange which ranks' memory each rank has mapped. */
 static weft_status compare_views(struct cpu_comm *comm, const weft_exchange *exchange,
                                  unsigned char *mine, unsigned char *seen)
 {
@@ -289,8 +289,8 @@ static bool is_idle(const struct cpu_comm *comm)
     return atomic_load(&comm->under_way) == 0 && cpu_windows_are_idle(comm);
 }
 
-/* What is still on streams looks at the communicator.  It ends soon now, unless it stands behind
- * other work. */
+/* Pending work on streams uses the communicator.  It ends soon after an abort, unless it is queued
+ * behind other work. */
 static bool await_work(struct cpu_comm *comm)
 {
     uint64_t deadline = cpu_deadline(PATIENCE_NS);

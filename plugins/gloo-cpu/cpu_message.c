@@ -21,7 +21,7 @@ void cpu_transfers_start(struct cpu_comm *comm, struct cpu_shm_transfer *transfe
     cpu_hosts_mail_start(comm, transfers, count, mail);
 }
 
-/* Within the host first: those move on only while somebody waits. */
+/* Wait for messages within the host first: they progress only during a wait. */
 weft_status cpu_transfers_wait(struct cpu_comm *comm, struct cpu_shm_transfer *transfers,
                                size_t count, struct cpu_hosts_mail *mail)
 {

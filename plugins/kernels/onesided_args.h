@@ -63,7 +63,7 @@ struct wk_report {
     uint64_t reason, peer, have, want;
 };
 
-/* What all operations of a communicator have in common. */
+/* Arguments that all operations of a communicator share. */
 struct wk_channel {
     uint64_t control, report;
     const struct wk_peer *peers;

@@ -13,7 +13,7 @@
 
 enum { TILE_BYTES = 16384, BLOCKS_MAX = 2048 };
 
-/* What one rank does in a collective. */
+/* One rank's part of a collective. */
 struct job {
     struct shmem_sync sync;
     const uint64_t *at, *length; /* in elements, by part; NULL: all alike */

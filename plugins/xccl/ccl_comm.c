@@ -155,7 +155,8 @@ int64_t ccl_making_limit(const struct gpu_comm *comm)
     return is_short ? CCL_MIN_MAKING_NS : comm->timeout_ns;
 }
 
-/* What is split off `work` later must not share its abort flag, so `work` does not offer it. */
+/* Communicators that are later split from `work` must not share its abort flag, so `work` does not
+ * share it. */
 weft_status ccl_comm_make_work(struct gpu_comm *comm)
 {
     ccl_config blocking = ccl_comm_config(true, false);

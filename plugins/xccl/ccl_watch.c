@@ -86,7 +86,7 @@ static void look_at(struct gpu_comm *comm)
     if (gpu_comm_async_error(comm) != WEFT_OK) ccl_comm_kill(comm);
 }
 
-/* What this thread asks must not end the capture of a graph by another thread. */
+/* The queries of this thread must not end a graph capture of another thread. */
 static void *keep_watch(void *unused)
 {
     vendor_capture_mode mode = GPU_CAPTURE_RELAXED;

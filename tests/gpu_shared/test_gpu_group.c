@@ -124,7 +124,7 @@ START_TEST(a_communicator_that_is_stuck_or_not_committed_takes_no_calls)
 
     comm->is_ready = false;
     ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "the communicator four is not committed");
+    ck_assert_str_eq(fake.said, "communicator four is not committed");
     comm->is_ready = true;
     ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
     ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_OK);

@@ -82,7 +82,7 @@ START_TEST(signals_that_do_not_exist_are_refused)
 
     ck_assert_int_eq(gpu_symm_table.signal(window, 3, 5, WEFT_SIGNAL_SET, 0, NULL),
                      WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "signal: signal 3 of 3");
+    ck_assert_str_eq(fake.said, "signal: signal is 3; the window has 3");
     ck_assert_int_eq(gpu_symm_table.signal(window, 0, 5, 9, 0, NULL), WEFT_ERR_UNSUPPORTED);
     ck_assert_int_eq(gpu_symm_table.wait_signal(window, 0, 9, 7, 0, NULL), WEFT_ERR_UNSUPPORTED);
     ck_assert_int_eq(gpu_symm_table.put_signal(window, 0, pad, 8, 3, 1, 0, 2, NULL),

@@ -40,7 +40,7 @@ static void wrong_signals_are_refused(struct rank *self)
     refused(self, "channel 2 of 2", weft_symm_signal_to(symm, 0, 2, 1, WEFT_SIGNAL_SET, NULL),
             WEFT_ERR_INVALID, "channel is 2; the channels are 0 to 1");
     refused(self, "an unknown operation", weft_symm_signal_to(symm, 0, 0, 1, 9, NULL),
-            WEFT_ERR_INVALID, "signal operation 9");
+            WEFT_ERR_INVALID, "op is 9");
     refused(self, "a put_signal on channel 5",
             weft_symm_put_signal_to(symm, symm, 0, 0, 0, 5, 1, WEFT_SIGNAL_SET, NULL),
             WEFT_ERR_INVALID, "channel is 5; the channels are 0 to 1");
@@ -48,7 +48,7 @@ static void wrong_signals_are_refused(struct rank *self)
             weft_symm_wait_from(symm, 99, 0, WEFT_COMPARE_EQ, 0, 0, NULL), WEFT_ERR_INVALID,
             "peer 99");
     refused(self, "an unknown comparison", weft_symm_wait_from(symm, 0, 0, 9, 0, 0, NULL),
-            WEFT_ERR_INVALID, "comparison 9");
+            WEFT_ERR_INVALID, "compare is 9");
     refused(self, "a time limit of -7",
             weft_symm_wait_from(symm, 0, 0, WEFT_COMPARE_EQ, 0, -7, NULL), WEFT_ERR_INVALID,
             "timeout_ns is -7;");
@@ -168,7 +168,7 @@ static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
     static char elsewhere[4096];
     bool odd = self->number == self->size - 1;
     char *memory = take(self, sizeof elsewhere), reason[80];
-    const char *const reasons[] = {reason, "registers no memory"};
+    const char *const reasons[] = {reason, "cannot register memory"};
     weft_symm *symm = NULL;
     weft_status status =
         weft_symm_register(self->world, odd ? elsewhere : memory, sizeof elsewhere, NULL, &symm);
@@ -191,7 +191,7 @@ static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
  * memory of another plugin is, a rank of one process cannot know. */
 static void more_than_was_allocated_is_refused(struct rank *self)
 {
-    static const char *const reasons[] = {"ends before", "registers no memory",
+    static const char *const reasons[] = {"has fewer than", "cannot register memory",
                                           "is not from weft_alloc"};
     char *memory = take(self, 64);
     weft_symm *symm = NULL;
@@ -200,7 +200,7 @@ static void more_than_was_allocated_is_refused(struct rank *self)
     if (status != WEFT_OK) {
         refuses_memory(self, status, reasons, COUNT(reasons));
         check(self,
-              (status == WEFT_ERR_INVALID) == (strstr(weft_last_error(), "ends before") != NULL),
+              (status == WEFT_ERR_INVALID) == (strstr(weft_last_error(), "has fewer than") != NULL),
               "it is %s: %s", weft_status_name(status), weft_last_error());
     } else {
         check(self, (self->threads || self->size == 1) && self->second, "it is not refused");

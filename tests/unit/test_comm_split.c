@@ -56,10 +56,10 @@ START_TEST(a_vendors_communicator_is_wrapped_by_all_or_none)
     world_run(ranks, 3, wrap_or_not, &second);
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "weft_comm_create on world");
     for (int i = 0; i < 3; i++)
-        ck_assert_msg(
-            strstr(ranks[i].seen.text, "rank 1 wraps a vendor communicator, rank 0 does not") ||
-                strstr(ranks[i].seen.text, "does not wrap a vendor communicator, rank 1 does"),
-            "%s", ranks[i].seen.text);
+        ck_assert_msg(strstr(ranks[i].seen.text, "wraps a vendor communicator, rank 1 does not") ||
+                          strstr(ranks[i].seen.text,
+                                 "rank 1 does not wrap a vendor communicator, rank 0 does"),
+                      "%s", ranks[i].seen.text);
 }
 END_TEST
 

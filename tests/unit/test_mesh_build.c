@@ -115,7 +115,7 @@ START_TEST(what_is_no_mesh_is_refused)
         {2, zero, NULL, "mesh axis 1 has size 0"},
         {2, negative, NULL, "mesh axis 0 has size -1"},
         {2, huge, NULL, "mesh axis 1 makes a mesh of 4294967296 ranks"},
-        {3, huge, NULL, "mesh axis 1 brings"},
+        {3, huge, NULL, "mesh axis 1 makes"},
         {2, ok, &with_same, "mesh axes 0 and 1 are both named \"a\""},
         {2, ok, &with_odd, "mesh axis 1: \"1b\" is not a name"},
         {2, ok, &with_missing, "mesh axis 1 has no name"},

@@ -38,7 +38,7 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
 
     WF_TRY(weft_backends_create(&wanted, &context->backends));
     index = wf_backends_pick(context->backends, WEFT_ROLE_COMM);
-    if (index == WF_NO_CANDIDATE) /* it has the words */
+    if (index == WF_NO_CANDIDATE) /* it sets the error text */
         return weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index);
     context->plugin = wf_backends_plugin(context->backends, index);
     if (context->plugin == NULL || context->plugin->comm == NULL)
@@ -214,7 +214,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
     return status;
 }
 
-/* ---- coming and going ---- */
+/* ---- joining and leaving ---- */
 
 static weft_status read_options(const weft_options *options, weft_options *out)
 {

@@ -1,7 +1,7 @@
-/* costs.c - what steps cost on this job: as WEFT_COSTS says, or as the plugin does.
+/* costs.c - the cost table of a job: from WEFT_COSTS, or from the plugin.
  *
- * Ranks that read WEFT_COSTS compare what they read when they start.  What a plugin says may differ
- * between machines, so there rank 0 asks for all. */
+ * Ranks that read WEFT_COSTS compare its contents when they start.  A plugin's costs may differ
+ * between machines, so all ranks use those of rank 0's plugin. */
 #include "comm/comm.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_BYTES = 1 << 20 }; /* of a file; a table has some hundreds */
 
-/* Devices and pipes never end, or make us wait: only regular files are read. */
+/* Only regular files are read: a read of a device or a pipe may block or never end. */
 static weft_status open_table(const char *name, int *out)
 {
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -89,8 +89,8 @@ weft_status wf_costs_choose(weft_context *context)
     return status == WEFT_OK ? status : wf_fail_context(status, "WEFT_COSTS");
 }
 
-/* Devices whose ranks read each other's memory are quicker than hosts that do: what the general
- * table says, but nothing is packed. */
+/* If the ranks' devices can read each other's memory, use the table `default` with one-sided
+ * access. */
 static weft_status suit_device(weft_context *context)
 {
     weft_cost_table *table = NULL, *general = NULL;

@@ -1,4 +1,4 @@
-/* place.c - who this rank is, and its way to the rendezvous. */
+/* place.c - this rank's number, and its connection to the rendezvous. */
 #include "comm/comm.h"
 #include "rendezvous/launch.h"
 
@@ -15,7 +15,7 @@ struct way {
     const struct wf_client_events *events;
 };
 
-/* SERVING_RANK is whose process the rendezvous lives in, or -1. */
+/* SERVING_RANK is the rank whose process runs the rendezvous, or -1. */
 static weft_status enter(const struct way *way, const struct wf_address *address,
                          struct wf_server *server, int32_t serving_rank, struct wf_job_key key)
 {
@@ -34,7 +34,7 @@ static weft_status enter(const struct way *way, const struct wf_address *address
     return WEFT_OK;
 }
 
-/* Where rank 0 listens for an ADDRESS others connect to. */
+/* The address that rank 0 listens on if the other ranks connect to ADDRESS. */
 static weft_status listening_address(const struct wf_config *config,
                                      const struct wf_address *address, struct wf_address *out)
 {
