@@ -61,7 +61,7 @@ void ccl_courier_close(struct ccl_courier *courier)
     errno = kept;
 }
 
-/* True when FILE is on its way; *FAILED has an errno if it never will be. */
+/* Returns true if FILE was sent.  *FAILED is an errno value if it cannot be sent at all. */
 static bool send_file(const struct ccl_courier *courier, const struct ccl_courier_address *to,
                       int32_t from, int file, int *failed)
 {
@@ -85,7 +85,8 @@ static bool send_file(const struct ccl_courier *courier, const struct ccl_courie
     return false;
 }
 
-/* The rank that sent a file, and *FILE; -1 if there was none, or none that is meant for us. */
+/* Returns the rank that sent a file, and *FILE.  Returns -1 if no file arrived, or only one for
+ * another receiver. */
 static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int *file)
 {
     struct handle_note note = {0};
@@ -109,7 +110,7 @@ static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int
     return -1;
 }
 
-/* Take in all that lies there; how many of MISSING came. */
+/* Receive all files that have arrived.  Returns how many of MISSING they are. */
 static int32_t collect(const struct ccl_courier *courier, const struct gpu_comm *comm,
                        const bool *wanted, int *files)
 {
@@ -134,7 +135,7 @@ static int32_t name_missing(const struct gpu_comm *comm, const bool *wanted, con
     return -1;
 }
 
-/* Hand FILE to those who have not got it; returns how many have it now. */
+/* Send FILE to the ranks that do not have it.  Returns how many ranks have it now. */
 static weft_status deliver(const struct ccl_courier *courier, const struct gpu_comm *comm,
                            const struct ccl_courier_address *addresses, const bool *wanted,
                            int file, int32_t *next)

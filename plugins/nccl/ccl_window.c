@@ -163,7 +163,7 @@ static weft_status announce(struct making *m)
     return WEFT_OK;
 }
 
-/* Everybody's memory to everybody. */
+/* Share the memory of every rank with every rank. */
 static weft_status share(struct making *m, const struct entry *all)
 {
     struct gpu_comm *comm = m->window->comm;
@@ -211,10 +211,10 @@ typedef ccl_result (*deregister_function)(ccl_comm comm, void *window);
 
 static void *library_function(const char *name)
 {
-    const char *wish = plug_knob("WEFT_NCCL_WINDOWS");
+    const char *value = plug_knob("WEFT_NCCL_WINDOWS");
 
-    if (wish != NULL && (strcmp(wish, "0") == 0 || strcmp(wish, "no") == 0 ||
-                         strcmp(wish, "off") == 0 || strcmp(wish, "false") == 0))
+    if (value != NULL && (strcmp(value, "0") == 0 || strcmp(value, "no") == 0 ||
+                         strcmp(value, "off") == 0 || strcmp(value, "false") == 0))
         return NULL;
     return dlsym(ccl_library.handle, name); /* since 2.27 */
 }
@@ -387,8 +387,8 @@ static weft_status part(struct gpu_window *window)
     return status;
 }
 
-/* Work of a communicator that failed may still run on the device, so its memory is left behind, and
- * the window stays with the communicator, which tells kernels that wait to stop. */
+/* Work of a failed communicator may still run on the device, so its memory is not freed.  The
+ * window is kept with the communicator, which stops waiting kernels. */
 weft_status gpu_window_destroy(void *given)
 {
     struct gpu_window *window = given;

@@ -25,7 +25,7 @@ static weft_status fill_in(struct gpu_comm *comm)
                                        .reserve = shmem_size_reserve()};
     memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
     shmem_version(comm->facts.version);
-    PLUG_TRY(shmem_size_requested(&comm->facts.wish));
+    PLUG_TRY(shmem_size_requested(&comm->facts.requested));
     shmem_job_set_up(comm);
     return shmem_report_take(comm);
 }
@@ -225,8 +225,8 @@ static weft_status map_peers(struct gpu_comm *comm, const struct shmem_entry *al
     return gpu_upload(comm->device, comm->device_peers, comm->peers, bytes);
 }
 
-/* Making a team is collective and without a time limit, so all ranks are asked first whether they
- * come; that also ends what a rank did for an earlier team.  Within a scope. */
+/* The creation of a team is collective and has no time limit, so the ranks first agree to create
+ * it. That also completes the work of a rank on an earlier team.  Within a scope. */
 static weft_status join_team(struct gpu_comm *comm, const weft_exchange *exchange,
                              weft_status status, struct shmem_entry *mine, struct shmem_entry *all)
 {

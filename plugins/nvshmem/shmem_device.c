@@ -1,7 +1,8 @@
 /* shmem_device.c - a CUDA device whose memory comes from the arena, once there is one.
  *
- * Memory from before the first communicator, and what the arena has no room for, is the driver's;
- * it works everywhere, but is copied into the arena whenever peers read it. */
+ * Memory that was allocated before the first communicator, or that does not fit into the arena, is
+ * memory of the driver.  It works everywhere, but is copied into the arena whenever peers read it.
+ */
 #include "shmem.h"
 
 #include <stdlib.h>

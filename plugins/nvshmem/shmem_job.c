@@ -1,6 +1,7 @@
-/* shmem_job.c - NVSHMEM in this process: begun once, with one arena, and never ended.
+/* shmem_job.c - NVSHMEM in this process: initialized once, with one arena, and never finalized.
  *
- * Ending it would be collective, and hang where a rank is gone; the process's end frees all. */
+ * Finalization is collective and would hang if a rank is gone.  The end of the process frees all
+ * resources. */
 #include "shmem.h"
 
 #include <stdio.h>

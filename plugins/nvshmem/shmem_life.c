@@ -1,14 +1,14 @@
-/* shmem_life.c - what kernels report, aborting, and the end.
+/* shmem_life.c - reports of kernels, aborts, and the end of communicators.
  *
- * Kernels that wait give up by themselves after the time limit, or when the host sets the abort
- * flag, and write why into pinned memory.  A communicator that failed leaves its arena memory
- * behind: peers that have not noticed yet may still write there. */
+ * Waiting kernels stop at the time limit, or when the host sets the abort flag, and write the
+ * reason into pinned memory.  The arena memory of a failed communicator is not freed: peers that do
+ * not know of the failure yet may still write to it. */
 #include "shmem.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What a kernel reported, in words. */
+/* The text for a kernel's report. */
 static weft_status explain(const struct gpu_comm *comm, const struct wk_report *report, char *out,
                            size_t size)
 {

@@ -68,7 +68,7 @@ static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
 {
     uint64_t available = facts->available / sharers, bytes;
 
-    if (facts->wish > 0) return facts->wish;
+    if (facts->requested > 0) return facts->requested;
     available -= smaller(available, facts->reserve);
     bytes = smaller(facts->memory / 8 / sharers, available) / UNIT * UNIT;
     return bytes > DEFAULT_MIN ? bytes : DEFAULT_MIN;
@@ -76,7 +76,7 @@ static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
 
 void shmem_size_choose(struct shmem_facts *facts, uint64_t sharers)
 {
-    facts->wish = wished(facts, sharers);
+    facts->requested = wished(facts, sharers);
 }
 
 uint64_t shmem_size_most(const struct shmem_facts *facts)

@@ -73,7 +73,8 @@ static void who_is_out_of_reach_is_refused(struct rank *self)
         weft_status status = weft_symm_put_to(symm, memory, peer, 0, 8, NULL);
 
         if (weft_symm_peer(symm, peer) == NULL && status != WEFT_OK)
-            refused(self, "a put to who is out of reach", status, WEFT_ERR_UNSUPPORTED, "of reach");
+            refused(self, "a put to a rank out of reach", status, WEFT_ERR_UNSUPPORTED,
+                    "cannot access");
         else
             OK(status);
     }

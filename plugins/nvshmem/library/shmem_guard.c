@@ -1,7 +1,7 @@
-/* shmem_guard.c - what NVSHMEM ends the process over, found before it is called.
+/* shmem_guard.c - detects, before a call of NVSHMEM, the cases in which NVSHMEM ends the process.
  *
- * The ranks have told each other what this takes, so each comes to the same answer by itself.
- * docs/backends/nvshmem.md lists what is guarded, and what cannot be. */
+ * The ranks have exchanged the facts that these checks need, so all ranks get the same result.
+ * docs/backends/nvshmem.md lists the cases that are detected, and those that cannot be. */
 #include "shmem.h"
 
 static weft_status check_versions(const struct gpu_comm *comm, const weft_blob *addresses)

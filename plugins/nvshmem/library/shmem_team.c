@@ -1,9 +1,9 @@
 /* shmem_team.c - teams of NVSHMEM, which its own collectives need.
  *
- * nvshmem_team_split_strided wants every member of the parent, so it makes the teams of all ranks
- * in their order; nvshmemx_team_init wants the members alone, and makes the others.  What neither
- * can express has no team, and its collectives are this plugin's kernels.  Both wait for the device
- * and have no time limit. */
+ * nvshmem_team_split_strided is called by every member of the parent, so it creates the teams that
+ * contain all ranks in order.  nvshmemx_team_init is called by the members only, and creates the
+ * other teams.  A communicator that neither function can express has no team; its collectives use
+ * this plugin's kernels.  Both functions wait for the device and have no time limit. */
 #include "shmem.h"
 
 #include <stdlib.h>
@@ -194,8 +194,8 @@ void shmem_team_forget(struct gpu_comm *comm)
     pthread_mutex_unlock(&watched_lock);
 }
 
-/* NVSHMEM's kernels follow one of this plugin's, which gives up when a rank does not come; they get
- * a while to end by themselves. */
+/* NVSHMEM's kernels follow a kernel of this plugin that times out if a rank is missing.  They get
+ * some time to end by themselves. */
 static bool hangs(struct gpu_comm *comm, vendor_stream stream)
 {
     gpu_comm_look(comm);
