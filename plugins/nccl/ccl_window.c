@@ -214,7 +214,7 @@ static void *library_function(const char *name)
     const char *value = plug_knob("WEFT_NCCL_WINDOWS");
 
     if (value != NULL && (strcmp(value, "0") == 0 || strcmp(value, "no") == 0 ||
-                         strcmp(value, "off") == 0 || strcmp(value, "false") == 0))
+                          strcmp(value, "off") == 0 || strcmp(value, "false") == 0))
         return NULL;
     return dlsym(ccl_library.handle, name); /* since 2.27 */
 }
