@@ -46,7 +46,7 @@ static void wrong_signals_are_refused(struct rank *self)
             WEFT_ERR_INVALID, "channel is 5; the channels are 0 to 1");
     refused(self, "a wait for rank 99",
             weft_symm_wait_from(symm, 99, 0, WEFT_COMPARE_EQ, 0, 0, NULL), WEFT_ERR_INVALID,
-            "peer 99");
+            "peer is 99");
     refused(self, "an unknown comparison", weft_symm_wait_from(symm, 0, 0, 9, 0, 0, NULL),
             WEFT_ERR_INVALID, "compare is 9");
     refused(self, "a time limit of -7",
