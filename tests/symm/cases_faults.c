@@ -53,7 +53,7 @@ static void wrong_signals_are_refused(struct rank *self)
             weft_symm_wait_from(symm, 0, 0, WEFT_COMPARE_EQ, 0, -7, NULL), WEFT_ERR_INVALID,
             "timeout_ns is -7;");
     refused(self, "a test of channel 2", weft_symm_test_from(symm, 0, 2, WEFT_COMPARE_EQ, 0),
-            WEFT_ERR_INVALID, "channel 2");
+            WEFT_ERR_INVALID, "channel is 2");
     OK(weft_group_begin(self->world));
     refused(self, "a fence in a group", weft_symm_fence(symm, NULL), WEFT_ERR_INVALID,
             "a group is open");
