@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_TENSORS = 1024 };
+enum { MAX_TENSORS = 1024 };
 
 struct row {
     uint64_t together_ns, alone_ns;
@@ -35,7 +35,7 @@ struct rank {
     struct rank_sync sync;
     weft_plan *plans[2]; /* plan of the batch, plan of one tensor */
     weft_bound *batch, *one;
-    void *sources[MOST_TENSORS], *targets[MOST_TENSORS];
+    void *sources[MAX_TENSORS], *targets[MAX_TENSORS];
 };
 
 static int run_batch(void *self)
@@ -61,7 +61,7 @@ static weft_status make_plans(struct rank *rank, const weft_spec *from, const we
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .costs = weft_context_costs(rank->context)};
-    const weft_spec *sources[MOST_TENSORS], *targets[MOST_TENSORS];
+    const weft_spec *sources[MAX_TENSORS], *targets[MAX_TENSORS];
     weft_plan_info info = {.struct_size = sizeof info};
 
     for (uint32_t i = 0; i < rank->bench->tensors; i++) {
@@ -207,7 +207,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     if (!rank_bench_read(command, &args, 1, 200, &bench.on) ||
-        !cli_int(command, &args, "tensors", 1, MOST_TENSORS, 100, &tensors) ||
+        !cli_int(command, &args, "tensors", 1, MAX_TENSORS, 100, &tensors) ||
         !cli_int(command, &args, "size", 1, 4096, 16, &bench.size))
         return CLI_USAGE;
     bench.tensors = (uint32_t)tensors;

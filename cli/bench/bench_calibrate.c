@@ -31,7 +31,7 @@ static weft_status send_text(const struct local_rank *local, enum message_kind k
 }
 
 /* Rank 0 tells the command what it measures.  A message that is lost does no harm. */
-static void tell_progress(void *self, const char *what)
+static void print_progress(void *self, const char *what)
 {
     struct wf_text text = {0};
 
@@ -74,7 +74,7 @@ static void prepare(void *self, int32_t rank)
 static weft_status work(void *self, weft_context *context, const struct local_rank *local)
 {
     const struct bench *bench = self;
-    struct calibration found = {.progress = tell_progress,
+    struct calibration found = {.progress = print_progress,
                                 .progress_self = (void *)(uintptr_t)local};
     struct wf_text table = {0};
     weft_status status;

@@ -5,7 +5,7 @@
 #include "common/progress.h"
 #include "redistribute/job.h"
 
-enum { MOST_SIZES = 16, MOST_ROWS = MOST_SIZES * TRANSITIONS };
+enum { MAX_SIZES = 16, MAX_ROWS = MAX_SIZES * TRANSITIONS };
 
 struct row {
     const struct transition *transition;
@@ -14,11 +14,11 @@ struct row {
 };
 
 struct bench {
-    int64_t sizes[MOST_SIZES];
+    int64_t sizes[MAX_SIZES];
     size_t size_count;
     struct rank_bench on;
     size_t row_count;
-    struct row rows[MOST_ROWS];
+    struct row rows[MAX_ROWS];
 };
 
 static bool read_sizes(const struct cli_command *command, const char *list, struct bench *out)
@@ -27,7 +27,7 @@ static bool read_sizes(const struct cli_command *command, const char *list, stru
 
     do {
         int64_t *size = &out->sizes[out->size_count];
-        if (out->size_count == MOST_SIZES || wf_scan_int(&scan, "a size", size) != WEFT_OK ||
+        if (out->size_count == MAX_SIZES || wf_scan_int(&scan, "a size", size) != WEFT_OK ||
             *size < 1 || *size > 65536)
             break;
         out->size_count++;

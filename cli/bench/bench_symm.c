@@ -17,7 +17,7 @@ static const char *const names[] = {[PUT] = "put, quiet",
                                     [SIGNAL] = "signal, wait",
                                     [BARRIER] = "barrier"};
 
-enum { MOST_ROWS = 64 };
+enum { MAX_ROWS = 64 };
 
 /* One line of the table, as rank 0 sends it. */
 struct row {
@@ -31,7 +31,7 @@ struct bench {
     struct rank_bench on;
     uint64_t most_bytes;
     size_t count;
-    struct row rows[MOST_ROWS];
+    struct row rows[MAX_ROWS];
 };
 
 /* ---- one rank ---- */
@@ -128,7 +128,7 @@ static weft_status receive(void *self, const void *message, size_t bytes)
     struct bench *bench = self;
     struct row *row = &bench->rows[bench->count];
 
-    if (bench->count == MOST_ROWS || bytes != sizeof *row) return WEFT_OK;
+    if (bench->count == MAX_ROWS || bytes != sizeof *row) return WEFT_OK;
     memcpy(row, message, sizeof *row);
     cli_progress("%s of %llu bytes", names[row->op], (unsigned long long)row->bytes);
     bench->count++;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LARGE_BYTES = 16 << 20, ROW_BYTES = 8192, MOST_RANKS = 1024 };
+enum { LARGE_BYTES = 16 << 20, ROW_BYTES = 8192, MAX_RANKS = 1024 };
 
 struct session {
     weft_context *context;
@@ -310,7 +310,7 @@ static void list_ranks(const weft_comm *world, int32_t *near, int32_t *near_coun
                        int32_t *far_count)
 {
     *near_count = *far_count = 0;
-    for (int32_t rank = 0; rank < weft_comm_size(world) && rank < MOST_RANKS; rank++) {
+    for (int32_t rank = 0; rank < weft_comm_size(world) && rank < MAX_RANKS; rank++) {
         bool first = true;
         for (int32_t before = 0; before < rank; before++)
             first = first && !weft_comm_same_host(world, before, rank);
@@ -321,7 +321,7 @@ static void list_ranks(const weft_comm *world, int32_t *near, int32_t *near_coun
 
 static weft_status measure_all(struct session *s, struct calibration *out)
 {
-    int32_t near[MOST_RANKS], far[MOST_RANKS], near_count, far_count;
+    int32_t near[MAX_RANKS], far[MAX_RANKS], near_count, far_count;
     weft_comm *world = weft_world(s->context);
 
     list_ranks(world, near, &near_count, far, &far_count);

@@ -13,7 +13,7 @@ struct rank_bench {
     char progress[64]; /* the first line of progress */
 };
 
-/* Read --ranks (from LEAST_RANKS on), --backend, --budget-ms and --json.  False after an error. */
+/* Read --ranks (from MIN_RANKS on), --backend, --budget-ms and --json.  False after an error. */
 bool rank_bench_read(const struct cli_command *command, const struct cli_args *args,
                      int64_t least_ranks, int64_t budget_ms, struct rank_bench *out);
 

@@ -36,5 +36,5 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
 
 weft_status wf_fail_memory(size_t bytes)
 {
-    return weft_fail(WEFT_ERR_NO_MEMORY, "out of memory: %zu bytes wanted", bytes);
+    return weft_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);
 }

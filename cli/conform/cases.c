@@ -115,7 +115,7 @@ static bool close_case(struct kit *kit, int32_t size)
     struct kit_place *place = &kit->progress->places[kit->rank];
     int32_t first = -1;
 
-    kit_meet(kit, kit->groups[0].ranks, size);
+    kit_synchronize(kit, kit->groups[0].ranks, size);
     for (int32_t rank = size; rank-- > 0;)
         if (atomic_load(&verdict(kit, rank)->failed)) first = rank;
     if (kit->rank == 0 && first >= 0)

@@ -99,32 +99,32 @@ static void *gather_addresses(struct kit *kit, const struct kit_group *group, co
     return block;
 }
 
-void kit_comm_options(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
-                      struct kit_comm_setup *out)
+void kit_comm_options(struct kit *kit, const struct kit_group *group,
+                      struct kit_comm_request request, struct kit_comm_setup *out)
 {
     snprintf(out->name, sizeof out->name, "conform-%u-%s", kit->comms_made, group->name);
     for (int32_t i = 0; i < group->size; i++)
         out->host_ids[i] = 1 + (uint64_t)(group->ranks[i] % kit->options->hosts);
     out->options = (weft_comm_options){
         .struct_size = sizeof out->options,
-        .flags = wish.flags,
+        .flags = request.flags,
         .rank = group->mine,
         .size = group->size,
         .world_ranks = group->ranks,
         .host_ids = out->host_ids,
         .name = out->name,
         .job = kit->job,
-        .timeout_ns = wish.timeout_ns > 0 ? wish.timeout_ns : kit->options->timeout_ns,
+        .timeout_ns = request.timeout_ns > 0 ? request.timeout_ns : kit->options->timeout_ns,
     };
 }
 
 static weft_status prepare(struct kit *kit, const struct kit_group *group,
-                           struct kit_comm_wish wish, void **comm, weft_blob *address)
+                           struct kit_comm_request request, void **comm, weft_blob *address)
 {
     struct kit_comm_setup setup;
     weft_status status;
 
-    kit_comm_options(kit, group, wish, &setup);
+    kit_comm_options(kit, group, request, &setup);
     status = kit->plugin->comm->prepare(kit->device, &setup.options, comm, address);
     if (status == WEFT_OK && *comm == NULL)
         return wf_fail(WEFT_ERR_INTERNAL, "prepare: WEFT_OK without a communicator");
@@ -143,18 +143,18 @@ static void agree_on_number(struct kit *kit, const struct kit_group *group)
     kit->comms_made++;
 }
 
-weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
-                         void **out)
+weft_status kit_comm_try(struct kit *kit, const struct kit_group *group,
+                         struct kit_comm_request request, void **out)
 {
     const weft_comm_table *table = kit->plugin->comm;
-    struct exchange exchange = {kit, group, wish.exchange_fails_at, 0};
+    struct exchange exchange = {kit, group, request.exchange_fails_at, 0};
     weft_exchange services = {&exchange, exchange_gather};
     weft_blob addresses[KIT_MAX_RANKS], address = {0};
     void *comm = NULL, *block = NULL;
     weft_status status;
 
     agree_on_number(kit, group);
-    status = prepare(kit, group, wish, &comm, &address);
+    status = prepare(kit, group, request, &comm, &address);
     if (agree(kit, group, status == WEFT_OK))
         block = gather_addresses(kit, group, &address, addresses);
     if (block != NULL) {
@@ -170,18 +170,18 @@ weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct 
     return wf_fail(WEFT_ERR_PEER, "another rank could not make the communicator");
 }
 
-void *kit_comm_make(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish)
+void *kit_comm_make(struct kit *kit, const struct kit_group *group, struct kit_comm_request request)
 {
     void *comm = NULL;
 
-    kit_ok(kit, "making a communicator", kit_comm_try(kit, group, wish, &comm));
+    kit_ok(kit, "creating a communicator", kit_comm_try(kit, group, request, &comm));
     return comm;
 }
 
 void *kit_comm(struct kit *kit, struct kit_group *group)
 {
     if (group->mine < 0) return NULL;
-    if (group->comm == NULL) group->comm = kit_comm_make(kit, group, (struct kit_comm_wish){0});
+    if (group->comm == NULL) group->comm = kit_comm_make(kit, group, (struct kit_comm_request){0});
     return group->comm;
 }
 

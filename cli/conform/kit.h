@@ -130,7 +130,7 @@ static inline int32_t kit_local_rank(const struct kit *kit)
 }
 
 /* Wait until all SIZE ranks of RANKS, which include this one, have called this. */
-void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size);
+void kit_synchronize(struct kit *kit, const int32_t *ranks, int32_t size);
 /* ALL receives BYTES from each of RANKS in order.  Collective over them. */
 void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine, void *all,
                 uint64_t bytes);
@@ -215,7 +215,7 @@ void kit_groups_make(struct kit *kit);
  * created.  Collective over the group. */
 void *kit_comm(struct kit *kit, struct kit_group *group);
 /* The options in which a communicator differs from the default. */
-struct kit_comm_wish {
+struct kit_comm_request {
     int64_t timeout_ns;    /* 0: the run's */
     uint32_t flags;        /* WEFT_COMM_ bits */
     int exchange_fails_at; /* the n-th call of the exchange fails on every rank; 0: none */
@@ -227,14 +227,15 @@ struct kit_comm_setup {
     uint64_t host_ids[KIT_MAX_RANKS];
     char name[128];
 };
-void kit_comm_options(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
-                      struct kit_comm_setup *out);
+void kit_comm_options(struct kit *kit, const struct kit_group *group,
+                      struct kit_comm_request request, struct kit_comm_setup *out);
 
 /* Create a communicator over GROUP, which the caller drops.  Collective over the group.  Only
  * _make fails the case if this fails. */
-weft_status kit_comm_try(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish,
-                         void **out);
-void *kit_comm_make(struct kit *kit, const struct kit_group *group, struct kit_comm_wish wish);
+weft_status kit_comm_try(struct kit *kit, const struct kit_group *group,
+                         struct kit_comm_request request, void **out);
+void *kit_comm_make(struct kit *kit, const struct kit_group *group,
+                    struct kit_comm_request request);
 void kit_comm_drop(struct kit *kit, void *comm);
 /* Abort and forget all cached communicators, which may be unusable after a failure. */
 void kit_comms_drop(struct kit *kit);

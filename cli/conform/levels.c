@@ -101,7 +101,7 @@ void kit_rank_main(struct kit *kit)
         kit->level = (int)i;
         if (wanted(kit->options, (int)i)) kit_levels[i].run(kit);
         if (kit->over) break;
-        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        kit_synchronize(kit, kit->groups[0].ranks, kit->size);
         if (kit->rank == 0) atomic_store(&kit->progress->levels[i].done, 1);
     }
     kit_comms_drop(kit);

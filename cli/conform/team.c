@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_LOSSES 12
+#define MAX_LOSSES 12
 
 struct team {
     const struct kit_options *options;
@@ -38,7 +38,7 @@ static void pause_before_try(uint32_t tries)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
-void kit_meet(struct kit *kit, const int32_t *ranks, int32_t size)
+void kit_synchronize(struct kit *kit, const int32_t *ranks, int32_t size)
 {
     struct kit_progress *progress = kit->progress;
 
@@ -61,10 +61,10 @@ void kit_gather(struct kit *kit, const struct kit_group *group, const void *mine
     for (uint64_t at = 0; at < bytes; at += KIT_BOX_BYTES) {
         uint64_t part = bytes - at < KIT_BOX_BYTES ? bytes - at : KIT_BOX_BYTES;
         memcpy(kit->progress->boxes[kit->rank], (const uint8_t *)mine + at, part);
-        kit_meet(kit, group->ranks, group->size);
+        kit_synchronize(kit, group->ranks, group->size);
         for (int32_t i = 0; i < group->size; i++)
             memcpy(out + (uint64_t)i * bytes + at, kit->progress->boxes[group->ranks[i]], part);
-        kit_meet(kit, group->ranks, group->size);
+        kit_synchronize(kit, group->ranks, group->size);
     }
 }
 
@@ -290,7 +290,7 @@ bool kit_team_run(const struct kit_options *options, struct kit_progress *progre
     int announced = 0;
 
     signal(SIGCHLD, SIG_DFL); /* a parent may have ignored it */
-    for (int losses = 0; losses < MOST_LOSSES;) {
+    for (int losses = 0; losses < MAX_LOSSES;) {
         bool well = true, all_gone = false;
         if (!start_team(&team)) return false;
         while (well && !all_gone) {
@@ -305,6 +305,6 @@ bool kit_team_run(const struct kit_options *options, struct kit_progress *progre
         if (!well) losses++;
     }
     snprintf(progress->stopped, sizeof progress->stopped,
-             "given up after %d crashes and hangs; later cases were not run", MOST_LOSSES);
+             "given up after %d crashes and hangs; later cases were not run", MAX_LOSSES);
     return true;
 }

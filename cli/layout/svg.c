@@ -14,10 +14,10 @@ enum {
     TOP = 104,
     RIGHT = 28,
     BOTTOM = 34,
-    BODY = 560,        /* length of a scaled dimension */
-    ROW_HEIGHT = 84,   /* height of the row if there is one only */
-    LEAST_HEIGHT = 26, /* minimum height of other rows */
-    MOST_BODY = 1600,  /* maximum; in a longer dimension labels shrink, then are left out */
+    BODY = 560,      /* length of a scaled dimension */
+    ROW_HEIGHT = 84, /* height of the row if there is one only */
+    MIN_HEIGHT = 26, /* minimum height of other rows */
+    MAX_BODY = 1600, /* maximum; in a longer dimension labels shrink, then are left out */
     FEW_INDICES = 32
 };
 
@@ -211,9 +211,9 @@ void picture_add_svg(const struct picture *picture, struct wf_text *text)
     struct wf_text body = {0};
     struct scale x, y;
 
-    least = fmin(least, (double)MOST_BODY / columns->count);
+    least = fmin(least, (double)MAX_BODY / columns->count);
     lay_out(columns, BODY * shorter_side(1 / ratio), least, &x);
-    lay_out(rows, rows->dim >= 0 ? BODY * shorter_side(ratio) : ROW_HEIGHT, LEAST_HEIGHT, &y);
+    lay_out(rows, rows->dim >= 0 ? BODY * shorter_side(ratio) : ROW_HEIGHT, MIN_HEIGHT, &y);
     width = x.at[columns->count];
     height = y.at[rows->count] + TOP + BOTTOM;
     width = LEFT + RIGHT + fmax(width, add_heading(picture, &body));

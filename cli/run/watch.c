@@ -64,7 +64,7 @@ static void note_first(struct run_job *job, int32_t index)
 }
 
 /* Tell the other ranks not to wait for a rank that ended before it joined. */
-static void tell_rendezvous(struct run_job *job, int32_t index)
+static void report_to_rendezvous(struct run_job *job, int32_t index)
 {
     int status = job->processes[index].wait_status;
     char text[96];
@@ -97,7 +97,7 @@ static void reap(struct run_job *job)
         process->ended_ns = now_ns;
         job->running--;
         note_first(job, i);
-        tell_rendezvous(job, i);
+        report_to_rendezvous(job, i);
     }
     if (job->first >= 0 && !job->keep_going) begin_end(job);
 }

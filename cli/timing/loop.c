@@ -7,9 +7,9 @@
 #include <time.h>
 
 enum {
-    MOST_SAMPLES = 4096,
-    CHUNK = 32,       /* samples between checks of the budget; each check is an exchange */
-    LEAST_SAMPLES = 3 /* even where one call takes longer than the budget */
+    MAX_SAMPLES = 4096,
+    CHUNK = 32,     /* samples between checks of the budget; each check is an exchange */
+    MIN_SAMPLES = 3 /* even where one call takes longer than the budget */
 };
 static const uint64_t batch_ns = 10000;    /* so that the 50 ns of the clock are half a percent */
 static const uint64_t turns_ns = 20000000; /* several time slices of processes that share a core */
@@ -79,18 +79,17 @@ static void summarise(uint64_t *ns, uint64_t samples, uint64_t calls, struct ben
 int bench_time(const struct bench_ranks *ranks, int (*operation)(void *), void *argument,
                uint64_t budget_ns, struct bench_times *out)
 {
-    uint64_t *ns = malloc(MOST_SAMPLES * sizeof *ns);
+    uint64_t *ns = malloc(MAX_SAMPLES * sizeof *ns);
     uint64_t calls, call_ns, spent = 0, begin, samples = 0;
     int status =
         ns == NULL ? BENCH_NO_MEMORY : calibrate(ranks, operation, argument, &calls, &call_ns);
 
     begin = now_ns();
-    while (status == 0 && samples < MOST_SAMPLES &&
-           (spent < budget_ns || samples < LEAST_SAMPLES)) {
+    while (status == 0 && samples < MAX_SAMPLES && (spent < budget_ns || samples < MIN_SAMPLES)) {
         uint64_t fit = spent < budget_ns ? (budget_ns - spent) / (calls * call_ns) + 1 : 1;
         uint64_t chunk = fit < CHUNK ? fit : CHUNK;
 
-        for (uint64_t i = 0; status == 0 && i < chunk && samples < MOST_SAMPLES; i++)
+        for (uint64_t i = 0; status == 0 && i < chunk && samples < MAX_SAMPLES; i++)
             status = sample(ranks, operation, argument, calls, &ns[samples++]);
         spent = now_ns() - begin;
         if (status == 0) status = ranks->maximum(ranks->self, &spent, 1);

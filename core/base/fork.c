@@ -1,4 +1,5 @@
-/* fork.c - what a fork of this process does not get: descriptors and the use of objects. */
+/* fork.c - closes descriptors in forks of this process, and refuses the use of its objects there.
+ */
 #include "fork.h"
 
 #include <errno.h>
@@ -6,13 +7,13 @@
 #include <unistd.h>
 
 /* No process has more descriptors, unless the kernel's fs.nr_open was raised. */
-#define MOST_FDS (1 << 20)
+#define MAX_FDS (1 << 20)
 
 _Atomic uint32_t wf_generation;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held during a fork */
-static uint64_t kept[MOST_FDS / 64];                     /* a bit for each descriptor */
+static uint64_t kept[MAX_FDS / 64];                      /* a bit for each descriptor */
 static int beyond;                                       /* all that are kept are below it */
 static bool begun;                                       /* this process has begun a context */
 static bool inherited; /* this process is a fork of one that had */
@@ -30,7 +31,7 @@ static void in_parent(void)
 static bool take_out(int fd)
 {
     uint64_t bit = UINT64_C(1) << (fd % 64);
-    bool was_kept = fd < MOST_FDS && (kept[fd / 64] & bit) != 0;
+    bool was_kept = fd < MAX_FDS && (kept[fd / 64] & bit) != 0;
 
     if (was_kept) kept[fd / 64] &= ~bit;
     return was_kept;
@@ -51,18 +52,19 @@ static void in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Without memory for the handlers there is no guard, and nothing else is different. */
+/* If memory for the handlers is missing, only the protection of forks is missing. */
 static void watch(void)
 {
     if (pthread_atfork(before_fork, in_parent, in_child) != 0)
-        wf_log(WF_LOG_WARNING, "a fork of this process will keep its connections");
+        wf_log(WF_LOG_WARNING,
+               "out of memory: a fork of this process will keep its connections open");
 }
 
 weft_status wf_fail_fork(const char *function)
 {
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: this process is a fork of the one that called weft_init, which alone can "
-                   "use what it made; fork before weft_init, or start a program in the child",
+                   "%s: this process is a fork of the process that called weft_init and cannot use "
+                   "its objects; fork before weft_init, or exec a program in the child",
                    function);
 }
 
@@ -86,7 +88,7 @@ weft_status wf_fail_unusable(const char *function, const char *argument, uint64_
                        wanted);
     return wf_fail(WEFT_ERR_INVALID, "%s: %s is a %s, not a %s%s", function, argument, is, wanted,
                    made >> 32 == WF_KIND_CONTEXT && kind == WF_KIND_COMM
-                       ? "; weft_world gives the communicator of all ranks"
+                       ? "; weft_world returns the communicator of all ranks"
                        : "");
 }
 
@@ -107,7 +109,7 @@ weft_status wf_fork_enter(void)
 /* The lock is held. */
 static int put_in(int fd)
 {
-    if (fd >= MOST_FDS) {
+    if (fd >= MAX_FDS) {
         close(fd);
         errno = EMFILE;
         return -1;

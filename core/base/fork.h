@@ -1,10 +1,11 @@
-/* fork.h - what a fork of this process does not get.
+/* fork.h - objects and descriptors that a fork of this process must not use.
  *
- * A child of fork() has copies of contexts, communicators and the rest, but none of the threads
- * that serve them, and would speak for its parent if it used them.  So every object notes in which
- * generation of the process it was made, the child is the next one, and calls compare the two.
- * Descriptors of the rendezvous are closed in the child: a peer sees that the parent has died when
- * the last copy of its connection is closed.  exec closes them by itself (SOCK_CLOEXEC). */
+ * A child of fork() has copies of contexts, communicators and other objects, but not the threads
+ * that serve them.  If it used them, it would send messages in its parent's name.  So every object
+ * records the generation of the process that made it.  A child has the next generation, and calls
+ * compare the two.  Descriptors of the rendezvous are closed in the child: a peer sees the end of
+ * the parent only when the last copy of its connection is closed.  exec closes them by itself
+ * (SOCK_CLOEXEC). */
 #ifndef WEFT_BASE_FORK_H
 #define WEFT_BASE_FORK_H
 
@@ -12,7 +13,7 @@
 
 #include <stdatomic.h>
 
-/* How many forks lie between this process and the one that loaded weft. */
+/* Number of forks between the process that loaded weft and this process. */
 extern _Atomic uint32_t wf_generation;
 
 /* The kinds of objects.  The values occur in no other object's first member. */
@@ -44,7 +45,7 @@ static inline uint64_t wf_ended(enum wf_kind kind)
     return wf_made_in(kind, UINT32_MAX);
 }
 
-/* May the object with MADE be used as one of KIND? */
+/* True if the object with MADE is of KIND and belongs to this process. */
 static inline bool wf_is_usable(uint64_t made, enum wf_kind kind)
 {
     return __builtin_expect(made == wf_made_now(kind), 1);
@@ -69,9 +70,10 @@ weft_status wf_fork_enter(void) WF_NODISCARD;
  * keep returns FD; -1 with errno stays what it is. */
 void wf_fd_hold(void);
 int wf_fd_keep(int fd);
-/* The same for a pipe or a pair of sockets; CODE, not 0 where there are none, is returned. */
+/* The same for a pipe or a pair of sockets.  Returns CODE, the result of the call that made them.
+ */
 int wf_fd_keep_pair(int code, int fds[2]);
-/* In place of close, for what was kept. */
+/* Replaces close for descriptors that were kept. */
 void wf_fd_close(int fd);
 
 #endif

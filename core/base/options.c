@@ -13,11 +13,10 @@ static weft_status read_options(const char *name, const void *given, size_t size
                        name);
     for (size_t i = bytes; i < size; i++)
         if (((const unsigned char *)given)[i] != 0)
-            return wf_fail(
-                WEFT_ERR_VERSION,
-                "%s has %zu bytes and this weft, version %s, knows %zu: an option that is "
-                "set is newer than the library",
-                name, size, weft_version(), bytes);
+            return wf_fail(WEFT_ERR_VERSION,
+                           "%s has %zu bytes, but weft %s knows only the first %zu, and an option "
+                           "beyond them is set: the program is compiled for a newer weft",
+                           name, size, weft_version(), bytes);
     memcpy(out, given, size < bytes ? size : bytes);
     return WEFT_OK;
 }

@@ -117,7 +117,7 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
 
 weft_status wf_fail_memory(size_t bytes)
 {
-    return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: %zu bytes wanted", bytes);
+    return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);
 }
 
 weft_status wf_fail_null(const char *function, const char *argument)

@@ -1,9 +1,8 @@
-/* average.c - collectives that average, where the backend does not.
+/* average.c - collectives that average, for backends that do not.
  *
- * For a plugin of ABI 1.0 an average of integers is what the plugin makes of it, and nothing is
- * divided by another number than that of the ranks; others lack the kernels for it.  So that all
- * backends give the same, they move the contributions then, and the host averages them before the
- * call returns. */
+ * ABI 1.0 does not define the result of an average of integers, and it has no divisor.  Some
+ * devices lack the kernels.  In these cases the backend only moves the contributions, and the host
+ * averages them before the call returns.  All backends therefore give the same result. */
 #include "comm.h"
 
 #include "base/number.h"
@@ -31,7 +30,7 @@ bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args)
            !(comm->averages >> args->dtype & 1);
 }
 
-/* Every rank's contribution to what this rank gets, one after the other. */
+/* Every rank's contribution to this rank's result, one after the other. */
 struct contributions {
     weft_comm *comm;
     const weft_collective_args *args;
@@ -81,7 +80,7 @@ static weft_status gather(const struct contributions *all)
     return weft_collective(all->comm, &move);
 }
 
-/* To where the first contribution lies. */
+/* Average into the memory of the first contribution. */
 static void average(const struct contributions *all)
 {
     struct wf_reduction r = {.dtype = all->args->dtype,
@@ -123,7 +122,7 @@ static weft_status drop(struct contributions *all, weft_status status)
     return status;
 }
 
-/* The backend sees none of the divisors. */
+/* Compare the divisors of all ranks, which the backend does not see. */
 static weft_status compare(weft_comm *comm, const weft_collective_args *args)
 {
     uint32_t divisor = args->divisor != 0 ? args->divisor : (uint32_t)comm->size;
@@ -143,9 +142,9 @@ weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *a
 
     if (comm->group_depth > 0)
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s of %s by avg on %s: not inside a group, since backend %s does not "
-                       "average it and weft does; call it before weft_group_begin or after "
-                       "weft_group_end",
+                       "%s of %s with avg on %s is not allowed inside a group, because backend %s "
+                       "does not support it and weft computes the average; call it before "
+                       "weft_group_begin or after weft_group_end",
                        wf_collective_name(args->collective), wf_dtype_name(args->dtype), comm->name,
                        comm->context->plugin->name);
     if (comm->context->config->check) WF_TRY(compare(comm, args));

@@ -1,4 +1,4 @@
-/* check.c - the arguments of collectives, looked at where they cross the public border. */
+/* check.c - checks of the arguments of collectives. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -28,21 +28,23 @@ static weft_status check_vocabulary(const weft_comm *comm, const weft_collective
     uint32_t needs = plug_collective_needs(args->collective);
 
     if (args->dtype >= WEFT_DTYPE_COUNT)
-        return refuse(comm, args, "dtype %u is none of 0 to %d", args->dtype, WEFT_DTYPE_COUNT - 1);
+        return refuse(comm, args, "dtype %u is unknown; the dtypes are 0 to %d", args->dtype,
+                      WEFT_DTYPE_COUNT - 1);
     if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
-        return refuse(comm, args, "root %d; there are ranks 0 to %d", args->root, comm->size - 1);
+        return refuse(comm, args, "root is %d; the ranks are 0 to %d", args->root, comm->size - 1);
     if ((needs & PLUG_REDUCES) == 0) return WEFT_OK;
     if (args->reduction >= WEFT_REDUCE_COUNT)
-        return refuse(comm, args, "reduction %u is none of 0 to %d", args->reduction,
-                      WEFT_REDUCE_COUNT - 1);
+        return refuse(comm, args, "reduction %u is unknown; the reductions are 0 to %d",
+                      args->reduction, WEFT_REDUCE_COUNT - 1);
     if (!wf_reduction_defined(args->reduction, args->dtype))
         return refuse(comm, args, "%s is not defined on %s", wf_reduction_name(args->reduction),
                       wf_dtype_name(args->dtype));
     if (args->divisor != 0 && args->reduction != WEFT_REDUCE_AVG)
-        return refuse(comm, args, "divisor %u is given for %s; only avg has one", args->divisor,
-                      wf_reduction_name(args->reduction));
+        return refuse(comm, args,
+                      "divisor is %u, but the reduction is %s; only avg takes a divisor",
+                      args->divisor, wf_reduction_name(args->reduction));
     if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-        return refuse(comm, args, "premul_sum needs a scale, and it is NULL");
+        return refuse(comm, args, "scale is NULL, but premul_sum needs a scale");
     return WEFT_OK;
 }
 
@@ -93,8 +95,10 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
     uint64_t bytes;
 
     if (args->collective >= WEFT_COLL_COUNT)
-        return wf_fail(WEFT_ERR_INVALID, "weft_collective on %s: collective %u is none of 0 to %d",
-                       comm->name, args->collective, WEFT_COLL_COUNT - 1);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_collective on %s: collective %u is unknown; the collectives are 0 to %d",
+            comm->name, args->collective, WEFT_COLL_COUNT - 1);
     WF_TRY(check_stream(comm, args));
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     WF_TRY(check_vocabulary(comm, args));
@@ -106,7 +110,7 @@ weft_status wf_check_collective(const weft_comm *comm, const weft_collective_arg
     return check_memory(comm, args);
 }
 
-/* Averages of integers that are weft's own to make have no short way. */
+/* Averages of integers that weft computes itself do not take the fast path. */
 void wf_check_begin(weft_comm *comm)
 {
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {

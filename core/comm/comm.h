@@ -151,7 +151,7 @@ struct weft_context {
     _Atomic(const void *) known_streams[WF_STREAM_PLACES]; /* by place: one that is in the list */
     atomic_bool uses_streams;  /* some communicator has put work on one that is done later */
     _Atomic uint64_t clock;    /* of posts.h */
-    _Atomic uint64_t reported; /* posts whose failure was told and is not past */
+    _Atomic uint64_t reported; /* failures that were reported and are not acknowledged */
     struct wf_released released[WF_RELEASED];            /* the last ones; under `lock` */
     uint64_t released_count;                             /* of all times */
     struct wf_early_abort early_aborts[WF_EARLY_ABORTS]; /* the last ones; under `lock` */
@@ -168,16 +168,16 @@ struct weft_comm {
     const weft_comm_table *table;
     void *handle;
     _Atomic weft_status cause;    /* WEFT_OK: it has not failed */
-    _Atomic bool parted;          /* a time limit passed on some rank: none comes to another step */
+    _Atomic bool parted;          /* a time limit passed on a rank: no more steps together */
     _Atomic uint64_t collectives; /* posted on this rank */
     _Atomic uint64_t may_post; /* last collective that can complete: UINT64_MAX, 0 once failed, or
                                   the last one that a departed rank took part in */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is complete when the call returns */
-    bool compares;       /* the identity of each call, for a plugin that does not */
+    bool compares;       /* weft compares the identity of calls, because the plugin does not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
-    uint64_t most[WEFT_DTYPE_COUNT];     /* elements per rank that fit 2^63 - 1 bytes in all */
+    uint64_t most[WEFT_DTYPE_COUNT];     /* maximum count per rank: all ranks' bytes < 2^63 */
     uint32_t defined[WEFT_REDUCE_COUNT]; /* bit per dtype; 0 for premul_sum, which needs more */
     uint32_t averages;                   /* bit per dtype: the backend averages it, not weft */
     weft_context *context;
@@ -190,7 +190,7 @@ struct weft_comm {
     weft_comm *attached; /* of the same ranks on another plugin; it fails and ends with this one */
     weft_comm *owner;    /* if this is a group or attached: it ends with its owner */
     struct wf_dependent *dependents; /* under the context's lock */
-    const weft_plugin *plugin;       /* that TABLE is of */
+    const weft_plugin *plugin;       /* the plugin of TABLE */
     void *device;                    /* PLUGIN's */
     uint64_t number;                 /* the same on all its ranks, and unique on each of them */
     uint32_t bindings;               /* number of plans bound to it so far; exec numbers them */
@@ -253,19 +253,19 @@ static inline weft_status wf_device_open(const weft_plugin *plugin,
 
 /* ---- create.c ---- */
 
-/* A communicator to be made.  The ranks in AGREE make it, or several of its kind, together; RANKS,
- * which has this rank, are its own. */
+/* A communicator to be created.  The ranks in AGREE create it, or several such communicators,
+ * together.  RANKS are its members; this rank is one of them. */
 struct wf_comm_request {
-    weft_comm *parent;            /* that the plugin may split; NULL: none */
-    weft_comm *origin;            /* fails if the time limit passes; NULL: the world is made */
-    const int32_t *agree, *ranks; /* world ranks; RANKS NULL: this rank has no part */
+    weft_comm *parent;            /* the plugin may split it; NULL: none */
+    weft_comm *origin;            /* fails if the time limit passes; NULL for the world */
+    const int32_t *agree, *ranks; /* world ranks; RANKS NULL: this rank is a non-member */
     int32_t agree_count, count;
     uint64_t number;
-    const char *name;          /* of this rank's own */
-    const char *what;          /* what all of AGREE do: "split#7" */
+    const char *name;          /* of the communicator */
+    const char *what;          /* names the common call of AGREE: "split#7" */
     int64_t timeout_ns;        /* of the communicator */
     uint64_t deadline_ns;      /* of all steps, by wf_now_ns; UINT64_MAX: none */
-    weft_status status;        /* of what went before on this rank */
+    weft_status status;        /* result of the earlier steps on this rank */
     const weft_plugin *plugin; /* NULL: the context's, and its device */
     void *device;
     void *native; /* the vendor's communicator to wrap; NULL: one is made */
@@ -288,7 +288,7 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status);
 /* The error for the caller after the plugin's WHAT on COMM returned STATUS, which is not OK.  Fails
  * COMM unless the call was refused. */
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
-/* Wait until COMM has failed, at most MOST_NS: a backend may notice that a rank is gone before the
+/* Wait until COMM has failed, at most MAX_NS: a backend may notice that a rank is gone before the
  * cause arrives. */
 void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns);
 /* Write this rank's departure record: the number of its collectives on each communicator. */
@@ -310,10 +310,10 @@ void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char
 
 /* ---- position.c ---- */
 
-/* An ASK's answer. */
-void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
-/* Ask the ranks of COMM; one line per rank into LINES, and who seems to be waited for into SUSPECTS
- * ("" if none). */
+/* Write this rank's answer to an ASK. */
+void wf_position_report(void *context, uint64_t comm, struct wf_text *out);
+/* Ask the ranks of COMM for their positions.  LINES gets one line per rank.  SUSPECTS gets the
+ * ranks that the others seem to wait for; "" if none. */
 void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);
 /* To the log: this rank's recent operations on COMM, and every rank's position. */
 void wf_position_log(weft_comm *comm);
@@ -368,7 +368,7 @@ static inline bool wf_comm_may_begin(weft_comm *comm)
     return false;
 }
 
-/* No collective past the COUNT-th can end.  Has one begun? */
+/* Collectives past the COUNT-th cannot complete.  Returns true if one has begun. */
 static inline bool wf_comm_limit(weft_comm *comm, uint64_t count)
 {
     atomic_store_explicit(&comm->may_post, count, memory_order_seq_cst);
@@ -382,8 +382,8 @@ struct wf_call_identity {
     uint64_t plan;
     uint32_t binding, step, divisor;
 };
-/* WEFT_ERR_MISMATCH on all ranks unless all come to a call of this KIND, of the ring, with this
- * identity.  Collective. */
+/* Collective.  WEFT_ERR_MISMATCH on all ranks unless all make a call of this KIND (as in the ring)
+ * with this identity. */
 weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
                             const struct wf_call_identity *identity) WF_NODISCARD;
 
@@ -392,20 +392,20 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 
 /* ---- average.c ---- */
 
-/* The dtypes, a bit each, that COMM's backend averages as ABI 1.1 means it. */
+/* The dtypes, one bit each, that COMM's backend averages as ABI 1.1 requires. */
 uint32_t wf_average_by_backend(const weft_comm *comm);
 
-/* Does weft make the average that ARGS, checked, asks for, since the backend does not? */
+/* True if weft computes the average of ARGS, which are checked, because the backend does not. */
 bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args);
-/* Make it.  Waits until it is done; a rank without memory for it breaks COMM. */
+/* Compute that average and wait for it.  If memory is missing on a rank, COMM fails. */
 weft_status wf_average_collective(weft_comm *comm, const weft_collective_args *args) WF_NODISCARD;
 
 /* ---- costs.c ---- */
 
 /* Set the context's costs to those that WEFT_COSTS names, or that suit its plugin. */
 weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
-/* Unless WEFT_COSTS is set: change them to what suits the device, which is open now, and on all
- * ranks to what rank 0's plugin says. */
+/* Unless WEFT_COSTS is set: adapt the costs to the device, which is open now.  All ranks use the
+ * costs of rank 0's plugin. */
 weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
 
 /* ---- memory.c ---- */

@@ -1,12 +1,12 @@
-/* compare.c - WEFT_CHECK where the plugin is of ABI 1.0: it compares calls, but knows nothing of
- * the bound plans they belong to, nor of divisors, so the ranks compare these over the rendezvous.
- * So they do where weft averages for the backend. */
+/* compare.c - WEFT_CHECK with plugins of ABI 1.0.  Such a plugin compares calls, but not their
+ * bound plans and divisors.  The ranks compare these over the rendezvous.  They do the same if weft
+ * averages for the backend. */
 #include "comm.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank tells of its call. */
+/* The identity of one rank's call. */
 struct record {
     uint64_t plan;
     uint32_t binding, step;
@@ -43,14 +43,14 @@ static weft_status differ(const weft_comm *comm, const struct record *first, int
                    of_plans ? "; all ranks must run bound plans in the same order" : "");
 }
 
-/* All compare all with the first, so all find the same. */
+/* Every rank compares all records with the first one, so all ranks find the same difference. */
 static weft_status compare(const weft_comm *comm, const struct wf_gathered *got)
 {
     struct record first, other;
 
     for (int32_t i = 0; i < got->count; i++) {
         if (got->blobs[i].bytes != sizeof other)
-            return wf_fail(WEFT_ERR_MISMATCH, "rank %d compares something else than a call",
+            return wf_fail(WEFT_ERR_MISMATCH, "rank %d compares data that is not a call",
                            comm->world_ranks[i]);
         memcpy(&other, got->blobs[i].data, sizeof other);
         if (i == 0) first = other;

@@ -51,10 +51,10 @@ static weft_status gather_equal(struct exchange *self, const void *mine, void *a
     for (int32_t i = 0; i < got.count; i++) {
         if (got.blobs[i].bytes != bytes) {
             wf_gathered_free(&got);
-            return wf_fail(
-                WEFT_ERR_MISMATCH,
-                "in the exchange of %s rank %d brought another number of bytes than %llu",
-                comm->name, comm->world_ranks[i], (unsigned long long)bytes);
+            return wf_fail(WEFT_ERR_MISMATCH,
+                           "in the exchange of %s, rank %d contributed a different number of bytes "
+                           "(expected %llu)",
+                           comm->name, comm->world_ranks[i], (unsigned long long)bytes);
         }
         if (bytes > 0) memcpy((char *)all + (size_t)i * bytes, got.blobs[i].data, (size_t)bytes);
     }
@@ -156,7 +156,7 @@ static weft_status prepare(weft_comm *comm, weft_blob *address)
     return status;
 }
 
-/* ADDRESSES is in the order of AGREE; the plugin wants the communicator's. */
+/* ADDRESSES is in the order of AGREE; the plugin gets them in the order of the communicator. */
 static weft_status commit(weft_comm *comm, const struct wf_comm_request *request,
                           const weft_blob *addresses, struct exchange *self)
 {
@@ -173,8 +173,9 @@ static weft_status commit(weft_comm *comm, const struct wf_comm_request *request
     return status;
 }
 
-/* How commit went on the communicator's own ranks.  A failure of the exchange has gone round; where
- * the plugin had failed before it, and the others wait for this rank, its own reason counts. */
+/* Agree on the outcome of commit among the members.  All members know a failure of the exchange. If
+ * the plugin failed on this rank for another reason, return that reason: the other members wait for
+ * this rank. */
 static weft_status agree_on_commit(weft_comm *comm, weft_status status,
                                    const struct exchange *exchange)
 {
@@ -184,7 +185,7 @@ static weft_status agree_on_commit(weft_comm *comm, weft_status status,
     if (exchange->shared != WEFT_OK && status != WEFT_OK && status != exchange->shared)
         return status;
     if (exchange->shared != WEFT_OK) return wf_fail(exchange->shared, "%s", exchange->text);
-    snprintf(label, sizeof label, "the last step of making %s", comm->name);
+    snprintf(label, sizeof label, "the last step of the creation of %s", comm->name);
     WF_TRY(agree_inside(comm, exchange->request, label, status, (weft_blob){"", 0}, &got));
     wf_gathered_free(&got);
     return WEFT_OK;
@@ -214,7 +215,7 @@ static bool same_ranks(const struct wf_comm_request *request)
     return request->agree_count == request->count;
 }
 
-/* Made afresh. */
+/* Create the communicator by prepare and commit. */
 static weft_status make_by_phases(weft_context *context, const struct wf_comm_request *request,
                                   weft_comm *comm, weft_status status)
 {
@@ -236,7 +237,7 @@ static weft_status make_by_phases(weft_context *context, const struct wf_comm_re
     return WEFT_OK;
 }
 
-/* Cut out of its parent by the plugin. */
+/* Create the communicator by the plugin's split of its parent. */
 static weft_status make_by_split(weft_context *context, const struct wf_comm_request *request,
                                  weft_comm *comm, weft_status status)
 {
@@ -255,14 +256,15 @@ static weft_status make_by_split(weft_context *context, const struct wf_comm_req
     return WEFT_OK;
 }
 
-/* The caller's own, whose ranks have met already. */
+/* Wrap the caller's vendor communicator. */
 static weft_status make_by_wrap(weft_context *context, const struct wf_comm_request *request,
                                 weft_comm *comm, weft_status status)
 {
     struct wf_gathered got;
 
     if (status == WEFT_OK && !WF_HAS(comm->table, wrap))
-        status = wf_fail(WEFT_ERR_UNSUPPORTED, "%s has no communicators of a vendor to wrap",
+        status = wf_fail(WEFT_ERR_UNSUPPORTED,
+                         "weft_comm_create: backend %s does not support vendor communicators",
                          context->plugin->name);
     if (status == WEFT_OK) {
         weft_comm_options options = plugin_options(comm);
@@ -273,7 +275,7 @@ static weft_status make_by_wrap(weft_context *context, const struct wf_comm_requ
     return WEFT_OK;
 }
 
-/* From now on failures of other ranks reach it. */
+/* List COMM in its context.  From now on failures of other ranks fail it. */
 static void enlist(weft_comm *comm)
 {
     weft_context *context = comm->context;
@@ -386,10 +388,11 @@ void weft_comm_release(weft_comm **comm)
     } else if (!wf_is_usable(mine->made, WF_KIND_COMM)) {
         return; /* a parent process's */
     } else if (mine == mine->context->world) {
-        wf_log(WF_LOG_WARNING, "weft_comm_release: the world communicator goes with its context");
+        wf_log(WF_LOG_WARNING,
+               "weft_comm_release: weft_context_release releases the world communicator");
     } else if (mine->owner != NULL) {
-        wf_log(WF_LOG_WARNING, "weft_comm_release: %s stays until %s is released", mine->name,
-               mine->owner->name);
+        wf_log(WF_LOG_WARNING, "weft_comm_release: the release of %s releases %s",
+               mine->owner->name, mine->name);
     } else {
         snprintf(cause, sizeof cause, "communicator %s was released", mine->name);
         wf_comm_unmake(mine, cause);

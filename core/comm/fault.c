@@ -39,7 +39,7 @@ static void set_cause(weft_comm *comm, weft_status status, const char *text)
     atomic_store_explicit(&comm->cause, status, memory_order_release);
 }
 
-/* Break the groups of COMM but EXCEPT: their ranks run the same bound plans. */
+/* Fail the groups of COMM but EXCEPT: their ranks run the same bound plans. */
 static void break_groups(weft_comm *comm, const weft_comm *except, weft_status status,
                          const char *text)
 {
@@ -74,8 +74,9 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
     wf_text_add(out, "%s", own);
     if (strcmp(what, "weft_send") == 0)
-        wf_text_add(out, "; a send may wait for its receive, so ranks that send to each other call "
-                         "both between weft_group_begin and weft_group_end");
+        wf_text_add(out,
+                    "; a send may wait for its receive; ranks that send to each other must call "
+                    "weft_send and weft_receive between weft_group_begin and weft_group_end");
     wf_position_log_answers(comm, &lines);
     wf_text_free(&lines);
     wf_text_free(&suspects);
@@ -91,8 +92,8 @@ void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns)
     }
 }
 
-/* Report the cause to the other ranks before they see this rank depart because of it.  What ranks
- * disagree in, all of them find out, unless some wait in other groups of COMM. */
+/* Report the cause to the other ranks before this rank departs because of it.  A mismatch is
+ * reported only if COMM has groups: otherwise every rank detects it itself. */
 static void report(weft_comm *comm, weft_status status, const char *text)
 {
     char words[1024];
@@ -112,11 +113,11 @@ static bool is_group(const weft_comm *comm)
     return comm->owner != NULL && comm->owner->attached != comm;
 }
 
-/* GROUP has failed.  The communicator that keeps it fails with it, on all ranks: those that run the
- * other steps of the same plan wait in other groups. */
-static void fail_keeper(weft_comm *group)
+/* GROUP has failed.  Its owner fails too, on all ranks: ranks that run other steps of the same plan
+ * wait in other groups. */
+static void fail_owner(weft_comm *group)
 {
-    weft_comm *keeper = group->owner;
+    weft_comm *owner = group->owner;
     char text[sizeof group->cause_text];
     weft_status status;
     bool first;
@@ -124,22 +125,22 @@ static void fail_keeper(weft_comm *group)
     if (!is_group(group)) return;
     pthread_mutex_lock(&group->context->lock);
     status = atomic_load(&group->cause);
-    first = atomic_load(&keeper->cause) == WEFT_OK;
+    first = atomic_load(&owner->cause) == WEFT_OK;
     if (first) {
         snprintf(text, sizeof text, "%s", group->cause_text);
-        set_cause(keeper, status, text);
-        keeper->table->abort(keeper->handle);
-        break_groups(keeper, group, status, text);
+        set_cause(owner, status, text);
+        owner->table->abort(owner->handle);
+        break_groups(owner, group, status, text);
     }
     pthread_mutex_unlock(&group->context->lock);
-    if (first) report(keeper, status, text);
+    if (first) report(owner, status, text);
 }
 
 weft_status wf_comm_cause(weft_comm *comm)
 {
     weft_status status;
 
-    fail_keeper(comm);
+    fail_owner(comm);
     pthread_mutex_lock(&comm->context->lock);
     status = atomic_load_explicit(&comm->cause, memory_order_acquire);
     if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->cause_text);

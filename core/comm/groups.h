@@ -16,9 +16,9 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
 /* ---- groups.c ---- */
 
 /* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
- * made on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is how
- * things went here so far: where it is not OK, all of RANKS that have to make the communicator
- * learn of it. */
+ * created on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is
+ * this rank's result so far.  If it is not OK and the communicator has to be created, all of RANKS
+ * fail with it. */
 weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count,
                           weft_status status, weft_comm **out) WF_NODISCARD;
 

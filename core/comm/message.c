@@ -9,10 +9,10 @@ static weft_status check(const weft_comm *comm, const char *what, const weft_mes
     uint64_t bytes;
 
     if (message->dtype >= WEFT_DTYPE_COUNT)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: dtype %u is none of 0 to %d", what, comm->name,
-                       message->dtype, WEFT_DTYPE_COUNT - 1);
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: dtype %u is unknown; the dtypes are 0 to %d",
+                       what, comm->name, message->dtype, WEFT_DTYPE_COUNT - 1);
     if (message->peer < 0 || message->peer >= comm->size)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer %d; there are ranks 0 to %d", what,
+        return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer is %d; the ranks are 0 to %d", what,
                        comm->name, message->peer, comm->size - 1);
     if (__builtin_mul_overflow(message->count, wf_dtype_bytes(message->dtype), &bytes) ||
         bytes > INT64_MAX)
@@ -82,8 +82,8 @@ weft_status weft_group_begin(weft_comm *comm)
     return WEFT_OK;
 }
 
-/* Memory ran out in COMM's group, so that nothing of it began here, and peers wait for it: the
- * communicator fails on all ranks, with the rank's number. */
+/* Memory ran out in COMM's group, so this rank started no operation of it, and peers wait for them.
+ * Fail COMM on all ranks, with this rank's number in the text. */
 static weft_status give_up_group(weft_comm *comm)
 {
     char text[sizeof comm->cause_text];

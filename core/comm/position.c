@@ -1,4 +1,5 @@
-/* position.c - where every rank is in a communicator, for when something hangs. */
+/* position.c - the position of every rank in a communicator, to explain a wait that does not end.
+ */
 #include "comm.h"
 
 #include "weft/status.h"
@@ -20,7 +21,7 @@ static uint64_t load(_Atomic uint64_t *number)
     return atomic_load_explicit(number, memory_order_relaxed);
 }
 
-void wf_position_tell(void *self, uint64_t number, struct wf_text *out)
+void wf_position_report(void *self, uint64_t number, struct wf_text *out)
 {
     weft_context *context = self;
     struct wf_text last = {0};
@@ -38,7 +39,7 @@ void wf_position_tell(void *self, uint64_t number, struct wf_text *out)
         wf_put_u64(out, posted);
         wf_put_u64(out, load(&comm->ring.finished));
         wf_put_blob(out, last.data, last.length);
-        wf_runs_tell(comm, out);
+        wf_runs_report(comm, out);
     }
     pthread_mutex_unlock(&context->lock);
     wf_text_free(&last);
@@ -60,20 +61,20 @@ static void read_position(weft_blob blob, struct position *out)
 static void print_position(const struct position *p, struct wf_text *out)
 {
     if (!p->answered) {
-        wf_text_add(out, "does not answer: stopped, cut off, or its host is");
+        wf_text_add(out, "does not answer (stopped, unreachable, or its host is down)");
     } else if (p->where == WF_WHERE_GONE) {
         wf_text_add(out, "is gone");
     } else if (p->where == WF_WHERE_UNKNOWN) {
-        wf_text_add(out, "does not have it, or not any more");
+        wf_text_add(out, "does not have this communicator (any more)");
     } else if (p->posted == 0) {
-        wf_text_add(out, "has called nothing");
+        wf_text_add(out, "has posted no operation");
     } else {
         wf_text_add(out, "is at #%llu, %s%s", (unsigned long long)p->posted, p->last,
                     p->finished == p->posted ? " (done)" : "");
     }
 }
 
-/* Is a rank at P why one that has posted POSTED operations waits? */
+/* True if a rank at position P may be what a rank with POSTED operations waits for. */
 static bool is_suspect(const struct position *p, uint64_t posted)
 {
     return !p->answered || p->where != WF_WHERE_KNOWN || p->posted < posted;
@@ -107,7 +108,8 @@ void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *sus
     if (client == NULL || comm->size == 1) return;
     if (wf_client_ask(client, comm->number, comm->world_ranks, comm->size, ASK_NS, &got) !=
         WEFT_OK) {
-        wf_text_add(lines, "  the other ranks cannot be asked: %s\n", weft_last_error());
+        wf_text_add(lines, "  the positions of the other ranks are unknown plugins: %s\n",
+                    weft_last_error());
         return;
     }
     print_all(comm, &got, posted, lines, suspects);

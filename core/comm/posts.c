@@ -355,7 +355,7 @@ void wf_posts_end(weft_comm *comm)
     if (!is_left(context, &owner) || !has_failed(&owner, &cause)) return;
     remains = wf_alloc(sizeof *remains);
     if (remains == NULL) {
-        wf_log(WF_LOG_WARNING, "out of memory: waits for streams will not tell that %s failed",
+        wf_log(WF_LOG_WARNING, "out of memory: waits for streams will not report that %s failed",
                comm->name);
         return;
     }

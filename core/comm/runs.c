@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 /* How long a run lasts before this rank asks.  Every later question waits twice as long, up to
- * MOST_GAP_NS. */
+ * MAX_GAP_NS. */
 #define FIRST_GAP_NS (UINT64_C(1) * WF_SECOND_NS)
-#define MOST_GAP_NS  (UINT64_C(64) * WF_SECOND_NS)
+#define MAX_GAP_NS   (UINT64_C(64) * WF_SECOND_NS)
 #define ASKED        16 /* ranks at a time */
 #define LOOKS        1000
 #define RECENT       64 /* runs whose order is compared */
@@ -70,7 +70,8 @@ static void put_counts(weft_comm *comm, struct wf_text *out)
     }
 }
 
-/* Counts of one state, or nothing: then plans begin all the time, and this rank does not wait. */
+/* Add the counts of one consistent state.  Adds nothing, and returns false, if plans begin all the
+ * time: this rank then does not wait. */
 static bool put_state(weft_comm *comm, struct wf_text *out)
 {
     for (int i = 0; i < LOOKS; i++) {
@@ -84,7 +85,7 @@ static bool put_state(weft_comm *comm, struct wf_text *out)
     return false;
 }
 
-void wf_runs_tell(weft_comm *comm, struct wf_text *out)
+void wf_runs_report(weft_comm *comm, struct wf_text *out)
 {
     struct wf_text counts = {0};
 
@@ -105,15 +106,15 @@ void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes)
     if (last == NULL)
         snprintf(out, bytes, "work on a stream");
     else
-        snprintf(out, bytes, "work on a stream, at the latest of weft_redistribute: %s: step %u",
+        snprintf(out, bytes, "work on a stream, last started by weft_redistribute: %s: step %u",
                  last->text, atomic_load_explicit(&last->step, memory_order_relaxed));
     pthread_mutex_unlock(&comm->context->lock);
 }
 
 /* ---- when to ask ---- */
 
-/* Does a run on COMM seem to wait, and is it time to ask?  On a stream nobody knows whether it
- * does, so the questions become rare. */
+/* True if a run on COMM seems to wait and the next question is due.  Whether work on a stream waits
+ * is unknown, so the time between questions grows. */
 static bool is_due(weft_comm *comm, uint64_t now_ns)
 {
     struct wf_runs *runs = &comm->runs;
@@ -129,7 +130,7 @@ static bool is_due(weft_comm *comm, uint64_t now_ns)
     if (begun == 0 || begun == load(&runs->done) || now_ns < runs->next_ns ||
         atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
         return false;
-    if (runs->gap_ns < MOST_GAP_NS) runs->gap_ns *= 2;
+    if (runs->gap_ns < MAX_GAP_NS) runs->gap_ns *= 2;
     runs->next_ns = now_ns + runs->gap_ns;
     return true;
 }
@@ -173,7 +174,7 @@ bool wf_runs_watch(void *self, struct wf_question *out)
     return asks;
 }
 
-/* ---- what the answers tell ---- */
+/* ---- evaluation of the answers ---- */
 
 /* One side's count of something that all ranks begin in the same order: runs of a bound plan, or
  * collectives, whose place among the runs is not known (`last` 0). */
@@ -181,8 +182,8 @@ struct count {
     uint64_t begun, last;
 };
 
-/* Has the side with these counts begun number A of the first before number B of the second (1), or
- * after it (-1)?  0: it cannot be told. */
+/* Returns 1 if the side with these counts has begun number A of the first before number B of the
+ * second, -1 if after it, 0 if that is unknown. */
 static int order_of(const struct count *first, uint64_t a, const struct count *second, uint64_t b)
 {
     bool has_a = first->begun >= a, has_b = second->begun >= b;
@@ -230,7 +231,7 @@ static bool read_answer(weft_blob blob, int32_t rank, struct answer *out)
     return !out->counts.failed;
 }
 
-/* A plan in which both ranks have a part. */
+/* A plan that both ranks run. */
 struct shared {
     const struct wf_plan_runs *plan;
     struct count mine, theirs;
@@ -271,8 +272,8 @@ struct swap {
     bool found;
 };
 
-/* Which of the plans of LIST, or of the collectives, has this rank begun after ONE, and the other
- * rank before it? */
+/* Find a plan of LIST, or the collectives, that this rank has begun after ONE and the other rank
+ * before it. */
 static struct swap find_partner(const weft_comm *comm, const struct answer *answer,
                                 const struct shared *one, const struct shared *list, size_t count)
 {
@@ -313,7 +314,7 @@ static void add_run(struct wf_text *out, int32_t rank, const struct wf_plan_runs
                 plan->binding, plan->text);
 }
 
-/* Compare this rank's counts with ANSWER; with a text if they are not of one plan. */
+/* Compare this rank's counts with ANSWER.  OUT gets a text if the orders differ. */
 static void compare(const weft_comm *comm, const struct answer *answer, struct wf_text *out)
 {
     struct swap swap = find_swap(comm, answer);
@@ -342,7 +343,7 @@ static weft_comm *find_comm(const weft_context *context, uint64_t number)
     return comm;
 }
 
-/* Compare with every answer until one differs: what is then to be told, and break COMM. */
+/* Compare with every answer until one differs.  Then OUT gets the text, and COMM fails. */
 static void compare_all(weft_comm *comm, const struct wf_question *question,
                         const struct wf_gathered *answers, struct wf_text *out)
 {
@@ -358,7 +359,8 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
     if (out->length > 0) wf_comm_fail_locked(comm, WEFT_ERR_MISMATCH, out->data);
 }
 
-void wf_runs_told(void *self, const struct wf_question *question, const struct wf_gathered *answers)
+void wf_runs_receive(void *self, const struct wf_question *question,
+                     const struct wf_gathered *answers)
 {
     weft_context *context = self;
     struct wf_text text = {0};

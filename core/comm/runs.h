@@ -1,10 +1,10 @@
 /* runs.h - the order in which bound plans run on a communicator.
  *
  * The steps of different plans may run on different groups of the communicator's ranks.  Ranks that
- * run two such plans in different orders then wait in groups that do not meet, and no backend can
- * compare their calls.  So each rank counts the runs of every bound plan.  The thread of the
- * rendezvous client asks another rank for its counts when a run seems to wait: two ranks that have
- * begun two runs in different orders get WEFT_ERR_MISMATCH, with all others. */
+ * run two such plans in different orders then wait in different groups, and no backend can compare
+ * their calls.  So each rank counts the runs of every bound plan.  If a run seems to wait, the
+ * thread of the rendezvous client asks another rank for its counts.  If two ranks have begun two
+ * runs in different orders, all ranks get WEFT_ERR_MISMATCH. */
 #ifndef WEFT_COMM_RUNS_H
 #define WEFT_COMM_RUNS_H
 
@@ -28,11 +28,10 @@ struct wf_plan_runs {
 };
 
 /* The runs of all plans bound to one communicator.  One writer, the thread that runs them: it sets
- * `begun`, then the plan's counts, then `settled`.  A reader that finds both equal around its look
- * has seen one state. */
+ * `begun`, then the plan's counts, then `settled`.  A reader that finds both equal before and after
+ * it reads the counts has read one consistent state. */
 struct wf_runs {
-    struct wf_plan_runs
-        *list; /* of plans in which this rank has a part; under the context's lock */
+    struct wf_plan_runs *list; /* plans that this rank runs; under the context's lock */
     _Atomic uint64_t begun, settled;
     _Atomic uint64_t done; /* the last run that ended before its call returned */
     /* The client's thread has these: */
@@ -85,14 +84,14 @@ void wf_runs_add(weft_comm *comm, struct wf_plan_runs *plan);
 void wf_runs_remove(weft_comm *comm, struct wf_plan_runs *plan);
 
 /* Add this rank's counts to OUT, the answer about COMM.  The context's lock is held. */
-void wf_runs_tell(weft_comm *comm, struct wf_text *out);
+void wf_runs_report(weft_comm *comm, struct wf_text *out);
 
-/* "work on a stream", with the plan whose run has begun last on COMM, or on that which keeps it. */
+/* "work on a stream", with the plan whose run has begun last on COMM or on its owner. */
 void wf_runs_describe_last(weft_comm *comm, char *out, size_t bytes);
 
 /* Events of the client: see struct wf_client_events. */
 bool wf_runs_watch(void *context, struct wf_question *out);
-void wf_runs_told(void *context, const struct wf_question *question,
-                  const struct wf_gathered *answers);
+void wf_runs_receive(void *context, const struct wf_question *question,
+                     const struct wf_gathered *answers);
 
 #endif

@@ -22,9 +22,12 @@ static weft_status read_settings(const weft_comm *parent, const weft_subcomm_opt
 
     WF_TRY(wf_options_read("weft_subcomm_options", options, &given, sizeof given));
     if (given.timeout_ns < WEFT_FOREVER)
-        return wf_fail(WEFT_ERR_INVALID, "a time limit of %lld ns", (long long)given.timeout_ns);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_subcomm_options.timeout_ns is %lld; it is 0, positive or WEFT_FOREVER",
+                       (long long)given.timeout_ns);
     if (given.name != NULL && strlen(given.name) >= sizeof out->name)
-        return wf_fail(WEFT_ERR_INVALID, "the name \"%.80s\" is longer than %zu letters",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_subcomm_options.name is \"%.80s\"; it has at most %zu characters",
                        given.name, sizeof out->name - 1);
     *out = (struct settings){.timeout_ns =
                                  given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
@@ -61,33 +64,36 @@ struct place {
     int32_t colour, key, rank; /* rank in the parent */
 };
 
+/* RANK is the rank in PARENT.  If it is -1, the key of BLOB is the world rank. */
 static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t rank,
                               const struct settings *mine, struct place *out)
 {
     struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
     struct settings theirs;
+    int32_t world_rank;
     bool wraps;
 
     out->colour = (int32_t)wf_take_u32(&reader);
     out->key = (int32_t)wf_take_u32(&reader);
     out->rank = rank;
+    world_rank = rank >= 0 ? parent->world_ranks[rank] : out->key;
     wraps = wf_take_u32(&reader) != 0;
     theirs.timeout_ns = (int64_t)wf_take_u64(&reader);
     wf_take_string(&reader, theirs.name, sizeof theirs.name);
     if (wraps != (mine->native != NULL))
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "ranks differ in what they make of %s: rank %d %s, rank %d does %s",
+                       "weft_comm_create on %s: rank %d %s a vendor communicator, rank %d %s",
                        parent->name, parent->world_ranks[parent->rank],
-                       mine->native != NULL ? "wraps a communicator" : "has one made",
-                       parent->world_ranks[rank], wraps ? "wrap one" : "not");
+                       mine->native != NULL ? "wraps" : "does not wrap", world_rank,
+                       wraps ? "does" : "does not");
     if (theirs.timeout_ns == mine->timeout_ns && strcmp(theirs.name, mine->name) == 0)
         return WEFT_OK;
     return wf_fail(
         WEFT_ERR_MISMATCH,
-        "ranks differ in what they make of %s: rank %d wants \"%s\" with a limit of %lld "
-        "ns, rank %d \"%s\" with %lld ns",
+        "weft_subcomm_options of ranks of %s differ: rank %d has name \"%s\" and timeout_ns "
+        "%lld, rank %d has \"%s\" and %lld",
         parent->name, parent->world_ranks[parent->rank], mine->name, (long long)mine->timeout_ns,
-        parent->world_ranks[rank], theirs.name, (long long)theirs.timeout_ns);
+        world_rank, theirs.name, (long long)theirs.timeout_ns);
 }
 
 /* The first step: RANKS of PARENT show each other their places. */
@@ -194,7 +200,7 @@ static weft_status check_split(weft_comm *parent, int32_t colour,
     WF_TRY(read_settings(parent, options, settings));
     if (settings->native != NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_split: a communicator is wrapped by weft_comm_create");
+                       "weft_comm_split: cannot wrap a vendor communicator; call weft_comm_create");
     return WEFT_OK;
 }
 
@@ -212,7 +218,7 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
     if (atomic_load_explicit(&parent->cause, memory_order_relaxed) != WEFT_OK)
         return wf_comm_cause(parent);
     status = check_split(parent, colour, options, out, &settings);
-    snprintf(label, sizeof label, "a split of %s", parent->name);
+    snprintf(label, sizeof label, "weft_comm_split on %s", parent->name);
     if (status == WEFT_OK) {
         put_place(&place, colour, key, &settings);
         status = wf_text_status(&place);
@@ -232,12 +238,12 @@ static weft_status check_list(const weft_comm *parent, int32_t count, const int3
     *member = false;
     for (int32_t i = 0; i < count; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "weft_comm_create: rank %d at place %d; %s has %d ranks", ranks[i], i,
-                           parent->name, parent->size);
+            return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: ranks[%d] is %d; %s has %d ranks",
+                           i, ranks[i], parent->name, parent->size);
         for (int32_t j = 0; j < i; j++)
             if (ranks[j] == ranks[i])
-                return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: rank %d at places %d and %d",
+                return wf_fail(WEFT_ERR_INVALID,
+                               "weft_comm_create: rank %d is listed twice, at indices %d and %d",
                                ranks[i], j, i);
         world_ranks[i] = parent->world_ranks[ranks[i]];
         if (ranks[i] == parent->rank) *member = true;
@@ -267,7 +273,7 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
     if (sorted == NULL) return wf_fail_memory(bytes);
     memcpy(sorted, world_ranks, bytes);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_ranks);
-    snprintf(label, sizeof label, "a communicator made of %s", parent->name);
+    snprintf(label, sizeof label, "weft_comm_create on %s", parent->name);
     status = wf_agree(parent->context, &agreement, status, blob, out);
     wf_free(sorted);
     return status;
@@ -292,7 +298,8 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     (void)wf_take_u32(&reader);
     rank = (int32_t)wf_take_u32(&reader);
     if (blob.bytes < bytes || reader.failed)
-        return wf_fail(WEFT_ERR_MISMATCH, "a rank makes something else of %s", parent->name);
+        return wf_fail(WEFT_ERR_MISMATCH, "weft_comm_create on %s: a rank calls another function",
+                       parent->name);
     if (memcmp((const char *)blob.data + blob.bytes - bytes, mine, bytes) == 0) return WEFT_OK;
     theirs = wf_alloc(bytes);
     if (theirs == NULL) return wf_fail_memory(bytes);
@@ -301,8 +308,8 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     wf_text_add(&text, " on rank %d, ", parent->context->rank);
     print_ranks(&text, theirs, count);
     status = wf_fail(WEFT_ERR_MISMATCH,
-                     "weft_comm_create on %s: the ranks are listed in different orders: %s on "
-                     "rank %d; all ranks give the same list",
+                     "weft_comm_create on %s: ranks list the members in different orders: %s on "
+                     "rank %d; all ranks must pass the same list",
                      parent->name, text.failed ? "" : text.data, rank);
     wf_free(theirs);
     wf_text_free(&text);
@@ -342,7 +349,7 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
         return status;
     }
     for (int32_t i = 0; i < count && request.status == WEFT_OK; i++)
-        request.status = read_place(parent, got.blobs[i], 0, settings, &ignored);
+        request.status = read_place(parent, got.blobs[i], -1, settings, &ignored);
     request.number = got.serial;
     number_name(settings->name, got.serial, name);
     wf_gathered_free(&got);
@@ -362,7 +369,7 @@ weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ra
     if (ranks == NULL || out == NULL)
         return wf_fail_null("weft_comm_create", ranks == NULL ? "ranks" : "out");
     if (count < 1 || count > parent->size)
-        return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: %d ranks; %s has %d", count,
+        return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: count is %d; %s has %d ranks", count,
                        parent->name, parent->size);
     WF_TRY(read_settings(parent, options, &settings));
     world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);

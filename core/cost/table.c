@@ -93,7 +93,8 @@ weft_status weft_cost_table_find(const char *name, weft_cost_table **out)
         wf_text_add(&known, "%s%s", i > 0 ? ", " : "", built_in[i]->name);
     status = wf_text_status(&known);
     if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_NOT_FOUND, "no cost table \"%s\" is built in; there are %s", name,
+        status = wf_fail(WEFT_ERR_NOT_FOUND,
+                         "no cost table \"%s\" is built in; the built-in tables are %s", name,
                          known.data);
     wf_text_free(&known);
     return status;

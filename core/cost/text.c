@@ -62,7 +62,7 @@ static weft_status read_number(struct reader *r, uint64_t *out)
 
 static weft_status mark_seen(struct reader *r, int bit)
 {
-    if (r->seen >> bit & 1) return refuse_line(r, "the line stands there twice");
+    if (r->seen >> bit & 1) return refuse_line(r, "the line is listed twice");
     r->seen |= UINT32_C(1) << bit;
     return WEFT_OK;
 }

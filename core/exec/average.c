@@ -1,16 +1,16 @@
-/* average.c - what has arrived, reduced into place.
+/* average.c - reduces arrived contributions into the tensor.
  *
- * A backend of plugin ABI 1.0 has its own meaning of an average of integers, and none of one that
- * is divided by less than the number of contributions; others lack the kernels.  There the host
- * averages: contributions are copied to its memory, each average takes the place of the first of
- * its contributions, and goes back to the device, from where it is copied into the tensor. */
+ * ABI 1.0 does not define averages of integers, and has no divisor smaller than the number of
+ * contributions.  Some backends lack the kernels.  In these cases the host averages: contributions
+ * are copied to host memory, each average replaces the first of its contributions and is copied
+ * back to the device, and from there into the tensor. */
 #include "bound.h"
 
 #include "base/number.h"
 
 #include <string.h>
 
-/* Contributions that lie alike in the messages of a block's holders. */
+/* Contributions at the same place in the messages of all holders of a block. */
 struct span {
     uint32_t block; /* first arrival */
     uint64_t first, elements;
@@ -23,7 +23,7 @@ struct wf_average {
     void *host; /* a copy of the staging */
     uint64_t bytes;
     const void **sources; /* room for the copies of one span's contributions */
-    const char *staging;  /* of the run under way, with what lies there */
+    const char *staging;  /* memory of the current run that holds the arrived messages */
     const void *const *arrivals;
 };
 

@@ -9,8 +9,8 @@ static weft_status check_options(const weft_plan *plan, const weft_bind_options 
 {
     if (given->source_strides != NULL || given->target_strides != NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "a batch of %u tensors has strides by tensor: "
-                       "batch_source_strides and batch_target_strides",
+                       "weft_plan_bind: for a batch of %u tensors, set batch_source_strides and "
+                       "batch_target_strides, not source_strides and target_strides",
                        plan->member_count);
     return WEFT_OK;
 }

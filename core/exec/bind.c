@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- who takes part ---- */
+/* ---- the ranks of a step ---- */
 
 /* The ranks of either mesh, each once: those of the first, then those only in the second. */
 static weft_status list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
@@ -29,9 +29,9 @@ static weft_status list_union(const weft_mesh *first, const weft_mesh *second, i
     return WEFT_OK;
 }
 
-/* Set the communicator of ACTION, and whether this rank has a part in it.  STATUS is how binding
- * went so far; a rank where it failed goes through the other steps all the same, since those it
- * would make communicators with must hear of it. */
+/* Set the communicator of ACTION, and whether this rank takes part in it.  STATUS is the result of
+ * binding so far.  A rank whose binding failed still goes through the other steps, so that the
+ * ranks that would create communicators with it fail too. */
 static weft_status set_comm(weft_comm *parent, struct wf_action *action, weft_status status)
 {
     const struct wf_step *step = action->step;
@@ -148,8 +148,8 @@ static weft_status refuse_size(const weft_comm *comm, int32_t last)
     if (comm == comm->context->world)
         snprintf(help, sizeof help, "start more (`weft run -n %d`)", last + 1);
     return wf_fail(WEFT_ERR_INVALID,
-                   "weft_plan_bind: the plan's meshes number ranks up to %d, so they want %d; %s "
-                   "has %d: %s, or use a smaller mesh",
+                   "weft_plan_bind: the meshes of the plan have ranks up to %d and need %d ranks; "
+                   "%s has %d: %s, or use a smaller mesh",
                    last, last + 1, comm->name, comm->size, help);
 }
 
@@ -164,17 +164,19 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
             if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
     if (last >= comm->size) return refuse_size(comm, last);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "backend %s has no kernels to move regions with",
-                       comm->context->plugin->name);
+        return wf_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "weft_plan_bind: backend %s has no kernel table with regions_create and regions_reduce",
+            comm->context->plugin->name);
     return WEFT_OK;
 }
 
-/* What ranks tell each other of their plans. */
+/* A rank's description of its plan, which the ranks compare. */
 struct plan_name {
     uint64_t digest;
     uint32_t packed, in_place;
-    uint32_t bindings, unused; /* there were on the communicator so far */
-    char text[240];            /* cut where it is longer */
+    uint32_t bindings, unused; /* number of plans bound to the communicator so far */
+    char text[240];            /* truncated if longer */
 };
 
 static void name_plan(const weft_comm *comm, const weft_plan *plan, const weft_bind_options *given,
@@ -194,10 +196,10 @@ static weft_status compare_plans(const weft_comm *comm, const struct plan_name *
 {
     if (theirs->digest != mine->digest)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "rank %d binds another plan than rank %d: %s (digest %016llx) there, "
-                       "%s (digest %016llx) here",
-                       i, comm->rank, theirs->text, (unsigned long long)theirs->digest, mine->text,
-                       (unsigned long long)mine->digest);
+                       "rank %d and rank %d bind different plans: %s (digest %016llx) on "
+                       "rank %d, %s (digest %016llx) on rank %d",
+                       i, comm->rank, theirs->text, (unsigned long long)theirs->digest, i,
+                       mine->text, (unsigned long long)mine->digest, comm->rank);
     if (theirs->packed != mine->packed)
         return wf_fail(WEFT_ERR_MISMATCH, "rank %d binds %s packed, rank %d does not",
                        theirs->packed ? i : comm->rank, mine->text,
@@ -222,7 +224,7 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
     WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
         if (got.blobs[i].bytes != sizeof theirs) {
-            status = wf_fail(WEFT_ERR_MISMATCH, "rank %d binds something else than a plan", i);
+            status = wf_fail(WEFT_ERR_MISMATCH, "rank %d compares data that is not a plan", i);
             break;
         }
         memcpy(&theirs, got.blobs[i].data, sizeof theirs);
@@ -235,7 +237,8 @@ weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
     return status;
 }
 
-/* Memory of another host, or of a process that keeps it to itself, is out of a pull's reach. */
+/* True if the backend can pull.  It cannot read memory of other hosts, nor of processes that do not
+ * permit it. */
 static bool can_pull(const weft_comm *comm)
 {
     weft_pull_args question = {.struct_size = sizeof question};
@@ -307,7 +310,7 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 
 /* ---- ending ---- */
 
-/* Give back what the context and its plugin gave. */
+/* Free all resources of the context and its plugin. */
 static void clear_bound(struct weft_bound *bound)
 {
     if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);
@@ -336,7 +339,7 @@ weft_status wf_bound_refuse(const weft_bound *bound, const char *function)
 {
     if (bound == NULL) return wf_fail_null(function, "bound");
     if (bound->made == wf_ended(WF_KIND_BOUND))
-        return wf_fail(WEFT_ERR_INVALID, "%s: %s, and the plan is no longer bound", function,
+        return wf_fail(WEFT_ERR_INVALID, "%s: %s; its bound plans ended with it", function,
                        bound->ended);
     return wf_fail_unusable(function, "bound", bound->made, WF_KIND_BOUND);
 }

@@ -70,8 +70,8 @@ static weft_status check_size(const struct question *q, const struct side *side)
     offset = (uint64_t)((uintptr_t)side->memory - (uintptr_t)info.base);
     if (offset <= info.bytes && side->extent->bytes <= info.bytes - offset) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: rank %d's shard takes %llu bytes at %s; the allocation there has %llu "
-                   "bytes, and %s begins %llu bytes into it",
+                   "%s: rank %d's shard needs %llu bytes at %s; the allocation has %llu bytes, and "
+                   "%s begins %llu bytes into it",
                    q->function, weft_comm_rank(q->bound->parent),
                    (unsigned long long)side->extent->bytes, side->name,
                    (unsigned long long)info.bytes, side->name, (unsigned long long)offset);

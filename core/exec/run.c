@@ -1,4 +1,4 @@
-/* run.c - a bound plan carried out: no allocation, no lock. */
+/* run.c - runs a bound plan, without allocation and without locks. */
 #include "bound.h"
 
 static weft_status run_pull(const struct weft_bound *bound, const struct wf_action *action,
@@ -99,7 +99,7 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
     if (bound->batch != NULL)
         return wf_fail(
             WEFT_ERR_INVALID,
-            "weft_redistribute: the plan has %u tensors; weft_redistribute_batch takes them",
+            "weft_redistribute: the plan is a batch of %u tensors; call weft_redistribute_batch",
             bound->plan->member_count);
     if (bound->checked || !wf_buffers_fit(&bound->memory, source, target, bound->in_place))
         WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target));

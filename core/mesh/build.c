@@ -240,7 +240,7 @@ static weft_status check_name(const char *const *names, int32_t axis)
                        axis, scan.text);
     if (length > WEFT_MAX_AXIS_NAME)
         return wf_fail(WEFT_ERR_INVALID,
-                       "mesh axis %d: the name \"%.40s\" has %zu bytes; %d are the most", axis,
+                       "mesh axis %d: the name \"%.40s\" has %zu bytes; the maximum is %d", axis,
                        scan.text, length, WEFT_MAX_AXIS_NAME);
     for (int32_t i = 0; i < axis; i++)
         if (strcmp(names[i], names[axis]) == 0)
@@ -256,15 +256,16 @@ weft_status wf_mesh_draft(int32_t axes, const int32_t *sizes, const char *const 
     int64_t size = 1;
 
     if (axes < 1 || axes > WEFT_MAX_AXES)
-        return wf_fail(WEFT_ERR_INVALID, "a mesh of %d axes: it has 1 to %d", axes, WEFT_MAX_AXES);
+        return wf_fail(WEFT_ERR_INVALID, "the mesh has %d axes; a mesh has 1 to %d", axes,
+                       WEFT_MAX_AXES);
     for (int32_t i = 0; i < axes; i++) {
         if (sizes[i] < 1)
-            return wf_fail(WEFT_ERR_INVALID, "mesh axis %d has size %d; 1 is the least", i,
+            return wf_fail(WEFT_ERR_INVALID, "mesh axis %d has size %d; the minimum is 1", i,
                            sizes[i]);
         size *= sizes[i]; /* both below 2^31 */
         if (size > INT32_MAX)
             return wf_fail(WEFT_ERR_INVALID,
-                           "mesh axis %d brings the mesh to %lld ranks; %d are the most", i,
+                           "mesh axis %d makes a mesh of %lld ranks; the maximum is %d", i,
                            (long long)size, INT32_MAX);
         if (names != NULL) WF_TRY(check_name(names, i));
     }
@@ -285,7 +286,7 @@ weft_status wf_mesh_give_list(weft_mesh *draft)
     size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
 
     if (draft->size > WF_MESH_LIST_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "the mesh needs a list of %d ranks; %d are the most",
+        return wf_fail(WEFT_ERR_INVALID, "the mesh needs a list of %d ranks; the maximum is %d",
                        draft->size, WF_MESH_LIST_MAX);
     draft->ranks = wf_alloc(bytes);
     return draft->ranks != NULL ? WEFT_OK : wf_fail_memory(bytes);
@@ -307,7 +308,7 @@ static weft_status fill_draft(weft_mesh *draft, const weft_mesh_options *options
 {
     draft->devices_per_host = options->devices_per_host;
     if (draft->devices_per_host < 0)
-        return wf_fail(WEFT_ERR_INVALID, "%d devices per host; 0 means not known",
+        return wf_fail(WEFT_ERR_INVALID, "devices_per_host is %d; it is positive, or 0 if unknown",
                        draft->devices_per_host);
     if (options->ranks == NULL) {
         wf_mesh_follow(draft, 0, 1);

@@ -89,7 +89,8 @@ weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t 
     WF_TRY(wf_require(rank, "weft_mesh_rank: rank"));
     for (int32_t i = 0; i < mesh->axes; i++)
         if (coord[i] < 0 || coord[i] >= mesh->axis[i].size)
-            return wf_fail(WEFT_ERR_INVALID, "coordinate %d on mesh axis %d: it has size %d",
+            return wf_fail(WEFT_ERR_INVALID,
+                           "coordinate %d on mesh axis %d is out of range: the axis has size %d",
                            coord[i], i, mesh->axis[i].size);
     *rank = wf_mesh_rank(mesh, coord);
     return WEFT_OK;

@@ -89,8 +89,7 @@ weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *a
     int32_t origin[WEFT_MAX_AXES] = {0};
 
     if (!wf_mesh_coord(mesh, rank, origin))
-        return wf_fail(WEFT_ERR_NOT_FOUND, "a slice through rank %d: the mesh does not have it",
-                       rank);
+        return wf_fail(WEFT_ERR_NOT_FOUND, "rank %d of the slice is not in the mesh", rank);
     for (int32_t i = 0; i < count; i++) {
         origin[axes[i]] = 0;
         add_group(&to, mesh, 1, &axes[i]);

@@ -41,7 +41,7 @@ static weft_status read_name(struct wf_scan *scan, struct parts *parts)
     if (!wf_scan_name(scan, &start, &length))
         return wf_scan_fail(scan, "mesh", "expected the name of an axis");
     if (length > WEFT_MAX_AXIS_NAME)
-        return wf_scan_refuse(&start_of_name, "mesh", "a name of %zu bytes; %d are the most",
+        return wf_scan_refuse(&start_of_name, "mesh", "a name of %zu bytes; the maximum is %d",
                               length, WEFT_MAX_AXIS_NAME);
     memcpy(name, start, length);
     name[length] = '\0';
@@ -66,7 +66,7 @@ static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
         WF_TRY(read_int(scan, "the size of an axis", 1, &parts->sizes[parts->axes]));
         parts->size *= parts->sizes[parts->axes++];
         if (parts->size > INT32_MAX)
-            return wf_scan_refuse(&start, "mesh", "this axis brings the mesh beyond %d ranks",
+            return wf_scan_refuse(&start, "mesh", "this axis makes the mesh larger than %d ranks",
                                   INT32_MAX);
     } while (wf_scan_char(scan, parts->named ? ',' : 'x'));
     if (wf_scan_peek(scan) == (parts->named ? 'x' : ','))

@@ -116,7 +116,7 @@ weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t le
     status = wf_text_status(&bytes);
     if (status == WEFT_OK)
         status = wf_fail(WEFT_ERR_INVALID,
-                         "no plan%s stays within %llu bytes of scratch; %llu (%s) is the least",
+                         "no plan%s stays within %llu bytes of scratch; the minimum is %llu (%s)",
                          which, (unsigned long long)limit, (unsigned long long)least, bytes.data);
     wf_text_free(&bytes);
     return status;

@@ -1,7 +1,7 @@
-/* abi.c - judges the descriptor and the tables a plugin handed out.
+/* abi.c - checks the descriptor and the tables of a plugin.
  *
- * Order matters: nothing is read before it is known to be the plugin's own memory, and nothing
- * after the version is read before the version fits. */
+ * The order matters.  Memory is read only after it is known to be the plugin's own.  Fields after
+ * the version are read only after the version is accepted. */
 #include "plugin.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ struct slot {
     size_t offset;
 };
 
-/* What is known about one of the four tables. */
+/* The properties of one of the four tables. */
 struct rule {
     const char *name;
     size_t pointer; /* offset of the table's pointer in weft_plugin */
@@ -89,19 +89,18 @@ static const struct rule rules[] = {RULE(device, false), RULE(comm, true), RULE(
                                     RULE(kernel, true)};
 
 /* Major, minor and size lie where every version of the ABI, past and future, puts them. */
-/* Minors only append, so plugins of every minor fit that can do with ours. */
+/* Minor versions only append.  A plugin fits if the minor version that it needs is at most ours. */
 static bool version_fits(const weft_plugin *given, const char *file, struct wf_verdict *verdict)
 {
     if (given->abi_major != WEFT_ABI_MAJOR)
-        return wf_refuse(
-            verdict, WEFT_REASON_ABI_MAJOR,
-            "%s is built for plugin ABI %u.%u; this weft speaks %u.%u, and majors have "
-            "to be equal",
-            file, given->abi_major, given->abi_minor, WEFT_ABI_MAJOR, WEFT_ABI_MINOR);
+        return wf_refuse(verdict, WEFT_REASON_ABI_MAJOR,
+                         "%s is built for plugin ABI %u.%u; this weft has %u.%u; the major numbers "
+                         "must be equal",
+                         file, given->abi_major, given->abi_minor, WEFT_ABI_MAJOR, WEFT_ABI_MINOR);
     if (given->host_minor_needed > WEFT_ABI_MINOR)
         return wf_refuse(verdict, WEFT_REASON_ABI_MINOR,
-                         "%s needs a host of plugin ABI %u.%u or newer; this weft speaks %u.%u",
-                         file, given->abi_major, given->host_minor_needed, WEFT_ABI_MAJOR,
+                         "%s needs a host of plugin ABI %u.%u or newer; this weft has %u.%u", file,
+                         given->abi_major, given->host_minor_needed, WEFT_ABI_MAJOR,
                          WEFT_ABI_MINOR);
     return true;
 }
@@ -144,15 +143,15 @@ static bool descriptor_good(const weft_plugin *given, const struct wf_image *ima
     size_t fixed = offsetof(weft_plugin, name); /* up to what version_fits reads */
 
     if ((uintptr_t)given % _Alignof(weft_plugin) != 0 || !wf_image_holds(image, given, fixed))
-        return wf_refuse(verdict, WEFT_REASON_MALFORMED,
-                         "%s: its entry returned %p; wanted is a descriptor in the plugin's own "
-                         "memory",
-                         file, (const void *)given);
+        return wf_refuse(
+            verdict, WEFT_REASON_MALFORMED,
+            "%s: its entry returned %p; expected a descriptor in the plugin's own memory", file,
+            (const void *)given);
     if (!version_fits(given, file, verdict)) return false;
     if (given->struct_size < sizeof(weft_plugin) ||
         !wf_image_holds(image, given, given->struct_size))
         return wf_refuse(verdict, WEFT_REASON_MALFORMED,
-                         "%s: its descriptor claims %u bytes; wanted are at least %zu, all in the "
+                         "%s: its descriptor claims %u bytes; expected at least %zu, all in the "
                          "plugin's own memory",
                          file, given->struct_size, sizeof(weft_plugin));
     return strings_good(given, image, file, verdict);
@@ -166,17 +165,16 @@ static bool signature_good(const struct rule *rule, const struct head *head, con
     for (size_t i = 0; i < rule->accepted_count; i++)
         if (rule->accepted[i].signature == head->signature) match = &rule->accepted[i];
     if (match == NULL)
-        return wf_refuse(
-            verdict, WEFT_REASON_FINGERPRINT,
-            "%s: its %s table has the fingerprint %016" PRIx64 "; wanted is %016" PRIx64
-            ": it is built with a header whose functions differ from those of ABI "
-            "%u.%u",
-            file, rule->name, head->signature, rule->accepted[rule->accepted_count - 1].signature,
-            WEFT_ABI_MAJOR, WEFT_ABI_MINOR);
+        return wf_refuse(verdict, WEFT_REASON_FINGERPRINT,
+                         "%s: its %s table has the fingerprint %016" PRIx64 "; expected %016" PRIx64
+                         ": it is built with a header that differs from ABI %u.%u",
+                         file, rule->name, head->signature,
+                         rule->accepted[rule->accepted_count - 1].signature, WEFT_ABI_MAJOR,
+                         WEFT_ABI_MINOR);
     if (match->size != head->struct_size)
         return wf_refuse(verdict, WEFT_REASON_MALFORMED,
-                         "%s: its %s table claims %u bytes; one with its fingerprint has %zu", file,
-                         rule->name, head->struct_size, match->size);
+                         "%s: its %s table claims %u bytes; a table with its fingerprint has %zu",
+                         file, rule->name, head->struct_size, match->size);
     return true;
 }
 
@@ -202,15 +200,16 @@ static bool table_good(const struct rule *rule, const void *table, const struct 
 
     if (table == NULL || (uintptr_t)table % _Alignof(struct head) != 0 ||
         !wf_image_holds(image, table, sizeof head))
-        return wf_refuse(verdict, WEFT_REASON_MALFORMED,
-                         "%s: its %s table is at %p; wanted is a place in the plugin's own memory",
-                         file, rule->name, table);
+        return wf_refuse(
+            verdict, WEFT_REASON_MALFORMED,
+            "%s: its %s table is at %p; expected an address in the plugin's own memory", file,
+            rule->name, table);
     memcpy(&head, table, sizeof head);
     if (!signature_good(rule, &head, file, verdict)) return false;
     if (!wf_image_holds(image, table, head.struct_size))
         return wf_refuse(
             verdict, WEFT_REASON_MALFORMED,
-            "%s: its %s table claims %u bytes, which go beyond the plugin's own memory", file,
+            "%s: its %s table claims %u bytes, which reach beyond the plugin's own memory", file,
             rule->name, head.struct_size);
     return functions_present(rule, table, file, verdict);
 }

@@ -1,4 +1,4 @@
-/* backends.c - what was found: the list, the trace, and who serves. */
+/* backends.c - the list of candidates, the trace, and the choice of the serving plugin. */
 #include "plugin.h"
 
 #include <string.h>
@@ -151,7 +151,7 @@ static size_t find_best(const weft_backends *backends)
     return best;
 }
 
-/* The first from *ITEM on, which says afterwards how far down the choice it had to go. */
+/* The plugin of the first item from *ITEM on that can serve.  *ITEM becomes that item. */
 static size_t pick_comm(const weft_backends *backends, size_t *item)
 {
     for (; *item < backends->choice.count; (*item)++) {
@@ -167,8 +167,9 @@ static size_t pick_comm(const weft_backends *backends, size_t *item)
     return WF_NO_CANDIDATE;
 }
 
-/* A plugin named after the one that communicates has no other use than this, so it goes before that
- * one's own.  Auto never adds a second: whether their memories go together only the user knows. */
+/* A plugin listed after the communicating one can only be meant for symmetric memory, so it is
+ * preferred to the communicating plugin's own.  Auto never adds a second plugin: only the user
+ * knows whether the two can share memory. */
 static size_t pick_symm(const weft_backends *backends, size_t *item)
 {
     size_t comm = pick_comm(backends, item);
@@ -205,17 +206,18 @@ static const char *why_not(const weft_backends *backends, size_t index, enum wef
     const weft_plugin *plugin = wf_backends_plugin(backends, index);
 
     if (plugin == NULL) return backends->candidates[index].reason_text;
-    if (plugin->comm == NULL) return "it is usable but has no comm table";
-    if (role == WEFT_ROLE_SYMM && plugin->symm == NULL) return "it is usable but has no symm table";
-    return backends->candidates[index].score <= 0 ? "its score keeps it out of auto"
-                                                  : "it is usable but another communicates";
+    if (plugin->comm == NULL) return "it is usable, but has no comm table";
+    if (role == WEFT_ROLE_SYMM && plugin->symm == NULL)
+        return "it is usable, but has no symm table";
+    return backends->candidates[index].score <= 0 ? "its score is 0, so auto does not choose it"
+                                                  : "it is usable, but another plugin communicates";
 }
 
-/* Everything that is known goes into the error, one line per candidate that was wanted. */
+/* The error text has one line, with the reason, per candidate that the choice names. */
 static weft_status fail_choice(const weft_backends *backends, enum weft_role role)
 {
     struct wf_text text = {0};
-    size_t told = 0;
+    size_t listed = 0;
     weft_status status;
 
     for (size_t i = 0; i < backends->candidate_count; i++) {
@@ -223,26 +225,26 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
         uint32_t reason = candidate->reason;
 
         if (reason == WEFT_REASON_EXCLUDED || reason == WEFT_REASON_SHADOWED) continue;
-        wf_text_add(&text, "%s%s: %s: %s", told++ > 0 ? "\n  " : "", candidate->name,
+        wf_text_add(&text, "%s%s: %s: %s", listed++ > 0 ? "\n  " : "", candidate->name,
                     weft_reason_text(reason), why_not(backends, i, role));
     }
-    if (told == 0) {
-        wf_text_add(&text, "there is no plugin in ");
+    if (listed == 0) {
+        wf_text_add(&text, "no plugin is in ");
         for (size_t i = 0; i < backends->directories.count; i++)
             wf_text_add(&text, "%s%s", i > 0 ? ", " : "", backends->directories.items[i].path);
-        wf_text_add(&text, "; `weft why` tells more");
+        wf_text_add(&text, "; run `weft why` for details");
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK)
-        status =
-            wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and none serves%s: %s%s", backends->origin,
-                    backends->wanted, role == WEFT_ROLE_SYMM ? " symmetric memory" : "",
-                    told > 1 ? "\n  " : "", text.data);
+        status = wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and no plugin can serve%s: %s%s",
+                         backends->origin, backends->wanted,
+                         role == WEFT_ROLE_SYMM ? " symmetric memory" : "",
+                         listed > 1 ? "\n  " : "", text.data);
     wf_text_free(&text);
     return status;
 }
 
-/* Does an item of the choice from FIRST up to END name candidate INDEX? */
+/* True if an item of the choice, from FIRST up to END, names candidate INDEX. */
 static bool is_named(const weft_backends *backends, size_t first, size_t end, size_t index)
 {
     for (size_t i = first; i < end; i++)
@@ -260,9 +262,9 @@ static bool is_broken(const weft_backends *backends, size_t index)
            reason != WEFT_REASON_SHADOWED;
 }
 
-/* One line about what the choice preferred to CHOSEN, its ITEM, and could not have: names that
- * stand before it, and for auto whatever is there but does not work here. */
-static weft_status tell_fallback(const weft_backends *backends, size_t chosen, size_t item)
+/* Log one line about candidates that the choice prefers to CHOSEN, of ITEM, but that cannot serve:
+ * names listed before it and, for auto, candidates that do not work here. */
+static weft_status log_fallback(const weft_backends *backends, size_t chosen, size_t item)
 {
     bool by_auto = backends->choice.items[item].kind == WF_CHOOSE_AUTO;
     struct wf_text text = {0};
@@ -278,15 +280,15 @@ static weft_status tell_fallback(const weft_backends *backends, size_t chosen, s
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
-        wf_log(WF_LOG_NOTICE, "%s is \"%s\": %s serves, not %s; `weft why` tells more",
+        wf_log(WF_LOG_NOTICE, "%s is \"%s\": %s serves, not %s; run `weft why` for details",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;
 }
 
-/* The same for symmetric memory: names behind the plugin that communicates which do not work here.
+/* The same for symmetric memory: names listed after the communicating plugin that do not work here.
  */
-static weft_status tell_second(const weft_backends *backends, size_t chosen, size_t item)
+static weft_status log_second(const weft_backends *backends, size_t chosen, size_t item)
 {
     size_t first = 0, comm = pick_comm(backends, &first);
     size_t end = chosen == comm ? backends->choice.count : item;
@@ -301,7 +303,7 @@ static weft_status tell_second(const weft_backends *backends, size_t chosen, siz
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
         wf_log(WF_LOG_NOTICE,
-               "%s is \"%s\": symmetric memory comes from %s, not %s; `weft why` tells more",
+               "%s is \"%s\": symmetric memory comes from %s, not %s; run `weft why` for details",
                backends->origin, backends->wanted, backends->candidates[chosen].name, text.data);
     wf_text_free(&text);
     return status;
@@ -316,8 +318,8 @@ weft_status weft_backends_choose(const weft_backends *backends, enum weft_role r
                        backends == NULL ? "backends" : "index");
     chosen = pick(backends, role, &item);
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
-    WF_TRY(role == WEFT_ROLE_COMM ? tell_fallback(backends, chosen, item)
-                                  : tell_second(backends, chosen, item));
+    WF_TRY(role == WEFT_ROLE_COMM ? log_fallback(backends, chosen, item)
+                                  : log_second(backends, chosen, item));
     *index = chosen;
     return WEFT_OK;
 }

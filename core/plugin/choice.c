@@ -4,8 +4,9 @@
  *     item    = "auto" | name | "^" name | path
  *     name    = [a-z0-9-]+          path = "/" ... up to a comma
  *
- * Exclusions alone mean "auto without these".  With names in the list, exclusions need an auto to
- * act on; auto takes all that is left, so it comes last. */
+ * A list of exclusions alone means auto without these plugins.  A list with names and exclusions
+ * needs auto, because exclusions apply to auto.  auto means all other plugins, so it is the last
+ * item. */
 #include "plugin.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ static weft_status add_item(struct wf_choice *choice, enum wf_choice_kind item_k
     return WEFT_OK;
 }
 
-/* Take a name, complaining in the words that fit what is there instead. */
+/* Take a name.  The error text describes what was found instead. */
 static weft_status take_name(struct wf_scan *scan, size_t *length)
 {
     const char *start = scan->text + scan->at;
@@ -74,7 +75,7 @@ static weft_status take_name(struct wf_scan *scan, size_t *length)
         return wf_scan_fail(scan, kind, "a path to a plugin begins with /");
     if (wf_scan_peek(scan) >= 'A' && wf_scan_peek(scan) <= 'Z')
         return wf_scan_fail(scan, kind, "plugin names are lower case");
-    if (wf_scan_peek(scan) == '^') return wf_scan_fail(scan, kind, "^ stands once, before a name");
+    if (wf_scan_peek(scan) == '^') return wf_scan_fail(scan, kind, "write ^ once, before the name");
     if (*length == 0) return wf_scan_fail(scan, kind, "expected auto, a name, ^name or a path");
     if (*length > LONGEST_NAME)
         return wf_scan_fail(scan, kind, "a name has at most %d characters", LONGEST_NAME);
@@ -95,7 +96,7 @@ static weft_status take_item(struct wf_scan *scan, struct wf_choice *out)
         text = scan->text + scan->at;
         length = strcspn(text, ",");
         scan->at += length;
-        if (length == 1) return wf_scan_fail(&start, kind, "/ is no plugin");
+        if (length == 1) return wf_scan_fail(&start, kind, "/ is not a plugin");
         item_kind = WF_CHOOSE_PATH;
     } else {
         excluded = wf_scan_char(scan, '^');
@@ -124,8 +125,7 @@ static weft_status check_whole(const char *text, struct wf_choice *choice)
         const struct wf_choice_item *item = &choice->items[i];
 
         if (wf_choice_find(choice, item->kind, item->text) != item)
-            return wf_fail(WEFT_ERR_PARSE, "backend \"%s\": %s stands there twice", text,
-                           item->text);
+            return wf_fail(WEFT_ERR_PARSE, "backend \"%s\": %s is listed twice", text, item->text);
         if (item->kind == WF_CHOOSE_NAME &&
             wf_choice_find(choice, WF_CHOOSE_EXCLUDE, item->text) != NULL)
             return wf_fail(WEFT_ERR_PARSE, "backend \"%s\": %s is both named and excluded", text,
@@ -133,15 +133,15 @@ static weft_status check_whole(const char *text, struct wf_choice *choice)
         if (item->kind == WF_CHOOSE_AUTO)
             for (size_t j = i + 1; j < choice->count; j++)
                 if (choice->items[j].kind != WF_CHOOSE_EXCLUDE)
-                    return wf_fail(WEFT_ERR_PARSE,
-                                   "backend \"%s\": auto takes all that is left, so %s cannot "
-                                   "follow it",
-                                   text, choice->items[j].text);
+                    return wf_fail(
+                        WEFT_ERR_PARSE,
+                        "backend \"%s\": auto means all other plugins, so %s cannot follow it",
+                        text, choice->items[j].text);
     }
     if (excluded != NULL && names && !has_auto)
         return wf_fail(WEFT_ERR_PARSE,
-                       "backend \"%s\": there is no auto that ^%s could be excluded from; write ^ "
-                       "before each name to exclude, or add auto at the end",
+                       "backend \"%s\": ^%s excludes a plugin from auto, but the list has no auto; "
+                       "add auto at the end, or list exclusions only",
                        text, excluded->text);
     if (!names && !has_auto) return add_item(choice, WF_CHOOSE_AUTO, "auto", 4);
     return WEFT_OK;

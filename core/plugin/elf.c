@@ -1,6 +1,6 @@
 /* elf.c - reads a plugin's ELF headers before the dynamic linker does.  dlopen calls a file for
- * another machine "cannot open shared object file", and dies of a bus error in a file that was cut
- * short; both are common enough to be told in words. */
+ * another machine "cannot open shared object file", and crashes with a bus error on a truncated
+ * file.  Both are common, so they get a clear message. */
 #include "plugin.h"
 
 #include <elf.h>
@@ -94,14 +94,14 @@ static bool same_architecture(const unsigned char *bytes, const char *file,
                      "%s is built for %s; this process is %s", file, its_text, own_text);
 }
 
-/* All the bytes that the loader would map are there. */
+/* True if the file contains all bytes that the loader would map. */
 static bool segments_complete(int fd, const elf_header *header, const char *file, uint64_t bytes,
                               struct wf_verdict *verdict)
 {
     if (header->e_phentsize != sizeof(elf_segment) || header->e_phnum == 0)
         return wf_refuse(verdict, WEFT_REASON_NOT_READABLE,
-                         "%s has %u program headers of %u bytes; wanted are some of %zu", file,
-                         header->e_phnum, header->e_phentsize, sizeof(elf_segment));
+                         "%s has %u program headers of %u bytes; expected headers of %zu bytes",
+                         file, header->e_phnum, header->e_phentsize, sizeof(elf_segment));
     for (unsigned i = 0; i < header->e_phnum; i++) {
         elf_segment segment;
         uint64_t at = header->e_phoff + (uint64_t)i * sizeof segment;
@@ -130,15 +130,15 @@ bool wf_elf_check(int fd, const char *file, struct wf_verdict *verdict)
     ssize_t length = pread(fd, bytes, sizeof bytes, 0);
 
     if (length < (ssize_t)sizeof bytes || memcmp(bytes, ELFMAG, SELFMAG) != 0)
-        return wf_refuse(verdict, WEFT_REASON_NOT_READABLE,
-                         "%s is not an ELF file: it begins with %02x %02x %02x %02x; wanted is 7f "
-                         "45 4c 46",
-                         file, bytes[0], bytes[1], bytes[2], bytes[3]);
+        return wf_refuse(
+            verdict, WEFT_REASON_NOT_READABLE,
+            "%s is not an ELF file: it begins with %02x %02x %02x %02x; expected 7f 45 4c 46", file,
+            bytes[0], bytes[1], bytes[2], bytes[3]);
     if (!same_architecture(bytes, file, verdict)) return false;
     memcpy(&header, bytes, sizeof header);
     if (header.e_type != ET_DYN)
         return wf_refuse(verdict, WEFT_REASON_NOT_READABLE,
-                         "%s is ELF type %u; wanted is a shared object, type %d", file,
+                         "%s is ELF type %u; expected a shared object, type %d", file,
                          header.e_type, ET_DYN);
     if (fstat(fd, &info) != 0 || info.st_size < 0)
         return wf_refuse(verdict, WEFT_REASON_NOT_READABLE, "%s: its size is unknown", file);

@@ -1,5 +1,6 @@
-/* file.c - may this file be opened as a plugin?  Opening runs its code with our privileges, so
- * nobody may be able to change it who could not change this program anyway. */
+/* file.c - checks whether a file may be opened as a plugin.  Opening runs its code with this
+ * program's privileges.  So only users who can change this program may be able to change the file.
+ */
 #include "plugin.h"
 #undef wf_refuse
 

@@ -1,4 +1,4 @@
-/* host.c - the services plugins are given.  Every one may be called from any thread. */
+/* host.c - the functions that plugins may call.  Any thread may call them. */
 #include "plugin.h"
 
 #include "config/config.h"

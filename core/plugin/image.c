@@ -1,5 +1,5 @@
-/* image.c - which memory belongs to a loaded object.  What a plugin points at is looked at only
- * after it is known to lie there, so that a wild pointer is a refusal and not a crash. */
+/* image.c - the memory of a loaded object.  A plugin's pointer is followed only if it points into
+ * that memory, so an invalid pointer is refused and does not crash. */
 #include "plugin.h"
 
 #include <dlfcn.h>

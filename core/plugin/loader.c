@@ -1,8 +1,8 @@
 /* loader.c - opens plugin files and keeps them.
  *
- * A plugin stays open to the end of the process: vendor libraries keep threads and exit handlers
- * that would outlive it.  So there is one list for the process, and a file that is on it is not
- * asked for its entry again, whoever looks for it and under whatever name. */
+ * A plugin stays open until the process ends: vendor libraries keep threads and exit handlers that
+ * would outlive it.  So the process has one list.  The entry of a file in the list is not called
+ * again, whichever context looks for it and under whichever name. */
 #include "plugin.h"
 
 #include "common/trust.h"
@@ -34,7 +34,7 @@ static bool open_object(const char *file, const char *path, void **handle,
     if (*handle == NULL) {
         const char *why = dlerror();
         return wf_refuse(verdict, WEFT_REASON_DLOPEN_FAILED, "%s cannot be loaded: %s", file,
-                         why != NULL ? why : "the dynamic linker does not say why");
+                         why != NULL ? why : "the dynamic linker gives no reason");
     }
     return true;
 }
@@ -46,15 +46,15 @@ static bool find_entry(void *handle, const char *file, struct wf_image *image,
     void *symbol = dlsym(handle, "weft_plugin_entry");
 
     if (symbol == NULL)
-        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
-                         "%s exports no weft_plugin_entry; wanted is that one symbol", file);
+        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY, "%s does not export weft_plugin_entry",
+                         file);
     if (!wf_image_of_handle(handle, image))
         return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
-                         "%s: the dynamic linker does not tell where it lies in memory", file);
+                         "%s: the dynamic linker does not report its address", file);
     if (!wf_image_executes(image, symbol))
         return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
-                         "%s has no weft_plugin_entry of its own: the one found is not its code "
-                         "but, perhaps, that of a library it is linked with",
+                         "%s does not define weft_plugin_entry itself: the symbol found is in "
+                         "another library, perhaps one that it is linked with",
                          file);
     memcpy(entry, &symbol, sizeof *entry);
     return true;
@@ -65,17 +65,18 @@ static bool run_entry(entry_function entry, const struct wf_image *image, const 
 {
     const weft_plugin *given;
 
-    (void)wf_fail(WEFT_OK, "%s", ""); /* so that old words are not taken for the plugin's */
+    (void)wf_fail(WEFT_OK, "%s",
+                  ""); /* clear the last error, so that an old text is not taken for the plugin's */
     given = entry(&wf_host);
     if (given == NULL)
         return wf_refuse(verdict, WEFT_REASON_ENTRY_REFUSED, "%s refuses this weft, ABI %u.%u: %s",
                          file, WEFT_ABI_MAJOR, WEFT_ABI_MINOR,
-                         weft_last_error()[0] != '\0' ? weft_last_error() : "it does not say why");
+                         weft_last_error()[0] != '\0' ? weft_last_error() : "it gives no reason");
     return wf_abi_check(given, image, file, tables, verdict);
 }
 
-/* With the lock held.  Files that did not come as far as their entry are not kept: they may be
- * mended meanwhile. */
+/* The lock is held.  Files whose entry was not called are not kept in the list: they may be
+ * repaired and tried again. */
 static weft_status load_locked(const char *file, const char *path, const struct stat *info,
                                struct wf_loaded **loaded, struct wf_verdict *verdict)
 {
@@ -101,8 +102,8 @@ static weft_status load_locked(const char *file, const char *path, const struct 
     return WEFT_OK;
 }
 
-/* The name in the file's name is the name in the descriptor.  A file that is called otherwise,
- * which only a path can name, promises nothing. */
+/* The name in libweft_plugin_NAME.so must equal the name in the descriptor.  Files with other
+ * names, which only a path can name, are not checked. */
 static void check_name(const char *file, const struct wf_loaded **loaded,
                        struct wf_verdict *verdict)
 {
@@ -115,7 +116,7 @@ static void check_name(const char *file, const struct wf_loaded **loaded,
     if (!wf_plugin_file_name(base, &name, &length)) return;
     if (strlen(its) == length && memcmp(its, name, length) == 0) return;
     (void)wf_refuse(verdict, WEFT_REASON_NAME_MISMATCH,
-                    "%s calls itself \"%s\"; its file's name says \"%.*s\"", file, its, (int)length,
+                    "%s calls itself \"%s\"; its file name says \"%.*s\"", file, its, (int)length,
                     name);
     *loaded = NULL;
 }

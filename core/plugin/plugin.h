@@ -1,9 +1,14 @@
 /* plugin.h - finding, checking and choosing plugins.
  *
- * choice.c reads WEFT_BACKEND, search.c lists candidate files, file.c and elf.c look at one without
- * running it, loader.c opens it, abi.c checks what it handed out, image.c knows what memory is its
- * own, host.c is what it may call, registry.c judges every candidate, backends.c answers for them.
- */
+ *     choice.c     parses WEFT_BACKEND
+ *     search.c     lists candidate files
+ *     file.c       checks who can change a file; elf.c checks its headers; neither runs its code
+ *     loader.c     opens a file
+ *     abi.c        checks the descriptor and the tables of a plugin
+ *     image.c      knows the memory of a loaded object
+ *     host.c       the functions that plugins may call
+ *     registry.c   finds and checks all candidates
+ *     backends.c   chooses among them, and answers questions about them */
 #ifndef WEFT_PLUGIN_PLUGIN_H
 #define WEFT_PLUGIN_PLUGIN_H
 
@@ -14,7 +19,7 @@
 
 /* ---- verdicts ---- */
 
-/* What became of a candidate, with a sentence that names both sides. */
+/* The result of the checks of a candidate, with a text that names both sides of a mismatch. */
 struct wf_verdict {
     uint32_t reason; /* enum weft_reason */
     char text[2048];
@@ -23,7 +28,7 @@ struct wf_verdict {
 /* Set *VERDICT; returns false, so that a check can end with it. */
 bool wf_refuse(struct wf_verdict *verdict, enum weft_reason reason, const char *format, ...)
     WF_PRINTF(3, 4);
-#ifdef __clang_analyzer__ /* which does not see what it returns */
+#ifdef __clang_analyzer__ /* the analyzer does not see the result */
 #define wf_refuse(...) (wf_refuse(__VA_ARGS__), false)
 #endif
 
@@ -41,16 +46,17 @@ struct wf_choice {
     size_t count;
 };
 
-/* WEFT_ERR_PARSE says what is wrong and where.  A choice of exclusions alone ends in auto. */
+/* WEFT_ERR_PARSE, with the position, if TEXT is invalid.  If TEXT has only exclusions, auto is
+ * added. */
 weft_status wf_choice_parse(const char *text, struct wf_choice *out) WF_NODISCARD;
 void wf_choice_free(struct wf_choice *choice);
-/* The item that says KIND of TEXT (any text if NULL), or NULL. */
+/* The item with KIND and TEXT (NULL: any text), or NULL. */
 const struct wf_choice_item *wf_choice_find(const struct wf_choice *choice,
                                             enum wf_choice_kind kind, const char *text);
-/* Is NAME made of [a-z0-9-], and neither empty, too long nor "auto"? */
+/* True if NAME consists of [a-z0-9-], is not empty, not too long and not "auto". */
 bool wf_plugin_name_valid(const char *name, size_t length);
 
-/* ---- search.c: where plugins may lie ---- */
+/* ---- search.c: directories and files of plugins ---- */
 
 struct wf_directory {
     char *path;
@@ -74,23 +80,24 @@ void wf_directories_free(struct wf_directories *directories);
 weft_status wf_search_files(const char *directory, char ***names, size_t *count) WF_NODISCARD;
 void wf_search_files_free(char **names, size_t count);
 
-/* NAME of "libweft_plugin_NAME.so"; false if FILE, a name without directory, is no such thing. */
+/* Get NAME of "libweft_plugin_NAME.so".  Returns false if FILE, a name without directory, has
+ * another form. */
 bool wf_plugin_file_name(const char *file, const char **name, size_t *length);
 
-/* Absolute path of the file this very code was loaded from: libweft, or the program it is linked
- * into.  *OUT is NULL where the system does not tell. */
+/* Absolute path of the file that contains this code: libweft, or the program it is linked into.
+ * *OUT is NULL if the system does not report it. */
 weft_status wf_search_own_file(char **out) WF_NODISCARD;
 
-/* ---- file.c and elf.c: a file looked at, not run ---- */
+/* ---- file.c and elf.c: checks of a file before its code runs ---- */
 
 struct wf_trusted; /* plugins/common/trust.h */
 
-/* Open FILE for reading if nobody can change it but root, the effective user and the owner of
- * OWN_FILE (trust.h).  The caller closes OUT->fd and loads OUT->path. */
+/* Open FILE for reading if only root, the effective user and the owner of OWN_FILE can change it
+ * (trust.h).  The caller closes OUT->fd and loads OUT->path. */
 bool wf_file_open(const char *file, const char *own_file, bool secure, struct wf_trusted *out,
                   struct wf_verdict *verdict) WF_NODISCARD;
 
-/* Is FD a whole ELF shared object for the machine this process runs as? */
+/* True if FD is a complete ELF shared object for the architecture of this process. */
 bool wf_elf_check(int fd, const char *file, struct wf_verdict *verdict) WF_NODISCARD;
 
 /* ---- image.c: the memory of a loaded object ---- */
@@ -105,22 +112,22 @@ struct wf_image {
 
 /* The segments of the object that dlopen gave HANDLE for. */
 bool wf_image_of_handle(void *handle, struct wf_image *out) WF_NODISCARD;
-/* Do the BYTES at POINTER lie in one readable segment? */
+/* True if the BYTES at POINTER are in one readable segment. */
 bool wf_image_holds(const struct wf_image *image, const void *pointer, size_t bytes);
-/* Is there a string of at most LONGEST bytes, ended within its segment? */
+/* True if TEXT is a string of at most LONGEST bytes that ends within its segment. */
 bool wf_image_holds_string(const struct wf_image *image, const char *text, size_t longest);
-/* Does POINTER lie in a segment that may be executed? */
+/* True if POINTER is in an executable segment. */
 bool wf_image_executes(const struct wf_image *image, const void *pointer);
 
 /* ---- host.c ---- */
 
-/* What plugins may call, for the life of the process. */
+/* The functions that plugins may call.  Valid until the process ends. */
 extern const weft_host wf_host;
 
-/* ---- abi.c: what a plugin handed out ---- */
+/* ---- abi.c: the descriptor and tables of a plugin ---- */
 
-/* A descriptor and its tables as copies that are as long as this build's own structs: what an
- * older plugin lacks is NULL.  Strings stay the plugin's. */
+/* Copies of a descriptor and its tables, as long as this build's structs.  Entries that an older
+ * plugin lacks are NULL.  The plugin owns the strings. */
 struct wf_tables {
     weft_plugin plugin; /* its table pointers point at the members below, or are NULL */
     weft_device_table device;
@@ -129,8 +136,8 @@ struct wf_tables {
     weft_kernel_table kernel;
 };
 
-/* Check GIVEN, which FILE's entry returned, against this build's ABI; IMAGE is the plugin's own
- * memory, where everything it points at has to lie.  *OUT stays where it is afterwards. */
+/* Check GIVEN, which FILE's entry returned, against this build's ABI.  All memory that GIVEN points
+ * to must be in IMAGE, the plugin's memory.  The caller does not move *OUT afterwards. */
 bool wf_abi_check(const weft_plugin *given, const struct wf_image *image, const char *file,
                   struct wf_tables *out, struct wf_verdict *verdict) WF_NODISCARD;
 
@@ -145,17 +152,17 @@ struct wf_loaded {
     struct wf_tables tables;
 };
 
-/* Open FILE, or find it opened already: a plugin's entry runs once in the life of the process.
- * *LOADED is NULL unless VERDICT says USABLE.  Fails only for want of memory.  [any thread] */
+/* Open FILE, or find it in the list of open files: a plugin's entry runs once per process.  *LOADED
+ * is NULL unless VERDICT is USABLE.  Fails only if memory is missing.  [any thread] */
 weft_status wf_load(const char *file, const char *own_file, bool secure,
                     const struct wf_loaded **loaded, struct wf_verdict *verdict) WF_NODISCARD;
 
 /* ---- registry.c and backends.c ---- */
 
 struct wf_candidate {
-    char *name, *file; /* file: NULL if there is none */
+    char *name, *file; /* file: NULL if not found */
     char *reason_text;
-    const struct wf_loaded *loaded; /* NULL where it was not opened or was refused */
+    const struct wf_loaded *loaded; /* NULL if it was not opened or was refused */
     uint32_t reason;
     int32_t score;
     uint32_t device_count;
@@ -165,13 +172,13 @@ struct wf_candidate {
 
 struct wf_trace_line {
     char *text;
-    size_t candidate; /* WF_NO_CANDIDATE: about none */
+    size_t candidate; /* the line is about this candidate; WF_NO_CANDIDATE: about none */
 };
 
 #define WF_NO_CANDIDATE SIZE_MAX
 
 struct weft_backends {
-    char *wanted;       /* the text that decides */
+    char *wanted;       /* the choice as text */
     const char *origin; /* "WEFT_BACKEND", "the backend option" */
     struct wf_choice choice;
     struct wf_directories directories;
@@ -181,7 +188,7 @@ struct weft_backends {
     size_t line_count;
 };
 
-/* All that finding depends on. */
+/* All inputs of the search for plugins. */
 struct wf_find_input {
     const char *backend, *backend_origin;
     bool backend_from_environment;
@@ -194,15 +201,16 @@ weft_status wf_backends_find_in(const struct wf_find_input *input,
                                 weft_backends **out) WF_NODISCARD;
 
 /* Add a line to the trace, about CANDIDATE or WF_NO_CANDIDATE. */
-weft_status wf_backends_tell(weft_backends *backends, size_t candidate, const char *format,
+weft_status wf_backends_note(weft_backends *backends, size_t candidate, const char *format,
                              ...) WF_NODISCARD WF_PRINTF(3, 4);
 
-/* weft_backends_choose without the notice about what was passed over.  WF_NO_CANDIDATE if none
- * serves. */
+/* weft_backends_choose without the log line about candidates that were passed over.
+ * WF_NO_CANDIDATE if no candidate can serve. */
 size_t wf_backends_pick(const weft_backends *backends, enum weft_role role);
 
 /* The tables of candidate INDEX, as checked copies that are as long as this build's own structs
- * (what an older plugin lacks is NULL).  Valid for the life of the process.  NULL unless usable. */
+ * (entries that an older plugin lacks are NULL).  Valid until the process ends.  NULL unless
+ * usable. */
 const weft_plugin *wf_backends_plugin(const weft_backends *backends, size_t index);
 
 #endif

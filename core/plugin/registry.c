@@ -1,4 +1,4 @@
-/* registry.c - looks everywhere and judges every candidate, telling each decision as it goes. */
+/* registry.c - finds and checks all candidates, and adds each decision to the trace. */
 #include "plugin.h"
 
 #include "config/config.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What one search carries around. */
+/* The state of one search. */
 struct finder {
     const struct wf_find_input *input;
     weft_backends *backends;
@@ -14,7 +14,7 @@ struct finder {
 
 /* ---- growing the lists ---- */
 
-weft_status wf_backends_tell(weft_backends *backends, size_t candidate, const char *format, ...)
+weft_status wf_backends_note(weft_backends *backends, size_t candidate, const char *format, ...)
 {
     size_t bytes = (backends->line_count + 1) * sizeof *backends->lines;
     struct wf_trace_line *grown = wf_realloc(backends->lines, bytes);
@@ -32,7 +32,7 @@ weft_status wf_backends_tell(weft_backends *backends, size_t candidate, const ch
     return WEFT_OK;
 }
 
-/* NAME and FILE are copied; either FILE or the reason to be given later says where it is. */
+/* NAME and FILE are copied.  FILE is NULL if no file was found. */
 static weft_status add_candidate(weft_backends *backends, const char *name, size_t name_length,
                                  const char *file, size_t *index)
 {
@@ -54,18 +54,18 @@ static weft_status add_candidate(weft_backends *backends, const char *name, size
     return WEFT_OK;
 }
 
-/* Keep the verdict on a candidate and tell it, naming the file once. */
+/* Keep the verdict on a candidate and add it to the trace, with the file named once. */
 static weft_status conclude(weft_backends *backends, size_t index, uint32_t reason,
                             const char *text)
 {
     struct wf_candidate *candidate = &backends->candidates[index];
     const char *who = candidate->file != NULL ? candidate->file : candidate->name;
-    bool told = strncmp(text, who, strlen(who)) == 0;
+    bool listed = strncmp(text, who, strlen(who)) == 0;
 
     candidate->reason = reason;
     candidate->reason_text = wf_strdup(text);
     if (candidate->reason_text == NULL) return wf_fail_memory(strlen(text) + 1);
-    return wf_backends_tell(backends, index, "%s%s%s: %s", told ? "" : who, told ? "" : ": ",
+    return wf_backends_note(backends, index, "%s%s%s: %s", listed ? "" : who, listed ? "" : ": ",
                             weft_reason_text(reason), text);
 }
 
@@ -85,7 +85,7 @@ static enum weft_reason reason_of_probe(weft_status status)
     }
 }
 
-/* Can this machine serve the plugin? */
+/* Probe the plugin on this machine, and keep the verdict. */
 static weft_status probe(weft_backends *backends, size_t index)
 {
     struct wf_candidate *candidate = &backends->candidates[index];
@@ -93,7 +93,8 @@ static weft_status probe(weft_backends *backends, size_t index)
     weft_status status;
     char text[2048];
 
-    (void)wf_fail(WEFT_OK, "%s", ""); /* so that old words are not taken for the plugin's */
+    (void)wf_fail(WEFT_OK, "%s",
+                  ""); /* clear the last error, so that an old text is not taken for the plugin's */
     wf_environment_lock();
     status = candidate->loaded->tables.device.probe(&answer);
     wf_environment_unlock();
@@ -108,7 +109,7 @@ static weft_status probe(weft_backends *backends, size_t index)
     memcpy(candidate->library, answer.library, sizeof candidate->library);
     snprintf(text, sizeof text, "%u device%s, score %d%s%s%s", answer.device_count,
              answer.device_count == 1 ? "" : "s", answer.score,
-             answer.score <= 0 ? ", so never by auto" : "",
+             answer.score <= 0 ? ", so auto does not choose it" : "",
              answer.library[0] != '\0' ? ", with " : "", answer.library);
     return conclude(backends, index, WEFT_REASON_USABLE, text);
 }
@@ -139,7 +140,7 @@ static weft_status judge_file(struct finder *finder, size_t index)
     return probe(backends, index);
 }
 
-/* A file that a directory holds.  What the choice rules out is not opened. */
+/* Check a file that was found in a directory.  A file that the choice excludes is not opened. */
 static weft_status judge_found(struct finder *finder, size_t index)
 {
     weft_backends *backends = finder->backends;
@@ -152,7 +153,7 @@ static weft_status judge_found(struct finder *finder, size_t index)
         return conclude(backends, index, WEFT_REASON_SHADOWED, text);
     }
     if (wf_choice_find(&backends->choice, WF_CHOOSE_EXCLUDE, candidate->name) != NULL) {
-        snprintf(text, sizeof text, "%s is \"%s\", which rules it out", backends->origin,
+        snprintf(text, sizeof text, "%s is \"%s\", which excludes it", backends->origin,
                  backends->wanted);
         return conclude(backends, index, WEFT_REASON_EXCLUDED, text);
     }
@@ -187,8 +188,8 @@ static weft_status judge_paths(struct finder *finder)
         backends->candidates[index].path_item = item;
         if (finder->input->secure && finder->input->backend_from_environment)
             WF_TRY(conclude(backends, index, WEFT_REASON_NOT_TRUSTED,
-                            "WEFT_BACKEND names a file, but this program runs with privileges its "
-                            "user lacks; wanted is a name"));
+                            "WEFT_BACKEND names a file, but this program has more privileges than "
+                            "its user (setuid); use a plugin name"));
         else
             WF_TRY(judge_file(finder, index));
     }
@@ -203,14 +204,14 @@ static weft_status judge_directory(struct finder *finder, const struct wf_direct
     size_t count = 0;
 
     if (directory->refused != NULL)
-        return wf_backends_tell(backends, WF_NO_CANDIDATE, "directory %s (%s): not searched: %s",
+        return wf_backends_note(backends, WF_NO_CANDIDATE, "directory %s (%s): not searched: %s",
                                 directory->path, directory->origin, directory->refused);
     status = wf_search_files(directory->path, &files, &count);
     if (status == WEFT_ERR_NOT_FOUND || status == WEFT_ERR_SYSTEM)
-        return wf_backends_tell(backends, WF_NO_CANDIDATE, "directory %s (%s): %s", directory->path,
+        return wf_backends_note(backends, WF_NO_CANDIDATE, "directory %s (%s): %s", directory->path,
                                 directory->origin, weft_last_error());
     WF_TRY(status);
-    status = wf_backends_tell(backends, WF_NO_CANDIDATE, "directory %s (%s): %zu plugin file%s",
+    status = wf_backends_note(backends, WF_NO_CANDIDATE, "directory %s (%s): %zu plugin file%s",
                               directory->path, directory->origin, count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count && status == WEFT_OK; i++) {
         struct wf_text path = {0};
@@ -231,12 +232,12 @@ static weft_status judge_directory(struct finder *finder, const struct wf_direct
 /* Names found so far, in order, each once. */
 static void list_known(const weft_backends *backends, struct wf_text *out)
 {
-    size_t told = 0;
+    size_t listed = 0;
 
     for (size_t i = 0; i < backends->candidate_count; i++)
         if (backends->candidates[i].file != NULL && find_earlier(backends, i) == WF_NO_CANDIDATE)
-            wf_text_add(out, "%s%s", told++ > 0 ? ", " : "", backends->candidates[i].name);
-    if (told == 0) wf_text_add(out, "none");
+            wf_text_add(out, "%s%s", listed++ > 0 ? ", " : "", backends->candidates[i].name);
+    if (listed == 0) wf_text_add(out, "none");
 }
 
 static const char *nearest_known(const weft_backends *backends, const char *name)
@@ -258,12 +259,12 @@ static weft_status conclude_missing(weft_backends *backends, const char *name)
     size_t searched = 0, index = 0;
     weft_status status;
 
-    wf_text_add(&text, "there is no libweft_plugin_%s.so in ", name);
+    wf_text_add(&text, "libweft_plugin_%s.so is not in ", name);
     for (size_t i = 0; i < backends->directories.count; i++)
         if (backends->directories.items[i].refused == NULL)
             wf_text_add(&text, "%s%s", searched++ > 0 ? ", " : "",
                         backends->directories.items[i].path);
-    wf_text_add(&text, "%sknown: ", searched > 0 ? "; " : "any directory; ");
+    wf_text_add(&text, "%sknown plugins: ", searched > 0 ? "; " : "any directory; ");
     list_known(backends, &text);
     if (nearest != NULL) wf_text_add(&text, "; did you mean %s?", nearest);
     status = wf_text_status(&text);
@@ -273,7 +274,7 @@ static weft_status conclude_missing(weft_backends *backends, const char *name)
     return status;
 }
 
-/* Names the user gave that no file answers to. */
+/* Add candidates for names of the choice without a file. */
 static weft_status judge_missing(weft_backends *backends)
 {
     size_t found = backends->candidate_count;
@@ -291,13 +292,13 @@ static weft_status judge_missing(weft_backends *backends)
 
 /* ---- the search ---- */
 
-static weft_status tell_serving(weft_backends *backends, enum weft_role role, const char *what)
+static weft_status note_serving(weft_backends *backends, enum weft_role role, const char *what)
 {
     size_t index = wf_backends_pick(backends, role);
 
     if (index == WF_NO_CANDIDATE)
-        return wf_backends_tell(backends, WF_NO_CANDIDATE, "%s: no plugin serves", what);
-    return wf_backends_tell(backends, index, "%s: %s serves", what,
+        return wf_backends_note(backends, WF_NO_CANDIDATE, "%s: no plugin serves", what);
+    return wf_backends_note(backends, index, "%s: %s serves", what,
                             backends->candidates[index].name);
 }
 
@@ -313,14 +314,14 @@ static weft_status search(struct finder *finder)
     if (status != WEFT_OK) return wf_fail_context(status, "%s", input->backend_origin);
     WF_TRY(wf_search_directories(input->plugin_path_option, input->plugin_path_variable,
                                  input->own_file, &backends->directories));
-    WF_TRY(wf_backends_tell(backends, WF_NO_CANDIDATE, "%s is \"%s\"", backends->origin,
+    WF_TRY(wf_backends_note(backends, WF_NO_CANDIDATE, "%s is \"%s\"", backends->origin,
                             backends->wanted));
     WF_TRY(judge_paths(finder));
     for (size_t i = 0; i < backends->directories.count; i++)
         WF_TRY(judge_directory(finder, &backends->directories.items[i]));
     WF_TRY(judge_missing(backends));
-    WF_TRY(tell_serving(backends, WEFT_ROLE_COMM, "communication"));
-    return tell_serving(backends, WEFT_ROLE_SYMM, "symmetric memory");
+    WF_TRY(note_serving(backends, WEFT_ROLE_COMM, "communication"));
+    return note_serving(backends, WEFT_ROLE_SYMM, "symmetric memory");
 }
 
 weft_status wf_backends_find_in(const struct wf_find_input *input, weft_backends **out)

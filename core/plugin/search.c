@@ -1,5 +1,5 @@
-/* search.c - the directories plugins may lie in, and the plugin files there.  The working
- * directory is never one of them, so relative entries are refused. */
+/* search.c - the directories that are searched for plugins, and the plugin files in them.  The
+ * working directory is never searched, so relative entries are refused. */
 #include "plugin.h"
 
 #include <dirent.h>
@@ -40,7 +40,7 @@ void wf_directories_free(struct wf_directories *directories)
     *directories = (struct wf_directories){0};
 }
 
-/* Takes PATH over, also on failure. */
+/* Takes ownership of PATH, also on failure. */
 static weft_status add_directory(struct wf_directories *list, char *path, const char *origin)
 {
     size_t bytes = (list->count + 1) * sizeof *list->items;
@@ -54,7 +54,7 @@ static weft_status add_directory(struct wf_directories *list, char *path, const 
     list->items = grown;
     if (path[0] != '/') added.refused = "it is not an absolute path";
     for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].path, path) == 0) added.refused = "it stands further up already";
+        if (strcmp(list->items[i].path, path) == 0) added.refused = "it is listed before";
     list->items[list->count++] = added;
     return WEFT_OK;
 }
@@ -134,8 +134,8 @@ weft_status wf_search_directories(const char *option, const char *variable, cons
     return WEFT_OK;
 }
 
-/* The kernel's own word for the file behind an address is absolute and free of links, also where
- * the program was started through PATH or the library found through a relative entry. */
+/* The kernel reports the file behind an address as an absolute path without links, even if the
+ * program was started through PATH or the library was found through a relative entry. */
 weft_status wf_search_own_file(char **out)
 {
     uintptr_t here = (uintptr_t)&wf_search_own_file;

@@ -1,4 +1,4 @@
-/* address.c - where a rendezvous is, and the sockets that lead there.
+/* address.c - addresses of a rendezvous, and sockets that listen on or connect to them.
  *
  * "unix:NAME" is a socket in Linux's abstract namespace: it has no file, it ends with its process,
  * and both ends can ask the kernel for the other's user. */
@@ -30,7 +30,7 @@ static weft_status parse_unix(const char *what, const char *name, struct wf_addr
 
     if (name[0] == '\0' || strlen(name) > most)
         return wf_fail(WEFT_ERR_PARSE,
-                       "%s is \"unix:%.120s\"; wanted is a name of 1 to %zu letters", what, name,
+                       "%s is \"unix:%.120s\"; expected a name of 1 to %zu characters", what, name,
                        most);
     *out = (struct wf_address){.is_unix = true};
     memcpy(out->host, name, strlen(name) + 1);
@@ -40,7 +40,7 @@ static weft_status parse_unix(const char *what, const char *name, struct wf_addr
 weft_status wf_address_parse(const char *what, const char *text, int default_port,
                              struct wf_address *out)
 {
-    static const char wanted[] = "wanted is host:port, [IPv6]:port or unix:name";
+    static const char wanted[] = "expected host:port, [IPv6]:port or unix:name";
     const char *host = text, *rest;
     size_t length;
     int64_t port = default_port;
@@ -62,7 +62,7 @@ weft_status wf_address_parse(const char *what, const char *text, int default_por
     scan = (struct wf_scan){rest, 0};
     if (wf_scan_char(&scan, ':')) {
         if (wf_scan_int(&scan, "a port", &port) != WEFT_OK || !wf_scan_end(&scan) || port > 65535)
-            return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; wanted is a port from 0 to 65535",
+            return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; expected a port from 0 to 65535",
                            what, text);
     } else if (!wf_scan_end(&scan) || default_port < 0) {
         return wf_fail(WEFT_ERR_PARSE, "%s is \"%.200s\"; %s", what, text, wanted);
@@ -110,7 +110,7 @@ static weft_status resolve(const struct wf_address *address, bool passive, struc
     snprintf(port, sizeof port, "%u", (unsigned)address->port);
     code = getaddrinfo(address->host, port, &hints, out);
     if (code != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous' host \"%s\" cannot be resolved: %s",
+        return wf_fail(WEFT_ERR_SYSTEM, "the host \"%s\" of the rendezvous cannot be resolved: %s",
                        address->host, gai_strerror(code));
     return WEFT_OK;
 }
@@ -121,7 +121,7 @@ static int open_socket(int family)
     return wf_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/* -1 with errno set. */
+/* Returns a socket, or -1 with errno set. */
 static int listen_on(int family, const struct sockaddr *to, socklen_t bytes)
 {
     int fd = open_socket(family), one = 1, saved;
@@ -189,7 +189,7 @@ static weft_status listen_tcp(struct wf_address *address, int fds[WF_MAX_LISTENE
         fd = listen_on(a->ai_family, a->ai_addr, a->ai_addrlen);
         if (fd < 0) {
             if (first_error == 0) first_error = errno;
-            continue; /* localhost is ::1 too where IPv6 is off */
+            continue; /* localhost resolves to ::1 even if IPv6 is off */
         }
         fds[made++] = fd;
         if (address->port == 0) address->port = port_of(fd);
@@ -214,7 +214,7 @@ weft_status wf_address_listen(struct wf_address *address, int fds[WF_MAX_LISTENE
     return WEFT_OK;
 }
 
-/* Wait for a connection that was begun; errno-like, 0 when it stands. */
+/* Wait for a connection that is being established.  Returns 0, or an errno value. */
 static int finish_connect(int fd, uint64_t deadline_ns)
 {
     struct pollfd waiting = {.fd = fd, .events = POLLOUT};
@@ -234,9 +234,9 @@ static int finish_connect(int fd, uint64_t deadline_ns)
     return code;
 }
 
-/* Where nobody listens, the kernel may lend us the very port we connect to, and we would talk to
- * ourselves. */
-static bool met_itself(int fd)
+/* If no process listens on a port, the kernel may choose that port as the local port of the
+ * connection.  The socket is then connected to itself. */
+static bool is_connected_to_itself(int fd)
 {
     struct sockaddr_storage here = {0}, there = {0};
     socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
@@ -246,7 +246,7 @@ static bool met_itself(int fd)
            here_bytes == there_bytes && memcmp(&here, &there, here_bytes) == 0;
 }
 
-/* One try; the socket, or -1 with errno set. */
+/* Makes one attempt.  Returns the socket, or -1 with errno set. */
 static int connect_to(int family, const struct sockaddr *to, socklen_t bytes, uint64_t deadline_ns)
 {
     uint64_t patience = wf_now_ns() + 3 * WF_SECOND_NS;
@@ -256,7 +256,7 @@ static int connect_to(int family, const struct sockaddr *to, socklen_t bytes, ui
     code = connect(fd, to, bytes) == 0 ? 0 : errno;
     if (code == EINPROGRESS || code == EINTR)
         code = finish_connect(fd, deadline_ns < patience ? deadline_ns : patience);
-    if (code == 0 && family != AF_UNIX && met_itself(fd)) code = ECONNREFUSED;
+    if (code == 0 && family != AF_UNIX && is_connected_to_itself(fd)) code = ECONNREFUSED;
     if (code != 0) {
         wf_fd_close(fd);
         errno = code;
@@ -373,13 +373,14 @@ void wf_address_peer(int fd, char out[WF_PEER_TEXT])
     print_user(peer.uid, user, sizeof user);
     if (peer.pid > 0)
         snprintf(out, WF_PEER_TEXT, "process %d of %s", (int)peer.pid, user);
-    else /* of another PID namespace */
+    else /* the process is in another PID namespace */
         snprintf(out, WF_PEER_TEXT, "a process of %s", user);
 }
 
-/* ---- where a rank stands by ---- */
+/* ---- addresses of standbys ---- */
 
-/* NAME's host, or the user's own name with NUMBER in it, with the port NUMBER. */
+/* The address of a standby: for TCP, the host of NAME and port NUMBER; for a Unix socket, a name
+ * made of the user's id and NUMBER. */
 static bool address_at(const struct sockaddr *name, socklen_t bytes, uint64_t number,
                        struct wf_address *out)
 {

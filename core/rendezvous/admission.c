@@ -1,11 +1,11 @@
-/* admission.c - how a rank comes to the rendezvous server: hello, proof, and whether it may. */
+/* admission.c - the rendezvous server's side of joining: hello, proof, admission or refusal. */
 #include "server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Where the ranks find the standby, if its rank offers one. */
+/* Print the address of the standby.  Returns false if its rank offers none. */
 static bool find_standby(const struct wf_server *s, char text[WF_ADDRESS_TEXT])
 {
     struct wf_address address;
@@ -37,24 +37,24 @@ static void announce_ready(struct wf_server *s)
     wf_text_free(&payload);
 }
 
-/* JOIN's rank has come already, from process PID. */
+/* Describe that process PID has already joined with JOIN's rank. */
 static void describe_double(uint64_t pid, const struct wf_join *join, char *out, size_t bytes)
 {
     if (pid != join->pid)
-        snprintf(out, bytes, "two processes say they are rank %d: %" PRIu64 " and %" PRIu64,
-                 join->rank, pid, join->pid);
+        snprintf(out, bytes, "two processes have rank %d: %" PRIu64 " and %" PRIu64, join->rank,
+                 pid, join->pid);
     else
         snprintf(out, bytes,
-                 "process %" PRIu64 " has joined as rank %d already: weft_init was called twice; "
-                 "release the first context, or use it",
+                 "process %" PRIu64 " called weft_init twice as rank %d; use the first context, or "
+                 "release it first",
                  pid, join->rank);
 }
 
-/* Did the joining that JOIN's process was started for fail before it came, and has no other rank
- * come since? */
+/* True if the last attempt to join failed while JOIN's process was already running, and no rank has
+ * connected since.  The process then belongs to that attempt. */
 static bool is_late(const struct wf_server *s, const struct wf_join *join, uint64_t now_ns)
 {
-    return s->failure.text != NULL && s->present == 0 && !s->failure.told[join->rank] &&
+    return s->failure.text != NULL && s->present == 0 && !s->failure.reported[join->rank] &&
            join->age_ms > (now_ns - s->failure.at_ns) / 1000000;
 }
 
@@ -64,13 +64,13 @@ bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_
     char text[192];
 
     if (join->size != s->options.size || join->rank < 0 || join->rank >= s->options.size) {
-        snprintf(text, sizeof text, "rank %d of %d came to a rendezvous of %d ranks", join->rank,
+        snprintf(text, sizeof text, "rank %d has size %d, but the job has size %d", join->rank,
                  join->size, s->options.size);
         wf_connection_refuse(c, WEFT_ERR_MISMATCH, text);
         return false;
     }
     if (s->options.standby && s->came[join->rank]) {
-        wf_connection_refuse(c, WEFT_ERR_MISMATCH, "the rank has come before");
+        wf_connection_refuse(c, WEFT_ERR_MISMATCH, "the rank has joined before");
         return false;
     }
     if (s->members[join->rank] != NULL) {
@@ -83,12 +83,12 @@ bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_
         return false;
     }
     if (is_late(s, join, now_ns)) {
-        s->failure.told[join->rank] = true;
+        s->failure.reported[join->rank] = true;
         wf_connection_refuse(c, s->failure.status, s->failure.text);
         return false;
     }
     if (s->running && !s->options.standby) {
-        snprintf(text, sizeof text, "ranks of the last job have not all left yet");
+        snprintf(text, sizeof text, "some ranks of the previous job have not left yet");
         wf_connection_refuse(c, WEFT_IN_PROGRESS, text);
         return false;
     }
@@ -118,7 +118,7 @@ static void admit(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
     if (s->present == s->options.size) announce_ready(s);
 }
 
-static void hear_hello(struct wf_connection *c, uint64_t now_ns)
+static void handle_hello(struct wf_connection *c, uint64_t now_ns)
 {
     const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
     uint8_t answer[WF_HELLO_BYTES];
@@ -140,21 +140,21 @@ static void hear_hello(struct wf_connection *c, uint64_t now_ns)
     c->deadline_ns = now_ns + WF_STAGE_LIMIT_NS;
 }
 
-static void hear_proof(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+static void handle_proof(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
 {
     const uint8_t *bytes = (const uint8_t *)c->in.bytes.data;
 
     if (c->in.bytes.length < WF_PROOF_BYTES) return;
     if (!wf_join_read_proof(&s->options.key, bytes, &c->join)) {
-        wf_connection_refuse(c, WEFT_ERR_INVALID, ""); /* the rank knows what it means */
+        wf_connection_refuse(c, WEFT_ERR_INVALID, ""); /* the rank has its own text for it */
         return;
     }
     c->in.taken = WF_PROOF_BYTES;
     admit(s, c, now_ns);
 }
 
-void wf_admission_hear(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
+void wf_admission_handle(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
 {
-    if (c->stage == WF_STAGE_HELLO && c->in.bytes.length > 0) hear_hello(c, now_ns);
-    if (c->stage == WF_STAGE_PROOF && !c->broken) hear_proof(s, c, now_ns);
+    if (c->stage == WF_STAGE_HELLO && c->in.bytes.length > 0) handle_hello(c, now_ns);
+    if (c->stage == WF_STAGE_PROOF && !c->broken) handle_proof(s, c, now_ns);
 }

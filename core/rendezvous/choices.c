@@ -1,4 +1,4 @@
-/* choices.c - what ranks must agree on before they work together, and the table of who differs. */
+/* choices.c - settings that must be equal on all ranks, and a table of the differences. */
 #include "launch.h"
 
 #include <string.h>
@@ -43,13 +43,13 @@ static struct wf_reader reader_of(weft_blob blob)
     return (struct wf_reader){blob.data, (size_t)blob.bytes, false};
 }
 
-/* BLOB's value of row NAME; "(not told)" where it has none, as another version of weft may. */
+/* BLOB's value of row NAME; "(not reported)" if BLOB, from another version of weft, lacks it. */
 static void find_value(weft_blob blob, const char *name, char value[CELL])
 {
     struct wf_reader reader = reader_of(blob);
     struct row row;
 
-    strncpy(value, "(not told)", CELL);
+    strncpy(value, "(not reported)", CELL);
     while (next_row(&reader, &row))
         if (strcmp(row.name, name) == 0) memcpy(value, row.value, CELL);
 }
@@ -65,7 +65,7 @@ static bool differs(const weft_blob *blobs, int32_t count, const struct row *row
     return false;
 }
 
-/* Each value of ROW that occurs, with its ranks. */
+/* Print each value of ROW that occurs, with the ranks that have it. */
 static void print_row(struct wf_text *out, const weft_blob *blobs, int32_t count,
                       const struct row *row, int32_t *ranks, bool *seen)
 {
@@ -105,7 +105,7 @@ static weft_status refuse(const weft_blob *blobs, int32_t count)
 
     while (ranks != NULL && seen != NULL && next_row(&reader, &row))
         if (differs(blobs, count, &row)) print_row(&table, blobs, count, &row, ranks, seen);
-    status = wf_fail(WEFT_ERR_MISMATCH, "ranks differ in what must be equal:%s",
+    status = wf_fail(WEFT_ERR_MISMATCH, "ranks have different settings that must be equal:%s",
                      table.failed || table.data == NULL ? "" : table.data);
     wf_text_free(&table);
     wf_free(seen);

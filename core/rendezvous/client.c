@@ -1,7 +1,7 @@
-/* client.c - a rank's end of the rendezvous: what it asks.
+/* client.c - a rank's end of the rendezvous: requests.
  *
- * A thread of its own, in link.c, owns the connections.  Callers queue frames and wait for answers;
- * none of them can block on a socket. */
+ * The client's thread, in link.c, owns the connections.  Callers queue frames and wait for answers;
+ * no caller blocks on a socket. */
 #include "client.h"
 
 #include "weft/status.h"
@@ -15,11 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GOODBYE_NS WF_SECOND_NS
-/* How long a report may take, and how much longer than asked an answer about positions. */
+#define LEAVE_NS WF_SECOND_NS
+/* Time limit of a report, and the time beyond its deadline that an answer about positions may take.
+ */
 #define REPORT_NS (WF_SECOND_NS / 2)
 
-/* ---- coming and going ---- */
+/* ---- joining and leaving ---- */
 
 static weft_status start_thread(struct wf_client *client)
 {
@@ -39,7 +40,8 @@ static weft_status start_thread(struct wf_client *client)
     if (code == 0) return WEFT_OK;
     pthread_mutex_destroy(&client->lock);
     pthread_cond_destroy(&client->changed);
-    return wf_fail(WEFT_ERR_SYSTEM, "no thread for the rendezvous: %s", strerror(code));
+    return wf_fail(WEFT_ERR_SYSTEM, "cannot start the thread of the rendezvous: %s",
+                   strerror(code));
 }
 
 static void disconnect(struct wf_client *client)
@@ -67,7 +69,7 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
     wf_fd_hold();
     client->wake = wf_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (client->wake < 0) {
-        status = wf_fail(WEFT_ERR_SYSTEM, "no event descriptor: %s", strerror(errno));
+        status = wf_fail(WEFT_ERR_SYSTEM, "cannot create an event descriptor: %s", strerror(errno));
         goto free_departed;
     }
     status = wf_client_enter(client);
@@ -93,7 +95,7 @@ static struct timespec moment(uint64_t ns)
     return (struct timespec){(time_t)(ns / WF_SECOND_NS), (long)(ns % WF_SECOND_NS)};
 }
 
-/* Will a server that this rank tells goodbye close its connection? */
+/* True if a link is open: the server closes it after this rank's LEAVE frame. */
 static bool has_links(const struct wf_client *client)
 {
     for (int link = 0; link < WF_LINKS; link++)
@@ -104,7 +106,7 @@ static bool has_links(const struct wf_client *client)
 void wf_client_release(struct wf_client **held, const struct wf_text *record)
 {
     struct wf_client *client = *held;
-    struct timespec until = moment(wf_now_ns() + GOODBYE_NS);
+    struct timespec until = moment(wf_now_ns() + LEAVE_NS);
 
     if (client == NULL) return;
     pthread_mutex_lock(&client->lock);
@@ -132,9 +134,10 @@ void wf_client_release(struct wf_client **held, const struct wf_text *record)
     *held = NULL;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* Why LINK cannot be asked: a rank was lost, or its server has ended.  The lock is held. */
+/* Set the last error to the reason why LINK takes no requests: a lost rank, or the end of its
+ * server.  The lock is held. */
 static void note_over(const struct wf_client *client, const struct wf_link *link)
 {
     const struct wf_departure *first = client->first_lost;
@@ -151,8 +154,8 @@ static bool is_lost(const struct wf_waiter *w)
 }
 
 /* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
- * frees. LINK is -1 for the one that is asked.  A server that does not keep the time is waited for
- * GRACE_NS longer. */
+ * frees.  LINK -1 means the link that wf_client_asks returns.  The wait lasts GRACE_NS longer than
+ * the time limit that the server has. */
 static weft_status request(struct wf_client *client, int link, uint16_t type,
                            const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
                            struct wf_waiter *w)
@@ -184,7 +187,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;
-    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed in the meantime");
+    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed during the wait");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
@@ -197,7 +200,7 @@ weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
     char text[2000];
 
     if (reader.failed || status == WEFT_IN_PROGRESS)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer without a known status");
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer with an unknown status");
     if (status != WEFT_OK) {
         wf_take_string(&reader, text, sizeof text);
         return wf_fail(status, "%s", text);
@@ -220,7 +223,8 @@ weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
     return WEFT_OK;
 }
 
-/* A standby may never have seen a rank that went with the server before it. */
+/* Fails if a rank of CONTRIBUTION is gone.  The standby may not know of a rank that ended together
+ * with the server. */
 static weft_status check_departed(struct wf_client *client, const struct wf_contribution *c)
 {
     const struct wf_departure *departure = NULL;
@@ -236,8 +240,8 @@ static weft_status check_departed(struct wf_client *client, const struct wf_cont
     return wf_fail(WEFT_ERR_PEER, "rank %d %s", departure->rank, departure->text);
 }
 
-/* Did the server say goodbye before it answered W?  Then no rank has an answer, and all of them can
- * meet at the standby. */
+/* True if the server left before it answered W.  Then no rank has an answer, and all ranks can
+ * repeat the request at the standby. */
 static bool was_left(struct wf_client *client, const struct wf_waiter *w)
 {
     bool left;
@@ -257,7 +261,7 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
 
     WF_TRY(check_departed(client, contribution));
     wf_contribution_put(&payload, contribution);
-    if (payload.length >= WF_FRAME_MOST)
+    if (payload.length >= WF_FRAME_MAX)
         status = wf_fail(WEFT_ERR_INVALID, "%s: %zu bytes are more than the rendezvous carries",
                          contribution->label, payload.length);
     else
@@ -301,7 +305,8 @@ static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, co
     wf_put_string(out, text);
 }
 
-/* Send at once by all links but EXCEPT: the process may end before the thread runs. */
+/* Send on all links but EXCEPT in the calling thread: the process may end before the client's
+ * thread runs. */
 static void send_now(struct wf_client *client, int except, const struct wf_text *payload)
 {
     pthread_mutex_lock(&client->lock);
@@ -342,12 +347,12 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     put_abort(&payload, comm, status, ranks, count, text);
     send_now(client, waits ? link : -1, &payload);
     if (waits && request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
-        wf_log(WF_LOG_DEBUG, "the other ranks may not know of an error: %s", weft_last_error());
+        wf_log(WF_LOG_DEBUG, "an error was not reported to the other ranks: %s", weft_last_error());
     wf_text_free(&payload);
     wf_text_free(&w.payload);
 }
 
-/* May positions be asked by LINK?  By the server's always, unless it is silent and the standby can
+/* True if LINK can be asked for positions: the server's, unless it is silent and the standby can
  * answer. */
 static bool may_ask(struct wf_client *client, int link)
 {
@@ -367,7 +372,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     weft_status status = WEFT_ERR_PEER;
 
     wf_question_put(&payload, comm, ranks, count, timeout_ns);
-    /* A server that is stopped is among those that the standby finds. */
+    /* If the server's process is stopped, the standby reports its rank as not answering. */
     for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
         struct wf_waiter w = {0};
 

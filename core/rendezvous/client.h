@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-/* How much longer than the server a client waits before it gives the server up. */
+/* Time beyond the server's own time limit after which a client stops waiting for an answer. */
 #define WF_SERVER_GRACE_NS WF_SECOND_NS
 
 /* A call that waits for its answer; lives on the caller's stack. */
@@ -24,7 +24,7 @@ enum { WF_LINK_SERVER, WF_LINK_STANDBY, WF_LINKS };
 
 enum wf_link_stage {
     WF_LINK_OPEN,
-    WF_LINK_GREETING, /* the handshake goes on in the thread, for the standby */
+    WF_LINK_HANDSHAKE, /* the thread runs the handshake with the standby */
     WF_LINK_PROVING,
     WF_LINK_ASKED, /* it has ended, and the other server is asked who is gone */
     WF_LINK_LOST
@@ -39,7 +39,7 @@ struct wf_link {
     char why[640];                    /* it is over */
     enum wf_link_stage stage;         /* the thread's, as are the next */
     uint64_t deadline_ns;             /* of the other server's answer */
-    bool vouched;                     /* it answered that the rank is still connected */
+    bool confirmed;                   /* it answered that the rank is still connected */
 };
 
 struct wf_client {
@@ -72,12 +72,12 @@ struct wf_client {
 
 /* Connect, prove, wait for all: sets the links, the job and the standby. */
 weft_status wf_client_enter(struct wf_client *client) WF_NODISCARD;
-/* Go on with the handshake with the standby; true once its frames may be heard. */
-bool wf_client_greet_standby(struct wf_client *client);
+/* Continue the handshake with the standby.  Returns true once it is complete. */
+bool wf_client_join_standby(struct wf_client *client);
 
 /* ---- client.c ---- */
 
-/* What a meeting or an inquiry came to, from its answer, whose bytes it takes. */
+/* Read the outcome of a meeting or an inquiry from its answer.  Takes ownership of the bytes. */
 weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
 
 /* The payload of an ASK. */
@@ -85,28 +85,29 @@ void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);
 void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, int32_t count,
                      int64_t timeout_ns);
 
-/* ---- watch.c: what the thread asks by itself ---- */
+/* ---- watch.c: requests that the thread makes itself ---- */
 
-/* Ask what there is to ask.  Returns the milliseconds until the next time, -1 for never. */
+/* Send the pending question, if any.  Returns the milliseconds until the next call is due; -1:
+ * never. */
 int wf_client_watch_now(struct wf_client *client);
-/* Is FRAME the answer?  Then it is passed on. */
-bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *frame);
+/* If FRAME is the answer to that question, pass it on and return true. */
+bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame);
 void wf_client_end_watch(struct wf_client *client);
 
 /* ---- link.c: the thread that owns the connections ---- */
 
 /* The thread's body. */
 void *wf_client_listen(void *client);
-/* Act on a frame that came by link number LINK. */
-void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame);
-/* Pass on the standby's reports that need not wait for the server's any longer, drop those that
- * the server has made or denied; are any left? */
+/* Handle a frame that arrived on link number LINK. */
+void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame);
+/* Pass on reports of the standby that need not wait for the server's own report any longer.  Drop
+ * reports that the server has made or denied.  Returns true if reports are left. */
 bool wf_client_release_held(struct wf_client *client);
-/* Let every call that waits look at what has changed. */
-void wf_client_stir(struct wf_client *client);
-/* Let the thread look at what is queued. */
+/* Wake every waiting call. */
+void wf_client_notify(struct wf_client *client);
+/* Wake the thread, which then sends the queued frames. */
 void wf_client_wake(struct wf_client *client);
-/* The link by which the server is asked.  The lock is held. */
+/* The link that requests use.  The lock is held. */
 int wf_client_asks(const struct wf_client *client);
 void wf_departure_free(struct wf_departure *departure);
 

@@ -34,8 +34,8 @@ void wf_connection_read(struct wf_connection *c)
     char buffer[16384];
     ssize_t got;
 
-    for (int i = 0; i < 16; i++) { /* then others get their turn */
-        /* Before the proof no more is taken in than the handshake needs. */
+    for (int i = 0; i < 16; i++) { /* then the other connections are served */
+        /* Before the proof, read no more bytes than the handshake needs. */
         size_t most = c->stage == WF_STAGE_MEMBER ? sizeof buffer : WF_PROOF_BYTES;
 
         if (c->stage < WF_STAGE_MEMBER && c->in.bytes.length >= WF_PROOF_BYTES) return;
@@ -46,7 +46,7 @@ void wf_connection_read(struct wf_connection *c)
             c->ended = true;
             return;
         }
-        if (c->stage == WF_STAGE_PARTING) continue; /* nothing it says matters any more */
+        if (c->stage == WF_STAGE_PARTING) continue; /* its input is ignored */
         wf_text_append(&c->in.bytes, buffer, (size_t)got);
         if (c->in.bytes.failed) c->broken = true;
         if ((size_t)got < most) return;
@@ -62,7 +62,8 @@ void wf_connection_write(struct wf_connection *c)
         if (put < 0 && errno == EINTR) continue;
         if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
         if (put < 0) {
-            c->send_failed = true; /* what the peer said before it went is still to be read */
+            c->send_failed =
+                true; /* frames that the peer sent before its end are still to be read */
             break;
         }
         c->sent += (size_t)put;

@@ -1,4 +1,4 @@
-/* enter.c - how a rank comes to the rendezvous: connect, prove, wait for all. */
+/* enter.c - a rank's side of joining: connect, prove knowledge of the token, wait for all ranks. */
 #include "client.h"
 
 #include "weft/status.h"
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* RANK is who serves, or -1. */
+/* RANK serves the rendezvous; -1: no rank does. */
 static weft_status lost(int32_t rank, const char *what)
 {
     if (rank < 0) return wf_fail(WEFT_ERR_PEER, "the rendezvous closed the connection %s", what);
@@ -18,7 +18,7 @@ static weft_status lost(int32_t rank, const char *what)
                    rank, what);
 }
 
-/* Send and receive in the calling thread until something whole has arrived or it is too late. */
+/* Send and receive once in the calling thread.  Fails after DEADLINE_NS. */
 static weft_status pump(struct wf_connection *c, uint64_t deadline_ns)
 {
     struct pollfd waiting = {.fd = c->fd, .events = POLLIN};
@@ -36,7 +36,7 @@ static weft_status pump(struct wf_connection *c, uint64_t deadline_ns)
 }
 
 /* Start the handshake on C as JOIN. */
-static void say_hello(struct wf_connection *c, struct wf_join *join)
+static void send_hello(struct wf_connection *c, struct wf_join *join)
 {
     uint8_t hello[WF_HELLO_BYTES];
 
@@ -45,22 +45,23 @@ static void say_hello(struct wf_connection *c, struct wf_join *join)
     wf_text_append(&c->out, (const char *)hello, sizeof hello);
 }
 
-/* The server has said hello: answer with the proof. */
+/* The server's hello has arrived: answer with the proof. */
 static weft_status answer_hello(struct wf_connection *c, const struct wf_job_key *key,
                                 struct wf_join *join)
 {
     uint8_t proof[WF_PROOF_BYTES];
 
     if (!wf_join_read_hello((const uint8_t *)c->in.bytes.data, join->server_nonce))
-        return wf_fail(WEFT_ERR_MISMATCH, "what answers there is no rendezvous of this weft");
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "the server there is not a weft rendezvous, or has another version");
     c->in.taken = WF_HELLO_BYTES;
     wf_join_proof(key, join, proof);
     wf_text_append(&c->out, (const char *)proof, sizeof proof);
     return wf_text_status(&c->out);
 }
 
-/* The server has let us in with FRAME: if it knows the token, all frames are sealed from here on.
- */
+/* The server admitted this rank with FRAME.  Fails unless the server knows the token.  From here
+ * on, all frames are sealed. */
 static weft_status check_server(struct wf_connection *c, const struct wf_job_key *key,
                                 const struct wf_join *join, const struct wf_frame *frame)
 {
@@ -70,7 +71,7 @@ static weft_status check_server(struct wf_connection *c, const struct wf_job_key
 
     wf_join_server_proof(key, join, expected);
     if (shown.bytes != sizeof expected || !wf_secret_equal(shown.data, expected, sizeof expected))
-        return wf_fail(WEFT_ERR_INVALID, "what answers there does not know the job's token");
+        return wf_fail(WEFT_ERR_INVALID, "the server there does not know the token of this job");
     wf_frame_drop(&c->in, frame);
     wf_join_seals(key, join, &c->seal, &c->in.seal);
     return WEFT_OK;
@@ -84,20 +85,22 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     char text[1024];
 
     while ((status = wf_frame_next(&c->in, frame)) == WEFT_IN_PROGRESS) {
-        if (c->ended) return lost(rank, "before all ranks had come");
+        if (c->ended) return lost(rank, "before all ranks had joined");
         WF_TRY(pump(c, deadline_ns));
     }
     if (status != WEFT_OK) return status;
     if (frame->type == type) return WEFT_OK;
-    if (frame->type == WF_FRAME_LEAVE) { /* a server that ends, of the job before */
-        (void)wf_fail(WEFT_ERR_PEER, "the rendezvous ended before all ranks had come");
+    if (frame->type == WF_FRAME_LEAVE) { /* the server of an earlier job ends */
+        (void)wf_fail(WEFT_ERR_PEER, "the rendezvous ended before all ranks had joined");
         return WEFT_IN_PROGRESS;
     }
     if (frame->type != WF_FRAME_REFUSED)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u where %u was due",
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent frame %u, expected %u",
                        (unsigned)frame->type, (unsigned)type);
     /* The sender is not authenticated yet, so its text is not used. */
-    if (!c->in.seal.on) return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
+    if (!c->in.seal.on)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
     reader = wf_frame_reader(frame);
     status = wf_take_status(&reader);
     wf_take_string(&reader, text, sizeof text);
@@ -106,15 +109,15 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     return wf_fail(status, "%s", text);
 }
 
-/* The handshake on C, with a server on RANK, as JOIN, whose nonces it fills. */
+/* Run the handshake on C, with a server on RANK, as JOIN.  Sets the nonces of JOIN. */
 static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_job_key *key,
                          struct wf_join *join, uint64_t deadline_ns)
 {
     struct wf_frame frame;
 
-    say_hello(c, join);
+    send_hello(c, join);
     while (c->in.bytes.length < WF_HELLO_BYTES) {
-        if (c->ended) return lost(rank, "before it said hello");
+        if (c->ended) return lost(rank, "before its first answer");
         WF_TRY(pump(c, deadline_ns));
     }
     WF_TRY(answer_hello(c, key, join));
@@ -122,7 +125,7 @@ static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_
     return check_server(c, key, join, &frame);
 }
 
-/* By FD, which it takes. */
+/* Make a connection of FD.  Takes ownership of FD. */
 static weft_status connect_by(int fd, struct wf_connection **out)
 {
     if (!wf_address_same_user(fd)) {
@@ -131,8 +134,8 @@ static weft_status connect_by(int fd, struct wf_connection **out)
         wf_address_peer(fd, peer);
         wf_fd_close(fd);
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s listens there, which is not this user (uid %u); set WEFT_RENDEZVOUS to "
-                       "another name on all ranks",
+                       "%s listens there, not this user (uid %u); set WEFT_RENDEZVOUS to another "
+                       "name on all ranks",
                        peer, (unsigned)geteuid());
     }
     *out = wf_connection_create(fd, 0);
@@ -140,7 +143,7 @@ static weft_status connect_by(int fd, struct wf_connection **out)
         wf_fd_close(fd);
         return wf_fail_memory(sizeof **out);
     }
-    (*out)->stage = WF_STAGE_MEMBER; /* take in all there is */
+    (*out)->stage = WF_STAGE_MEMBER; /* read without the limit of the handshake */
     return WEFT_OK;
 }
 
@@ -176,8 +179,8 @@ static struct wf_join claim(const struct wf_client *client)
 
 /* ---- the standby ---- */
 
-/* Listen where a standby can be found by ranks that reach this one as the server does.  Without,
- * the job goes on; returns the standby's number, or 0. */
+/* Start a standby on the local address of FD, which other ranks can reach.  Returns the standby's
+ * number.  Returns 0 if that fails; the job then runs without a standby. */
 static uint64_t offer_standby(struct wf_client *client, int fd)
 {
     struct wf_server_options options = {.size = client->options.size,
@@ -219,7 +222,7 @@ static void log_no_standby(void)
            weft_last_error());
 }
 
-/* Begin a second connection, to the standby at WHERE; the client's thread goes on with it. */
+/* Begin a connection to the standby at WHERE.  The client's thread completes it. */
 static void begin_standby(struct wf_client *client, const char *where)
 {
     struct wf_link *link = &client->links[WF_LINK_STANDBY];
@@ -230,9 +233,9 @@ static void begin_standby(struct wf_client *client, const char *where)
         log_no_standby();
         return;
     }
-    link->stage = WF_LINK_GREETING;
+    link->stage = WF_LINK_HANDSHAKE;
     link->rank = WF_STANDBY_RANK;
-    say_hello(link->connection, &client->standby_join);
+    send_hello(link->connection, &client->standby_join);
 }
 
 static weft_status greet(struct wf_client *client, struct wf_link *link)
@@ -240,23 +243,24 @@ static weft_status greet(struct wf_client *client, struct wf_link *link)
     struct wf_connection *c = link->connection;
     struct wf_frame frame;
 
-    if (link->stage == WF_LINK_GREETING) {
+    if (link->stage == WF_LINK_HANDSHAKE) {
         if (c->in.bytes.length < WF_HELLO_BYTES) return WEFT_IN_PROGRESS;
         WF_TRY(answer_hello(c, &client->standby_key, &client->standby_join));
         link->stage = WF_LINK_PROVING;
     }
     WF_TRY(wf_frame_next(&c->in, &frame));
     if (frame.type != WF_FRAME_ADMITTED)
-        return wf_fail(WEFT_ERR_INVALID, "the token is not this job's");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
     return check_server(c, &client->standby_key, &client->standby_join, &frame);
 }
 
-bool wf_client_greet_standby(struct wf_client *client)
+bool wf_client_join_standby(struct wf_client *client)
 {
     struct wf_link *link = &client->links[WF_LINK_STANDBY];
     weft_status status;
 
-    if (link->stage != WF_LINK_GREETING && link->stage != WF_LINK_PROVING)
+    if (link->stage != WF_LINK_HANDSHAKE && link->stage != WF_LINK_PROVING)
         return link->stage == WF_LINK_OPEN;
     status = greet(client, link);
     if (status == WEFT_IN_PROGRESS) return false;
@@ -311,7 +315,7 @@ static weft_status reach(struct wf_client *client, uint64_t deadline_ns)
     return connect_by(fd, &client->links[WF_LINK_SERVER].connection);
 }
 
-/* One attempt.  WEFT_IN_PROGRESS: the server has us come again. */
+/* Makes one attempt to join.  WEFT_IN_PROGRESS: the server asks this rank to try again. */
 static weft_status join_once(struct wf_client *client, uint64_t deadline_ns)
 {
     struct wf_link *link = &client->links[WF_LINK_SERVER];
@@ -331,7 +335,7 @@ static weft_status join_once(struct wf_client *client, uint64_t deadline_ns)
     wf_connection_release(link->connection);
     link->connection = NULL;
     wf_server_release(&client->standby);
-    /* Closed before it let us in: a server that ends, or one that strangers keep busy. */
+    /* Closed before admission: the server ends, or has too many connections in the handshake. */
     return status == WEFT_ERR_PEER && !admitted ? WEFT_IN_PROGRESS : status;
 }
 
@@ -343,7 +347,7 @@ weft_status wf_client_enter(struct wf_client *client)
 
     while ((status = join_once(client, deadline_ns)) == WEFT_IN_PROGRESS) {
         if (wf_now_ns() >= deadline_ns)
-            return wf_fail_context(WEFT_ERR_TIMEOUT, "the rendezvous lets nobody in");
+            return wf_fail_context(WEFT_ERR_TIMEOUT, "the rendezvous did not admit this rank");
         nanosleep(&pause, NULL);
     }
     return status;

@@ -1,7 +1,8 @@
 /* identity.c - which host this is.
  *
- * Two ranks may share memory only under one kernel, so its boot counts; containers on one kernel
- * are told apart by their namespaces.  A backend still tries before it believes. */
+ * Two ranks can share memory only under one kernel, so the identity contains the kernel's boot id.
+ * Containers on one kernel differ in their namespaces.  A backend still tests whether it can share
+ * memory. */
 #include "launch.h"
 
 #include <fcntl.h>

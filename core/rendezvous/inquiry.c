@@ -1,4 +1,5 @@
-/* inquiry.c - one rank asks others where they are, and gets what came in time. */
+/* inquiry.c - one rank asks others for their positions, and gets the answers that arrive in time.
+ */
 #include "rendezvous.h"
 
 #include <string.h>

@@ -9,16 +9,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The fewest characters of a token. */
-#define TOKEN_LEAST 16
+/* The minimum number of characters of a token. */
+#define TOKEN_MIN 16
 
-/* One launcher's variables.  NULL: it has none of the kind. */
+/* One launcher's variables.  NULL: the launcher has no such variable. */
 struct dialect {
     const char *name;
     const char *rank, *size, *local_rank, *local_size;
     const char *hosts;   /* number of hosts */
-    const char *job[3];  /* what tells jobs apart */
-    bool rank_may_stray; /* the rank alone does not mean that it launched us */
+    const char *job[3];  /* variables that differ between jobs */
+    bool rank_may_stray; /* the rank variable can be set without this launcher */
 };
 
 static const struct dialect dialects[] = {
@@ -60,8 +60,8 @@ static weft_status read_number(struct wf_environment environment, const char *na
 
     if (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) || value < least ||
         value > INT32_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "%s is \"%.100s\"; wanted is a whole number from %d", name,
-                       text, (int)least);
+        return wf_fail(WEFT_ERR_INVALID, "%s is \"%.100s\"; expected a whole number, at least %d",
+                       name, text, (int)least);
     *out = (int32_t)value;
     return WEFT_OK;
 }
@@ -71,7 +71,7 @@ static bool is_set(struct wf_environment environment, const char *name)
     return name != NULL && wf_environment_get(environment, name) != NULL;
 }
 
-/* Rank and size by DIALECT; *PRESENT false if it has not launched us. */
+/* Read rank and size from DIALECT's variables.  *PRESENT is false if they are not set. */
 static weft_status read_place(struct wf_environment environment, const struct dialect *dialect,
                               bool *present, int32_t *rank, int32_t *size)
 {
@@ -133,15 +133,16 @@ static weft_status read_master(struct wf_environment environment, struct wf_laun
     if (!is_set(environment, "MASTER_PORT")) return WEFT_OK;
     WF_TRY(read_number(environment, "MASTER_PORT", 1, &port));
     if (port > 65534)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "MASTER_PORT is %d; wanted is a port up to 65534, as weft uses the next one",
-                       port);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "MASTER_PORT is %d; expected a port up to 65534, because weft uses the next port",
+            port);
     launch->master_port = (uint16_t)port;
     return WEFT_OK;
 }
 
-/* MPICH gives its processes no number of the job, but a socket to their common parent, whose
- * process the kernel knows. */
+/* MPICH sets no variable that identifies the job.  Its processes have a socket to their common
+ * parent; the parent's process id identifies the job. */
 static void name_job_by_socket(struct wf_environment environment, struct wf_launch *launch)
 {
     struct ucred peer;
@@ -173,8 +174,8 @@ static void name_job(struct wf_environment environment, const struct dialect *di
     if (strcmp(dialect->name, "pmi") == 0) name_job_by_socket(environment, launch);
 }
 
-/* Another launcher that puts us elsewhere in a world of the same size cannot be nested around the
- * chosen one: somebody's variables are stale. */
+/* Fails if the variables of another launcher give a different rank in a job of the same size.  Such
+ * launchers are not nested, so some of the variables are stale. */
 static weft_status check_against(struct wf_environment environment, const struct dialect *chosen,
                                  const struct dialect *other, const struct wf_launch *launch)
 {
@@ -184,7 +185,7 @@ static weft_status check_against(struct wf_environment environment, const struct
     if (read_place(environment, other, &present, &rank, &size) != WEFT_OK) return WEFT_OK;
     if (!present || size != launch->size || rank == launch->rank) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s is %d, but %s is %d, both of %d ranks: unset one set, or choose with "
+                   "%s is %d, but %s is %d, both with %d ranks: unset one pair, or choose with "
                    "WEFT_LAUNCHER=%s or WEFT_LAUNCHER=%s",
                    chosen->rank, launch->rank, other->rank, rank, size, chosen->name, other->name);
 }
@@ -209,7 +210,7 @@ static weft_status unknown_launcher(const char *wanted)
 
     for (size_t i = 0; i < WF_COUNT(dialects); i++)
         wf_text_add(&names, ", %s", dialects[i].name);
-    status = wf_fail(WEFT_ERR_INVALID, "WEFT_LAUNCHER is \"%.60s\"; known are auto, none%s", wanted,
+    status = wf_fail(WEFT_ERR_INVALID, "WEFT_LAUNCHER is \"%.60s\"; expected auto, none%s", wanted,
                      names.data != NULL ? names.data : "");
     wf_text_free(&names);
     return status;
@@ -241,9 +242,9 @@ weft_status wf_launch_read(struct wf_environment environment, struct wf_launch *
     return WEFT_OK;
 }
 
-/* ---- where they meet ---- */
+/* ---- the address of the rendezvous ---- */
 
-static weft_status meet_on_host(const struct wf_launch *launch, struct wf_address *address)
+static weft_status address_on_host(const struct wf_launch *launch, struct wf_address *address)
 {
     uint8_t digest[WF_SHA256_BYTES];
     char name[256];
@@ -258,7 +259,7 @@ static weft_status meet_on_host(const struct wf_launch *launch, struct wf_addres
     return WEFT_OK;
 }
 
-/* The variables that say which rank this is are set, but none says where the ranks meet. */
+/* Fails: variables for rank and size are set, but none for the address of the rendezvous. */
 static weft_status missing_address(const struct wf_launch *launch)
 {
     const struct dialect *dialect = dialects;
@@ -274,8 +275,8 @@ static weft_status missing_address(const struct wf_launch *launch)
                        "PROGRAM` sets all of them",
                        dialect->rank, dialect->size, launch->rank, launch->size);
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s and %s of %s are set, but they do not say where ranks on several hosts "
-                   "meet; set WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN on all ranks",
+                   "%s and %s of %s are set, but they give no address for ranks on several hosts; "
+                   "set WEFT_RENDEZVOUS=HOST-OF-RANK-0:29400 and one WEFT_TOKEN on all ranks",
                    dialect->rank, dialect->size, dialect->name);
 }
 
@@ -283,21 +284,21 @@ static weft_status find_address(const struct wf_launch *launch, const char *rend
                                 struct wf_address *address)
 {
     if (rendezvous != NULL) return wf_address_parse("WEFT_RENDEZVOUS", rendezvous, -1, address);
-    if (launch->one_host && launch->job[0] != '\0') return meet_on_host(launch, address);
+    if (launch->one_host && launch->job[0] != '\0') return address_on_host(launch, address);
     if (launch->master[0] != '\0' && launch->master_port != 0) {
         *address = (struct wf_address){.port = (uint16_t)(launch->master_port + 1)};
         memcpy(address->host, launch->master, sizeof launch->master);
         return WEFT_OK;
     }
     if (strcmp(launch->launcher, "torchrun") == 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT do not both "
-                       "say where the ranks meet; set them, or WEFT_RENDEZVOUS=host:port");
+        return wf_fail(WEFT_ERR_INVALID, "RANK and WORLD_SIZE are set, but not both MASTER_ADDR "
+                                         "and MASTER_PORT; set them, or WEFT_RENDEZVOUS=host:port");
     return missing_address(launch);
 }
 
-weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvous,
-                           const char *token, struct wf_address *address, struct wf_job_key *key)
+weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *rendezvous,
+                                 const char *token, struct wf_address *address,
+                                 struct wf_job_key *key)
 {
     struct wf_address found;
     char text[WF_ADDRESS_TEXT];
@@ -306,16 +307,15 @@ weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvou
     wf_address_print(&found, text);
     if (token == NULL && !found.is_unix)
         return wf_fail(WEFT_ERR_INVALID,
-                       "ranks meet at %s, which others can reach: set WEFT_TOKEN to one secret on "
-                       "all ranks, such as the output of `openssl rand -hex 16`",
+                       "the rendezvous is at %s, which other users can reach: set WEFT_TOKEN to "
+                       "one secret on all ranks, such as the output of `openssl rand -hex 16`",
                        text);
-    if (token != NULL && strlen(token) < TOKEN_LEAST)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu characters, "
-            "and at least %d are needed so that it cannot be guessed: set it to one "
-            "secret on all ranks, such as the output of `openssl rand -hex 16`",
-            strlen(token), TOKEN_LEAST);
+    if (token != NULL && strlen(token) < TOKEN_MIN)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu "
+                       "characters; a token that cannot be guessed has at least %d: set it to one "
+                       "secret on all ranks, such as the output of `openssl rand -hex 16`",
+                       strlen(token), TOKEN_MIN);
     *key = wf_job_key(token != NULL ? token : launch->job);
     *address = found;
     return WEFT_OK;

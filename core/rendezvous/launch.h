@@ -1,8 +1,8 @@
-/* launch.h - who this rank is, by the variables that launchers set, and where it runs.
+/* launch.h - this rank's number, from the variables that launchers set, and its host.
  *
- *     launch.c     variables -> rank, size, and how to meet; no effects
+ *     launch.c     variables -> rank, size and rendezvous; no side effects
  *     identity.c   which host this is
- *     choices.c    what ranks must agree on, and the table of who differs */
+ *     choices.c    settings that must be equal on all ranks, and a table of the differences */
 #ifndef WEFT_RENDEZVOUS_LAUNCH_H
 #define WEFT_RENDEZVOUS_LAUNCH_H
 
@@ -14,23 +14,23 @@
 struct wf_launch {
     const char *launcher; /* "weft", "torchrun", "openmpi", "pmi", "slurm", or "none" */
     int32_t rank, size;
-    int32_t local_rank; /* -1: the launcher did not say */
+    int32_t local_rank; /* -1: the launcher does not set it */
     bool one_host;      /* the launcher says that all ranks run on one host */
     char master[256];   /* host and port the launcher names for the job; "" and 0 if it does not */
     uint16_t master_port;
-    char job[192]; /* what tells this job from the user's others; "" if the launcher does not */
+    char job[192]; /* identifies this job among the user's jobs; "" if the launcher does not */
 };
 
-/* Read ENVIRONMENT.  WEFT_ERR_INVALID names the variables that are half set, out of range or at
- * odds with each other.  Without any launcher's variables: a world of one. */
+/* Read ENVIRONMENT.  WEFT_ERR_INVALID if variables are incomplete, out of range or contradictory;
+ * the text names them.  Without any launcher's variables: a job of one rank. */
 weft_status wf_launch_read(struct wf_environment environment, struct wf_launch *out) WF_NODISCARD;
 
-/* Where the ranks of LAUNCH meet, and the token they share; RENDEZVOUS and TOKEN are what the user
- * said, or NULL.  Ranks of one host meet at a Unix socket, where the kernel vouches for the user;
- * a network address needs a token. */
-weft_status wf_launch_meet(const struct wf_launch *launch, const char *rendezvous,
-                           const char *token, struct wf_address *address,
-                           struct wf_job_key *key) WF_NODISCARD;
+/* The address of the rendezvous of LAUNCH, and the token of the job.  RENDEZVOUS and TOKEN are the
+ * user's settings, or NULL.  Ranks of one host use a Unix socket, on which the kernel reports the
+ * peer's user.  A network address needs a token. */
+weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *rendezvous,
+                                 const char *token, struct wf_address *address,
+                                 struct wf_job_key *key) WF_NODISCARD;
 
 /* ---- identity.c ---- */
 
@@ -40,7 +40,7 @@ struct wf_identity {
     uint64_t pid;
 };
 
-/* PRETENDED (WEFT_HOST_ID) stands in for all that tells hosts apart; NULL: look. */
+/* PRETENDED (WEFT_HOST_ID) replaces the properties of the host; NULL: read them. */
 struct wf_identity wf_identity(const char *pretended);
 
 /* ---- choices.c ---- */
@@ -52,9 +52,9 @@ struct wf_choices {
 };
 
 void wf_choices_add(struct wf_choices *choices, const char *name, const char *value);
-/* A row that explains another: printed where it differs, but no reason to refuse. */
+/* Add a row that explains another one: it is printed if it differs, but may differ. */
 void wf_choices_explain(struct wf_choices *choices, const char *name, const char *value);
-/* OK, or WEFT_ERR_MISMATCH with a table of who differs.  BLOBS are the rows of every rank. */
+/* OK, or WEFT_ERR_MISMATCH with a table of the differences.  BLOBS are the rows of every rank. */
 weft_status wf_choices_compare(const weft_blob *blobs, int32_t count) WF_NODISCARD;
 
 #endif

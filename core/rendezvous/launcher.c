@@ -1,4 +1,4 @@
-/* launcher.c - what programs that start ranks use: who a process is, and a rendezvous for a job. */
+/* launcher.c - for programs that start ranks: the identity of a process, and a rendezvous. */
 #include "launch.h"
 #include "weft/launch.h"
 
@@ -60,7 +60,7 @@ weft_status weft_rendezvous_open(const weft_rendezvous_options *options, weft_re
     WF_TRY(wf_require(out, "weft_rendezvous_open: out"));
     WF_TRY(wf_options_read("weft_rendezvous_options", options, &given, sizeof given));
     if (given.size < 1)
-        return wf_fail(WEFT_ERR_INVALID, "weft_rendezvous_open: size is %d, not at least 1",
+        return wf_fail(WEFT_ERR_INVALID, "weft_rendezvous_open: size is %d; it is at least 1",
                        given.size);
     WF_TRY(wf_config_read(&config));
     if (given.join_timeout_ns == 0) given.join_timeout_ns = config->join_timeout_ns;
@@ -91,8 +91,8 @@ weft_status weft_rendezvous_serve(weft_rendezvous *rendezvous)
     WF_TRY(wf_require(rendezvous, "weft_rendezvous_serve: rendezvous"));
     if (!wf_is_usable(rendezvous->made, WF_KIND_RENDEZVOUS))
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_rendezvous_serve: this process is a fork of the one that called "
-                       "weft_rendezvous_open, which alone can serve");
+                       "weft_rendezvous_serve: this process is a fork of the process that called "
+                       "weft_rendezvous_open; only that process can serve");
     return wf_server_start(rendezvous->server);
 }
 

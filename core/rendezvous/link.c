@@ -1,7 +1,7 @@
 /* link.c - the thread of a rank's end of the rendezvous.
  *
- * It owns the connections: it sends what callers queue, hands them their answers, and hears of
- * failures while the program is busy elsewhere. */
+ * It owns the connections: it sends the frames that callers queue, passes answers to them, and
+ * receives reports of failures while the program does other work. */
 #include "client.h"
 
 #include "weft/status.h"
@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The ids of LOOK frames, which no other request has: plus the link that has ended, or plus the
- * rank that the standby has reported. */
+/* Base of the ids of LOOK frames; no other request has such an id.  Added to it: the number of the
+ * link that has ended, or the rank that the standby has reported. */
 #define LOOK_ID (UINT64_C(1) << 63)
 #define HELD_ID (LOOK_ID | UINT64_C(1) << 62)
-/* How long an answer to it may take, and how long a report of the standby waits before it is asked.
- */
+/* Time limit of an answer to a LOOK, and the time for which a report of the standby is held before
+ * the server is asked. */
 #define LOOK_NS (2 * WF_SECOND_NS)
 #define ASK_NS  (WF_SECOND_NS / 4)
 
@@ -41,10 +41,11 @@ void wf_departure_free(struct wf_departure *departure)
     wf_free(departure);
 }
 
-/* A departure that only the standby has reported.  A rank's connections do not close at one moment,
- * so the standby may see who went because of a loss before the loss itself.  The server's reports
- * are in order, and ranks act on them; the standby's count once the server ends or does not answer.
- * A rank that the server denies to be gone has lost its connection to the standby alone. */
+/* A departure that only the standby has reported.  A rank's two connections do not close at the
+ * same moment, so the standby may report a rank that ended because of a loss before it reports the
+ * loss.  The server's reports are in order, and ranks act on them.  They act on the standby's
+ * reports once the server ends or does not answer.  If the server answers that the rank is still
+ * connected, only the rank's connection to the standby is lost. */
 struct wf_held {
     struct wf_held *next;
     int32_t rank;
@@ -59,7 +60,7 @@ static bool is_open(const struct wf_link *link)
     return link->connection != NULL && !link->connection->ended && !link->connection->broken;
 }
 
-/* ---- what is heard ---- */
+/* ---- frames that arrive ---- */
 
 static void answer(struct wf_client *client, int link, const struct wf_frame *frame)
 {
@@ -73,7 +74,7 @@ static void answer(struct wf_client *client, int link, const struct wf_frame *fr
     pthread_mutex_unlock(&client->lock);
 }
 
-void wf_client_stir(struct wf_client *client)
+void wf_client_notify(struct wf_client *client)
 {
     pthread_mutex_lock(&client->lock);
     pthread_cond_broadcast(&client->changed);
@@ -89,7 +90,7 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
 
     if (rank < 0) return; /* the server is not a rank */
     departure = wf_calloc(1, sizeof *departure);
-    if (departure == NULL) return; /* the time limit will tell */
+    if (departure == NULL) return; /* out of memory: waits end at their time limit */
     departure->rank = rank;
     departure->left = left;
     snprintf(departure->text, sizeof departure->text, "%s", text);
@@ -104,7 +105,7 @@ static void note_gone(struct wf_client *client, int32_t rank, bool left, const c
         return;
     }
     client->options.events.gone(client->options.events.self, departure);
-    wf_client_stir(client);
+    wf_client_notify(client);
 }
 
 static bool hold(struct wf_client *client, int32_t rank, bool left, const char *text,
@@ -125,7 +126,7 @@ static bool hold(struct wf_client *client, int32_t rank, bool left, const char *
     return true;
 }
 
-/* Ask LINK whether RANK is gone; false if it cannot be asked. */
+/* Ask LINK whether RANK is gone.  Returns false if LINK takes no requests. */
 static bool look(struct wf_client *client, int link, int32_t rank, uint64_t id)
 {
     struct wf_link *l = &client->links[link];
@@ -147,7 +148,7 @@ static void free_held(struct wf_held *held)
     wf_free(held);
 }
 
-/* Ask the server about reports that wait for its own, drop those that it has made or denied. */
+/* Ask the server about reports that are held.  Drop reports that it has made or denied. */
 static void settle_held(struct wf_client *client)
 {
     struct wf_held **at = &client->held, *held;
@@ -181,20 +182,20 @@ bool wf_client_release_held(struct wf_client *client)
 }
 
 /* The server has answered a LOOK with ID. */
-static void hear_look(struct wf_client *client, int link, uint64_t id, struct wf_reader *reader)
+static void handle_look(struct wf_client *client, int link, uint64_t id, struct wf_reader *reader)
 {
     bool is_here = wf_take_u32(reader) == 1;
     struct wf_link *other = &client->links[WF_LINKS - 1 - link];
 
     if (id == LOOK_ID + WF_LINKS - 1 - (uint64_t)link) {
         other->deadline_ns = 0;
-        other->vouched = is_here;
+        other->confirmed = is_here;
     }
     for (struct wf_held *held = client->held; held != NULL; held = held->next)
         if (is_here && id == HELD_ID + (uint64_t)held->rank) held->denied = true;
 }
 
-static void hear_gone(struct wf_client *client, int link, struct wf_reader *reader)
+static void handle_gone(struct wf_client *client, int link, struct wf_reader *reader)
 {
     int32_t rank = (int32_t)wf_take_u32(reader);
     bool left = wf_take_u32(reader) != 0;
@@ -211,7 +212,7 @@ static void hear_gone(struct wf_client *client, int link, struct wf_reader *read
     note_gone(client, rank, left, text, record);
 }
 
-static void hear_abort(struct wf_client *client, struct wf_reader *reader)
+static void handle_abort(struct wf_client *client, struct wf_reader *reader)
 {
     uint64_t comm = wf_take_u64(reader);
     weft_status status = wf_take_status(reader);
@@ -224,10 +225,10 @@ static void hear_abort(struct wf_client *client, struct wf_reader *reader)
         snprintf(client->cause, sizeof client->cause, "%s", text);
     pthread_mutex_unlock(&client->lock);
     client->options.events.abort(client->options.events.self, comm, status, text);
-    wf_client_stir(client);
+    wf_client_notify(client);
 }
 
-static void hear_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)
+static void handle_ask(struct wf_client *client, int link, struct wf_reader *reader, uint64_t id)
 {
     struct wf_text where = {0}, payload = {0};
 
@@ -240,7 +241,7 @@ static void hear_ask(struct wf_client *client, int link, struct wf_reader *reade
     wf_text_free(&payload);
 }
 
-/* Nothing more can be asked by LINK; TEXT says why. */
+/* LINK takes no more requests; TEXT is the reason. */
 static void end(struct wf_client *client, int link, const char *text)
 {
     struct wf_link *l = &client->links[link];
@@ -252,7 +253,7 @@ static void end(struct wf_client *client, int link, const char *text)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Why the link to RANK is over: how RANK went, or TEXT, and what happened before it. */
+/* Describe why the link to RANK has ended: RANK's departure, or TEXT, and what happened before. */
 static void explain_end(struct wf_client *client, int32_t rank, const char *text, char *out,
                         size_t bytes)
 {
@@ -264,7 +265,7 @@ static void explain_end(struct wf_client *client, int32_t rank, const char *text
     if (own != NULL && (first == NULL || first == own))
         snprintf(out, bytes, "rank %d %s", rank, own->text);
     else if (own != NULL)
-        snprintf(out, bytes, "rank %d %s; after it, rank %d went, which served the rendezvous",
+        snprintf(out, bytes, "rank %d %s; after it, rank %d ended, which served the rendezvous",
                  first->rank, first->text, rank);
     else if (first != NULL)
         snprintf(out, bytes, "%s; before it, rank %d was lost", text, first->rank);
@@ -275,7 +276,7 @@ static void explain_end(struct wf_client *client, int32_t rank, const char *text
     pthread_mutex_unlock(&client->lock);
 }
 
-static void hear_leave(struct wf_client *client, int link)
+static void handle_leave(struct wf_client *client, int link)
 {
     char why[sizeof client->links[link].why];
 
@@ -286,7 +287,7 @@ static void hear_leave(struct wf_client *client, int link)
     end(client, link, why);
 }
 
-void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *frame)
+void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame)
 {
     struct wf_reader reader = wf_frame_reader(frame);
 
@@ -295,21 +296,21 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
     case WF_FRAME_TELL:
     case WF_FRAME_PASSED:
         if (frame->id >= LOOK_ID)
-            hear_look(client, link, frame->id, &reader);
-        else if (!wf_client_hear_watched(client, frame))
+            handle_look(client, link, frame->id, &reader);
+        else if (!wf_client_handle_watched(client, frame))
             answer(client, link, frame);
         break;
     case WF_FRAME_GONE:
-        hear_gone(client, link, &reader);
+        handle_gone(client, link, &reader);
         break;
     case WF_FRAME_ABORT:
-        hear_abort(client, &reader);
+        handle_abort(client, &reader);
         break;
     case WF_FRAME_ASK:
-        hear_ask(client, link, &reader, frame->id);
+        handle_ask(client, link, &reader, frame->id);
         break;
     case WF_FRAME_LEAVE:
-        hear_leave(client, link);
+        handle_leave(client, link);
         break;
     default:
         break;
@@ -318,7 +319,7 @@ void wf_client_hear(struct wf_client *client, int link, const struct wf_frame *f
 
 /* ---- the ends of links ---- */
 
-/* The server at LINK is no more, and did not say why. */
+/* The server at LINK has ended without a LEAVE frame. */
 static void lose(struct wf_client *client, int link)
 {
     struct wf_link *l = &client->links[link];
@@ -337,19 +338,19 @@ static void lose(struct wf_client *client, int link)
     end(client, link, why);
 }
 
-static void hear_all(struct wf_client *client, int link)
+static void handle_all(struct wf_client *client, int link)
 {
     struct wf_connection *c = client->links[link].connection;
     struct wf_frame frame;
     weft_status status;
 
     if (c == NULL || c->broken) return;
-    if (link == WF_LINK_STANDBY && !wf_client_greet_standby(client)) return;
+    if (link == WF_LINK_STANDBY && !wf_client_join_standby(client)) return;
     while ((status = wf_frame_next(&c->in, &frame)) == WEFT_OK) {
         pthread_mutex_lock(&client->lock);
         client->links[link].silent = false;
         pthread_mutex_unlock(&client->lock);
-        wf_client_hear(client, link, &frame);
+        wf_client_handle(client, link, &frame);
         wf_frame_drop(&c->in, &frame);
     }
     if (status == WEFT_IN_PROGRESS) return;
@@ -358,8 +359,8 @@ static void hear_all(struct wf_client *client, int link)
            weft_last_error());
 }
 
-/* The link has ended.  Its server may have ended because of another rank, so the other server is
- * asked first who is gone.  False when it need not be, or cannot. */
+/* The link has ended.  Its server may have ended because of another rank, so ask the other server
+ * first which ranks are gone.  Returns false if that is not needed or not possible. */
 static bool ask_other(struct wf_client *client, int link)
 {
     struct wf_link *l = &client->links[link];
@@ -368,7 +369,7 @@ static bool ask_other(struct wf_client *client, int link)
     return !l->over && look(client, WF_LINKS - 1 - link, l->rank, LOOK_ID + (uint64_t)link);
 }
 
-/* The connection to the standby has closed, and its rank goes on. */
+/* The connection to the standby has closed, but its rank is still connected to the server. */
 static void lose_standby(struct wf_client *client)
 {
     static const char why[] = "the connection to the standby of the rendezvous has closed";
@@ -387,7 +388,7 @@ static bool is_held(const struct wf_client *client, int32_t rank)
     return held != NULL;
 }
 
-/* See to a link that has ended; false when that is done or not the case. */
+/* Handle the end of a link.  Returns false if the link has not ended, or its end is handled. */
 static bool see_end(struct wf_client *client, int link)
 {
     struct wf_link *l = &client->links[link];
@@ -401,9 +402,9 @@ static bool see_end(struct wf_client *client, int link)
         wf_now_ns() < l->deadline_ns)
         return true;
     l->stage = WF_LINK_LOST;
-    /* A standby that has not seen the server's rank go reports what came after it. */
+    /* A standby that does not know of the end of the server's rank reports later departures. */
     if (link == WF_LINK_SERVER && is_held(client, l->rank)) (void)wf_client_release_held(client);
-    if (link == WF_LINK_STANDBY && l->vouched)
+    if (link == WF_LINK_STANDBY && l->confirmed)
         lose_standby(client);
     else
         lose(client, link);
@@ -413,7 +414,7 @@ static bool see_end(struct wf_client *client, int link)
 
 /* ---- the loop ---- */
 
-/* Until something arrives or is to be sent, at most MOST milliseconds; -1: no limit. */
+/* Wait until bytes arrive or are to be sent, at most MOST milliseconds; -1: no limit. */
 static void wait_for_bytes(struct wf_client *client, int most)
 {
     struct pollfd fds[WF_LINKS + 1];
@@ -433,8 +434,8 @@ static void wait_for_bytes(struct wf_client *client, int most)
     fds[WF_LINKS] = (struct pollfd){.fd = client->wake, .events = POLLIN};
     if (poll(fds, WF_LINKS + 1, most) < 0) return;
     if ((fds[WF_LINKS].revents & POLLIN) && read(client->wake, &count, sizeof count) < 0) return;
-    /* The server's link is read last and heard first: it has reported every loss that a report of
-     * the standby may be the consequence of. */
+    /* The server's link is read last and handled first: the server has then reported every loss
+     * that may have caused a departure reported by the standby. */
     for (int link = WF_LINKS - 1; link >= 0; link--)
         if (fds[link].fd >= 0) wf_connection_read(client->links[link].connection);
 }
@@ -456,7 +457,7 @@ void *wf_client_listen(void *argument)
     wf_log_set_prefix(prefix);
     for (;;) {
         for (int link = 0; link < WF_LINKS; link++)
-            hear_all(client, link); /* first what came together with the last of the handshake */
+            handle_all(client, link); /* first what came together with the last of the handshake */
         asking = wf_client_release_held(client);
         for (int link = 0; link < WF_LINKS; link++)
             asking |= see_end(client, link);

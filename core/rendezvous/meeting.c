@@ -1,10 +1,11 @@
-/* meeting.c - all-gathers among lists of ranks: who came, who is missing, what came of it.
+/* meeting.c - all-gathers among lists of ranks: contributions, missing ranks, outcomes.
  *
- * Meetings are found by their communicator and list.  A rank's calls on one communicator wait for
- * each other, so its first call that is not answered belongs to the oldest such meeting it has not
- * come to.  A failed meeting stays until every rank that is still there has been sent the failure:
- * a rank that comes late gets it too.  One that timed out does not stay for long: its ranks need
- * not all make that call.  Nothing here touches a socket or a clock. */
+ * A meeting is one all-gather.  It is found by its communicator and its list of ranks.  A rank's
+ * calls on one communicator wait for each other, so a rank's unanswered call belongs to the oldest
+ * such meeting that it has not contributed to.  A failed meeting is kept until every connected rank
+ * has been sent the failure: a late rank gets it too.  A meeting that timed out is kept for a
+ * limited time, because some of its ranks may never make the call.  This file uses neither sockets
+ * nor a clock. */
 #include "rendezvous.h"
 
 #include "weft/status.h"
@@ -15,9 +16,9 @@
 #define TEXT_BYTES  1800
 
 struct seat {
-    void *data; /* the blob that was brought */
+    void *data; /* the contributed blob */
     uint64_t bytes, id;
-    bool came, excused; /* excused: will not come any more */
+    bool came, excused; /* excused: the rank will not contribute any more */
 };
 
 struct meeting {
@@ -29,7 +30,7 @@ struct meeting {
     int64_t timeout_ns;
     uint64_t deadline_ns;
     weft_status status;
-    bool timed_out; /* and stays until `deadline_ns` for ranks that come late */
+    bool timed_out; /* and is kept until `deadline_ns` for late ranks */
     char label[LABEL_BYTES], text[TEXT_BYTES];
 };
 
@@ -68,20 +69,19 @@ weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32
 
     taken.status = wf_take_status(reader);
     if (reader->failed || taken.status == WEFT_IN_PROGRESS)
-        return wf_fail(WEFT_ERR_PARSE, "a contribution without a status that weft has");
+        return wf_fail(WEFT_ERR_PARSE, "a contribution has an unknown status");
     taken.comm = wf_take_u64(reader);
     taken.timeout_ns = (int64_t)wf_take_u64(reader);
     wf_take_string(reader, label, label_bytes);
     wf_take_string(reader, text, text_bytes);
     taken.count = (int32_t)wf_take_u32(reader);
     if (taken.count < 1 || taken.count > most)
-        return wf_fail(WEFT_ERR_PARSE, "a list of %d ranks, where 1 to %d are possible",
-                       taken.count, most);
+        return wf_fail(WEFT_ERR_PARSE, "a list has %d ranks; expected 1 to %d", taken.count, most);
     for (int32_t i = 0; i < taken.count; i++)
         ranks[i] = (int32_t)wf_take_u32(reader);
     taken.blob = wf_take_blob(reader);
     if (reader->failed || reader->left > 0)
-        return wf_fail(WEFT_ERR_PARSE, "a contribution with a wrong length");
+        return wf_fail(WEFT_ERR_PARSE, "a contribution has a wrong length");
     *out = taken;
     return WEFT_OK;
 }
@@ -170,7 +170,8 @@ static void close_meeting(struct wf_meetings *m, struct meeting *meeting)
     free_meeting(meeting);
 }
 
-/* The meeting that RANK comes to, or NULL.  One that timed out ends when a rank comes again. */
+/* The meeting that RANK's call belongs to, or NULL.  A meeting that timed out ends when one of its
+ * ranks calls again. */
 static struct meeting *find_unseen(struct wf_meetings *m, int32_t rank,
                                    const struct wf_contribution *c)
 {
@@ -225,7 +226,7 @@ static void deliver_failure(struct wf_meetings *m, int32_t rank, uint64_t id, we
     wf_text_free(&payload);
 }
 
-/* The first failure counts; whoever waits is told at once. */
+/* Fail MEETING, unless it has failed already.  Ranks that wait are sent the failure at once. */
 static void fail_meeting(struct wf_meetings *m, struct meeting *meeting, weft_status status,
                          struct wf_text *text)
 {
@@ -240,7 +241,7 @@ static void fail_meeting(struct wf_meetings *m, struct meeting *meeting, weft_st
                 deliver_failure(m, meeting->ranks[i], meeting->seats[i].id, status, meeting->text);
 }
 
-/* Everyone who is still there has been told, so nobody will ask again. */
+/* True if every connected rank has been sent the outcome, so no rank will ask for it. */
 static bool is_over(const struct meeting *meeting)
 {
     for (int32_t i = 0; i < meeting->count; i++)
@@ -265,12 +266,13 @@ static void deliver_success(struct wf_meetings *m, struct meeting *meeting)
     wf_put_u32(&payload, WEFT_OK);
     wf_put_u64(&payload, ++m->serial);
     wf_put_u32(&payload, (uint32_t)meeting->count);
-    for (int32_t i = 0; bytes < WF_FRAME_MOST && i < meeting->count; i++)
+    for (int32_t i = 0; bytes < WF_FRAME_MAX && i < meeting->count; i++)
         wf_put_blob(&payload, meeting->seats[i].data, meeting->seats[i].bytes);
-    if (payload.failed || bytes >= WF_FRAME_MOST) {
+    if (payload.failed || bytes >= WF_FRAME_MAX) {
         struct wf_text why = {0};
 
-        wf_text_add(&why, "the rendezvous cannot hold the %llu bytes that %d ranks brought to %s",
+        wf_text_add(&why,
+                    "the rendezvous cannot hold the %llu bytes that %d ranks contributed to %s",
                     (unsigned long long)bytes, meeting->count, meeting->label);
         fail_meeting(m, meeting, WEFT_ERR_NO_MEMORY, &why);
         wf_text_free(&why);
@@ -281,7 +283,7 @@ static void deliver_success(struct wf_meetings *m, struct meeting *meeting)
     wf_text_free(&payload);
 }
 
-/* ---- coming ---- */
+/* ---- contributions ---- */
 
 static weft_status check_list(struct wf_meetings *m, int32_t rank, const struct wf_contribution *c)
 {
@@ -296,11 +298,10 @@ static weft_status check_list(struct wf_meetings *m, int32_t rank, const struct 
         if (r == rank) has_rank = true;
     }
     if (valid && has_rank) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "rank %d brought an ill-formed list of %d ranks", rank,
-                   c->count);
+    return wf_fail(WEFT_ERR_INVALID, "rank %d sent an invalid list of %d ranks", rank, c->count);
 }
 
-/* Who of the list went first: others may have gone because of it. */
+/* The rank of the list that departed first; others may have ended because of it. */
 static int32_t find_gone(const struct wf_meetings *m, const struct wf_contribution *c)
 {
     int32_t first = -1;
@@ -332,7 +333,7 @@ static void judge(struct wf_meetings *m, struct meeting *meeting, int32_t rank,
         wf_text_add(&why, "rank %d: %s", rank, c->text);
         fail_meeting(m, meeting, c->status, &why);
     } else if (strncmp(meeting->label, c->label, sizeof meeting->label - 1) != 0) {
-        wf_text_add(&why, "rank %d came to %s while rank %d came to %s", rank, c->label,
+        wf_text_add(&why, "rank %d is at %s, but rank %d is at %s", rank, c->label,
                     meeting->first_come, meeting->label);
         fail_meeting(m, meeting, WEFT_ERR_MISMATCH, &why);
     } else if (all_came(meeting)) {
@@ -341,7 +342,7 @@ static void judge(struct wf_meetings *m, struct meeting *meeting, int32_t rank,
     wf_text_free(&why);
 }
 
-/* The rank that comes last may have the least time left. */
+/* The rank that contributes last may have the earliest deadline. */
 static void shorten(struct meeting *meeting, uint64_t now_ns, int64_t timeout_ns)
 {
     uint64_t deadline_ns = now_ns + (uint64_t)timeout_ns;
@@ -379,7 +380,7 @@ weft_status wf_meetings_post(struct wf_meetings *m, uint64_t now_ns, int32_t ran
     return WEFT_OK;
 }
 
-/* ---- not coming ---- */
+/* ---- missing ranks ---- */
 
 void wf_meetings_gone(struct wf_meetings *m, int32_t rank, const char *text)
 {
@@ -413,7 +414,7 @@ static const struct meeting *find_wait(const struct wf_meetings *m, int32_t rank
     return NULL;
 }
 
-/* The ranks that did not come: only those that wait nowhere else, if there are any. */
+/* List the missing ranks: those that wait in no other meeting, or all if there are none such. */
 static int32_t list_missing(const struct wf_meetings *m, const struct meeting *meeting,
                             int32_t *out)
 {
@@ -437,9 +438,9 @@ static void time_out(struct wf_meetings *m, struct meeting *meeting, uint64_t no
 
     if (missing != NULL) {
         wf_ranks_print(&why, missing, count);
-        wf_text_add(&why, " of %d did not come to %s within ", meeting->count, meeting->label);
+        wf_text_add(&why, " of %d did not reach %s within ", meeting->count, meeting->label);
         wf_text_time(&why, (uint64_t)meeting->timeout_ns);
-        if (other != NULL) wf_text_add(&why, "; rank %d came to %s", missing[0], other->label);
+        if (other != NULL) wf_text_add(&why, "; rank %d is at %s", missing[0], other->label);
     }
     fail_meeting(m, meeting, WEFT_ERR_TIMEOUT, &why);
     meeting->timed_out = true;

@@ -1,4 +1,4 @@
-/* members.c - the rendezvous server's view of its ranks: what they say, who goes. */
+/* members.c - the rendezvous server's members: their frames and their departures. */
 #include "server.h"
 
 #include "weft/status.h"
@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Serials of a standby's meetings begin here, where the server before it does not come. */
+/* First serial of a standby's meetings.  The server before it does not reach this number. */
 #define STANDBY_SERIAL (UINT64_C(1) << 39)
 
-/* ---- to all ---- */
+/* ---- frames to members ---- */
 
 void wf_members_deliver(struct wf_server *s, uint16_t type, int32_t rank, uint64_t id,
                         const struct wf_text *payload)
@@ -18,7 +18,7 @@ void wf_members_deliver(struct wf_server *s, uint16_t type, int32_t rank, uint64
     if (s->members[rank] != NULL) wf_connection_send(s->members[rank], type, id, payload);
 }
 
-/* At once, so that it arrives even if this process ends now. */
+/* Send at once, so that the frame arrives even if this process ends now. */
 static void deliver_now(struct wf_server *s, uint16_t type, int32_t rank, uint64_t id,
                         const struct wf_text *payload)
 {
@@ -46,7 +46,7 @@ static void deliver_told(void *self, int32_t rank, uint64_t id, const struct wf_
     wf_members_deliver(self, WF_FRAME_TELL, rank, id, payload);
 }
 
-/* An empty table of ranks, as before the first has come. */
+/* Make the table of ranks empty, as before the first rank has joined. */
 static weft_status begin_joining(struct wf_server *s)
 {
     struct wf_meetings *fresh;
@@ -68,8 +68,8 @@ weft_status wf_members_create(struct wf_server *s)
 {
     s->members = wf_calloc((size_t)s->options.size, sizeof(struct wf_connection *));
     s->came = wf_calloc((size_t)s->options.size, sizeof *s->came);
-    s->failure.told = wf_calloc((size_t)s->options.size, sizeof *s->failure.told);
-    if (s->members == NULL || s->came == NULL || s->failure.told == NULL)
+    s->failure.reported = wf_calloc((size_t)s->options.size, sizeof *s->failure.reported);
+    if (s->members == NULL || s->came == NULL || s->failure.reported == NULL)
         return wf_fail_memory((size_t)s->options.size * sizeof(struct wf_connection *));
     s->inquiries.sink = (struct wf_meeting_sink){s, deliver_told};
     return begin_joining(s);
@@ -93,14 +93,14 @@ void wf_members_release(struct wf_server *s)
     wf_free(s->members);
     wf_free(s->came);
     wf_free(s->absent);
-    wf_free(s->failure.told);
+    wf_free(s->failure.reported);
     wf_free(s->failure.text);
 }
 
-/* ---- not coming ---- */
+/* ---- ranks that do not join ---- */
 
-/* The ranks that came are refused with the same reason, and may try again.  A process that was
- * already running and comes later is refused with it too, once. */
+/* Refuse all ranks that have joined, with one reason; they may try again.  A process that is
+ * already running and connects later is refused with the same reason, once. */
 static void fail_join(struct wf_server *s, weft_status status, const char *text)
 {
     wf_free(s->failure.text);
@@ -108,7 +108,7 @@ static void fail_join(struct wf_server *s, weft_status status, const char *text)
     s->failure.status = status;
     s->failure.at_ns = wf_now_ns();
     for (int32_t rank = 0; rank < s->options.size; rank++) {
-        s->failure.told[rank] = s->members[rank] != NULL;
+        s->failure.reported[rank] = s->members[rank] != NULL;
         if (s->members[rank] == NULL) continue;
         wf_connection_refuse(s->members[rank], status, text);
         s->members[rank] = NULL;
@@ -127,7 +127,7 @@ static void time_out_join(struct wf_server *s)
         if (s->members[rank] == NULL) missing[count++] = rank;
     if (missing != NULL) {
         wf_ranks_print(&text, missing, count);
-        wf_text_add(&text, " of %d never came to the rendezvous within ", s->options.size);
+        wf_text_add(&text, " of %d did not join the job within ", s->options.size);
         wf_text_time(&text, (uint64_t)s->options.join_timeout_ns);
         if (s->out_of_files)
             wf_text_add(&text, "; the process that serves it ran out of file descriptors: raise "
@@ -138,22 +138,21 @@ static void time_out_join(struct wf_server *s)
     wf_free(missing);
 }
 
-/* ---- going ---- */
+/* ---- departures ---- */
 
-/* "is gone: ...", and what may have been the cause of it. */
+/* "is gone: ...", and the likely cause. */
 static void explain_departure(const struct wf_server *s, const struct wf_connection *c,
                               const char *text, struct wf_text *out)
 {
     wf_text_add(out, "%s", text);
     if (c->fault != NULL)
-        wf_text_add(out, "; before, it reported: %.300s", c->fault);
+        wf_text_add(out, "; it had reported: %.300s", c->fault);
     else if (s->first_lost >= 0)
         wf_text_add(out, "; before it, rank %d was lost", s->first_lost);
 }
 
-/* RANK is gone from a job that runs.  Rank 0 is sent this last: its process may serve, and end
- * because of it.
- */
+/* RANK is gone from a running job.  Rank 0 is sent this last: its process may serve the rendezvous,
+ * and may end because of the report. */
 static void announce_gone(struct wf_server *s, int32_t rank, bool left, const char *text,
                           weft_blob record)
 {
@@ -170,7 +169,7 @@ static void announce_gone(struct wf_server *s, int32_t rank, bool left, const ch
     wf_text_free(&payload);
 }
 
-/* RANK is gone before all have come. */
+/* RANK is gone before all ranks have joined. */
 static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
 {
     struct wf_text why = {0};
@@ -180,13 +179,13 @@ static void abandon_join(struct wf_server *s, int32_t rank, const char *text)
     if (s->present == 0) return;
     wf_text_add(&why, "rank %d %s", rank, text);
     fail_join(s, WEFT_ERR_PEER, why.failed ? "out of memory" : why.data);
-    s->failure.told[rank] = true;
+    s->failure.reported[rank] = true;
     wf_text_free(&why);
 }
 
-/* A member will not come back; FAREWELL is what it left for the others. */
-static void part_with(struct wf_server *s, struct wf_connection *c, bool left, const char *text,
-                      weft_blob record)
+/* Remove a member.  RECORD is its departure record for the other ranks. */
+static void remove_member(struct wf_server *s, struct wf_connection *c, bool left, const char *text,
+                          weft_blob record)
 {
     struct wf_text why = {0};
     int32_t rank = c->rank;
@@ -206,7 +205,7 @@ static void part_with(struct wf_server *s, struct wf_connection *c, bool left, c
         abandon_join(s, rank, text);
     wf_text_free(&why);
     if (s->present == 0 && s->running && !s->options.standby && begin_joining(s) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "the rendezvous cannot begin anew: %s", weft_last_error());
+        wf_log(WF_LOG_WARNING, "the rendezvous cannot accept a new job: %s", weft_last_error());
 }
 
 void wf_members_lost(struct wf_server *s, struct wf_connection *c)
@@ -217,9 +216,9 @@ void wf_members_lost(struct wf_server *s, struct wf_connection *c)
     if (c->why != NULL)
         wf_text_add(&text, "is gone: the rendezvous closed its connection: %s", c->why);
     else
-        wf_text_add(&text, "is gone: its connection closed without a goodbye, so it crashed, was "
-                           "killed, or exited without weft_context_release");
-    part_with(s, c, false, text.failed ? "is gone" : text.data, (weft_blob){"", 0});
+        wf_text_add(&text, "is gone: it crashed, was killed, or exited without "
+                           "weft_context_release (its connection closed)");
+    remove_member(s, c, false, text.failed ? "is gone" : text.data, (weft_blob){"", 0});
     wf_text_free(&text);
 }
 
@@ -231,7 +230,7 @@ void wf_members_leave(struct wf_server *s, struct wf_connection *c)
     if (c->rank < 0 || wf_frame_next(&c->in, &frame) != WEFT_OK) return;
     wf_text_append(&record, (const char *)frame.payload, frame.bytes);
     wf_frame_drop(&c->in, &frame);
-    part_with(s, c, true, "has left the job", (weft_blob){record.data, record.length});
+    remove_member(s, c, true, "has left the job", (weft_blob){record.data, record.length});
     wf_text_free(&record);
 }
 
@@ -243,14 +242,14 @@ void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
     wf_text_add(&why, "rank %d %s", rank, text);
     if (s->absent != NULL || wf_text_take(&why, &s->absent) != WEFT_OK) wf_text_free(&why);
     if (s->members[rank] != NULL)
-        part_with(s, s->members[rank], false, text, (weft_blob){"", 0});
+        remove_member(s, s->members[rank], false, text, (weft_blob){"", 0});
     else if (!s->running && s->absent != NULL)
         fail_join(s, WEFT_ERR_PEER, s->absent);
 }
 
-/* ---- saying ---- */
+/* ---- frames from members ---- */
 
-/* C sent a frame that a rank does not send; the last error says why. */
+/* C sent a frame that a rank must not send; the last error is the reason. */
 static void reject(struct wf_connection *c)
 {
     wf_connection_reject(c);
@@ -265,7 +264,7 @@ static void reject_contents(struct wf_connection *c, const struct wf_frame *fram
     reject(c);
 }
 
-/* Ranks listed in a frame; -1 if they cannot be. */
+/* Read the list of ranks in a frame.  Returns their number, or -1 if the list is invalid. */
 static int32_t take_ranks(struct wf_server *s, struct wf_reader *reader, int32_t *ranks)
 {
     int32_t count = (int32_t)wf_take_u32(reader);
@@ -278,8 +277,8 @@ static int32_t take_ranks(struct wf_server *s, struct wf_reader *reader, int32_t
     return reader->failed ? -1 : count;
 }
 
-static void hear_gather(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                        int32_t *ranks, uint64_t now_ns)
+static void handle_gather(struct wf_server *s, struct wf_connection *c,
+                          const struct wf_frame *frame, int32_t *ranks, uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_contribution contribution;
@@ -293,8 +292,8 @@ static void hear_gather(struct wf_server *s, struct wf_connection *c, const stru
     if (status != WEFT_OK) reject(c);
 }
 
-static void hear_abort(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                       int32_t *ranks)
+static void handle_abort(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                         int32_t *ranks)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_text payload = {0};
@@ -317,8 +316,8 @@ static void hear_abort(struct wf_server *s, struct wf_connection *c, const struc
     if (frame->id != 0) deliver_now(s, WF_FRAME_PASSED, c->rank, frame->id, NULL);
 }
 
-static void hear_ask(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                     int32_t *ranks, uint64_t now_ns)
+static void handle_ask(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                       int32_t *ranks, uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     struct wf_text payload = {0}, gone = {0};
@@ -346,7 +345,7 @@ static void hear_ask(struct wf_server *s, struct wf_connection *c, const struct 
     wf_text_free(&payload);
 }
 
-static void hear_tell(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame)
+static void handle_tell(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     weft_blob answer = wf_take_blob(&reader);
@@ -357,8 +356,8 @@ static void hear_tell(struct wf_server *s, struct wf_connection *c, const struct
         wf_inquiry_answer(&s->inquiries, frame->id, c->rank, answer);
 }
 
-static void hear_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                      uint64_t now_ns)
+static void handle_look(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                        uint64_t now_ns)
 {
     struct wf_reader reader = wf_frame_reader(frame);
     int32_t rank = (int32_t)wf_take_u32(&reader);
@@ -400,8 +399,8 @@ void wf_members_answer_looks(struct wf_server *s, uint64_t now_ns)
     }
 }
 
-static void hear_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
-                       uint64_t now_ns)
+static void handle_frame(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
+                         uint64_t now_ns)
 {
     int32_t *ranks = wf_alloc((size_t)s->options.size * sizeof *ranks);
 
@@ -413,17 +412,18 @@ static void hear_frame(struct wf_server *s, struct wf_connection *c, const struc
                       (unsigned)frame->type);
         reject(c);
     } else if (frame->type == WF_FRAME_GATHER) {
-        hear_gather(s, c, frame, ranks, now_ns);
+        handle_gather(s, c, frame, ranks, now_ns);
     } else if (frame->type == WF_FRAME_ABORT) {
-        hear_abort(s, c, frame, ranks);
+        handle_abort(s, c, frame, ranks);
     } else if (frame->type == WF_FRAME_ASK) {
-        hear_ask(s, c, frame, ranks, now_ns);
+        handle_ask(s, c, frame, ranks, now_ns);
     } else if (frame->type == WF_FRAME_TELL) {
-        hear_tell(s, c, frame);
+        handle_tell(s, c, frame);
     } else if (frame->type == WF_FRAME_LOOK) {
-        hear_look(s, c, frame, now_ns);
+        handle_look(s, c, frame, now_ns);
     } else {
-        (void)wf_fail(WEFT_ERR_PARSE, "a frame of type %u, which only a server sends",
+        (void)wf_fail(WEFT_ERR_PARSE,
+                      "a frame of type %u, which only servers send, came from a client",
                       (unsigned)frame->type);
         reject(c);
     }
@@ -435,7 +435,7 @@ void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t no
     struct wf_frame frame;
     weft_status status;
 
-    if (c->stage < WF_STAGE_MEMBER) wf_admission_hear(s, c, now_ns);
+    if (c->stage < WF_STAGE_MEMBER) wf_admission_handle(s, c, now_ns);
     while (c->stage == WF_STAGE_MEMBER && !c->broken) {
         status = wf_frame_next(&c->in, &frame);
         if (status == WEFT_IN_PROGRESS) return;
@@ -447,7 +447,7 @@ void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t no
             c->leaving = true;
             return;
         }
-        hear_frame(s, c, &frame, now_ns);
+        handle_frame(s, c, &frame, now_ns);
         wf_frame_drop(&c->in, &frame);
     }
 }

@@ -1,24 +1,23 @@
-/* rendezvous.h - how the ranks of a job find each other and agree.
+/* rendezvous.h - the server that connects the ranks of a job, and its clients.
  *
- * A star: every rank holds one connection to a server, which lives in rank 0's process, in
- * `weft run`, or, for ranks that are threads, in their own process.  It is used to come together,
- * to make communicators and to learn of failures; tensors never pass through it.
+ * Every rank holds one connection to a server.  The server runs in rank 0's process, in `weft run`,
+ * or, for ranks that are threads, in their process.  Ranks use it to join, to create communicators
+ * and to report failures.  Tensors do not pass through it.
  *
  *     sha256.c    the keyed hash that proves knowledge of the job's token
  *     address.c   "host:port", "[v6]:port", "unix:name": listening and connecting
  *     wire.c      bytes <-> frames
  *     join.c      the handshake
  *     meeting.c   all-gathers among lists of ranks; no sockets, no clock
- *     inquiry.c   asking ranks where they are
- *     server.c    the star's middle; connection.c, admission.c and members.c are
- *                 parts of it
- *     client.c    a rank's end, which enter.c brings there; link.c is its thread, watch.c what it
- *                 asks by itself
+ *     inquiry.c   asking ranks for their positions
+ *     server.c    the server; connection.c, admission.c and members.c are parts of it
+ *     client.c    a rank's end; enter.c joins, link.c is its thread, watch.c asks questions of its
+ *                 own
  *     launch.h    this rank's number and host, and the choices that ranks compare
  *
- * A server on rank 0 has a standby on rank 1, if there are more ranks than these.  Every rank holds
- * a second connection to it.  Both servers learn of failures and pass them on; the standby is asked
- * once the other has ended. */
+ * In jobs of at least three ranks, a server on rank 0 has a standby on rank 1.  Every rank holds a
+ * second connection, to the standby.  Both servers learn of failures and pass them on.  Requests go
+ * to the standby once the server has ended. */
 #ifndef WEFT_RENDEZVOUS_RENDEZVOUS_H
 #define WEFT_RENDEZVOUS_RENDEZVOUS_H
 
@@ -27,7 +26,7 @@
 
 #define WF_SECOND_NS INT64_C(1000000000)
 
-/* When a call that begins now and may take TIMEOUT_NS is over; UINT64_MAX: never. */
+/* The deadline of a call that begins now with the time limit TIMEOUT_NS; UINT64_MAX: none. */
 static inline uint64_t wf_deadline(int64_t timeout_ns)
 {
     return timeout_ns < 0 ? UINT64_MAX : wf_now_ns() + (uint64_t)timeout_ns;
@@ -42,7 +41,7 @@ static inline int64_t wf_time_left(uint64_t deadline_ns)
     return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
 }
 
-/* The rank that stands by for a server on rank 0, in jobs of at least three ranks. */
+/* The rank whose process runs the standby, in jobs of at least three ranks. */
 #define WF_STANDBY_RANK 1
 
 /* ---- sha256.c ---- */
@@ -78,7 +77,7 @@ struct wf_address {
 weft_status wf_address_parse(const char *what, const char *text, int default_port,
                              struct wf_address *out) WF_NODISCARD;
 void wf_address_print(const struct wf_address *address, char out[WF_ADDRESS_TEXT]);
-/* Does the text alone say that this host is meant: a Unix socket, localhost, 127.x, ::1? */
+/* True if the text alone names this host: a Unix socket, localhost, 127.x, ::1. */
 bool wf_address_is_local(const struct wf_address *address);
 
 /* Listen on every address the host resolves to, the same port on each; port 0 takes a free one and
@@ -91,12 +90,12 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
                                int *fd) WF_NODISCARD;
 /* Begin to connect to the first address the host resolves to, without waiting. */
 weft_status wf_address_begin(const struct wf_address *address, int *fd) WF_NODISCARD;
-/* On a Unix socket: is the peer's user ours?  True for other sockets. */
+/* True if the peer of a Unix socket has this process's user.  True for all other sockets. */
 bool wf_address_same_user(int fd);
 /* The process at the other end of a Unix socket: "process 12 of user bob (uid 1001)". */
 void wf_address_peer(int fd, char out[WF_PEER_TEXT]);
-/* Where a rank can stand by that is connected by FD: the address of this end, with a port or a name
- * that is still free. */
+/* An address for a standby: this end's address of the socket FD, with a port or name that is
+ * free. */
 bool wf_address_beside(int fd, struct wf_address *out);
 /* The number of such an ADDRESS: its port, or the number in its name. */
 uint64_t wf_address_number(const struct wf_address *address);
@@ -107,14 +106,14 @@ bool wf_address_of_peer(int fd, uint64_t number, struct wf_address *out);
 
 /* Everything is little-endian.  A frame is a header and a payload.  A sealed frame has a tag after
  * its header and, if the payload is not empty, another after that: keyed hashes over the frame's
- * number and what precedes the tag.  So no length is believed that the peer did not send. */
+ * number and the bytes before the tag.  A forged length is therefore detected. */
 #define WF_FRAME_HEADER 16
 #define WF_FRAME_TAG    WF_SHA256_BYTES
-#define WF_FRAME_MOST   (UINT64_C(1) << 30)
+#define WF_FRAME_MAX    (UINT64_C(1) << 30)
 #define WF_FRAME_PLAIN  UINT64_C(256) /* the longest payload without a seal */
 
-/* One direction of a connection after the handshake.  The number of the next frame is in no frame,
- * so that one that is repeated, left out or moved is refused. */
+/* One direction of a connection after the handshake.  The frames do not contain their number; a
+ * frame that is repeated, lost or reordered therefore fails the check of its tag. */
 struct wf_seal {
     bool on;
     uint8_t key[WF_SHA256_BYTES];
@@ -124,32 +123,32 @@ struct wf_seal {
 enum wf_frame_type {
     WF_FRAME_REFUSED = 1, /* server: status, text; the connection ends */
     WF_FRAME_ADMITTED,    /* server: its proof */
-    WF_FRAME_READY,       /* server: all have come; job number, rank that serves or -1, standby */
+    WF_FRAME_READY,       /* server: all have joined; job number, serving rank or -1, standby */
     WF_FRAME_GATHER,      /* client: a contribution to a meeting; id is the client's */
-    WF_FRAME_GATHERED,    /* server: what came of it; the client's id */
+    WF_FRAME_GATHERED,    /* server: the outcome of the meeting; the client's id */
     WF_FRAME_GONE,        /* server: rank, whether it departed, text, its record */
     WF_FRAME_ABORT,       /* both: communicator's number, status, ranks, text */
-    WF_FRAME_ASK,         /* client: where are these ranks?  server: where are you? */
-    WF_FRAME_TELL,        /* client: where it is.  server: all answers */
-    WF_FRAME_LEAVE,       /* client: it departs, with its record. server: it ends */
-    WF_FRAME_LOOK,        /* client: this rank seems to be gone; who else is? */
-    WF_FRAME_PASSED,      /* server: what the client's ABORT or LOOK led to has been sent; its id;
-                             for a LOOK, whether the rank is still connected */
+    WF_FRAME_ASK,         /* client: asks for positions of ranks.  server: asks this rank's */
+    WF_FRAME_TELL,        /* client: its position.  server: all answers */
+    WF_FRAME_LEAVE,       /* client: it departs, with its record.  server: it ends */
+    WF_FRAME_LOOK,        /* client: a rank seems to be gone; asks which ranks are */
+    WF_FRAME_PASSED,      /* server: all frames due to the client's ABORT or LOOK have been sent;
+                             its id; for a LOOK, whether the rank is still connected */
     WF_FRAME_TYPES
 };
 
-/* How long a server waits for a rank that a LOOK is about to go: its connections to the server and
- * to the standby do not close at one moment. */
+/* How long a server waits for the end of a rank that a LOOK asks about: a rank's connections to the
+ * server and to the standby do not close at the same moment. */
 #define WF_LOOK_NS (WF_SECOND_NS / 4)
 
-/* The order in which ranks are sent a failure.  Processes that may serve are last, because they may
- * end because of it. */
+/* The order in which ranks are sent a failure.  Ranks whose processes may serve are last, because
+ * they may end because of it. */
 static inline int32_t wf_turn_of(int32_t rank)
 {
     return rank <= WF_STANDBY_RANK ? WF_STANDBY_RANK + 1 - rank : 0;
 }
 
-/* Can STATUS end a communicator on all of its ranks?  An abort can, and an error on one of them. */
+/* True if an ABORT frame may carry STATUS: an abort, or the error of one rank. */
 static inline bool wf_abort_may_be(weft_status status)
 {
     return status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT ||
@@ -163,11 +162,11 @@ struct wf_frame {
     size_t bytes;
 };
 
-/* Bytes that arrived and are not yet understood. */
+/* Bytes that arrived and are not yet parsed. */
 struct wf_inbox {
     struct wf_text bytes;
     size_t taken;
-    struct wf_seal seal; /* of what arrives */
+    struct wf_seal seal; /* of arriving frames */
     bool checked;        /* the next frame's header has the right tag */
 };
 
@@ -197,8 +196,8 @@ weft_status wf_take_status(struct wf_reader *reader);
 /* Into a buffer, cut to its size.  Control characters, and bytes that are not UTF-8, become '?'. */
 void wf_take_string(struct wf_reader *reader, char *out, size_t bytes);
 
-/* The next whole frame: OK, IN_PROGRESS when bytes are missing, ERR_PARSE for a frame that cannot
- * be one, ERR_INVALID for one whose tag is wrong. */
+/* Take the next whole frame.  Returns OK; IN_PROGRESS if bytes are missing; ERR_PARSE if the header
+ * is invalid; ERR_INVALID if a tag is wrong. */
 weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out) WF_NODISCARD;
 void wf_frame_drop(struct wf_inbox *inbox, const struct wf_frame *frame);
 void wf_inbox_free(struct wf_inbox *inbox);
@@ -207,12 +206,12 @@ void wf_inbox_free(struct wf_inbox *inbox);
  *
  *     client -> server   magic, client's nonce
  *     server -> client   magic, server's nonce
- *     client -> server   who it is, its proof
+ *     client -> server   its claim (rank, size, ...), its proof
  *     server -> client   frame ADMITTED with the server's proof, or REFUSED if the token is wrong
  *
- * A proof is a keyed hash over both nonces, so neither side shows the token, and none can be used
- * twice.  A server sends nothing to a peer that does not begin with the magic.  All frames that
- * follow are sealed, each direction with a key of its own that both nonces have a part in. */
+ * A proof is a keyed hash over both nonces.  The token is not sent, and a proof cannot be used
+ * twice.  A server sends no byte to a peer that does not begin with the magic.  All later frames
+ * are sealed, each direction with its own key, which depends on both nonces. */
 
 #define WF_NONCE_BYTES 16
 #define WF_HELLO_BYTES 24
@@ -222,7 +221,7 @@ struct wf_job_key {
     uint8_t bytes[WF_SHA256_BYTES];
 };
 
-/* The key that TOKEN stands for. */
+/* The key that is derived from TOKEN. */
 struct wf_job_key wf_job_key(const char *token);
 /* The key of the standby of job number JOB. */
 struct wf_job_key wf_standby_key(const struct wf_job_key *key, uint64_t job);
@@ -231,13 +230,13 @@ struct wf_join {
     uint8_t client_nonce[WF_NONCE_BYTES], server_nonce[WF_NONCE_BYTES];
     int32_t rank, size;
     uint64_t pid;
-    uint64_t standby; /* its port, or the number in its name, if the rank can stand by; else 0 */
-    uint64_t age_ms;  /* how long its process has run; 0: not known */
+    uint64_t standby; /* number of the standby that the rank offers; 0: none */
+    uint64_t age_ms;  /* time that its process has run; 0: unknown */
 };
 
 void wf_join_hello(const uint8_t nonce[WF_NONCE_BYTES], uint8_t out[WF_HELLO_BYTES]);
 bool wf_join_read_hello(const uint8_t in[WF_HELLO_BYTES], uint8_t nonce[WF_NONCE_BYTES]);
-/* Do BYTES of IN, fewer than a hello, begin like one? */
+/* True if BYTES of IN, fewer than a hello, can be the beginning of one. */
 bool wf_join_may_be_hello(const uint8_t *in, size_t bytes);
 void wf_join_proof(const struct wf_job_key *key, const struct wf_join *join,
                    uint8_t out[WF_PROOF_BYTES]);
@@ -252,20 +251,20 @@ void wf_join_seals(const struct wf_job_key *key, const struct wf_join *join,
 
 /* ---- meeting.c: all-gathers among lists of ranks ---- */
 
-/* What one rank brings to a meeting.  Borrowed. */
+/* One rank's contribution to a meeting.  The memory is borrowed. */
 struct wf_contribution {
     uint64_t comm;        /* the number of the communicator that it is for; 0: none yet */
     const int32_t *ranks; /* world ranks, in the group's order */
     int32_t count;
-    const char *label; /* what the ranks are doing, equal on all of them */
+    const char *label; /* names the call in messages; equal on all ranks */
     int64_t timeout_ns;
     weft_status status; /* a failure ends the meeting for all */
-    const char *text;   /* of the failure */
+    const char *text;   /* the error text of `status` */
     weft_blob blob;
-    _Atomic bool *lost; /* true ends the wait; NULL: nothing does */
+    _Atomic bool *lost; /* the wait ends when it becomes true; may be NULL */
 };
 
-/* Where results go: the payload of a GATHERED frame for request ID of RANK. */
+/* Receives results: the payload of a GATHERED frame for request ID of RANK. */
 struct wf_meeting_sink {
     void *self;
     void (*deliver)(void *self, int32_t rank, uint64_t id, const struct wf_text *payload);
@@ -277,13 +276,14 @@ struct wf_meetings;
 weft_status wf_meetings_create(int32_t size, struct wf_meeting_sink sink, uint64_t serial,
                                struct wf_meetings **out) WF_NODISCARD;
 void wf_meetings_release(struct wf_meetings **meetings);
-/* RANK comes.  Every rank that comes gets one delivery, now or later.  Fails only for want of
- * memory or an ill-formed list. */
+/* RANK contributes.  Every contribution gets one delivery, now or later.  Fails only if memory is
+ * missing or the list of ranks is invalid. */
 weft_status wf_meetings_post(struct wf_meetings *meetings, uint64_t now_ns, int32_t rank,
                              uint64_t id, const struct wf_contribution *contribution) WF_NODISCARD;
-/* RANK will come to no meeting any more; TEXT says why. */
+/* RANK contributes to no meeting any more; TEXT is the reason. */
 void wf_meetings_gone(struct wf_meetings *meetings, int32_t rank, const char *text);
-/* End meetings whose time is over; the earliest deadline left, or UINT64_MAX. */
+/* End meetings whose time limit has passed.  Returns the earliest remaining deadline, or
+ * UINT64_MAX. */
 uint64_t wf_meetings_expire(struct wf_meetings *meetings, uint64_t now_ns);
 size_t wf_meetings_open(const struct wf_meetings *meetings);
 
@@ -293,7 +293,7 @@ weft_status wf_contribution_take(struct wf_reader *reader, int32_t *ranks, int32
                                  char *label, size_t label_bytes, char *text, size_t text_bytes,
                                  struct wf_contribution *out) WF_NODISCARD;
 
-/* ---- inquiry.c: asking ranks where they are ---- */
+/* ---- inquiry.c: asking ranks for their positions ---- */
 
 struct wf_inquiry;
 
@@ -303,14 +303,16 @@ struct wf_inquiries {
     struct wf_meeting_sink sink; /* gets a payload as a meeting's, a blob per rank asked */
 };
 
-/* RANK's request ID asks RANKS; *NUMBER names the inquiry to those who answer. */
+/* RANK's request ID asks RANKS.  *NUMBER identifies the inquiry in the answers. */
 weft_status wf_inquiry_open(struct wf_inquiries *inquiries, uint64_t deadline_ns, int32_t rank,
                             uint64_t id, const int32_t *ranks, int32_t count,
                             uint64_t *number) WF_NODISCARD;
-/* An answer; the inquiry ends with the last.  Unknown numbers are late answers, and ignored. */
+/* Add an answer.  The inquiry ends with the last one.  An answer with an unknown number is late and
+ * is ignored. */
 void wf_inquiry_answer(struct wf_inquiries *inquiries, uint64_t number, int32_t rank,
                        weft_blob answer);
-/* End what is overdue with the answers there are; the earliest deadline left, or UINT64_MAX. */
+/* End overdue inquiries with the answers that have arrived.  Returns the earliest remaining
+ * deadline, or UINT64_MAX. */
 uint64_t wf_inquiries_expire(struct wf_inquiries *inquiries, uint64_t now_ns);
 void wf_inquiries_free(struct wf_inquiries *inquiries);
 
@@ -318,8 +320,8 @@ void wf_inquiries_free(struct wf_inquiries *inquiries);
 
 struct wf_server_options {
     int32_t size;
-    int32_t serving_rank; /* whose process it lives in, or -1 */
-    bool standby;         /* for when another server ends: ranks come as they like, and once */
+    int32_t serving_rank; /* rank whose process runs it, or -1 */
+    bool standby;         /* it is a standby: each rank may join at any time, once */
     int64_t join_timeout_ns;
     struct wf_job_key key;
 };
@@ -333,15 +335,15 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
 weft_status wf_server_start(struct wf_server *server) WF_NODISCARD;
 /* A connection for a rank in this process.  [any thread] */
 weft_status wf_server_connect(struct wf_server *server, int *fd) WF_NODISCARD;
-/* RANK's process has ended, TEXT says how.  The others are sent this, unless it had left the job
- * before.  From now on every rank that tries to join is refused.  [any thread] */
+/* RANK's process has ended; TEXT describes how.  The other ranks are sent this, unless RANK had
+ * departed.  From now on every rank that tries to join is refused.  [any thread] */
 void wf_server_report_gone(struct wf_server *server, int32_t rank, const char *text);
-/* Tells the ranks that are left that it ends, and stops. */
+/* Sends LEAVE to the remaining members and stops. */
 void wf_server_release(struct wf_server **server);
 
 /* ---- client.c ---- */
 
-/* A rank that will not come back. */
+/* A rank that has departed or was lost. */
 struct wf_departure {
     int32_t rank;
     bool left;             /* it departed; else it was lost */
@@ -349,7 +351,7 @@ struct wf_departure {
     struct wf_text record; /* its departure record, which comm writes and reads */
 };
 
-/* Where ranks are in a communicator, as the client's own thread asks. */
+/* A question of the client's thread: positions of ranks in a communicator. */
 struct wf_question {
     uint64_t comm;
     int32_t *ranks; /* to be freed */
@@ -358,17 +360,19 @@ struct wf_question {
 
 struct wf_gathered;
 
-/* What the client's own thread tells.  Never while a call of the client holds a lock. */
+/* Callbacks of the client's thread.  It calls them without holding the client's lock. */
 struct wf_client_events {
     void *self;
     void (*gone)(void *self, const struct wf_departure *departure);
     void (*abort)(void *self, uint64_t comm, weft_status status, const char *text);
     /* Describe communicator COMM's position: an enum wf_where and what follows it. */
     void (*where)(void *self, uint64_t comm, struct wf_text *out);
-    /* After wf_client_watch, several times a second: is there something to ask?  And the answers,
-     * a blob per rank as from wf_client_ask. */
+    /* After wf_client_watch, the thread calls `watch` several times a second.  `watch` returns true
+     * and fills OUT if it has a question.  `answered` gets the answers, one blob per rank, as from
+     * wf_client_ask. */
     bool (*watch)(void *self, struct wf_question *out);
-    void (*told)(void *self, const struct wf_question *question, const struct wf_gathered *answers);
+    void (*answered)(void *self, const struct wf_question *question,
+                     const struct wf_gathered *answers);
 };
 
 struct wf_client_options {
@@ -383,14 +387,14 @@ struct wf_client_options {
 
 struct wf_client;
 
-/* Connect, prove, and wait until all ranks have come. */
+/* Connect, prove knowledge of the token, and wait until all ranks have joined. */
 weft_status wf_client_create(const struct wf_client_options *options,
                              struct wf_client **out) WF_NODISCARD;
-/* Say goodbye, with FAREWELL for the others (NULL: nothing), and close.  Accepts NULL. */
+/* Depart, with RECORD for the other ranks (NULL: none), and free the client.  Accepts NULL. */
 void wf_client_release(struct wf_client **client, const struct wf_text *record);
 uint64_t wf_client_job(const struct wf_client *client);
 
-/* What a meeting came to.  `serial` is a number no other meeting of the job has; blobs point into
+/* The outcome of a meeting.  `serial` is unique among the meetings of the job.  Blobs point into
  * `bytes`. */
 struct wf_gathered {
     uint64_t serial;
@@ -399,33 +403,34 @@ struct wf_gathered {
     struct wf_text bytes;
 };
 
-/* Bring CONTRIBUTION, wait for the others.  On failure of any rank, the same status and text on
- * all.  WEFT_ERR_ABORTED if CONTRIBUTION's `lost` has ended the wait.  [any thread; one at a time
- * per communicator] */
+/* Send CONTRIBUTION and wait for those of the other ranks.  If a rank fails, all ranks get the same
+ * status and text.  WEFT_ERR_ABORTED if CONTRIBUTION's `lost` has ended the wait.  [any thread; one
+ * at a time per communicator] */
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);
 
-/* Tell RANKS that communicator COMM is aborted, or has failed with another STATUS.  Does not wait.
- * [any thread] */
+/* Report to RANKS that communicator COMM is aborted, or has failed with another STATUS.  Does not
+ * wait.  [any thread] */
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                      weft_status status, const char *text);
-/* Tell RANKS that communicator COMM has failed with STATUS.  Waits until they have been sent it, so
- * that this process may end because of it, but not for long.  [any thread] */
+/* Report to RANKS that communicator COMM has failed with STATUS.  Waits, for a limited time, until
+ * the server has sent the report, so that this process may end afterwards.  [any thread] */
 void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                       weft_status status, const char *text);
-/* What a rank answers to ASK: this number, and if it knows the communicator more (position.c). */
+/* A rank's answer to ASK begins with this number.  If the rank knows the communicator, its position
+ * follows (position.c). */
 enum wf_where { WF_WHERE_UNKNOWN, WF_WHERE_KNOWN, WF_WHERE_GONE };
 
-/* Where RANKS are in communicator COMM: a blob each, empty from who did not answer in time.
- * [any thread] */
+/* Ask for the positions of RANKS in communicator COMM.  OUT gets one blob per rank; the blob of a
+ * rank that did not answer in time is empty.  [any thread] */
 weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t *ranks,
                           int32_t count, int64_t timeout_ns, struct wf_gathered *out) WF_NODISCARD;
-/* From now on, let the client's thread ask what the event `watch` wants to know.  [any thread] */
+/* From now on, the client's thread calls the event `watch` and asks its questions.  [any thread] */
 void wf_client_watch(struct wf_client *client);
-/* How RANK departed, or NULL; it lives as long as the client.  [any thread] */
+/* RANK's departure or loss, or NULL.  The client owns it.  [any thread] */
 const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank);
-/* The rank that went first without a goodbye, likewise. */
+/* The same for the rank that was lost first. */
 const struct wf_departure *wf_client_first_lost(struct wf_client *client);
 
 #endif

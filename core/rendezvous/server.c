@@ -1,7 +1,8 @@
-/* server.c - the middle of the star: one thread, one poll, every connection.
+/* server.c - the rendezvous server: one thread that polls all connections.
  *
- * What strangers can cost it is bounded: so many connections in the handshake at a time, so many
- * bytes from each, so many seconds; and they get no byte back before they have said the magic. */
+ * Peers that do not know the token can use only bounded resources: the number of connections in the
+ * handshake, the bytes of each, and the time of each are limited.  They get no byte before they
+ * have sent the magic. */
 #include "server.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static void close_sockets(struct wf_server *s)
 
 static weft_status allocate(struct wf_server *s)
 {
-    s->capacity = (size_t)s->options.size + WF_PENDING_MOST + 2;
+    s->capacity = (size_t)s->options.size + WF_PENDING_MAX + 2;
     s->connections = wf_calloc(s->capacity, sizeof(struct wf_connection *));
     s->polls = wf_calloc(s->capacity + WF_MAX_LISTENERS + 1, sizeof *s->polls);
     if (s->connections == NULL || s->polls == NULL)
@@ -42,18 +43,18 @@ static void free_memory(struct wf_server *s)
     wf_free(s);
 }
 
-/* One descriptor per rank is needed, and a few more; say so before anyone waits in vain. */
+/* The server needs one file descriptor per rank and a few more.  Fails now, not after a timeout, if
+ * the limit is too low. */
 static weft_status check_file_limit(const struct wf_server_options *options)
 {
     struct rlimit limit;
     uint64_t needed = (uint64_t)options->size + 16;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return WEFT_OK;
-    return wf_fail(
-        WEFT_ERR_SYSTEM,
-        "the rendezvous of %d ranks needs about %llu file descriptors, and only %llu are "
-        "allowed: raise `ulimit -n`",
-        options->size, (unsigned long long)needed, (unsigned long long)limit.rlim_cur);
+    return wf_fail(WEFT_ERR_SYSTEM,
+                   "the rendezvous of %d ranks needs about %llu file descriptors, but the limit is "
+                   "%llu: raise `ulimit -n`",
+                   options->size, (unsigned long long)needed, (unsigned long long)limit.rlim_cur);
 }
 
 weft_status wf_server_create(const struct wf_server_options *options, struct wf_address *address,
@@ -71,7 +72,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     if (status != WEFT_OK) goto free_server;
     wf_fd_hold();
     if (wf_fd_keep_pair(pipe2(s->commands, O_CLOEXEC), s->commands) != 0) {
-        status = wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot have a pipe: %s", strerror(errno));
+        status =
+            wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot create a pipe: %s", strerror(errno));
         goto free_server;
     }
     if (address != NULL) status = wf_address_listen(address, s->listeners, &s->listener_count);
@@ -103,7 +105,8 @@ static bool is_pending(const struct wf_connection *c)
     return c->stage != WF_STAGE_MEMBER;
 }
 
-/* Make room for one more stranger by ending the oldest, if it had its chance; else rest. */
+/* Make room for one more connection in the handshake: close the oldest one if it had enough time;
+ * otherwise accept no connections for a while. */
 static bool make_room(struct wf_server *s, uint64_t now_ns)
 {
     struct wf_connection *oldest = NULL;
@@ -116,7 +119,7 @@ static bool make_room(struct wf_server *s, uint64_t now_ns)
         pending++;
         if (oldest == NULL || c->begun_ns < oldest->begun_ns) oldest = c;
     }
-    if (pending < WF_PENDING_MOST || oldest == NULL) return true;
+    if (pending < WF_PENDING_MAX || oldest == NULL) return true;
     if (now_ns - oldest->begun_ns >= WF_PENDING_SPARE_NS) {
         oldest->broken = true;
         return s->count < s->capacity;
@@ -129,7 +132,7 @@ static void rest_without_files(struct wf_server *s, uint64_t now_ns)
 {
     if (!s->out_of_files)
         wf_log(WF_LOG_WARNING,
-               "the rendezvous cannot take another connection: %s; raise `ulimit -n`",
+               "the rendezvous cannot accept another connection: %s; raise `ulimit -n`",
                strerror(errno));
     s->out_of_files = true;
     s->listen_again_ns = now_ns + WF_PENDING_SPARE_NS;
@@ -151,8 +154,8 @@ static void accept_from(struct wf_server *s, int listener, uint64_t now_ns)
     }
 }
 
-/* Of ranks that go at one time, one that has reported an error went because of another, and so
- * may one that says goodbye. */
+/* If several ranks end at the same time, first remove those that were lost without a report.  A
+ * rank that reported an error, or that departs, may have ended because of them. */
 static void settle_departures(struct wf_server *s)
 {
     struct wf_connection *c;
@@ -182,7 +185,7 @@ static void drop_broken(struct wf_server *s)
 
 /* ---- commands ---- */
 
-static void say_goodbye(struct wf_server *s)
+static void send_leave(struct wf_server *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         struct wf_connection *c = s->connections[i];
@@ -203,11 +206,11 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     if (command.kind == WF_COMMAND_ADOPT) add_connection(s, command.fd, now_ns);
     if (command.kind == WF_COMMAND_GONE)
         wf_members_ended(s, command.rank, command.text != NULL ? command.text : "is gone");
-    if (command.kind == WF_COMMAND_STOP) say_goodbye(s);
+    if (command.kind == WF_COMMAND_STOP) send_leave(s);
     wf_free(command.text);
 }
 
-/* What nobody obeys any more. */
+/* Free the commands that are left in the pipe. */
 static void drop_commands(struct wf_server *s)
 {
     struct wf_command command;
@@ -236,12 +239,12 @@ weft_status wf_server_connect(struct wf_server *s, int *fd)
     wf_fd_hold();
     if (wf_fd_keep_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
                         pair) != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "no connection to the rendezvous in this process: %s",
+        return wf_fail(WEFT_ERR_SYSTEM, "cannot connect to the rendezvous in this process: %s",
                        strerror(errno));
     if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
         wf_fd_close(pair[0]);
         wf_fd_close(pair[1]);
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous in this process does not hear: %s",
+        return wf_fail(WEFT_ERR_SYSTEM, "cannot wake the rendezvous in this process: %s",
                        strerror(errno));
     }
     *fd = pair[1];
@@ -264,7 +267,7 @@ static int milliseconds_until(uint64_t moment_ns, uint64_t now_ns)
     return (int)wf_min_i64((int64_t)((moment_ns - now_ns + 999999) / 1000000), 60000);
 }
 
-/* End connections that are overdue; the next moment one will be. */
+/* Close overdue connections.  Returns the earliest remaining deadline. */
 static uint64_t expire_connections(struct wf_server *s, uint64_t now_ns)
 {
     uint64_t earliest = UINT64_MAX;
@@ -296,8 +299,9 @@ static size_t fill_polls(struct wf_server *s, bool listening)
     return used;
 }
 
-/* Take in what the first COUNT connections sent: all of them, or those that poll has marked. */
-static void hear_all(struct wf_server *s, size_t count, bool all, uint64_t now_ns)
+/* Read and handle input of the first COUNT connections: of all, or of those that poll has marked.
+ */
+static void handle_all(struct wf_server *s, size_t count, bool all, uint64_t now_ns)
 {
     const struct pollfd *polls = s->polls + 1 + s->listener_count;
 
@@ -311,7 +315,7 @@ static void hear_all(struct wf_server *s, size_t count, bool all, uint64_t now_n
     }
 }
 
-/* Does a member go, or does one ask? */
+/* True if a member ends, or a LOOK is pending. */
 static bool has_departures(const struct wf_server *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -322,7 +326,7 @@ static bool has_departures(const struct wf_server *s)
     return s->looks != NULL;
 }
 
-/* Wait for something and see to it; false when there is nothing left to do. */
+/* Wait for events and handle them.  Returns false when the server has to stop. */
 static bool turn(struct wf_server *s)
 {
     uint64_t now_ns = wf_now_ns(), next = wf_members_expire(s, now_ns);
@@ -340,9 +344,9 @@ static bool turn(struct wf_server *s)
 
     now_ns = wf_now_ns();
     before = s->count;
-    hear_all(s, before, false, now_ns);
+    handle_all(s, before, false, now_ns);
     if (has_departures(s)) {
-        hear_all(s, before, true, now_ns); /* who went before them is heard too */
+        handle_all(s, before, true, now_ns); /* handle earlier departures first */
         settle_departures(s);
         wf_members_answer_looks(s, now_ns);
     }
@@ -377,7 +381,7 @@ weft_status wf_server_start(struct wf_server *s)
     code = pthread_create(&s->thread, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot have a thread: %s", strerror(code));
+        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot start a thread: %s", strerror(code));
     s->started = true;
     return WEFT_OK;
 }

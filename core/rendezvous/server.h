@@ -1,6 +1,6 @@
 /* server.h - what the files of the rendezvous server share.
  *
- * One thread owns everything here; others reach it through the command pipe alone. */
+ * One thread owns this state.  Other threads use the command pipe only. */
 #ifndef WEFT_RENDEZVOUS_SERVER_H
 #define WEFT_RENDEZVOUS_SERVER_H
 
@@ -12,9 +12,9 @@ struct pollfd;
 
 enum wf_stage {
     WF_STAGE_HELLO,  /* nothing proved: a port scan gets this far */
-    WF_STAGE_PROOF,  /* has said hello, and got our nonce */
+    WF_STAGE_PROOF,  /* has sent its hello, and was sent our nonce */
     WF_STAGE_MEMBER, /* has proved the token, and is a rank */
-    WF_STAGE_PARTING /* only what is queued is still sent */
+    WF_STAGE_PARTING /* only queued bytes are still sent */
 };
 
 struct wf_connection {
@@ -25,7 +25,7 @@ struct wf_connection {
     bool broken;                    /* to be closed */
     uint64_t begun_ns, deadline_ns; /* of the stage; UINT64_MAX for members */
     int32_t rank;                   /* -1 before it is a member */
-    bool leaving;                   /* the next frame in `in` is its goodbye */
+    bool leaving;                   /* the next frame in `in` is LEAVE */
     char *fault;                    /* the first error that it reported, or NULL */
     char *why;                      /* this end closes it, or NULL: the other end has */
     struct wf_join join;
@@ -66,27 +66,27 @@ struct wf_server {
     uint64_t listen_again_ns; /* accepting rests until then */
     bool out_of_files;
 
-    bool running;              /* all ranks have come */
-    uint64_t join_deadline_ns; /* UINT64_MAX before the first came */
+    bool running;              /* all ranks have joined */
+    uint64_t join_deadline_ns; /* UINT64_MAX before the first rank has joined */
     uint64_t job;
     struct wf_connection **members; /* by rank; NULL: not yet, or not any more */
     int32_t present;
-    int32_t first_lost; /* the rank that went first without a goodbye, or -1 */
+    int32_t first_lost; /* the rank that was lost first, or -1 */
     bool *came;         /* by rank: it has joined since the table was empty */
-    char *absent;       /* whose process has ended, and how; nobody can then join any more */
-    struct {            /* the last joining that failed */
+    char *absent;       /* describes a rank whose process has ended; no rank can join then */
+    struct {            /* the last failed attempt of the job to join */
         weft_status status;
         char *text; /* NULL: none */
         uint64_t at_ns;
-        bool *told; /* by rank */
+        bool *reported; /* by rank */
     } failure;
     struct wf_meetings *meetings;
     struct wf_inquiries inquiries;
     struct wf_look *looks;
 };
 
-/* Connections in the handshake at a time, and how long each stage of it may take. */
-#define WF_PENDING_MOST     128
+/* Maximum number of connections in the handshake, and time limit of each of its stages. */
+#define WF_PENDING_MAX      128
 #define WF_STAGE_LIMIT_NS   (5 * WF_SECOND_NS)
 #define WF_PENDING_SPARE_NS (WF_SECOND_NS / 10)
 
@@ -94,44 +94,46 @@ struct wf_server {
 
 struct wf_connection *wf_connection_create(int fd, uint64_t now_ns) WF_NODISCARD;
 void wf_connection_release(struct wf_connection *connection);
-/* Take in what has arrived; sets `ended`. */
+/* Read the bytes that have arrived; sets `ended`. */
 void wf_connection_read(struct wf_connection *connection);
-/* Send out what is queued, as far as it goes; sets `send_failed`. */
+/* Send queued bytes without blocking; sets `send_failed`. */
 void wf_connection_write(struct wf_connection *connection);
 /* Queue a frame of PAYLOAD, which may be NULL. */
 void wf_connection_send(struct wf_connection *connection, uint16_t type, uint64_t id,
                         const struct wf_text *payload);
-/* Close CONNECTION because of a frame that the peer must not send; the last error says why. */
+/* Close CONNECTION because of a frame that the peer must not send; the last error is the reason. */
 void wf_connection_reject(struct wf_connection *connection);
 /* Queue a refusal, after which the connection ends. */
 void wf_connection_refuse(struct wf_connection *connection, weft_status status, const char *text);
 
-/* ---- admission.c: who comes ---- */
+/* ---- admission.c: ranks that join ---- */
 
-/* May CONNECTION, which has proved the token, be the rank of its claim?  If not, it is refused. */
+/* True if CONNECTION, which has proved the token, may join as the rank of its claim.  Otherwise it
+ * is refused. */
 bool wf_admission_may_join(struct wf_server *server, struct wf_connection *connection,
                            uint64_t now_ns);
-/* Act on what CONNECTION, which is not a member yet, has sent. */
-void wf_admission_hear(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
+/* Handle the input of CONNECTION, which is not a member yet. */
+void wf_admission_handle(struct wf_server *server, struct wf_connection *connection,
+                         uint64_t now_ns);
 
-/* ---- members.c: what ranks say, who goes ---- */
+/* ---- members.c: frames and departures of members ---- */
 
-/* Queue a frame for RANK, if it is there. */
+/* Queue a frame for RANK, if it is a member. */
 void wf_members_deliver(struct wf_server *server, uint16_t type, int32_t rank, uint64_t id,
                         const struct wf_text *payload);
 
-/* Act on what CONNECTION's inbox holds. */
+/* Handle the frames in CONNECTION's inbox. */
 void wf_members_handle(struct wf_server *server, struct wf_connection *connection, uint64_t now_ns);
-/* CONNECTION is over, without a goodbye. */
+/* CONNECTION has ended without a LEAVE frame. */
 void wf_members_lost(struct wf_server *server, struct wf_connection *connection);
-/* CONNECTION is `leaving`. */
+/* CONNECTION is `leaving`: handle its LEAVE frame. */
 void wf_members_leave(struct wf_server *server, struct wf_connection *connection);
 /* RANK's process has ended. */
 void wf_members_ended(struct wf_server *server, int32_t rank, const char *text);
-/* Answer every LOOK whose rank is gone or whose time is over.  The members have been sent all
- * departures. */
+/* Answer every LOOK whose rank is gone or whose time limit has passed.  The members have been sent
+ * all departures. */
 void wf_members_answer_looks(struct wf_server *server, uint64_t now_ns);
-/* End what is overdue; the next moment something will be. */
+/* End overdue meetings, inquiries and joins.  Returns the earliest remaining deadline. */
 uint64_t wf_members_expire(struct wf_server *server, uint64_t now_ns);
 weft_status wf_members_create(struct wf_server *server) WF_NODISCARD;
 void wf_members_release(struct wf_server *server);

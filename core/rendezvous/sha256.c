@@ -1,7 +1,7 @@
 /* sha256.c - SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for proofs of the job's token and for the
  * frames of the rendezvous.
  *
- * Tensors do not pass through the rendezvous, so it is written for the reader, not for speed. */
+ * Tensors do not pass through the rendezvous, so the code is simple rather than fast. */
 #include "rendezvous.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* watch.c - what the thread of a rendezvous client asks by itself, while the program may wait. */
+/* watch.c - questions that the client's thread asks by itself while the program may be waiting. */
 #include "client.h"
 
 #define WATCH_NS  (WF_SECOND_NS / 4)
@@ -57,13 +57,13 @@ int wf_client_watch_now(struct wf_client *client)
     now_ns = wf_now_ns();
     if (now_ns >= client->watch_ns) {
         client->watch_ns = now_ns + (uint64_t)WATCH_NS;
-        drop_question(client); /* an answer that has not come by now is not awaited */
+        drop_question(client); /* the answer is overdue: stop waiting for it */
         if (events->watch(events->self, &client->question)) ask(client);
     }
     return (int)((client->watch_ns - now_ns) / 1000000) + 1;
 }
 
-bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *frame)
+bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame)
 {
     struct wf_question question = client->question;
     struct wf_text payload = {0};
@@ -74,7 +74,7 @@ bool wf_client_hear_watched(struct wf_client *client, const struct wf_frame *fra
     client->watched = 0;
     wf_text_append(&payload, (const char *)frame->payload, frame->bytes);
     if (!payload.failed && wf_gathered_read(&payload, &answers) == WEFT_OK) {
-        client->options.events.told(client->options.events.self, &question, &answers);
+        client->options.events.answered(client->options.events.self, &question, &answers);
         wf_gathered_free(&answers);
     }
     wf_text_free(&payload);

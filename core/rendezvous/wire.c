@@ -1,8 +1,8 @@
 /* wire.c - bytes to frames and back.
  *
- * A header holds the payload's length (4 bytes), the type (2), a zero (2) and an id (8).  What
- * arrives is not trusted: a length only says when to look again, and memory grows with the bytes
- * that really came.  After the handshake every frame is sealed. */
+ * A header holds the payload's length (4 bytes), the type (2), a zero (2) and an id (8).  Input is
+ * not trusted: a length only tells when a frame is complete, and memory grows with the bytes that
+ * have arrived.  After the handshake every frame is sealed. */
 #include "rendezvous.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void put(struct wf_text *out, uint64_t value, size_t bytes)
     wf_text_append(out, (const char *)raw, bytes);
 }
 
-/* The tag of HEADER and, for the second tag, of what follows it. */
+/* Compute the tag of HEADER and, for the second tag, of PAYLOAD too. */
 static void make_tag(const struct wf_seal *seal, const uint8_t *header, weft_blob payload,
                      uint8_t out[WF_FRAME_TAG])
 {
@@ -206,7 +206,7 @@ static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, 
     if (wf_secret_equal(want, tag, sizeof want)) return WEFT_OK;
     return wf_fail(
         WEFT_ERR_INVALID,
-        "frame %llu failed authentication: it was changed, repeated or left out on its way",
+        "frame %llu failed authentication: it, or a frame before it, was changed, repeated or lost",
         (unsigned long long)seal->sequence);
 }
 
@@ -225,7 +225,7 @@ weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out)
     inbox->checked = true;
     bytes = load(at, 4);
     type = load(at + 4, 4);
-    if (bytes > (seal->on ? WF_FRAME_MOST : WF_FRAME_PLAIN) || type == 0 || type >= WF_FRAME_TYPES)
+    if (bytes > (seal->on ? WF_FRAME_MAX : WF_FRAME_PLAIN) || type == 0 || type >= WF_FRAME_TYPES)
         return wf_fail(WEFT_ERR_PARSE, "not a frame: type %llu, %llu bytes",
                        (unsigned long long)type, (unsigned long long)bytes);
     if (there < frame_bytes(seal, (size_t)bytes)) return WEFT_IN_PROGRESS;

@@ -53,35 +53,35 @@ static int64_t share_at(const struct locals *locals, int32_t position, int32_t d
 }
 
 /* The position that holds the same part of DIM as POSITION, on the line that was summed. */
-static int32_t twin_of(const struct locals *locals, int32_t position, int32_t dim)
+static int32_t replica_of(const struct locals *locals, int32_t position, int32_t dim)
 {
     const struct wf_layout *layout = locals->layout;
-    int32_t coord[WEFT_MAX_AXES], twin = 0;
+    int32_t coord[WEFT_MAX_AXES], replica = 0;
 
     wf_mesh_coord_at(layout->mesh, position, coord);
     for (int32_t i = 0; i < layout->mesh->axes; i++)
-        twin = twin * layout->mesh->axis[i].size +
-               (splits_dim(&layout->placements[i], dim) ? coord[i] : 0);
-    return twin;
+        replica = replica * layout->mesh->axis[i].size +
+                  (splits_dim(&layout->placements[i], dim) ? coord[i] : 0);
+    return replica;
 }
 
-/* The first rank that does not hold its share is at POSITION, in dimension DIM.  If its twin holds
- * its share, the two disagree.  Otherwise the rank itself is on the line that was summed; since the
- * sum is right, a later rank of the line deviates in the other direction. */
+/* The first rank that does not hold its share is at POSITION, in dimension DIM.  If its replica
+ * holds its share, the two disagree.  Otherwise the rank itself is on the line that was summed;
+ * since the sum is right, a later rank of the line deviates in the other direction. */
 static weft_status refuse_sizes(const struct locals *locals, int32_t position, int32_t dim)
 {
     const weft_mesh *mesh = locals->layout->mesh;
-    int32_t twin = twin_of(locals, position, dim), other = position + 1;
+    int32_t replica = replica_of(locals, position, dim), other = position + 1;
     bool too_little = size_at(locals, position, dim) < share_at(locals, position, dim);
 
-    if (twin != position)
+    if (replica != position)
         return wf_fail(WEFT_ERR_MISMATCH,
                        "ranks %d and %d hold the same part of dimension %d, but %lld and "
                        "%lld indices of it",
-                       weft_mesh_rank_at(mesh, twin), weft_mesh_rank_at(mesh, position), dim,
-                       (long long)size_at(locals, twin, dim),
+                       weft_mesh_rank_at(mesh, replica), weft_mesh_rank_at(mesh, position), dim,
+                       (long long)size_at(locals, replica, dim),
                        (long long)size_at(locals, position, dim));
-    while (twin_of(locals, other, dim) != other ||
+    while (replica_of(locals, other, dim) != other ||
            size_at(locals, other, dim) == share_at(locals, other, dim) ||
            (size_at(locals, other, dim) < share_at(locals, other, dim)) == too_little)
         other++;
@@ -108,7 +108,7 @@ weft_status weft_shape_from_shards(const weft_mesh *mesh, int32_t dims,
         WF_TRY(wf_require(shape, "weft_shape_from_shards: shape"));
     }
     if (dims < 0 || dims > WEFT_MAX_DIMS)
-        return wf_fail(WEFT_ERR_INVALID, "a tensor of %d dimensions; %d are the most", dims,
+        return wf_fail(WEFT_ERR_INVALID, "the tensor has %d dimensions; the maximum is %d", dims,
                        WEFT_MAX_DIMS);
     for (int64_t i = 0; i < (int64_t)mesh->size * dims; i++)
         if (shards[i] < 0)

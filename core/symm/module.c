@@ -17,8 +17,8 @@ static void choose_plugin(const weft_context *context, struct wf_symm_state *sta
         state->plugin = context->plugin;
     if (state->plugin == NULL)
         snprintf(state->reason, sizeof state->reason,
-                 "%s has no symmetric memory; WEFT_BACKEND may name a second plugin that has, such "
-                 "as nccl,nvshmem",
+                 "%s has no symmetric memory; name a second plugin that has it, such as "
+                 "WEFT_BACKEND=nccl,nvshmem",
                  context->plugin != NULL ? context->plugin->name : "the backend");
 }
 

@@ -23,14 +23,15 @@ static weft_status enter(const weft_symm *symm, const char *what)
 static weft_status check_peer(const weft_symm *symm, const char *what, int32_t peer)
 {
     if (peer >= 0 && peer < symm->comm->size) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer %d; there are ranks 0 to %d", what,
+    return wf_fail(WEFT_ERR_INVALID, "%s on %s: peer is %d; the ranks are 0 to %d", what,
                    symm->comm->name, peer, symm->comm->size - 1);
 }
 
 static weft_status check_channel(const weft_symm *symm, const char *what, uint32_t channel)
 {
     if (channel < symm->channels) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s on %s: channel %" PRIu32 "; there are 0 to %" PRIu32, what,
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s on %s: channel is %" PRIu32 "; the channels are 0 to %" PRIu32, what,
                    symm->comm->name, channel, symm->channels - 1);
 }
 
@@ -38,14 +39,15 @@ static weft_status check_op(const weft_symm *symm, const char *what, uint32_t op
 {
     if (op == WEFT_SIGNAL_SET || op == WEFT_SIGNAL_ADD) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s on %s: signal operation %" PRIu32 "; WEFT_SIGNAL_SET is %d, _ADD %d", what,
-                   symm->comm->name, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
+                   "%s on %s: op is %" PRIu32 "; WEFT_SIGNAL_SET is %d, WEFT_SIGNAL_ADD is %d",
+                   what, symm->comm->name, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
 }
 
 static weft_status check_compare(const weft_symm *symm, const char *what, uint32_t compare)
 {
     if (compare <= WEFT_COMPARE_LT) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s on %s: comparison %" PRIu32 "; there are 0 to %d", what,
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s on %s: compare is %" PRIu32 "; the comparisons are 0 to %d", what,
                    symm->comm->name, compare, WEFT_COMPARE_LT);
 }
 
@@ -59,14 +61,14 @@ static weft_status check_reach(const weft_symm *symm, const char *what, const vo
     WF_TRY(symm->plugin->device->query_pointer(symm->device, memory, &info));
     if (info.kind == WEFT_MEMORY_HOST && !symm->host_memory)
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s on %s: %p is plain host memory; wanted is memory of weft_alloc", what,
+                       "%s on %s: %p is plain host memory; use memory from weft_alloc", what,
                        symm->comm->name, memory);
     offset = (uint64_t)((uintptr_t)memory - (uintptr_t)info.base);
     if (info.base == NULL || info.bytes == 0) return WEFT_OK; /* the device does not know */
     if (offset <= info.bytes && bytes <= info.bytes - offset) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s on %s: %" PRIu64 " bytes at %p, of an allocation of %" PRIu64
-                   " bytes that begins at %p",
+                   "%s on %s: %" PRIu64 " bytes at %p reach outside their allocation of %" PRIu64
+                   " bytes at %p",
                    what, symm->comm->name, bytes, memory, info.bytes, info.base);
 }
 
@@ -78,7 +80,7 @@ static weft_status check_move(const weft_symm *symm, const char *what, int32_t p
     if (offset > symm->bytes || bytes > symm->bytes - offset)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: %" PRIu64 " bytes at offset %" PRIu64
-                       "; each rank's memory has %" PRIu64,
+                       " reach beyond the memory, which has %" PRIu64 " bytes on each rank",
                        what, symm->comm->name, bytes, offset, symm->bytes);
     if (bytes == 0) return WEFT_OK;
     if (memory == NULL)
@@ -178,7 +180,7 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
                     symm->comm->name, symm->comm->context->rank, (double)timeout_ns * 1e-9,
                     words.data);
         wf_comm_fail(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
-        wf_symm_tell(symm->symm_comm, text.failed ? "out of memory" : text.data);
+        wf_symm_report(symm->symm_comm, text.failed ? "out of memory" : text.data);
         status = wf_comm_cause(symm->symm_comm);
     } else {
         wf_text_add(&text, "weft_symm_wait_from for %s", words.data);
@@ -204,8 +206,9 @@ weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer, uint32_t channel,
     WF_TRY(check_channel(symm, what, channel));
     WF_TRY(check_compare(symm, what, compare));
     if (timeout_ns < WEFT_FOREVER)
-        return wf_fail(WEFT_ERR_INVALID, "%s on %s: a time limit of %" PRId64 " ns", what,
-                       symm->comm->name, timeout_ns);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: timeout_ns is %" PRId64 "; it is 0, positive or WEFT_FOREVER",
+                       what, symm->comm->name, timeout_ns);
     if (timeout_ns == 0) timeout_ns = symm->comm->timeout_ns;
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
     if (given != NULL || !symm->symm_comm->done_on_return) wf_symm_note_wait(symm, &wait);

@@ -51,10 +51,10 @@ static void break_off(const weft_symm *symm, weft_status status, const char *wai
              symm_comm->context->rank, waited ? ", with a wait for " : "", waited ? waits : "",
              waited ? " on a stream" : "", own);
     if (atomic_load_explicit(&symm_comm->cause, memory_order_acquire) == WEFT_OK)
-        wf_symm_tell(symm_comm, text);
+        wf_symm_report(symm_comm, text);
     wf_comm_fail(symm_comm, status, text);
     (void)wf_comm_cause(symm_comm);
-    wf_log(WF_LOG_WARNING, "symmetric memory #%" PRIu64 " stays: %s", symm->number,
+    wf_log(WF_LOG_WARNING, "symmetric memory #%" PRIu64 " is not freed: %s", symm->number,
            weft_last_error());
 }
 
@@ -66,7 +66,7 @@ static void stay_away(const weft_comm *symm_comm, weft_status status, const char
     if (status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER) return; /* all ranks know of these */
     snprintf(text, sizeof text, "weft_symm_release on %s: rank %d: %.800s", symm_comm->name,
              symm_comm->context->rank, reason);
-    wf_symm_tell(symm_comm, text);
+    wf_symm_report(symm_comm, text);
 }
 
 static void end_window(weft_symm *symm)
@@ -134,7 +134,8 @@ void wf_symm_comm_ends(weft_comm *comm, const char *cause)
         *at = symm->next;
         symm->window = NULL;
         snprintf(symm->ended, sizeof symm->ended, "%s", cause);
-        wf_log(WF_LOG_WARNING, "communicator %s ends before symmetric memory on it", comm->name);
+        wf_log(WF_LOG_WARNING, "communicator %s ends, but its symmetric memory is not released",
+               comm->name);
     }
     pthread_mutex_unlock(&context->lock);
 }
@@ -179,11 +180,9 @@ weft_status wf_symm_check_register(weft_context *context, const void *memory, ui
     while (symm != NULL && (symm->registered || !overlaps(symm, (uintptr_t)memory, bytes)))
         symm = symm->next;
     if (symm != NULL)
-        status =
-            wf_fail(WEFT_ERR_INVALID,
-                    "weft_symm_register: %p belongs to symmetric memory on %s, which would free "
-                    "it",
-                    memory, symm->comm->name);
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "weft_symm_register: %p belongs to symmetric memory on %s, which owns it",
+                         memory, symm->comm->name);
     pthread_mutex_unlock(&context->lock);
     return status;
 }
@@ -206,8 +205,8 @@ weft_status wf_symm_check_free(weft_context *context, const void *pointer)
         symm = symm->next;
     if (symm != NULL && symm->registered)
         status = wf_fail(WEFT_ERR_INVALID,
-                         "weft_free: the memory at %p is registered as symmetric memory on %s; it "
-                         "can be freed after weft_symm_release",
+                         "weft_free: the memory at %p is registered as symmetric memory on %s; "
+                         "call weft_symm_release first",
                          pointer, symm->comm->name);
     else if (symm != NULL)
         status = wf_fail(WEFT_ERR_INVALID,

@@ -23,10 +23,11 @@ static weft_status check_kind(const weft_context *context, const weft_plugin *pl
         ((first->features & WEFT_FEATURE_HOST_MEMORY) != 0 ||
          strcmp(first->uuid, second->uuid) == 0))
         return WEFT_OK;
-    return wf_fail(
-        WEFT_ERR_UNSUPPORTED,
-        "%s works on %s (%s) and %s on %s (%s); they cannot use each other's symmetric memory",
-        context->plugin->name, first->name, first->uuid, plugin->name, second->name, second->uuid);
+    return wf_fail(WEFT_ERR_UNSUPPORTED,
+                   "%s uses device %s (%s), but %s uses device %s (%s); plugins share symmetric "
+                   "memory only on one device",
+                   context->plugin->name, first->name, first->uuid, plugin->name, second->name,
+                   second->uuid);
 }
 
 /* Open the first plugin's device by its number.  A plugin for other devices may not know the
@@ -207,7 +208,7 @@ weft_status wf_symm_start(weft_context *context)
         return WEFT_OK;
     }
     status = open_second(context, state->plugin, &state->device, &elsewhere);
-    status = wf_comm_agree(context->world, "the beginning of symmetric memory", status,
+    status = wf_comm_agree(context->world, "the start of symmetric memory", status,
                            (weft_blob){"", 0}, &got);
     if (status == WEFT_OK) {
         uint64_t number = got.serial;

@@ -69,7 +69,8 @@ static struct request read_request(weft_blob blob)
 
     request.bytes = wf_take_u64(&reader);
     request.channels = wf_take_u32(&reader);
-    request.function = wf_take_u32(&reader) != 0 ? "has it registered" : "has it made";
+    request.function =
+        wf_take_u32(&reader) != 0 ? "calls weft_symm_register" : "calls weft_symm_create";
     return request;
 }
 
@@ -84,12 +85,13 @@ static weft_status compare_requests(const weft_comm *comm, const struct wf_gathe
         if (other.bytes == first.bytes && other.channels == first.channels &&
             strcmp(other.function, first.function) == 0)
             continue;
-        return wf_fail(
-            WEFT_ERR_MISMATCH,
-            "symmetric memory on %s: rank %d asks for %" PRIu64 " bytes and %" PRIu32
-            " channels and %s, rank %d for %" PRIu64 " bytes and %" PRIu32 " channels and %s",
-            comm->name, comm->world_ranks[0], first.bytes, first.channels, first.function,
-            comm->world_ranks[i], other.bytes, other.channels, other.function);
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "symmetric memory on %s: rank %d asks for %" PRIu64 " bytes and %" PRIu32
+                       " channels and %s, but rank %d asks for %" PRIu64 " bytes and %" PRIu32
+                       " channels and %s",
+                       comm->name, comm->world_ranks[0], first.bytes, first.channels,
+                       first.function, comm->world_ranks[i], other.bytes, other.channels,
+                       other.function);
     }
     return WEFT_OK;
 }
@@ -181,7 +183,7 @@ static weft_status check_backend(const weft_comm *comm, const struct request *re
                        wf_symm_state(context)->reason);
     if (request->registers && !WF_HAS(plugin->symm, window_register))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "%s on %s: %s registers no memory; weft_symm_create makes some",
+                       "%s on %s: backend %s cannot register memory; call weft_symm_create",
                        request->function, comm->name, plugin->name);
     return WEFT_OK;
 }
@@ -258,7 +260,7 @@ weft_status wf_symm_check(const weft_symm *symm, const char *function)
     if (!wf_is_usable(symm->made, WF_KIND_SYMM))
         return wf_fail_unusable(function, "symm", symm->made, WF_KIND_SYMM);
     if (symm->window != NULL) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s: %s, and this symmetric memory with it", function,
+    return wf_fail(WEFT_ERR_INVALID, "%s: %s; its symmetric memory ended with it", function,
                    symm->ended);
 }
 
@@ -334,7 +336,7 @@ weft_status weft_symm_device_get(const weft_symm *symm, weft_symm_device *out)
         signals = (uint64_t *const *)(void *)(copy + (size_t)handle->size * sizeof(void *));
     } else if (!symm->host_memory) {
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "weft_symm_device_get on %s: %s keeps no addresses in device memory",
+                       "weft_symm_device_get on %s: %s has no addresses in device memory",
                        symm->comm->name, symm->plugin->name);
     }
     *out = (weft_symm_device){.rank = symm->comm->rank,

@@ -103,7 +103,7 @@ void wf_symm_list_waits(const weft_symm *symm, const void *stream, struct wf_tex
 weft_status wf_symm_check_wait(weft_context *context, const void *stream, bool any,
                                weft_status status);
 /* Tell the other ranks of SYMM_COMM that it failed here because of TEXT. */
-void wf_symm_tell(const weft_comm *symm_comm, const char *text);
+void wf_symm_report(const weft_comm *symm_comm, const char *text);
 /* Value of this rank's slot for signals of rank FROM on CHANNEL; needs host_memory. */
 uint64_t wf_symm_slot(const weft_symm *symm, uint32_t channel, int32_t from);
 /* Number of that slot in the plugin's pad. */

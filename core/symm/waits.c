@@ -103,7 +103,7 @@ static weft_symm *find_failed(weft_context *context, const void *stream, bool an
     return NULL;
 }
 
-void wf_symm_tell(const weft_comm *symm_comm, const char *text)
+void wf_symm_report(const weft_comm *symm_comm, const char *text)
 {
     if (symm_comm->context->client != NULL && symm_comm->size > 1)
         wf_client_abort(symm_comm->context->client, symm_comm->number, symm_comm->world_ranks,
@@ -135,7 +135,7 @@ static weft_status blame_waits(weft_context *context, const void *stream)
     }
     pthread_mutex_unlock(&context->lock);
     wf_text_free(&text);
-    if (symm_comm != NULL) wf_symm_tell(symm_comm, words);
+    if (symm_comm != NULL) wf_symm_report(symm_comm, words);
     return WEFT_ERR_TIMEOUT;
 }
 

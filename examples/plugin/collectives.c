@@ -118,7 +118,7 @@ static weft_status check(struct work *work)
                    (work->shape.split_recv && work->receives && args->recv_offsets == NULL)))
         return plug_fail(WEFT_ERR_INVALID, "counts or offsets are NULL");
     if (work->shape.reduces && args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "premul_sum without a scale");
+        return plug_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, but scale is NULL");
     set_parts(work);
     if (args->collective == WEFT_COLL_BARRIER) work->sends = work->receives = false;
     if (work->sends && args->send == NULL && sum_of(work->send_parts, send_part_count(work)) > 0)
@@ -273,7 +273,7 @@ static weft_status stage(struct work *work, void **staged)
     if (end == 0) return WEFT_OK;
     *staged = plug_alloc(end);
     if (*staged == NULL)
-        return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted", (unsigned long long)end);
+        return plug_fail(WEFT_ERR_NO_MEMORY, "cannot stage %llu bytes", (unsigned long long)end);
     memcpy(*staged, work->args->send, end);
     work->send = *staged;
     return WEFT_OK;

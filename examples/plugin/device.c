@@ -37,7 +37,7 @@ static weft_status open_device(const weft_device_options *options, void **out)
     struct device *device;
 
     if (options->device > 0)
-        return plug_fail(WEFT_ERR_INVALID, "there is no device %d, only 0", options->device);
+        return plug_fail(WEFT_ERR_INVALID, "device is %d; the only device is 0", options->device);
     device = plug_alloc(sizeof *device);
     if (device == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for a device");
     *device = (struct device){0};
@@ -92,7 +92,7 @@ static weft_status allocate(void *self, uint64_t bytes, uint32_t kind, void **ou
     if (bytes > memory_total() ||
         (block = aligned_alloc(ALIGNMENT,
                                ALIGNMENT + (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT)) == NULL)
-        return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, %llu there are in all",
+        return plug_fail(WEFT_ERR_NO_MEMORY, "cannot allocate %llu bytes of %llu",
                          (unsigned long long)bytes, (unsigned long long)memory_total());
     block->bytes = bytes;
     block->kind = kind;
@@ -118,7 +118,8 @@ static weft_status free_memory(void *self, void *pointer)
             break;
         }
     pthread_mutex_unlock(&device->lock);
-    if (block == NULL) return plug_fail(WEFT_ERR_INVALID, "%p was not allocated here", pointer);
+    if (block == NULL)
+        return plug_fail(WEFT_ERR_INVALID, "%p is not from this plugin's allocate", pointer);
     free(block);
     return WEFT_OK;
 }

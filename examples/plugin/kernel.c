@@ -19,7 +19,7 @@ static weft_status regions_create(void *device, uint32_t element_bytes, uint64_t
         return plug_fail(WEFT_ERR_INVALID, "elements of %u bytes", element_bytes);
     for (uint64_t i = 0; i < count; i++)
         if (regions[i].dims > WEFT_MAX_DIMS)
-            return plug_fail(WEFT_ERR_INVALID, "a region of %u dims", regions[i].dims);
+            return plug_fail(WEFT_ERR_INVALID, "a region has %u dimensions", regions[i].dims);
     list = plug_alloc(sizeof *list + count * sizeof *regions);
     if (list == NULL) return plug_fail(WEFT_ERR_NO_MEMORY, "no memory for regions");
     list->count = count;
@@ -132,7 +132,7 @@ static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, ui
 
     (void)stream;
     if (status != WEFT_OK) return status;
-    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "an average divided by 0");
+    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "regions_average: divisor is 0");
     do_all(&(struct action){list, dtype, WEFT_REDUCE_AVG, size, divisor, sources, targets});
     return WEFT_OK;
 }

@@ -65,7 +65,7 @@ static weft_status meet_in(struct window *window)
                           i, (unsigned long long)example_note_of(comm, i)->parts[0],
                           (unsigned long long)example_note_of(comm, i)->parts[1]);
     if (status == WEFT_OK && first->name[0] == '\0')
-        status = plug_fail(WEFT_ERR_SYSTEM, "rank 0 could not make the shared memory");
+        status = plug_fail(WEFT_ERR_SYSTEM, "rank 0 could not create the shared memory");
     if (status == WEFT_OK && comm->rank != 0)
         status = example_join(first->name, window->mapped, &memory);
     window->memory = memory;
@@ -139,7 +139,8 @@ static weft_status check(const struct window *window, uint64_t offset, uint64_t 
                          (unsigned long long)bytes, (unsigned long long)offset,
                          (unsigned long long)window->bytes);
     if (bytes > 0 && other == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "%llu bytes at NULL", (unsigned long long)bytes);
+        return plug_fail(WEFT_ERR_INVALID, "%llu bytes, but the memory is NULL",
+                         (unsigned long long)bytes);
     return WEFT_OK;
 }
 
@@ -177,7 +178,7 @@ static _Atomic uint64_t *signal_at(const struct window *window, int32_t rank, ui
 static weft_status check_signal(const struct window *window, uint32_t signal, uint32_t op)
 {
     if (op > WEFT_SIGNAL_ADD)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "signal operation %u is not known", op);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "signal operation %u is unknown", op);
     if (signal >= window->signal_count)
         return plug_fail(WEFT_ERR_INVALID, "signal %u of %u", signal, window->signal_count);
     return WEFT_OK;
@@ -220,7 +221,7 @@ static weft_status wait_signal(void *self, uint32_t signal, uint32_t compare, ui
            !plug_signal_matches(atomic_load(signal_at(window, window->comm->rank, signal)), compare,
                                 value)) {
         if (timeout_ns != WEFT_FOREVER && example_now() - start > timeout_ns)
-            return plug_fail(WEFT_ERR_TIMEOUT, "signal %u did not come in %.3f s", signal,
+            return plug_fail(WEFT_ERR_TIMEOUT, "signal %u did not arrive within %.3f s", signal,
                              (double)timeout_ns * 1e-9);
         status = example_pause(window->comm, deadline, &tries);
     }

@@ -67,7 +67,7 @@ weft_status plug_fail_errno(weft_status status, int error, const char *format, .
 
 weft_status plug_fail_memory(size_t bytes)
 {
-    return plug_fail(WEFT_ERR_NO_MEMORY, "out of host memory: %zu bytes wanted", bytes);
+    return plug_fail(WEFT_ERR_NO_MEMORY, "out of host memory: cannot allocate %zu bytes", bytes);
 }
 
 const char *plug_last_text(void)
@@ -170,10 +170,10 @@ weft_status plug_knob_bytes(const char *name, uint64_t otherwise, uint64_t *out)
         end++;
     }
     if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 || bytes >> (63 - shift) != 0)
-        return plug_fail(WEFT_ERR_INVALID,
-                         "%s is \"%.200s\"; wanted is a number of bytes below 2^63, such as "
-                         "65536, 512M or 64G",
-                         name, value);
+        return plug_fail(
+            WEFT_ERR_INVALID,
+            "%s is \"%.200s\"; expected a number of bytes below 2^63, such as 65536, 512M or 64G",
+            name, value);
     *out = bytes << shift;
     return WEFT_OK;
 }

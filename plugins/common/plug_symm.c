@@ -4,15 +4,16 @@
 weft_status plug_check_peer(const char *call, int32_t peer, int32_t size)
 {
     if (peer >= 0 && peer < size) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: peer %d is not one of %d ranks", call, (int)peer,
-                     (int)size);
+    return plug_fail(WEFT_ERR_INVALID, "%s: peer is %d; the communicator has %d ranks", call,
+                     (int)peer, (int)size);
 }
 
 weft_status plug_check_span(const char *call, uint64_t offset, uint64_t bytes,
                             uint64_t window_bytes)
 {
     if (offset <= window_bytes && bytes <= window_bytes - offset) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes at %llu of a window of %llu", call,
+    return plug_fail(WEFT_ERR_INVALID,
+                     "%s: %llu bytes at offset %llu reach beyond the window of %llu bytes", call,
                      (unsigned long long)bytes, (unsigned long long)offset,
                      (unsigned long long)window_bytes);
 }
@@ -22,7 +23,7 @@ weft_status plug_check_signal(const char *call, uint32_t signal, uint32_t op, ui
     if (op > WEFT_SIGNAL_ADD)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: signal operation %u is unknown", call, op);
     if (signal < count) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: signal %u of %u", call, signal, count);
+    return plug_fail(WEFT_ERR_INVALID, "%s: signal is %u; the window has %u", call, signal, count);
 }
 
 weft_status plug_check_compare(const char *call, uint32_t compare)
@@ -34,7 +35,7 @@ weft_status plug_check_compare(const char *call, uint32_t compare)
 weft_status plug_check_memory(const char *call, const void *memory, uint64_t bytes)
 {
     if (bytes == 0 || memory != NULL) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes of memory at NULL", call,
+    return plug_fail(WEFT_ERR_INVALID, "%s: %llu bytes, but the memory is NULL", call,
                      (unsigned long long)bytes);
 }
 

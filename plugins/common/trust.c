@@ -138,14 +138,14 @@ static enum wf_trust_answer refuse_writers(struct walk *walk, const struct stat 
     char who[64] = "every user";
 
     if (!others) snprintf(who, sizeof who, "group %u", (unsigned)info->st_gid);
-    return refuse(
-        walk, WF_TRUST_REFUSED,
-        "%.*s belongs to user %u and has mode %04o, so %s may %s%s; wanted is mode %04o: "
-        "chmod %s-w, or put the file elsewhere",
-        (int)walk->length, walk->out->path, (unsigned)info->st_uid,
-        (unsigned)(info->st_mode & 07777), who, what,
-        sticky ? " (the sticky bit protects what is there already, not what is added)" : "",
-        (unsigned)(info->st_mode & 07777 & ~(mode_t)(S_IWOTH | S_IWGRP)), others ? "go" : "g");
+    return refuse(walk, WF_TRUST_REFUSED,
+                  "%.*s belongs to user %u and has mode %04o, so %s may %s%s; expected mode %04o: "
+                  "run chmod %s-w, or move the file",
+                  (int)walk->length, walk->out->path, (unsigned)info->st_uid,
+                  (unsigned)(info->st_mode & 07777), who, what,
+                  sticky ? " (the sticky bit protects existing files only)" : "",
+                  (unsigned)(info->st_mode & 07777 & ~(mode_t)(S_IWOTH | S_IWGRP)),
+                  others ? "go" : "g");
 }
 
 /* LAST is the directory that holds the file.  A sticky one further up may be writable, as /tmp is:
@@ -154,17 +154,16 @@ static enum wf_trust_answer judge(struct walk *walk, int fd, const struct stat *
 {
     bool folder = S_ISDIR(info->st_mode), above = folder && holds_own_file(walk);
     bool group = (info->st_mode & S_IWGRP) != 0, others = (info->st_mode & S_IWOTH) != 0;
-    const char *what = folder ? "replace what it holds" : "change it";
+    const char *what = folder ? "replace its files" : "change it";
     char owners[96];
 
     if (!owner_trusted(walk->trust, info->st_uid) && !above) {
         list_owners(walk->trust, owners, sizeof owners);
-        return refuse(
-            walk, WF_TRUST_REFUSED,
-            "%.*s belongs to user %u and has mode %04o, so user %u may %s; wanted is %s as "
-            "owner: chown it, or put the file elsewhere",
-            (int)walk->length, walk->out->path, (unsigned)info->st_uid,
-            (unsigned)(info->st_mode & 07777), (unsigned)info->st_uid, what, owners);
+        return refuse(walk, WF_TRUST_REFUSED,
+                      "%.*s belongs to user %u and has mode %04o, so user %u may %s; expected %s "
+                      "as owner: run chown, or move the file",
+                      (int)walk->length, walk->out->path, (unsigned)info->st_uid,
+                      (unsigned)(info->st_mode & 07777), (unsigned)info->st_uid, what, owners);
     }
     if (folder && !last && (info->st_mode & S_ISVTX) != 0) return WF_TRUSTED;
     if (above && !others) return WF_TRUSTED;
@@ -179,7 +178,7 @@ static enum wf_trust_answer judge_file(struct walk *walk, int fd)
     if (fstat(fd, &info) != 0)
         return refuse(walk, WF_TRUST_UNREADABLE, "%s: %s", walk->out->path, strerror(errno));
     if (!S_ISREG(info.st_mode))
-        return refuse(walk, WF_TRUST_UNREADABLE, "%s is %s; wanted is a regular file",
+        return refuse(walk, WF_TRUST_UNREADABLE, "%s is %s; expected a regular file",
                       walk->out->path, S_ISDIR(info.st_mode) ? "a directory" : "a special file");
     return judge(walk, fd, &info, false);
 }
@@ -286,11 +285,11 @@ enum wf_trust_answer wf_trust_open(const char *path, const struct wf_trust *trus
                       "%s cannot be opened for reading: %s", path, strerror(errno));
     }
     if (strcmp(out->path, "/") == 0)
-        return refuse(&walk, WF_TRUST_UNREADABLE, "/ is a directory; wanted is a regular file");
+        return refuse(&walk, WF_TRUST_UNREADABLE, "/ is a directory; expected a regular file");
     if (strchr(out->path, '$') != NULL)
         return refuse(&walk, WF_TRUST_REFUSED,
-                      "%s has a $, which the dynamic linker may expand to another path; wanted is "
-                      "a path without one",
+                      "%s has a $, which the dynamic linker may expand to another path; expected a "
+                      "path without $",
                       out->path);
     return walk_path(&walk);
 }

@@ -1,4 +1,4 @@
-/* trust.h - may code out of a file run with the rights of this process?
+/* trust.h - checks whether code from a file may run with the privileges of this process.
  *
  * A path is resolved once and then walked from / without following links.  Every directory on it,
  * and the file, must belong to root, to the effective user or to the owner of the object that asks
@@ -29,7 +29,7 @@ enum wf_trust_answer { WF_TRUSTED, WF_TRUST_MISSING, WF_TRUST_UNREADABLE, WF_TRU
 struct wf_trusted {
     int fd;              /* open for reading; the caller closes it */
     char path[PATH_MAX]; /* absolute, free of links: open no other */
-    char why[1536];      /* unless WF_TRUSTED: a sentence with both sides and what helps */
+    char why[1536];      /* unless WF_TRUSTED: the reason, with both sides and what helps */
 };
 
 /* OWN_FILE, the file of the object that asks, may be NULL.  Its owner counts only where the walk

@@ -50,15 +50,16 @@ static weft_status check_args(const struct cpu_comm *comm, const weft_collective
             return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
                              plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
         if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-            return plug_fail(WEFT_ERR_INVALID, "%s: premul_sum without a scale", name);
+            return plug_fail(WEFT_ERR_INVALID, "%s: premul_sum needs a scale, but scale is NULL",
+                             name);
     }
     if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
-        return plug_fail(WEFT_ERR_INVALID, "%s: root %d of %d ranks", name, (int)args->root,
-                         (int)comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "%s: root is %d; the communicator has %d ranks", name,
+                         (int)args->root, (int)comm->size);
     use = plug_collective_arrays(args->collective, args->root, comm->rank);
     if ((use.send_arrays && (args->send_counts == NULL || args->send_offsets == NULL)) ||
         (use.recv_arrays && (args->recv_counts == NULL || args->recv_offsets == NULL)))
-        return plug_fail(WEFT_ERR_INVALID, "%s: counts or offsets are missing", name);
+        return plug_fail(WEFT_ERR_INVALID, "%s: counts or offsets are NULL", name);
     return check_memory(comm, args);
 }
 

@@ -1,8 +1,8 @@
 /* cpu_comm.c - making and ending communicators.
  *
- * prepare puts a control block into the own heap and says where it is; commit maps the others'
- * heaps, sees with its own eyes that their control blocks are there, and agrees with all ranks on
- * the outcome. */
+ * prepare puts a control block into this rank's heap and publishes its address.  commit maps the
+ * heaps of the other ranks, verifies that their control blocks are there, and agrees with all ranks
+ * on the outcome. */
 #include "memory/cpu_symm.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define PATIENCE_NS INT64_C(2000000000)
 
-/* What a rank tells the others. */
+/* The address that a rank publishes. */
 struct cpu_address {
     uint32_t bytes; /* of this struct: all ranks run the same build */
     int32_t world_rank;
@@ -50,7 +50,7 @@ static weft_status keep_ranks(struct cpu_comm *comm, const weft_comm_options *op
     return WEFT_OK;
 }
 
-/* Which ranks share this host, by what the options say. */
+/* List the ranks of this host, according to the options. */
 static weft_status find_members(struct cpu_comm *comm)
 {
     comm->hosts = 1;
@@ -100,7 +100,7 @@ static weft_status prepare(struct cpu_comm *comm, const weft_comm_options *optio
 static weft_status check_options(const weft_comm_options *options)
 {
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
-        return plug_fail(WEFT_ERR_INVALID, "rank %d of %d ranks", (int)options->rank,
+        return plug_fail(WEFT_ERR_INVALID, "rank is %d, size is %d", (int)options->rank,
                          (int)options->size);
     if (options->world_ranks == NULL || options->host_ids == NULL)
         return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids is NULL");
@@ -139,7 +139,8 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     weft_status status;
 
     if (blob->bytes != sizeof address) {
-        snprintf(text, bytes, "its address has %llu bytes, not %zu: another build?",
+        snprintf(text, bytes,
+                 "its address has %llu bytes, not %zu; it may be another build of gloo-cpu",
                  (unsigned long long)blob->bytes, sizeof address);
         return WEFT_ERR_VERSION;
     }
@@ -155,7 +156,7 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     peer->attached = true;
     control = (struct cpu_shm_control *)(peer->heap + address.control);
     if (control->token != address.token) {
-        snprintf(text, bytes, "its shared memory is not what it should be");
+        snprintf(text, bytes, "its shared memory is not the expected one");
         return WEFT_ERR_SYSTEM;
     }
     peer->control = control;
@@ -163,8 +164,8 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     return WEFT_OK;
 }
 
-/* Ranks whose memory is out of reach count as ranks of another host.  Where it is only that address
- * space ran out, all ranks are asked to use less. */
+/* A rank whose memory cannot be mapped counts as a rank of another host.  If address space ran out,
+ * all ranks are asked to use less. */
 static weft_status attach_all(struct cpu_comm *comm, const weft_blob *addresses)
 {
     struct cpu_shm_group *group = &comm->group;
@@ -213,7 +214,7 @@ weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, 
 
 enum { ATTACHED = 1, READABLE = 2 };
 
-/* Whether a peer can read our private memory only the peer can tell. */
+/* Only the peer can find out whether it can read this rank's private memory. */
 static void note_readability(struct cpu_comm *comm, const unsigned char *seen)
 {
     struct cpu_shm_group *group = &comm->group;
@@ -231,7 +232,7 @@ static void note_readability(struct cpu_comm *comm, const unsigned char *seen)
     cpu_shm_wait_expect(group->size);
 }
 
-/* Tell each other whose memory one has mapped. */
+/* Exchange which ranks' memory each rank has mapped. */
 static weft_status compare_views(struct cpu_comm *comm, const weft_exchange *exchange,
                                  unsigned char *mine, unsigned char *seen)
 {
@@ -288,14 +289,14 @@ static bool is_idle(const struct cpu_comm *comm)
     return atomic_load(&comm->under_way) == 0 && cpu_windows_are_idle(comm);
 }
 
-/* What is still on streams looks at the communicator.  It ends soon now, unless it stands behind
- * other work. */
+/* Pending work on streams uses the communicator.  It ends soon after an abort, unless it is queued
+ * behind other work. */
 static bool await_work(struct cpu_comm *comm)
 {
     uint64_t deadline = cpu_deadline(PATIENCE_NS);
 
     if (is_idle(comm)) return true;
-    end_work(comm, "released under its work");
+    end_work(comm, "released while its work was pending");
     while (!is_idle(comm) && plug_now() < deadline)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     return is_idle(comm);
@@ -308,7 +309,7 @@ void cpu_comm_destroy(void *handle)
     if (comm == NULL) return;
     if (!await_work(comm)) {
         comm->device->is_held = true;
-        plug_log(1, "communicator \"%s\" is left behind: its work is still to come on a stream",
+        plug_log(1, "communicator \"%s\" is not freed: its work is still pending on a stream",
                  comm->name);
         return;
     }

@@ -40,10 +40,10 @@ struct cpu_comm {
     int32_t *places;               /* a rank's place in the group; -1: on another host */
     int32_t *names;                /* a rank's number in the world, for messages */
     int32_t *host_of;              /* a rank's host; hosts in the order of their first ranks */
-    uint64_t *host_ids;            /* what the core says of a rank's host */
+    uint64_t *host_ids;            /* a rank's host id, from the options */
     struct cpu_shm_group group;    /* the ranks of this host */
     char apart[200];               /* why ranks of this host share no memory; empty if they do */
-    void *address;                 /* what the others need to know: struct cpu_address */
+    void *address;                 /* the published address: struct cpu_address */
     struct cpu_hosts *other_hosts; /* NULL with one host */
     /* Collectives are numbered when they are called and run in that order, on whatever stream. */
     uint64_t issued;
@@ -91,9 +91,9 @@ void cpu_outcome_set(const struct cpu_comm *comm, struct cpu_outcome *outcome, w
 
 /* ---- hosts_*.c: communicators over several hosts ---- */
 
-/* Sort the ranks into hosts: those that the core says are together, and which have all mapped each
- * other's memory, as ATTACHED (by rank, what it has of every other) says.  Sets HOSTS and HOST_OF,
- * and leaves in the group the ranks of this host. */
+/* Sort the ranks into hosts.  Ranks are on one host if their host ids are equal and all of them
+ * have mapped each other's memory.  ATTACHED has one row per rank: whose memory it has mapped. Sets
+ * HOSTS and HOST_OF, and leaves the ranks of this host in the group. */
 weft_status cpu_hosts_arrange(struct cpu_comm *comm, const unsigned char *attached);
 /* Connect the hosts.  Collective; part of commit. */
 weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange);
@@ -107,8 +107,8 @@ weft_status cpu_hosts_possible(void);
 /* Any collective. */
 weft_status cpu_hosts_run(struct cpu_comm *comm, const struct cpu_shm_op *op);
 
-/* Messages on their way to other hosts: of TRANSFERS those whose PEER is -1 - its rank.  A failure
- * shows in the wait, which frees *OUT; NULL is accepted. */
+/* Start messages to and from other hosts: those of TRANSFERS with a negative PEER, which is -1 -
+ * its rank.  The wait returns failures and frees *OUT.  It accepts NULL. */
 struct cpu_hosts_mail;
 void cpu_hosts_mail_start(struct cpu_comm *comm, const struct cpu_shm_transfer *transfers,
                           size_t count, struct cpu_hosts_mail **out);
@@ -130,7 +130,7 @@ void cpu_turns_end(struct cpu_comm *comm);
 
 weft_status cpu_comm_send(void *comm, const weft_message *message);
 weft_status cpu_comm_receive(void *comm, const weft_message *message);
-/* Put messages under way, and wait until all of them are done.  A failure shows in the wait. */
+/* Start messages, and wait until all of them are complete.  The wait returns failures. */
 void cpu_transfers_start(struct cpu_comm *comm, struct cpu_shm_transfer *transfers, size_t count,
                          struct cpu_hosts_mail **mail);
 weft_status cpu_transfers_wait(struct cpu_comm *comm, struct cpu_shm_transfer *transfers,

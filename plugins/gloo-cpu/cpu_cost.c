@@ -1,5 +1,5 @@
-/* cpu_cost.c - what a collective costs within a host: guesses that hold within a factor of two on
- * machines of these years. */
+/* cpu_cost.c - the cost of a collective within a host: estimates, accurate to a factor of two on
+ * current machines. */
 #include "cpu_comm.h"
 
 #define CALL_NS            UINT64_C(560)   /* a call, and synchronizing the ranks */

@@ -23,7 +23,7 @@ weft_status cpu_device_open(const weft_device_options *given, void **out)
 
     plug_take_struct(&options, given, sizeof options);
     if (options.device > 0 || options.device < -1)
-        return plug_fail(WEFT_ERR_INVALID, "device %d: the host is one device, number 0",
+        return plug_fail(WEFT_ERR_INVALID, "device is %d; the host has one device, number 0",
                          (int)options.device);
     PLUG_TRY(cpu_level_check());
     device = plug_alloc(sizeof *device);
@@ -91,7 +91,7 @@ weft_status cpu_device_free(void *handle, void *pointer)
     struct cpu_device *device = handle;
 
     if (pointer == NULL || cpu_heap_free(&device->heap, pointer)) return WEFT_OK;
-    return plug_fail(WEFT_ERR_INVALID, "free: %p was not allocated here", pointer);
+    return plug_fail(WEFT_ERR_INVALID, "free: %p is not from this plugin's allocate", pointer);
 }
 
 weft_status cpu_device_query_pointer(void *handle, const void *pointer, weft_pointer_info *out)

@@ -1,8 +1,9 @@
 /* cpu_group.c - operations that start together.
  *
- * At the end of the outermost group all messages are put under way, the collectives run in the
- * order called, and then the messages are waited for.  A group over several streams runs on one of
- * them, before which the others' earlier work, and after which the others' later work, is done. */
+ * At the end of the outermost group all messages are started, the collectives run in the order
+ * called, and then the group waits for the messages.  A group over several streams runs on one of
+ * them.  It starts after the earlier work of the other streams, and their later work starts after
+ * it. */
 #include "cpu_comm.h"
 
 #include <string.h>
@@ -129,7 +130,7 @@ static void *first_stream(const struct cpu_batch *batch)
     return NULL;
 }
 
-/* Let CARRIER wait for what the other streams have now. */
+/* Make CARRIER wait for the work that is now on the other streams. */
 static weft_status join_streams(const struct cpu_batch *batch, void *carrier, void *event)
 {
     for (size_t i = 0; i < batch->stream_count; i++) {
@@ -140,7 +141,7 @@ static weft_status join_streams(const struct cpu_batch *batch, void *carrier, vo
     return WEFT_OK;
 }
 
-/* Let the others, the caller as stream NULL among them, wait for CARRIER. */
+/* Make the other streams, and the caller for stream NULL, wait for CARRIER. */
 static weft_status part_streams(void *const *streams, size_t count, void *carrier, void *event)
 {
     PLUG_TRY(cpu_event_record(NULL, event, carrier));

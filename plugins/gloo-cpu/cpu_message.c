@@ -21,7 +21,7 @@ void cpu_transfers_start(struct cpu_comm *comm, struct cpu_shm_transfer *transfe
     cpu_hosts_mail_start(comm, transfers, count, mail);
 }
 
-/* Within the host first: those move on only while somebody waits. */
+/* Wait for messages within the host first: they progress only during a wait. */
 weft_status cpu_transfers_wait(struct cpu_comm *comm, struct cpu_shm_transfer *transfers,
                                size_t count, struct cpu_hosts_mail *mail)
 {
@@ -59,8 +59,8 @@ static weft_status check_message(const struct cpu_comm *comm, const weft_message
     if (message->dtype >= WEFT_DTYPE_COUNT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, message->dtype);
     if (message->peer < 0 || message->peer >= comm->size)
-        return plug_fail(WEFT_ERR_INVALID, "%s: peer %d of %d ranks", name, (int)message->peer,
-                         (int)comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "%s: peer is %d; the communicator has %d ranks", name,
+                         (int)message->peer, (int)comm->size);
     if (message->count > 0 && message->buffer == NULL)
         return plug_fail(WEFT_ERR_INVALID, "%s: buffer is NULL", name);
     return WEFT_OK;

@@ -1,4 +1,4 @@
-/* cpu_name.c - what ranks call beside the collectives has a name too. */
+/* cpu_name.c - names of the collectives, and of the other calls of ranks. */
 #include "cpu.h"
 
 const char *cpu_call_name(uint32_t collective)

@@ -1,4 +1,4 @@
-/* cpu_process.c - who a process is, whether it still runs, and how many processors it has. */
+/* cpu_process.c - identity of a process, whether it still runs, and its number of processors. */
 #include "cpu.h"
 
 #include <errno.h>

@@ -47,10 +47,10 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
     if (args->dtype >= WEFT_DTYPE_COUNT ||
         (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
                                !plug_reduction_defined(args->reduction, args->dtype))))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s on %s",
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
                          plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
     if (plug_dtype_bytes(args->dtype) != regions->element)
-        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list of %zu-byte elements",
+        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list with elements of %zu bytes",
                          plug_dtype_name(args->dtype), regions->element);
     *pull = (struct cpu_shm_pull){.identity = {args->plan, args->binding, args->step},
                                   .dtype = args->dtype,
@@ -66,12 +66,12 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
         return plug_fail(WEFT_ERR_INVALID, "pull: %s is NULL",
                          args->recv == NULL ? "recv" : "sources");
     if (pull->holders > (uint32_t)comm->size)
-        return plug_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
-                         (int)comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "pull: holders is %u; the communicator has %d ranks",
+                         pull->holders, (int)comm->size);
     for (size_t i = 0; i < *sources; i++)
         if (args->sources[i] < 0 || args->sources[i] >= comm->size)
-            return plug_fail(WEFT_ERR_INVALID, "pull: source %d of %d ranks", (int)args->sources[i],
-                             (int)comm->size);
+            return plug_fail(WEFT_ERR_INVALID, "pull: source is %d; the communicator has %d ranks",
+                             (int)args->sources[i], (int)comm->size);
     return WEFT_OK;
 }
 
@@ -86,7 +86,8 @@ weft_status cpu_comm_pull(void *handle, const weft_pull_args *given)
     plug_take_struct(&args, given, sizeof args);
     PLUG_TRY(cpu_shm_fault(&comm->group));
     PLUG_TRY(check(comm, &args, &task.pull, &sources));
-    if (comm->group_depth > 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+    if (comm->group_depth > 0)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull is not allowed inside a group");
     if (args.stream == NULL) return cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
     task.turn = comm->issued++;
     status = cpu_stream_run_counted(

@@ -8,13 +8,13 @@
 
 #include "kernel_args.h"
 
-#define WK_LETTERS 16u  /* messages under way from one rank to another */
-#define WK_HELD    128u /* addresses that a kernel which opens an operation itself can hold */
-#define WK_LIST    60u  /* peers or sources that travel inside a kernel's arguments */
-#define WK_PULLS   8u   /* kernels that one operation can consist of */
-#define WK_NOWHERE UINT64_MAX
+#define WK_MESSAGES 16u  /* messages under way from one rank to another */
+#define WK_HELD     128u /* addresses that a kernel which opens an operation itself can hold */
+#define WK_LIST     60u  /* peers or sources that travel inside a kernel's arguments */
+#define WK_PULLS    8u   /* kernels that one operation can consist of */
+#define WK_NOWHERE  UINT64_MAX
 
-struct wk_letter {
+struct wk_message {
     uint64_t number; /* of the message, from 1; written last */
     uint64_t address, bytes, reserved;
 };
@@ -26,7 +26,7 @@ struct wk_post {
     uint64_t taken;             /* messages of ours that the peer has */
     uint64_t sent, received;    /* messages to and from the peer; the owner's own count */
     uint64_t reserved;
-    struct wk_letter letters[WK_LETTERS]; /* from the peer */
+    struct wk_message messages[WK_MESSAGES]; /* from the peer */
 };
 
 struct wk_control {
@@ -50,7 +50,7 @@ enum wk_reason {
     WK_FINE,
     WK_NOT_READY,   /* PEER did not come to the operation */
     WK_NOT_DONE,    /* PEER came, but still reads */
-    WK_NO_LETTER,   /* PEER sent nothing */
+    WK_NO_MESSAGE,  /* PEER sent nothing */
     WK_NOT_TAKEN,   /* PEER received nothing */
     WK_WRONG_BYTES, /* PEER sent HAVE bytes, WANT were expected */
     WK_NO_SIGNAL,   /* signal PEER is at HAVE; awaited with WANT */
@@ -63,7 +63,7 @@ struct wk_report {
     uint64_t reason, peer, have, want;
 };
 
-/* What all operations of a communicator have in common. */
+/* Arguments that all operations of a communicator share. */
 struct wk_channel {
     uint64_t control, report;
     const struct wk_peer *peers;
@@ -136,7 +136,7 @@ struct wk_post_item {
 struct wk_post_args {
     struct wk_channel channel;
     uint32_t count, settle;
-    struct wk_post_item items[WK_LETTERS];
+    struct wk_post_item items[WK_MESSAGES];
 };
 
 /* One message fetched from its sender. */

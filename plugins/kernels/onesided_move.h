@@ -288,8 +288,8 @@ WK_DEVICE void wk_gather_reduce(const struct wk_gather_reduce_args &args, const 
 
 /* ---- messages ---- */
 
-/* One thread, since letters to one peer have an order. */
-WK_DEVICE void wk_post_letters(const struct wk_post_args &args)
+/* One thread, since messages to one peer have an order. */
+WK_DEVICE void wk_post_messages(const struct wk_post_args &args)
 {
     struct wk_control *own = wk_own(args.channel);
 
@@ -297,15 +297,15 @@ WK_DEVICE void wk_post_letters(const struct wk_post_args &args)
         const struct wk_post_item &item = args.items[i];
         struct wk_post *here = &own->posts[item.peer];
         uint64_t number = here->sent + 1;
-        struct wk_letter *letter =
-            &wk_post_at(args.channel, item.peer)->letters[number % WK_LETTERS];
-        if (number > WK_LETTERS &&
-            !wk_await(args.channel, &here->taken, number - WK_LETTERS, WK_NOT_TAKEN, item.peer))
+        struct wk_message *message =
+            &wk_post_at(args.channel, item.peer)->messages[number % WK_MESSAGES];
+        if (number > WK_MESSAGES &&
+            !wk_await(args.channel, &here->taken, number - WK_MESSAGES, WK_NOT_TAKEN, item.peer))
             return;
         here->sent = number;
-        wk_store_plainly(&letter->address, item.address);
-        wk_store_plainly(&letter->bytes, item.bytes);
-        wk_store(&letter->number, number);
+        wk_store_plainly(&message->address, item.address);
+        wk_store_plainly(&message->bytes, item.bytes);
+        wk_store(&message->number, number);
     }
 }
 
@@ -315,7 +315,7 @@ WK_KERNEL(weft_post, struct wk_post_args)
     WK_EACH_THREAD(t)
     {
         if (t == 0 && !wk_has_failed(args.channel)) {
-            if (args.settle != 1) wk_post_letters(args);
+            if (args.settle != 1) wk_post_messages(args);
             for (uint32_t i = 0; i < args.count && args.settle != 0; i++) {
                 const struct wk_post *here = &wk_own(args.channel)->posts[args.items[i].peer];
                 wk_await(args.channel, &here->taken, here->sent, WK_NOT_TAKEN, args.items[i].peer);
@@ -324,21 +324,21 @@ WK_KERNEL(weft_post, struct wk_post_args)
     }
 }
 
-/* Where the next letter's message lies; 0 when this rank has given up. */
-WK_DEVICE uint64_t wk_await_letter(const struct wk_fetch_args &args, uint64_t number)
+/* The address of the next message; 0 if this rank has timed out. */
+WK_DEVICE uint64_t wk_await_message(const struct wk_fetch_args &args, uint64_t number)
 {
     const struct wk_post *post = &wk_own(args.channel)->posts[args.peer];
-    const struct wk_letter *letter = &post->letters[number % WK_LETTERS];
+    const struct wk_message *message = &post->messages[number % WK_MESSAGES];
 
     if (wk_has_failed(args.channel) ||
-        !wk_await(args.channel, &letter->number, number, WK_NO_LETTER, args.peer))
+        !wk_await(args.channel, &message->number, number, WK_NO_MESSAGE, args.peer))
         return 0;
-    if (wk_load_plainly(&letter->bytes) != args.bytes) {
+    if (wk_load_plainly(&message->bytes) != args.bytes) {
         wk_give_up(args.channel, wk_awaited{WK_WRONG_BYTES, args.peer,
-                                            wk_load_plainly(&letter->bytes), args.bytes});
+                                            wk_load_plainly(&message->bytes), args.bytes});
         return 0;
     }
-    return args.channel.peers[args.peer].arena + wk_load_plainly(&letter->address);
+    return args.channel.peers[args.peer].arena + wk_load_plainly(&message->address);
 }
 
 WK_KERNEL(weft_fetch, struct wk_fetch_args)
@@ -352,7 +352,7 @@ WK_KERNEL(weft_fetch, struct wk_fetch_args)
     number = here->received + 1;
     WK_EACH_THREAD(t)
     {
-        if (t == 0 && (args.phases & WK_AWAIT) != 0) source[0] = wk_await_letter(args, number);
+        if (t == 0 && (args.phases & WK_AWAIT) != 0) source[0] = wk_await_message(args, number);
         if (t == 0 && (args.phases & WK_AWAIT) == 0)
             source[0] = wk_has_failed(args.channel) ? 0 : *(const uint64_t *)args.table;
     }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* The message that carries a file descriptor. */
-struct letter {
+struct handle_note {
     uint64_t nonce; /* the receiver's */
     int32_t from, reserved;
 };
@@ -30,7 +30,8 @@ weft_status ccl_courier_open(struct ccl_courier *courier)
 
     courier->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (courier->socket < 0)
-        return plug_fail(WEFT_ERR_SYSTEM, "no socket to share memory over: %s", strerror(errno));
+        return plug_fail(WEFT_ERR_SYSTEM, "cannot open a socket to share memory: %s",
+                         strerror(errno));
     if (bind(courier->socket, (struct sockaddr *)&name, length) != 0) goto refused;
     length = sizeof name;
     if (getsockname(courier->socket, (struct sockaddr *)&name, &length) != 0) goto refused;
@@ -48,7 +49,7 @@ weft_status ccl_courier_open(struct ccl_courier *courier)
 
 refused:
     ccl_courier_close(courier);
-    return plug_fail(WEFT_ERR_SYSTEM, "no address to share memory at: %s", strerror(errno));
+    return plug_fail(WEFT_ERR_SYSTEM, "cannot bind a socket to share memory: %s", strerror(errno));
 }
 
 void ccl_courier_close(struct ccl_courier *courier)
@@ -60,13 +61,13 @@ void ccl_courier_close(struct ccl_courier *courier)
     errno = kept;
 }
 
-/* True when FILE is on its way; *FAILED has an errno if it never will be. */
+/* Returns true if FILE was sent.  *FAILED is an errno value if it cannot be sent at all. */
 static bool send_file(const struct ccl_courier *courier, const struct ccl_courier_address *to,
                       int32_t from, int file, int *failed)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    struct letter letter = {.nonce = to->nonce, .from = from};
-    struct iovec bytes = {&letter, sizeof letter};
+    struct handle_note note = {.nonce = to->nonce, .from = from};
+    struct iovec bytes = {&note, sizeof note};
     union control control = {.room = {0}};
     struct msghdr message = {.msg_name = &name,
                              .msg_namelen =
@@ -84,11 +85,12 @@ static bool send_file(const struct ccl_courier *courier, const struct ccl_courie
     return false;
 }
 
-/* The rank that sent a file, and *FILE; -1 if there was none, or none that is meant for us. */
+/* Returns the rank that sent a file, and *FILE.  Returns -1 if no file arrived, or only one for
+ * another receiver. */
 static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int *file)
 {
-    struct letter letter = {0};
-    struct iovec bytes = {&letter, sizeof letter};
+    struct handle_note note = {0};
+    struct iovec bytes = {&note, sizeof note};
     union control control = {.room = {0}};
     struct msghdr message = {.msg_iov = &bytes,
                              .msg_iovlen = 1,
@@ -101,14 +103,14 @@ static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int
         header->cmsg_len != CMSG_LEN(sizeof(int)))
         return -1;
     memcpy(file, CMSG_DATA(header), sizeof *file);
-    if (got == sizeof letter && letter.nonce == courier->address.nonce && letter.from >= 0 &&
-        letter.from < size)
-        return letter.from;
+    if (got == sizeof note && note.nonce == courier->address.nonce && note.from >= 0 &&
+        note.from < size)
+        return note.from;
     close(*file);
     return -1;
 }
 
-/* Take in all that lies there; how many of MISSING came. */
+/* Receive all files that have arrived.  Returns how many of MISSING they are. */
 static int32_t collect(const struct ccl_courier *courier, const struct gpu_comm *comm,
                        const bool *wanted, int *files)
 {
@@ -133,7 +135,7 @@ static int32_t name_missing(const struct gpu_comm *comm, const bool *wanted, con
     return -1;
 }
 
-/* Hand FILE to those who have not got it; returns how many have it now. */
+/* Send FILE to the ranks that do not have it.  Returns how many ranks have it now. */
 static weft_status deliver(const struct ccl_courier *courier, const struct gpu_comm *comm,
                            const struct ccl_courier_address *addresses, const bool *wanted,
                            int file, int32_t *next)
@@ -144,7 +146,7 @@ static weft_status deliver(const struct ccl_courier *courier, const struct gpu_c
         if (!wanted[*next]) continue;
         if (send_file(courier, &addresses[*next], comm->rank, file, &failed)) continue;
         if (failed == 0) return WEFT_OK; /* its queue is full */
-        return plug_fail(WEFT_ERR_PEER, "rank %d of %s cannot be given memory: %s", *next,
+        return plug_fail(WEFT_ERR_PEER, "cannot send memory handles to rank %d of %s: %s", *next,
                          comm->name, strerror(failed));
     }
     return WEFT_OK;
@@ -169,7 +171,7 @@ weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
         if (missing == 0 && next == comm->size) break;
         PLUG_TRY(gpu_comm_cause(comm));
         if (comm->timeout_ns >= 0 && plug_now() - began >= (uint64_t)comm->timeout_ns)
-            return plug_fail(WEFT_ERR_TIMEOUT, "rank %d of %s gave no memory within %.3f s",
+            return plug_fail(WEFT_ERR_TIMEOUT, "rank %d of %s sent no memory handles within %.3f s",
                              name_missing(comm, wanted, files), comm->name,
                              (double)comm->timeout_ns / 1e9);
         poll(&readable, 1, next < comm->size ? 1 : 20);

@@ -19,7 +19,9 @@ weft_status ccl_pieces_work(const struct gpu_device *device)
         gpu_api.device_attribute(&as_files, GPU_HAS_PIECES_AS_FILES, device->handle) !=
             GPU_SUCCESS ||
         as_files == 0)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s does not share memory as files", device->name);
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s does not support shared memory handles (file descriptors)",
+                         device->name);
     return WEFT_OK;
 }
 
@@ -32,7 +34,7 @@ static weft_status map(const struct gpu_device *device, struct ccl_piece *piece)
     vendor_address address = 0;
 
     PLUG_TRY(gpu_check(gpu_api.addresses_take(&address, piece->bytes, 0, 0, 0),
-                       "taking addresses for symmetric memory"));
+                       "reserving addresses for symmetric memory"));
     if (gpu_check(gpu_api.addresses_map(address, piece->bytes, 0, piece->handle, 0),
                   "mapping symmetric memory") != WEFT_OK) {
         gpu_api.addresses_give(address, piece->bytes);
@@ -40,7 +42,7 @@ static weft_status map(const struct gpu_device *device, struct ccl_piece *piece)
     }
     piece->address = address;
     return gpu_check(gpu_api.addresses_open(address, piece->bytes, &access, 1),
-                     "opening symmetric memory to the device");
+                     "giving the device access to symmetric memory");
 }
 
 void ccl_piece_drop(struct ccl_piece *piece)
@@ -66,16 +68,16 @@ weft_status ccl_piece_make(const struct gpu_device *device, size_t bytes, struct
     weft_status status;
 
     PLUG_TRY(gpu_check(gpu_api.piece_granularity(&grain, &options, GPU_MIN_GRANULARITY),
-                       "asking how memory is dealt in"));
+                       "reading the allocation granularity"));
     if (bytes > SIZE_MAX / 2 || grain == 0)
         return plug_fail(WEFT_ERR_NO_MEMORY, "%zu bytes of symmetric memory are too many", bytes);
     piece.bytes = (bytes + grain - 1) / grain * grain;
     PLUG_TRY(gpu_check(gpu_api.piece_create(&piece.handle, piece.bytes, &options, 0),
-                       "making symmetric memory"));
+                       "allocating symmetric memory"));
     status = map(device, &piece);
     if (status == WEFT_OK)
         status = gpu_check(gpu_api.piece_export(&exported, piece.handle, GPU_PIECE_AS_FILE, 0),
-                           "making a file of symmetric memory");
+                           "exporting symmetric memory");
     if (status != WEFT_OK) {
         ccl_piece_drop(&piece);
         return status;
@@ -93,7 +95,7 @@ weft_status ccl_piece_take(const struct gpu_device *device, size_t bytes, int fi
 
     PLUG_TRY(
         gpu_check(gpu_api.piece_import(&piece.handle, (void *)(intptr_t)file, GPU_PIECE_AS_FILE),
-                  "taking a peer's symmetric memory"));
+                  "importing a peer's symmetric memory"));
     status = map(device, &piece);
     if (status != WEFT_OK) {
         ccl_piece_drop(&piece);

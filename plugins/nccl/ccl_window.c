@@ -75,7 +75,7 @@ static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
             return r == comm->rank
                        ? all[r].status /* described already */
                        : plug_fail(all[r].status,
-                                   "window: rank %d has no %llu bytes that it can share", r,
+                                   "window: rank %d cannot allocate %llu bytes of shared memory", r,
                                    (unsigned long long)all[r].bytes);
     return WEFT_OK;
 }
@@ -127,7 +127,7 @@ static void map_peers(struct making *m)
     for (int32_t r = 0; r < comm->size; r++)
         if (m->files[r] >= 0 && ccl_piece_take(comm->device, window->pieces[comm->rank].bytes,
                                                m->files[r], &window->pieces[r]) != WEFT_OK)
-            plug_log(3, "%s: rank %d's memory is out of reach: %s", comm->name, r,
+            plug_log(3, "%s: this rank cannot access the memory of rank %d: %s", comm->name, r,
                      plug_last_text());
 }
 
@@ -163,7 +163,7 @@ static weft_status announce(struct making *m)
     return WEFT_OK;
 }
 
-/* Everybody's memory to everybody. */
+/* Share the memory of every rank with every rank. */
 static weft_status share(struct making *m, const struct entry *all)
 {
     struct gpu_comm *comm = m->window->comm;
@@ -196,9 +196,8 @@ static weft_status settle(struct making *m, weft_status status)
     outcomes = all;
     for (int32_t r = 0; r < comm->size; r++)
         if (outcomes[r] != WEFT_OK)
-            return r == comm->rank
-                       ? outcome
-                       : plug_fail(outcomes[r], "window: rank %d could not share it", r);
+            return r == comm->rank ? outcome
+                                   : plug_fail(outcomes[r], "window: rank %d could not map it", r);
     return WEFT_OK;
 }
 
@@ -212,10 +211,10 @@ typedef ccl_result (*deregister_function)(ccl_comm comm, void *window);
 
 static void *library_function(const char *name)
 {
-    const char *wish = plug_knob("WEFT_NCCL_WINDOWS");
+    const char *value = plug_knob("WEFT_NCCL_WINDOWS");
 
-    if (wish != NULL && (strcmp(wish, "0") == 0 || strcmp(wish, "no") == 0 ||
-                         strcmp(wish, "off") == 0 || strcmp(wish, "false") == 0))
+    if (value != NULL && (strcmp(value, "0") == 0 || strcmp(value, "no") == 0 ||
+                          strcmp(value, "off") == 0 || strcmp(value, "false") == 0))
         return NULL;
     return dlsym(ccl_library.handle, name); /* since 2.27 */
 }
@@ -355,8 +354,7 @@ weft_status gpu_window_create(void *made, uint64_t bytes, uint32_t signals, void
 
     PLUG_TRY(gpu_comm_cause(comm));
     if (!comm->means.kernels)
-        return plug_fail(WEFT_ERR_UNSUPPORTED,
-                         "window: not every rank has kernels, which signals need");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "window: signals need kernels, and a rank has none");
     window = new_window(comm, bytes, signals);
     if (window == NULL) return WEFT_ERR_NO_MEMORY;
     status = make(window);
@@ -389,8 +387,8 @@ static weft_status part(struct gpu_window *window)
     return status;
 }
 
-/* Work of a communicator that failed may still run on the device, so its memory is left behind, and
- * the window stays with the communicator, which tells kernels that wait to stop. */
+/* Work of a failed communicator may still run on the device, so its memory is not freed.  The
+ * window is kept with the communicator, which stops waiting kernels. */
 weft_status gpu_window_destroy(void *given)
 {
     struct gpu_window *window = given;

@@ -1,10 +1,10 @@
 /* ccl_window.h - symmetric memory on the nccl plugin.
  *
- * NCCL makes windows of memory but tells the host no peer's address, so the addresses come from the
- * driver: each rank's memory is a piece of physical memory that goes to the other processes of the
- * host as a file descriptor and is mapped there.  The same memory is registered with NCCL, whose
- * collectives then use it in place.  Peers without such a way - on another host, or on a device
- * that this one cannot reach - have no address. */
+ * NCCL has windows, but does not report the addresses of peers to the host.  So the addresses come
+ * from the driver: each rank's memory is a piece of physical memory that is sent to the other
+ * processes of the host as a file descriptor and mapped there.  The same memory is registered with
+ * NCCL, whose collectives then use it in place.  Peers on another host, or on a device that this
+ * device cannot access, have no address. */
 #ifndef WEFT_NCCL_CCL_WINDOW_H
 #define WEFT_NCCL_CCL_WINDOW_H
 
@@ -18,7 +18,7 @@ struct ccl_piece {
     size_t bytes;
 };
 
-/* Can DEVICE share memory this way?  WEFT_ERR_UNSUPPORTED says why not. */
+/* WEFT_OK if DEVICE can share memory this way; otherwise WEFT_ERR_UNSUPPORTED with the reason. */
 weft_status ccl_pieces_work(const struct gpu_device *device);
 /* BYTES, rounded up to what the device deals in; *FILE is the caller's to close.  Within a scope,
  * as all here. */
@@ -35,7 +35,7 @@ void ccl_piece_drop(struct ccl_piece *piece);
 struct ccl_courier_address {
     uint32_t length;
     char name[12];  /* within the kernel's own namespace, as it chose */
-    uint64_t nonce; /* what is sent there without it is not meant */
+    uint64_t nonce; /* messages without it are ignored */
 };
 
 struct ccl_courier {

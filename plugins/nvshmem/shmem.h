@@ -82,9 +82,9 @@ struct shmem_job {
 };
 extern struct shmem_job shmem_job;
 
-/* Set what NVSHMEM reads from the environment when it is first called, to what suits the ranks of
- * COMM, unless the user has.  Once in a process, and only while COMM is prepared: the host reads no
- * variable then. */
+/* Set the environment variables that NVSHMEM reads at its first call, for the ranks of COMM.
+ * Variables that the user has set are kept.  Done once per process, and only while COMM is
+ * prepared: the host reads no variable then. */
 void shmem_job_set_up(struct gpu_comm *comm);
 /* Fill in *MINE.  The first rank adds an id if NVSHMEM is not initialized yet. */
 weft_status shmem_job_describe(struct gpu_comm *comm, struct shmem_entry *mine);
@@ -95,8 +95,8 @@ weft_status shmem_job_join(struct gpu_comm *comm, const struct shmem_entry *all)
  * would wait for it, and memory is not freed. */
 void shmem_job_lose(struct gpu_device *device);
 
-/* Whose memory of the arena it is.  What users fill is not what communicators and windows need for
- * themselves; that goes on in the users' part when its own is full. */
+/* The owner of memory of the arena.  Users have one part; communicators and windows have a part of
+ * their own, and use the users' part when theirs is full. */
 enum shmem_part { SHMEM_USERS, SHMEM_OWN };
 
 /* Memory of the arena, on the device it is on. */
@@ -115,9 +115,9 @@ weft_status shmem_size_requested(uint64_t *bytes);
 /* Bytes of device memory that NVSHMEM needs besides the arena. */
 uint64_t shmem_size_reserve(void);
 struct shmem_facts;
-/* Let FACTS wish what suits if SHARERS ranks are on the device, unless the user has a wish. */
+/* Set the requested size in FACTS for SHARERS ranks on the device, unless the user has set it. */
 void shmem_size_choose(struct shmem_facts *facts, uint64_t sharers);
-/* The most that ranks can agree on with these FACTS, and what NVSHMEM needs besides. */
+/* The maximum size of the arena for these FACTS, plus the memory that NVSHMEM needs besides. */
 uint64_t shmem_size_most(const struct shmem_facts *facts);
 /* The size that fits on all ranks; equal on all of them.  WEFT_ERR_NO_MEMORY names a rank that
  * lacks memory. */
@@ -176,7 +176,7 @@ struct shmem_facts {
     int32_t process;
     uint64_t memory;    /* of its device */
     uint64_t available; /* of that, and free */
-    uint64_t wish;      /* requested size of the arena; 0: the default */
+    uint64_t requested; /* requested size of the arena; 0: the default */
     uint64_t reserve;   /* what NVSHMEM needs besides */
     int32_t version[3]; /* of NVSHMEM */
     char uuid[64];
@@ -343,10 +343,10 @@ int32_t shmem_team_make(const struct gpu_comm *comm, const struct shmem_entry *a
 void shmem_team_settle(struct gpu_comm *comm, const struct shmem_entry *mine,
                        const struct shmem_entry *all);
 void shmem_team_release(struct gpu_comm *comm);
-/* The error of a communicator whose collective keeps STREAM waiting for ever, or WEFT_OK.  Within a
+/* The error of a communicator whose collective blocks STREAM permanently, or WEFT_OK.  Within a
  * scope. */
 weft_status shmem_team_hangs(vendor_stream stream);
-/* A communicator with a team is ended: look at it no more. */
+/* A communicator with a team has ended: stop watching it. */
 void shmem_team_forget(struct gpu_comm *comm);
 
 /* Look up what the library has. */

@@ -1,8 +1,8 @@
-/* shmem_collective.c - each collective as one operation: who offers what, who reads it, and the
- * kernel that moves or reduces it.
+/* shmem_collective.c - each collective as one operation: the data that each rank offers, the ranks
+ * that read it, and the kernel that moves or reduces it.
  *
- * A rank's data is read where it lies, so memory that is written while others read it is copied
- * first.  That never concerns the rank's own slice, which it alone reads. */
+ * Peers read a rank's data in place, so memory that is written while peers read it is copied first.
+ * A rank's own slice needs no copy, because only the rank itself reads it. */
 #include "shmem.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { TILE_BYTES = 16384, BLOCKS_MAX = 2048 };
 
-/* What one rank does in a collective. */
+/* One rank's part of a collective. */
 struct job {
     struct shmem_sync sync;
     const uint64_t *at, *length; /* in elements, by part; NULL: all alike */

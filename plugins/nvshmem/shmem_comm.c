@@ -25,7 +25,7 @@ static weft_status fill_in(struct gpu_comm *comm)
                                        .reserve = shmem_size_reserve()};
     memcpy(comm->facts.uuid, comm->device->uuid, sizeof comm->facts.uuid);
     shmem_version(comm->facts.version);
-    PLUG_TRY(shmem_size_requested(&comm->facts.wish));
+    PLUG_TRY(shmem_size_requested(&comm->facts.requested));
     shmem_job_set_up(comm);
     return shmem_report_take(comm);
 }
@@ -39,7 +39,7 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
 
     plug_take_struct(&options, given, sizeof options);
     if (options.size > UINT16_MAX)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "a communicator of %d ranks, more than %d",
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "the communicator has %d ranks; the maximum is %d",
                          options.size, UINT16_MAX);
     if (options.world_ranks == NULL || options.host_ids == NULL)
         return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
@@ -139,7 +139,7 @@ static weft_status gather(const struct gpu_comm *comm, const weft_exchange *exch
     PLUG_TRY(exchanged);
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
-            return plug_fail(all[r].status, "rank %d could not make the communicator %s: %s",
+            return plug_fail(all[r].status, "rank %d could not create communicator %s: %s",
                              comm->world_ranks[r], comm->name, all[r].reason);
     return WEFT_OK;
 }
@@ -217,16 +217,16 @@ static weft_status map_peers(struct gpu_comm *comm, const struct shmem_entry *al
         const char *arena = shmem_job.arenas[all[r].pe];
         if (arena == NULL)
             return plug_fail(WEFT_ERR_UNSUPPORTED,
-                             "rank %d cannot load from and store to the memory of rank %d: their "
-                             "devices are not connected so that NVSHMEM could map it",
+                             "rank %d cannot load from and store to the memory of rank %d: NVSHMEM "
+                             "cannot map memory between their devices",
                              comm->world_ranks[comm->rank], comm->world_ranks[r]);
         comm->peers[r] = (struct wk_peer){(uintptr_t)arena + all[r].control, (uintptr_t)arena};
     }
     return gpu_upload(comm->device, comm->device_peers, comm->peers, bytes);
 }
 
-/* Making a team is collective and without a time limit, so all ranks are asked first whether they
- * come; that also ends what a rank did for an earlier team.  Within a scope. */
+/* The creation of a team is collective and has no time limit, so the ranks first agree to create
+ * it. That also completes the work of a rank on an earlier team.  Within a scope. */
 static weft_status join_team(struct gpu_comm *comm, const weft_exchange *exchange,
                              weft_status status, struct shmem_entry *mine, struct shmem_entry *all)
 {

@@ -1,8 +1,8 @@
-/* shmem_decline.c - a rank that cannot do its part of an operation says so, since others wait for
- * it: they get its error at once, not a timeout, and say it to those that wait for them.
+/* shmem_decline.c - a rank that cannot do its part of an operation reports that to its peers.  They
+ * get its error at once instead of a timeout, and report it to the ranks that wait for them.
  *
- * What is said is one word: rank + 1 in 16 bits, the status in 8, and above them the bytes of the
- * arena that it lacked, 0 for none. */
+ * A report is one 64-bit word: rank + 1 in 16 bits, the status in 8, and above them the number of
+ * bytes of the arena that were missing, or 0. */
 #include "shmem.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@ weft_status shmem_describe_declined(const struct gpu_comm *comm, uint64_t word, 
 
     if (bytes > 0)
         snprintf(out, size,
-                 "rank %d has no room for %llu bytes of symmetric memory; %s makes it larger", peer,
-                 (unsigned long long)bytes, VENDOR_HEAP_KNOB);
+                 "rank %d cannot allocate %llu bytes of symmetric memory; set %s to a larger size",
+                 peer, (unsigned long long)bytes, VENDOR_HEAP_KNOB);
     else if (status == WEFT_ERR_NO_MEMORY)
         snprintf(out, size, "rank %d is out of host memory", peer);
     else

@@ -1,7 +1,8 @@
 /* shmem_device.c - a CUDA device whose memory comes from the arena, once there is one.
  *
- * Memory from before the first communicator, and what the arena has no room for, is the driver's;
- * it works everywhere, but is copied into the arena whenever peers read it. */
+ * Memory that was allocated before the first communicator, or that does not fit into the arena, is
+ * memory of the driver.  It works everywhere, but is copied into the arena whenever peers read it.
+ */
 #include "shmem.h"
 
 #include <stdlib.h>
@@ -55,9 +56,10 @@ weft_status shmem_pe_allocate(void *opened, uint64_t bytes, uint32_t kind, void 
     if (kind == WEFT_MEMORY_DEVICE && shmem_job.arena != NULL &&
         shmem_job.ordinal == device->ordinal) {
         if (shmem_arena_take(SHMEM_USERS, bytes, pointer) == WEFT_OK) return WEFT_OK;
-        plug_log(atomic_exchange(&is_known, true) ? 4 : 1,
-                 "%s; the driver's memory takes its place, and is copied to be read by peers",
-                 plug_last_text());
+        plug_log(
+            atomic_exchange(&is_known, true) ? 4 : 1,
+            "%s; device memory from the driver is used instead, and is copied before peers read it",
+            plug_last_text());
     }
     return gpu_allocate(opened, bytes, kind, pointer);
 }
@@ -110,7 +112,7 @@ weft_status shmem_pe_stream_wait(void *opened, void *stream, int64_t timeout_ns)
         status = shmem_pe_stream_query(opened, stream);
     } while (status == WEFT_IN_PROGRESS && (timeout_ns < 0 || left_ns > 0));
     if (status != WEFT_IN_PROGRESS) return status;
-    return plug_fail(WEFT_ERR_TIMEOUT, "work on a stream was not done within %.3f s",
+    return plug_fail(WEFT_ERR_TIMEOUT, "work on a stream was not complete within %.3f s",
                      (double)timeout_ns / 1e9);
 }
 
@@ -121,7 +123,7 @@ void shmem_pe_stream_destroy(void *opened, void *stream)
     bool is_ours = given != NULL && given->owned;
 
     if (is_ours && shmem_pe_stream_wait(opened, stream, -1) != WEFT_OK)
-        plug_log(2, "a stream is left behind: %s", plug_last_text());
+        plug_log(2, "a stream is not freed: %s", plug_last_text());
     else
         gpu_stream_destroy(opened, stream);
 }

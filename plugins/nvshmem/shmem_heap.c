@@ -69,8 +69,8 @@ weft_status shmem_heap_take(struct shmem_heap *heap, uint64_t wanted, uint64_t *
         return WEFT_OK;
     }
     return plug_fail(WEFT_ERR_NO_MEMORY,
-                     "%llu bytes of symmetric memory are wanted, and of %llu bytes %llu are left, "
-                     "%llu of them in one piece; %s makes it larger",
+                     "cannot allocate %llu bytes of symmetric memory: of %llu bytes %llu are free, "
+                     "%llu of them in one piece; set %s to a larger size",
                      (unsigned long long)wanted, (unsigned long long)heap->bytes,
                      (unsigned long long)(heap->bytes - heap->used),
                      (unsigned long long)shmem_heap_largest(heap), VENDOR_HEAP_KNOB);

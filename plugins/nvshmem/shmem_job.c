@@ -1,6 +1,7 @@
-/* shmem_job.c - NVSHMEM in this process: begun once, with one arena, and never ended.
+/* shmem_job.c - NVSHMEM in this process: initialized once, with one arena, and never finalized.
  *
- * Ending it would be collective, and hang where a rank is gone; the process's end frees all. */
+ * Finalization is collective and would hang if a rank is gone.  The end of the process frees all
+ * resources. */
 #include "shmem.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ weft_status shmem_job_describe(struct gpu_comm *comm, struct shmem_entry *mine)
     mine->job = plug_now() ^ (uint64_t)comm->facts.process << 40 ^ 1;
     if (code != 0)
         return plug_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
-                                "NVSHMEM gave no id to begin with (code %d)", code);
+                                "NVSHMEM did not create a unique id (code %d)", code);
     return WEFT_OK;
 }
 
@@ -114,14 +115,14 @@ static weft_status check_mode(const struct gpu_comm *comm)
     if (mode == SHMEM_LIMITED)
         return plug_fail(
             WEFT_ERR_UNSUPPORTED,
-            "several ranks share the device %s, and NVSHMEM allows that only in part here: it "
-            "wants the CUDA MPS daemon (nvidia-cuda-mps-control -d, a program that NVSHMEM must "
-            "find on PATH as well) and, in each rank, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of 100 "
-            "divided by the ranks on the device",
+            "several ranks share the device %s, and NVSHMEM supports that only in part here; start "
+            "the CUDA MPS daemon (nvidia-cuda-mps-control -d, a program that must be on PATH) and "
+            "set CUDA_MPS_ACTIVE_THREAD_PERCENTAGE on each rank to 100 divided by the number of "
+            "ranks on the device",
             comm->facts.uuid);
     if (mode < SHMEM_INITIALIZED)
-        return plug_fail(WEFT_ERR_DEVICE, "NVSHMEM is not begun, though it said so (state %d)",
-                         mode);
+        return plug_fail(WEFT_ERR_DEVICE,
+                         "NVSHMEM reports success, but is not initialized (state %d)", mode);
     return WEFT_OK;
 }
 
@@ -146,9 +147,9 @@ static weft_status take_arena(struct gpu_comm *comm, uint64_t bytes)
     shmem_job.arena = shmem_api.nvshmem_malloc(bytes);
     if (shmem_job.arena == NULL)
         return plug_fail(WEFT_ERR_NO_MEMORY,
-                         "NVSHMEM has no %llu bytes of symmetric memory; %s makes it smaller, "
-                         "NVSHMEM_MAX_MEMORY_PER_GPU, or NVSHMEM_SYMMETRIC_SIZE where "
-                         "NVSHMEM_DISABLE_CUDA_VMM is set, allows more",
+                         "NVSHMEM cannot allocate %llu bytes of symmetric memory; set %s to a "
+                         "smaller size, or set NVSHMEM_MAX_MEMORY_PER_GPU (with "
+                         "NVSHMEM_DISABLE_CUDA_VMM: NVSHMEM_SYMMETRIC_SIZE) to a larger one",
                          (unsigned long long)bytes, VENDOR_HEAP_KNOB);
     shmem_job.bytes = bytes;
     shmem_job.ordinal = comm->device->ordinal;
@@ -171,15 +172,15 @@ static weft_status begin(struct gpu_comm *comm, const struct shmem_entry *all)
     void *context = NULL;
     int code;
 
-    PLUG_TRY(gpu_check(gpu_api.context_retain(&context, comm->device->handle),
-                       "taking the device into use"));
+    PLUG_TRY(
+        gpu_check(gpu_api.context_retain(&context, comm->device->handle), "opening the device"));
     code = shmem_api.nvshmemx_set_attr_uniqueid_args(comm->rank, comm->size, &id, &attributes);
     if (code == 0) code = shmem_api.nvshmemx_hostlib_init_attr(SHMEM_WITH_UNIQUE_ID, &attributes);
     if (code != 0)
-        return plug_fail_vendor(WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
-                                "NVSHMEM could not be begun (code %d); NVSHMEM_DEBUG=WARN makes it "
-                                "say why",
-                                code);
+        return plug_fail_vendor(
+            WEFT_ERR_DEVICE, VENDOR_SHMEM, code,
+            "NVSHMEM could not be initialized (code %d); set NVSHMEM_DEBUG=WARN for the reason",
+            code);
     shmem_job.pe = shmem_api.nvshmem_my_pe();
     shmem_job.pes = shmem_api.nvshmem_n_pes();
     shmem_job.number = all[0].job;
@@ -208,10 +209,11 @@ static weft_status check_same(const struct gpu_comm *comm, const struct shmem_en
 {
     for (int32_t r = 0; r < comm->size; r++) {
         if (all[r].pe >= 0 && all[0].pe >= 0 && all[r].job == all[0].job) continue;
-        return plug_fail(WEFT_ERR_UNSUPPORTED,
-                         "ranks %d and %d did not begin NVSHMEM together, and a process can do so "
-                         "only once: the first communicator must hold all ranks that later ones do",
-                         comm->world_ranks[0], comm->world_ranks[r]);
+        return plug_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "ranks %d and %d did not initialize NVSHMEM together, and a process can initialize it "
+            "only once: the first communicator must contain all ranks of later communicators",
+            comm->world_ranks[0], comm->world_ranks[r]);
     }
     if (shmem_job.refused != WEFT_OK) return plug_fail(shmem_job.refused, "%s", shmem_job.reason);
     return WEFT_OK;

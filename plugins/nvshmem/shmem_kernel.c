@@ -38,14 +38,14 @@ weft_status shmem_onesided_open(struct gpu_device *device)
     vendor_result result;
 
     if (device->kernels == NULL)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "no kernels for %s", device->name);
     kernels = gpu_module_new(families, PLUG_LENGTH(families));
     if (kernels == NULL) return WEFT_ERR_NO_MEMORY;
     result = load(kernels);
     if (result != GPU_SUCCESS) {
         plug_free(kernels);
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "there are no one-sided kernels for %s: %s",
-                         device->name, gpu_vendor_error_text(result));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "no one-sided kernels for %s: %s", device->name,
+                         gpu_vendor_error_text(result));
     }
     device->plugin_data = kernels;
     PLUG_TRY(find_all(kernels));

@@ -1,14 +1,14 @@
-/* shmem_life.c - what kernels report, aborting, and the end.
+/* shmem_life.c - reports of kernels, aborts, and the end of communicators.
  *
- * Kernels that wait give up by themselves after the time limit, or when the host sets the abort
- * flag, and write why into pinned memory.  A communicator that failed leaves its arena memory
- * behind: peers that have not noticed yet may still write there. */
+ * Waiting kernels stop at the time limit, or when the host sets the abort flag, and write the
+ * reason into pinned memory.  The arena memory of a failed communicator is not freed: peers that do
+ * not know of the failure yet may still write to it. */
 #include "shmem.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What a kernel reported, in words. */
+/* The text for a kernel's report. */
 static weft_status explain(const struct gpu_comm *comm, const struct wk_report *report, char *out,
                            size_t size)
 {
@@ -19,7 +19,7 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
 
     switch (report->reason) {
     case WK_NOT_READY:
-        snprintf(out, size, "rank %d did not come to operation %llu within %.3f s", peer, want,
+        snprintf(out, size, "rank %d did not reach operation %llu within %.3f s", peer, want,
                  seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_NOT_DONE:
@@ -27,9 +27,9 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
                  seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_GAVE_UP:
-        snprintf(out, size, "rank %d gave up what rank %d read from it", peer, me);
+        snprintf(out, size, "rank %d timed out while rank %d read from it", peer, me);
         return WEFT_ERR_PEER;
-    case WK_NO_LETTER:
+    case WK_NO_MESSAGE:
         snprintf(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want, me,
                  seconds);
         return WEFT_ERR_TIMEOUT;
@@ -173,11 +173,10 @@ void gpu_comm_destroy(void *made)
     set_abort(comm);
     if (!await_last(comm, &cleanly)) {
         shmem_job_lose(comm->device);
-        plug_log(
-            1,
-            "the communicator %s is left behind: a collective of NVSHMEM waits for a rank that "
-            "does not come, and cannot be ended",
-            comm->name);
+        plug_log(1,
+                 "the communicator %s is not freed: a collective of NVSHMEM waits for a rank and "
+                 "cannot be ended",
+                 comm->name);
         return;
     }
     gpu_comm_look(comm); /* work that was under way was ended by the flag */

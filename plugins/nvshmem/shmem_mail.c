@@ -1,9 +1,9 @@
-/* shmem_mail.c - messages: the sender says where its message lies, the receiver fetches it and says
- * that it has it.
+/* shmem_mail.c - messages: the sender publishes the address of its message, the receiver fetches
+ * the message and acknowledges it.
  *
- * Of several messages that start together all senders speak first, so that nobody waits for a
- * message whose sender is itself waiting.  A pair of ranks has room for WK_LETTERS messages under
- * way, so longer rows go in rounds. */
+ * If several messages start together, all sends are published first, so that no rank waits for a
+ * message whose sender is waiting too.  A pair of ranks can have WK_MESSAGES pending messages, so
+ * more messages are sent in rounds. */
 #include "shmem.h"
 
 #include <string.h>
@@ -102,13 +102,13 @@ static weft_status launch_fetch(struct mail *mail, const struct gpu_op *op)
     return status;
 }
 
-/* One round: what is sent is told, what is received is fetched, what was sent is awaited. */
+/* One round: publish the sends, fetch the receives, wait for the acknowledgements. */
 static weft_status run_round(struct mail *mail, size_t round, bool *more)
 {
     for (int step = 0; step < 3; step++)
         for (size_t i = 0; i < mail->count; i++) {
             const struct gpu_op *op = &mail->ops[i];
-            size_t place = op->kind >= GPU_OP_SEND ? place_of(mail, i) / WK_LETTERS : 0;
+            size_t place = op->kind >= GPU_OP_SEND ? place_of(mail, i) / WK_MESSAGES : 0;
             if (op->kind < GPU_OP_SEND) continue;
             if (place > round) *more = true;
             if (place != round || (op->kind == GPU_OP_RECEIVE) != (step == 1)) continue;

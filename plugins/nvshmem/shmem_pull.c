@@ -31,12 +31,13 @@ static weft_status check_kinds(const struct gpu_comm *comm, const struct pull *p
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
                          plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
     if (plug_dtype_bytes(args->dtype) != element)
-        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list of %u-byte elements",
+        return plug_fail(WEFT_ERR_INVALID, "pull: %s in a list with elements of %u bytes",
                          plug_dtype_name(args->dtype), element);
     if (pull->holders > (uint32_t)comm->size)
-        return plug_fail(WEFT_ERR_INVALID, "pull: %u holders of %d ranks", pull->holders,
-                         comm->size);
-    if (comm->group.depth > 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: not inside a group");
+        return plug_fail(WEFT_ERR_INVALID, "pull: holders is %u; the communicator has %d ranks",
+                         pull->holders, comm->size);
+    if (comm->group.depth > 0)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull is not allowed inside a group");
     return WEFT_OK;
 }
 
@@ -46,8 +47,8 @@ static weft_status check_ranks(const struct gpu_comm *comm, const char *what, ui
     if (count > 0 && ranks == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: %ss is NULL", what);
     for (uint32_t i = 0; i < count; i++)
         if (ranks[i] < 0 || ranks[i] >= comm->size)
-            return plug_fail(WEFT_ERR_INVALID, "pull: %s %d of %d ranks", what, ranks[i],
-                             comm->size);
+            return plug_fail(WEFT_ERR_INVALID, "pull: %s is %d; the communicator has %d ranks",
+                             what, ranks[i], comm->size);
     return WEFT_OK;
 }
 

@@ -18,7 +18,7 @@ weft_status shmem_turn_begin(struct gpu_comm *comm, vendor_stream stream)
     PLUG_TRY(shmem_guard_stream(stream, &recorded));
     if (!comm->has_last || comm->last_stream == stream || recorded) return WEFT_OK;
     return gpu_check(gpu_api.stream_wait_event(stream, comm->last, 0),
-                     "letting a stream wait for an earlier operation");
+                     "making a stream wait for an earlier operation");
 }
 
 void shmem_turn_end(struct gpu_comm *comm, vendor_stream stream)

@@ -41,7 +41,8 @@ weft_status shmem_size_requested(uint64_t *bytes)
 
     *bytes = asked != NULL ? read_size(asked) : 0;
     if (asked != NULL && *bytes < UINT64_C(1) << 20)
-        return plug_fail(WEFT_ERR_INVALID, "%s=%s: wanted is a size of at least 1M, such as 512M",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "%s is \"%s\"; expected a size of at least 1M, such as 512M",
                          VENDOR_HEAP_KNOB, asked);
     return WEFT_OK;
 }
@@ -67,7 +68,7 @@ static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
 {
     uint64_t available = facts->available / sharers, bytes;
 
-    if (facts->wish > 0) return facts->wish;
+    if (facts->requested > 0) return facts->requested;
     available -= smaller(available, facts->reserve);
     bytes = smaller(facts->memory / 8 / sharers, available) / UNIT * UNIT;
     return bytes > DEFAULT_MIN ? bytes : DEFAULT_MIN;
@@ -75,7 +76,7 @@ static uint64_t wished(const struct shmem_facts *facts, uint64_t sharers)
 
 void shmem_size_choose(struct shmem_facts *facts, uint64_t sharers)
 {
-    facts->wish = wished(facts, sharers);
+    facts->requested = wished(facts, sharers);
 }
 
 uint64_t shmem_size_most(const struct shmem_facts *facts)
@@ -99,8 +100,8 @@ weft_status shmem_size_agree(const struct gpu_comm *comm, const weft_blob *addre
         if (available >= bytes && available - bytes >= facts.reserve) continue;
         return plug_fail(
             WEFT_ERR_NO_MEMORY,
-            "rank %d has %llu bytes of device memory to itself, and NVSHMEM needs %llu "
-            "there: %llu for the arena, which %s makes smaller, and %llu of its own",
+            "rank %d has %llu bytes of device memory for itself, but NVSHMEM needs %llu: %llu for "
+            "the arena, whose size %s sets, and %llu for NVSHMEM",
             comm->world_ranks[r], (unsigned long long)available, needed, (unsigned long long)bytes,
             VENDOR_HEAP_KNOB, (unsigned long long)facts.reserve);
     }

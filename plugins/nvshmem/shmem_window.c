@@ -23,21 +23,21 @@ static weft_status describe_failure(const struct gpu_comm *comm, const struct en
     if (entry->status == WEFT_ERR_UNSUPPORTED)
         return plug_fail(entry->status,
                          "window: the memory of rank %d is not from weft_alloc, or not in the "
-                         "symmetric heap, so that its peers cannot reach it",
+                         "symmetric heap, so its peers cannot access it",
                          rank);
     if (entry->status == WEFT_ERR_INVALID)
         return plug_fail(entry->status,
-                         "window: the memory of rank %d ends before its %llu bytes do", rank,
-                         (unsigned long long)entry->bytes);
+                         "window: the memory of rank %d has fewer than the %llu bytes registered",
+                         rank, (unsigned long long)entry->bytes);
     if (entry->status == WEFT_ERR_NO_MEMORY && entry->lacking > 0)
         return plug_fail(entry->status,
-                         "window: rank %d has no %llu bytes of symmetric memory in one piece, %llu "
-                         "are left; %s makes it larger",
+                         "window: rank %d cannot allocate %llu bytes of symmetric memory in one "
+                         "piece, %llu are free; set %s to a larger size",
                          rank, (unsigned long long)entry->lacking, (unsigned long long)entry->left,
                          VENDOR_HEAP_KNOB);
     if (entry->status == WEFT_ERR_NO_MEMORY)
         return plug_fail(entry->status, "window: rank %d is out of host memory", rank);
-    return plug_fail(entry->status, "window: rank %d could not make its part", rank);
+    return plug_fail(entry->status, "window: rank %d could not create its part", rank);
 }
 
 /* The error of the first rank that failed or asked for another window. */

@@ -83,7 +83,7 @@ struct gpu_comm {
     uint32_t flags;
     atomic_bool is_ready;
     bool is_wrapped;                                     /* WORK is the caller's */
-    _Atomic weft_status error;                           /* what it is stuck with */
+    _Atomic weft_status error;                           /* with which it has failed */
     const struct ccl_window_calls *_Atomic window_calls; /* NULL: there have been none */
     struct ccl_means means;
     struct gpu_group group;

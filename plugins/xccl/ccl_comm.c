@@ -13,7 +13,8 @@ static weft_status take_token(struct gpu_comm *comm)
 
     PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_borrow(device, 256, device->setup, &comm->token);
-    if (status == WEFT_OK) status = gpu_check(gpu_api.stream_sync(device->setup), "taking memory");
+    if (status == WEFT_OK)
+        status = gpu_check(gpu_api.stream_sync(device->setup), "allocating memory");
     gpu_leave(&scope);
     return status;
 }
@@ -76,10 +77,10 @@ static weft_status agree(struct gpu_comm *comm, const weft_blob *addresses)
     for (int32_t r = 0; r < comm->size; r++) {
         PLUG_TRY(read_facts(&addresses[r], r, &facts));
         if (facts.version != comm->facts.version)
-            return plug_fail(WEFT_ERR_MISMATCH,
-                             "rank %d has %s %d and rank %d has %s %d; all ranks need the same",
-                             comm->rank, VENDOR_CCL, comm->facts.version, r, VENDOR_CCL,
-                             facts.version);
+            return plug_fail(
+                WEFT_ERR_MISMATCH,
+                "rank %d has %s %d and rank %d has %s %d; all ranks must have the same version",
+                comm->rank, VENDOR_CCL, comm->facts.version, r, VENDOR_CCL, facts.version);
         if (facts.capability < means.capability) means.capability = facts.capability;
         if (facts.kernels == 0) means.kernels = false;
     }
@@ -107,7 +108,7 @@ static weft_status check_sharing(const struct gpu_comm *comm, const weft_blob *a
             if (one.is_shared == 0 || other.is_shared == 0)
                 return plug_fail(WEFT_ERR_INVALID,
                                  "ranks %d and %d are on one device, %s, which %s does not allow; "
-                                 "WEFT_SHARE_GPU=1 makes it, for tests",
+                                 "WEFT_SHARE_GPU=1 allows it, for tests",
                                  a, b, one.uuid, VENDOR_CCL);
         }
     return WEFT_OK;
@@ -131,7 +132,7 @@ static weft_status share_id(const struct gpu_comm *comm, const weft_exchange *ex
     result = all[0].result;
     plug_free(all);
     if (status != WEFT_OK) return status;
-    return ccl_check(result, "making an id for a communicator, on its first rank");
+    return ccl_check(result, "creating the id of a communicator, on its first rank");
 }
 
 ccl_config ccl_comm_config(bool blocking, bool split_share)
@@ -154,7 +155,8 @@ int64_t ccl_making_limit(const struct gpu_comm *comm)
     return is_short ? CCL_MIN_MAKING_NS : comm->timeout_ns;
 }
 
-/* What is split off `work` later must not share its abort flag, so `work` does not offer it. */
+/* Communicators that are later split from `work` must not share its abort flag, so `work` does not
+ * share it. */
 weft_status ccl_comm_make_work(struct gpu_comm *comm)
 {
     ccl_config blocking = ccl_comm_config(true, false);
@@ -166,7 +168,7 @@ weft_status ccl_comm_make_work(struct gpu_comm *comm)
     }
     result = ccl_api.ncclCommSplit(comm->control, 0, comm->rank, &comm->work, &blocking);
     return ccl_settle(comm, comm->control, result, ccl_making_limit(comm),
-                      "making a communicator to work on");
+                      "creating the second communicator");
 }
 
 /* A rank alone waits for nobody: one communicator that blocks will do. */
@@ -177,11 +179,11 @@ weft_status ccl_comm_join(struct gpu_comm *comm, ccl_id id)
 
     if (comm->size == 1) {
         result = ccl_api.ncclCommInitRankConfig(&comm->work, 1, id, 0, &blocking);
-        return ccl_check(result, "making a communicator");
+        return ccl_check(result, "creating a communicator");
     }
     result = ccl_api.ncclCommInitRankConfig(&comm->control, comm->size, id, comm->rank, &polled);
     PLUG_TRY(
-        ccl_settle(comm, comm->control, result, ccl_making_limit(comm), "making a communicator"));
+        ccl_settle(comm, comm->control, result, ccl_making_limit(comm), "creating a communicator"));
     return ccl_comm_make_work(comm);
 }
 
@@ -222,12 +224,13 @@ weft_status ccl_comm_wrap(void *device, void *native, const weft_comm_options *g
     plug_take_struct(&options, given, sizeof options);
     if (native == NULL) return plug_fail(WEFT_ERR_INVALID, "the communicator to wrap is NULL");
     PLUG_TRY(ccl_load());
-    PLUG_TRY(ccl_check(ccl_api.ncclCommUserRank(native, &rank), "asking a communicator's rank"));
-    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(native, &size), "asking a communicator's size"));
+    PLUG_TRY(ccl_check(ccl_api.ncclCommUserRank(native, &rank), "reading a communicator's rank"));
+    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(native, &size), "reading a communicator's size"));
     if (rank != options.rank || size != options.size)
-        return plug_fail(WEFT_ERR_INVALID,
-                         "the communicator is rank %d of %d, the options say rank %d of %d", rank,
-                         size, options.rank, options.size);
+        return plug_fail(
+            WEFT_ERR_INVALID,
+            "the vendor communicator has rank %d of %d, the options have rank %d of %d", rank, size,
+            options.rank, options.size);
     PLUG_TRY(ccl_comm_new(device, &options, &comm));
     comm->is_wrapped = true;
     comm->work = native;

@@ -205,9 +205,9 @@ void ccl_set_reciprocal(const struct ccl_method *way, struct gpu_op *op)
 weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     if (ccl_method_of(comm, op).kind != CCL_METHOD_NONE) return WEFT_OK;
-    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s cannot do %s on %s%s", gpu_op_name(op->kind),
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s does not support %s on %s%s", gpu_op_name(op->kind),
                      plug_reduction_name(op->reduction), plug_dtype_name(op->dtype),
-                     comm->means.kernels ? "" : ", as there are no kernels");
+                     comm->means.kernels ? "" : ", because the device has no kernels");
 }
 
 /* Sends and receives that newer libraries have a call of their own for. */

@@ -146,7 +146,7 @@ static weft_status move_aside(struct gpu_comm *comm, struct ccl_task *task, uint
     if (op->send != op->recv || count == 0) return WEFT_OK;
     PLUG_TRY(gpu_borrow(comm->device, count * op->bytes, op->stream, &task->scratch));
     PLUG_TRY(gpu_check(gpu_vendor_copy(task->scratch, op->send, count * op->bytes, op->stream),
-                       "copying what is sent in place"));
+                       "copying the send buffer of an in-place call"));
     op->send = task->scratch;
     return WEFT_OK;
 }

@@ -52,11 +52,11 @@ static weft_status start(struct errand *errand)
     bool started;
 
     if (pthread_attr_init(&detached) != 0)
-        return plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+        return plug_fail(WEFT_ERR_SYSTEM, "cannot start a thread for the split");
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     started = pthread_create(&thread, &detached, run_errand, errand) == 0;
     pthread_attr_destroy(&detached);
-    return started ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "no thread to split in");
+    return started ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "cannot start a thread for the split");
 }
 
 /* True if the call has come back; if not, within the time limit, the errand is the thread's. */
@@ -77,7 +77,7 @@ static bool await(struct gpu_comm *parent, struct errand *errand)
 static weft_status give_up(struct gpu_comm *parent)
 {
     parent->is_lost = true;
-    gpu_comm_fail(parent, WEFT_ERR_TIMEOUT, "splitting it was not done within the time limit");
+    gpu_comm_fail(parent, WEFT_ERR_TIMEOUT, "splitting it was not complete within the time limit");
     ccl_comm_kill(parent);
     return gpu_comm_cause(parent);
 }
@@ -117,55 +117,59 @@ static weft_status check_size(const struct gpu_comm *child)
 {
     int size = 0;
 
-    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size), "asking for the size of a part"));
+    PLUG_TRY(ccl_check(ccl_api.ncclCommCount(child->work, &size),
+                       "reading the size of a split communicator"));
     if (size == child->size) return WEFT_OK;
-    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s came, not %d", size, child->name, child->size);
+    return plug_fail(WEFT_ERR_PEER, "%d ranks of %s took part in the split, not %d", size,
+                     child->name, child->size);
 }
 
 /* ---- by an id ---- */
 
-struct letter {
+struct id_entry {
     ccl_id id;
     int32_t colour, result; /* the colour of a part's first rank, else NO_COLOUR */
 };
-_Static_assert(sizeof(struct letter) <= CCL_TALK_BYTES, "a letter fits");
+_Static_assert(sizeof(struct id_entry) <= CCL_TALK_BYTES, "an entry fits");
 
-static weft_status exchange_letters(struct gpu_comm *parent, const struct letter *mine,
-                                    const struct letter **all)
+static weft_status exchange_ids(struct gpu_comm *parent, const struct id_entry *mine,
+                                const struct id_entry **all)
 {
     vendor_stream stream = NULL;
-    const void *letters = NULL;
+    const void *entries = NULL;
     weft_status status;
 
     PLUG_TRY(ccl_inside(parent));
     status =
         gpu_check(gpu_api.stream_create(&stream, GPU_STREAM_NON_BLOCKING), "creating a stream");
     if (status == WEFT_OK) {
-        status = ccl_talk(parent, stream, mine, sizeof *mine, &letters);
+        status = ccl_talk(parent, stream, mine, sizeof *mine, &entries);
         gpu_api.stream_destroy(stream);
     }
     ccl_outside(parent);
-    *all = letters;
+    *all = entries;
     return status;
 }
 
 static weft_status join_by_id(struct gpu_comm *parent, struct gpu_comm *child, int colour)
 {
-    struct letter mine = {.colour = NO_COLOUR};
-    const struct letter *all;
+    struct id_entry mine = {.colour = NO_COLOUR};
+    const struct id_entry *all;
 
     if (child != NULL && child->rank == 0) {
         mine.colour = colour;
         mine.result = ccl_api.ncclGetUniqueId(&mine.id);
     }
-    PLUG_TRY(exchange_letters(parent, &mine, &all));
+    PLUG_TRY(exchange_ids(parent, &mine, &all));
     if (child == NULL) return WEFT_OK;
     for (int32_t r = 0; r < parent->size; r++) {
         if (all[r].colour != colour) continue;
-        PLUG_TRY(ccl_check(all[r].result, "making an id for a part, on its first rank"));
+        PLUG_TRY(
+            ccl_check(all[r].result, "creating the id of a split communicator, on its first rank"));
         return ccl_comm_join(child, all[r].id);
     }
-    return plug_fail(WEFT_ERR_PEER, "the first rank of %s did not come", child->name);
+    return plug_fail(WEFT_ERR_PEER, "the first rank of %s did not take part in the split",
+                     child->name);
 }
 
 /* ---- both ---- */
@@ -190,7 +194,7 @@ weft_status ccl_comm_split(void *made, const weft_comm_options *options, void **
     int colour;
 
     if (!parent->is_ready)
-        return plug_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", parent->name);
+        return plug_fail(WEFT_ERR_INVALID, "communicator %s is not committed", parent->name);
     PLUG_TRY(gpu_comm_cause(parent));
     if (options != NULL) prepared = make_child(parent, options, &child);
     colour = child != NULL ? colour_of(options) : NO_COLOUR;

@@ -32,18 +32,19 @@ static weft_status await(struct gpu_comm *comm, vendor_stream stream)
         gpu_pause(began);
     }
     PLUG_TRY(gpu_comm_cause(comm));
-    return gpu_check(result, "talking to the other ranks");
+    return gpu_check(result, "communicating with the other ranks");
 }
 
 weft_status ccl_talk(struct gpu_comm *comm, vendor_stream stream, const void *mine, size_t bytes,
                      const void **all)
 {
-    static const char what[] = "talking to the other ranks";
+    static const char what[] = "communicating with the other ranks";
     size_t everything = bytes * (size_t)comm->size;
     char *host, *device;
     ccl_result result;
 
-    if (bytes > CCL_TALK_BYTES) return plug_fail(WEFT_ERR_INTERNAL, "%zu bytes to say", bytes);
+    if (bytes > CCL_TALK_BYTES)
+        return plug_fail(WEFT_ERR_INTERNAL, "a message of %zu bytes is too large", bytes);
     PLUG_TRY(prepare(comm));
     host = comm->talk_host;
     device = comm->talk_device;

@@ -23,7 +23,7 @@ static void give_up(struct gpu_comm *comm, const char *what, int64_t limit_ns)
 {
     char text[192];
 
-    snprintf(text, sizeof text, "%s within %.3f s; a rank may be missing or stuck", what,
+    snprintf(text, sizeof text, "%s within %.3f s; a rank may be missing or may hang", what,
              (double)limit_ns / 1e9);
     gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
     ccl_comm_kill(comm);
@@ -72,7 +72,7 @@ static void look_at_streams(struct gpu_comm *comm)
     if (gpu_enter(comm->device, &scope) != WEFT_OK) return;
     result = look_at_marks(comm, &late);
     gpu_leave(&scope);
-    if (late) give_up(comm, "work on a stream was not done", comm->timeout_ns);
+    if (late) give_up(comm, "work on a stream was not complete", comm->timeout_ns);
     if (result == GPU_SUCCESS || result == GPU_NOT_READY) return;
     gpu_comm_fail(comm, gpu_check(result, "work on a stream"), NULL);
     ccl_comm_kill(comm);
@@ -86,7 +86,7 @@ static void look_at(struct gpu_comm *comm)
     if (gpu_comm_async_error(comm) != WEFT_OK) ccl_comm_kill(comm);
 }
 
-/* What this thread asks must not end the capture of a graph by another thread. */
+/* The queries of this thread must not end a graph capture of another thread. */
 static void *keep_watch(void *unused)
 {
     vendor_capture_mode mode = GPU_CAPTURE_RELAXED;
@@ -133,7 +133,7 @@ weft_status ccl_watch(struct gpu_comm *comm)
         watch.first = comm;
     }
     pthread_mutex_unlock(&watch.lock);
-    return watched ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "no thread for the watch");
+    return watched ? WEFT_OK : plug_fail(WEFT_ERR_SYSTEM, "cannot start the watcher thread");
 }
 
 void ccl_unwatch(struct gpu_comm *comm)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_LINES = 64 };
+enum { MAX_LINES = 64 };
 
 static void check_config(const struct wf_config *config)
 {
@@ -27,19 +27,19 @@ static void check_variables(struct wf_environment environment)
         FUZZ_ASSERT(strncmp(variable.name, "WEFT_", 5) == 0);
         FUZZ_ASSERT(variable.source != NULL);
     }
-    FUZZ_ASSERT(count >= wf_knob_count && count <= wf_knob_count + MOST_LINES);
+    FUZZ_ASSERT(count >= wf_knob_count && count <= wf_knob_count + MAX_LINES);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_string(data, size);
-    char *lines[MOST_LINES + 1] = {0};
+    char *lines[MAX_LINES + 1] = {0};
     struct wf_environment environment = {lines, size > 0 && data[0] == '#'};
     struct wf_config *config = NULL;
     int64_t live = wf_mem_live();
     size_t count = 0;
 
-    for (char *line = strtok(text, "\n"); line != NULL && count < MOST_LINES;
+    for (char *line = strtok(text, "\n"); line != NULL && count < MAX_LINES;
          line = strtok(NULL, "\n"))
         lines[count++] = line;
     if (wf_config_parse(environment, &config) != WEFT_OK) {

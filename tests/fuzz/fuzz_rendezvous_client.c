@@ -93,7 +93,7 @@ static size_t play(const uint8_t *data, size_t size)
     wf_frame_end(&inbox->bytes, &seals[link], at);
     client->waiters = &w;
     if (wf_frame_next(inbox, &frame) == WEFT_OK) {
-        wf_client_hear(client, link, &frame);
+        wf_client_handle(client, link, &frame);
         wf_frame_drop(inbox, &frame);
     } else { /* no such type: the connection would end */
         wf_inbox_free(inbox);

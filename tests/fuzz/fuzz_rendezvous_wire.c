@@ -31,7 +31,7 @@ static weft_status read_frames(struct wf_inbox *inbox)
     weft_status status;
 
     while ((status = wf_frame_next(inbox, &frame)) == WEFT_OK) {
-        FUZZ_ASSERT(frame.bytes <= WF_FRAME_MOST);
+        FUZZ_ASSERT(frame.bytes <= WF_FRAME_MAX);
         read_payload(&frame);
         wf_frame_drop(inbox, &frame);
     }

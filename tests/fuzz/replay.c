@@ -15,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST = 4096, MOST_FILES = 1024 };
+enum { LONGEST = 4096, MAX_FILES = 1024 };
 
 struct input {
     uint8_t bytes[LONGEST];
     size_t size;
 };
 
-static struct input corpus[MOST_FILES];
+static struct input corpus[MAX_FILES];
 static size_t corpus_count;
 static struct input current;
 static uint64_t random_state;
@@ -128,7 +128,7 @@ static void read_input(const char *folder, const char *name)
     char path[4096];
     FILE *file;
 
-    if (corpus_count == MOST_FILES) return;
+    if (corpus_count == MAX_FILES) return;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     file = fopen(path, "rb");
     if (file == NULL) {

@@ -9,7 +9,7 @@
 #include <check.h>
 #include <pthread.h>
 
-#define WORLD_MOST 64
+#define WORLD_MAX 64
 
 /* What each rank's body saw. */
 struct seen {

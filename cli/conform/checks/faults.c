@@ -17,7 +17,7 @@
  * none. */
 static bool choose(const struct kit *kit, weft_collective_args *args)
 {
-    static const uint32_t wishes[][3] = {
+    static const uint32_t requests[][3] = {
         {WEFT_COLL_ALL_REDUCE, WEFT_DTYPE_F32, WEFT_REDUCE_SUM},
         {WEFT_COLL_ALL_REDUCE, WEFT_DTYPE_I32, WEFT_REDUCE_SUM},
         {WEFT_COLL_ALL_GATHER, WEFT_DTYPE_F32, 0},
@@ -26,12 +26,12 @@ static bool choose(const struct kit *kit, weft_collective_args *args)
         {WEFT_COLL_BARRIER, 0, 0},
     };
 
-    for (size_t i = 0; i < WF_COUNT(wishes); i++) {
-        if (!kit->groups[0].claims[wishes[i][0]][wishes[i][1]][wishes[i][2]]) continue;
+    for (size_t i = 0; i < WF_COUNT(requests); i++) {
+        if (!kit->groups[0].claims[requests[i][0]][requests[i][1]][requests[i][2]]) continue;
         *args = (weft_collective_args){.struct_size = sizeof *args,
-                                       .collective = wishes[i][0],
-                                       .dtype = wishes[i][1],
-                                       .reduction = wishes[i][2],
+                                       .collective = requests[i][0],
+                                       .dtype = requests[i][1],
+                                       .reduction = requests[i][2],
                                        .count = 4};
         return true;
     }
@@ -47,12 +47,12 @@ struct patient {
     struct kit_image send, recv;
 };
 
-static bool patient_make(struct kit *kit, struct kit_comm_wish wish, struct patient *p)
+static bool patient_make(struct kit *kit, struct kit_comm_request request, struct patient *p)
 {
     uint64_t bytes = 4 * 16 * (uint64_t)kit->size;
 
     *p = (struct patient){.kit = kit};
-    p->comm = kit_comm_make(kit, &kit->groups[0], wish);
+    p->comm = kit_comm_make(kit, &kit->groups[0], request);
     if (p->comm == NULL || !choose(kit, &p->args) ||
         !kit_image_make(kit, &p->send, bytes, 0, KIT_DEVICE) ||
         !kit_image_make(kit, &p->recv, bytes, 0, KIT_DEVICE) || !kit_image_upload(kit, &p->send) ||
@@ -131,7 +131,7 @@ static void timeout(struct kit *kit)
     struct patient p;
 
     if (!kit_begin(kit, "timeout/collective")) return;
-    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = SHORT_NS}, &p) &&
+    if (patient_make(kit, (struct kit_comm_request){.timeout_ns = SHORT_NS}, &p) &&
         kit->rank != kit->size - 1) {
         uint64_t start = wf_now_ns();
         weft_status status = run(&p, SHORT_NS + 2 * SLACK_NS);
@@ -139,7 +139,7 @@ static void timeout(struct kit *kit)
                   "a limit of 0.4 s ended after %.3f s", (double)(wf_now_ns() - start) * 1e-9);
         check_lost(&p, status, start);
     }
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_synchronize(kit, kit->groups[0].ranks, kit->size);
     patient_free(&p);
     kit_end(kit);
 }
@@ -149,7 +149,8 @@ static void timeout_receive(struct kit *kit)
     struct patient p;
 
     if (!kit_begin(kit, "timeout/receive")) return;
-    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = SHORT_NS}, &p) && kit->rank == 0) {
+    if (patient_make(kit, (struct kit_comm_request){.timeout_ns = SHORT_NS}, &p) &&
+        kit->rank == 0) {
         weft_message message = {.struct_size = sizeof message,
                                 .dtype = WEFT_DTYPE_U8,
                                 .buffer = kit_image_at(&p.recv, 0),
@@ -161,7 +162,7 @@ static void timeout_receive(struct kit *kit)
         if (status == WEFT_OK) status = kit_finish(kit, p.comm, p.stream, SHORT_NS + 2 * SLACK_NS);
         check_lost(&p, status, start);
     }
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_synchronize(kit, kit->groups[0].ranks, kit->size);
     patient_free(&p);
     kit_end(kit);
 }
@@ -172,7 +173,7 @@ static void patience(struct kit *kit)
     struct patient p;
 
     if (!kit_begin(kit, "timeout/late_is_fine")) return;
-    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = 10 * SHORT_NS}, &p)) {
+    if (patient_make(kit, (struct kit_comm_request){.timeout_ns = 10 * SHORT_NS}, &p)) {
         if (kit->rank == kit->size - 1) nap(SHORT_NS / 2);
         kit_ok(kit, "a collective within its limit", run(&p, 10 * SHORT_NS + SLACK_NS));
     }
@@ -188,10 +189,10 @@ static void killed(struct kit *kit)
     int32_t dead = kit->size - 1;
 
     if (!kit_begin(kit, "killed")) return;
-    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = LONGER_NS}, &p) &&
+    if (patient_make(kit, (struct kit_comm_request){.timeout_ns = LONGER_NS}, &p) &&
         kit_ok(kit, "a collective while all are there", run(&p, SLACK_NS))) {
         uint64_t start;
-        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        kit_synchronize(kit, kit->groups[0].ranks, kit->size);
         if (kit->rank == dead) kit_die(kit);
         start = wf_now_ns();
         check_lost(&p, run(&p, LONGER_NS + 2 * SLACK_NS), start);
@@ -227,7 +228,7 @@ static void abort_pending(struct kit *kit)
 
     if (!kit_begin(kit, "abort/pending")) return;
     kit_allow(kit, 60 * KIT_SECOND);
-    if (patient_make(kit, (struct kit_comm_wish){.timeout_ns = 40 * KIT_SECOND}, &p) &&
+    if (patient_make(kit, (struct kit_comm_request){.timeout_ns = 40 * KIT_SECOND}, &p) &&
         kit->rank != kit->size - 1) {
         struct aborting aborting = {kit, p.comm, 50 * KIT_MILLISECOND};
         uint64_t start = wf_now_ns();
@@ -243,7 +244,7 @@ static void abort_pending(struct kit *kit)
         pthread_join(thread, NULL);
         check_stuck(&p, status);
     }
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_synchronize(kit, kit->groups[0].ranks, kit->size);
     patient_free(&p);
     kit_end(kit);
 }
@@ -254,8 +255,8 @@ static void abort_idle(struct kit *kit)
     struct patient p, other;
 
     if (!kit_begin(kit, "abort/idle")) return;
-    if (patient_make(kit, (struct kit_comm_wish){0}, &other) &&
-        patient_make(kit, (struct kit_comm_wish){0}, &p)) {
+    if (patient_make(kit, (struct kit_comm_request){0}, &other) &&
+        patient_make(kit, (struct kit_comm_request){0}, &p)) {
         kit->plugin->comm->abort(p.comm);
         kit_expect(kit, "async_error of an aborted communicator",
                    kit->plugin->comm->async_error(p.comm), WEFT_ERR_ABORTED);
@@ -274,14 +275,14 @@ static void abort_idle(struct kit *kit)
 /* The last rank calls ODD, with the same buffers. */
 static void mismatch(struct kit *kit, const char *name, const weft_collective_args *odd)
 {
-    struct kit_comm_wish wish = {.timeout_ns = 4 * SHORT_NS, .flags = WEFT_COMM_CHECK};
+    struct kit_comm_request request = {.timeout_ns = 4 * SHORT_NS, .flags = WEFT_COMM_CHECK};
     struct patient p;
 
     if (odd->collective != WEFT_COLL_BARRIER &&
         !kit->groups[0].claims[odd->collective][odd->dtype][odd->reduction])
         return;
     if (!kit_begin(kit, "mismatch/%s", name)) return;
-    if (patient_make(kit, wish, &p)) {
+    if (patient_make(kit, request, &p)) {
         weft_status status;
         p.args.reduction = odd->reduction;
         status = run(&p, SLACK_NS);
@@ -332,8 +333,8 @@ static void exchange_fails(struct kit *kit)
         void *comm = NULL;
         weft_status status;
         if (!kit_begin(kit, "exchange_fails/call=%d", at)) continue;
-        status = kit_comm_try(kit, &kit->groups[0], (struct kit_comm_wish){.exchange_fails_at = at},
-                              &comm);
+        status = kit_comm_try(kit, &kit->groups[0],
+                              (struct kit_comm_request){.exchange_fails_at = at}, &comm);
         /* A plugin that does not reach that call cannot report it. */
         kit_check(kit, (status == WEFT_OK) == (comm != NULL),
                   "commit fails and leaves a communicator");

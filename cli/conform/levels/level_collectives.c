@@ -142,7 +142,7 @@ static void run_split(struct kit *kit, struct kit_collective c)
     c.group = &group;
     parent = kit_comm(kit, &kit->groups[0]);
     group.comm = kit; /* split must overwrite it, also with NULL */
-    if (group.mine >= 0) kit_comm_options(kit, &group, (struct kit_comm_wish){0}, &setup);
+    if (group.mine >= 0) kit_comm_options(kit, &group, (struct kit_comm_request){0}, &setup);
     if (parent != NULL &&
         kit_ok(kit, "split",
                table->split(parent, group.mine >= 0 ? &setup.options : NULL, &group.comm)) &&
@@ -151,7 +151,7 @@ static void run_split(struct kit *kit, struct kit_collective c)
                   group.comm != NULL ? "a communicator" : "none",
                   group.mine >= 0 ? "in" : "not in")) {
         kit_collective_run(kit, &c, kit_case_seed(kit));
-        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        kit_synchronize(kit, kit->groups[0].ranks, kit->size);
         kit_comm_drop(kit, group.comm);
     }
     kit_end(kit);
@@ -172,14 +172,14 @@ static void run_wrapped(struct kit *kit, struct kit_collective c)
     c.count = 6;
     comm = kit_comm(kit, &kit->groups[0]);
     native = comm != NULL ? table->native(comm) : NULL;
-    kit_comm_options(kit, &group, (struct kit_comm_wish){0}, &setup);
+    kit_comm_options(kit, &group, (struct kit_comm_request){0}, &setup);
     group.comm = NULL;
     if (native != NULL &&
         kit_ok(kit, "wrap", table->wrap(kit->device, native, &setup.options, &group.comm)) &&
         kit_check(kit, group.comm != NULL, "wrap: WEFT_OK without a communicator")) {
         c.group = &group;
         kit_collective_run(kit, &c, kit_case_seed(kit));
-        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        kit_synchronize(kit, kit->groups[0].ranks, kit->size);
         table->destroy(group.comm);
         c.group = &kit->groups[0];
         kit_collective_run(kit, &c, kit_case_seed(kit));

@@ -230,7 +230,7 @@ static void bad_options(struct kit *kit, const char *name, int32_t rank, int32_t
     void *comm = &setup;
 
     if (!kit_begin(kit, "prepare/%s", name)) return;
-    kit_comm_options(kit, &kit->groups[0], (struct kit_comm_wish){0}, &setup);
+    kit_comm_options(kit, &kit->groups[0], (struct kit_comm_request){0}, &setup);
     setup.options.rank = rank;
     setup.options.size = size;
     kit_expect(kit, "prepare",
@@ -250,7 +250,7 @@ static void prepared_and_dropped(struct kit *kit)
         weft_blob address = {0};
         void *comm = NULL;
         kit->comms_made++;
-        kit_comm_options(kit, &kit->groups[0], (struct kit_comm_wish){0}, &setup);
+        kit_comm_options(kit, &kit->groups[0], (struct kit_comm_request){0}, &setup);
         if (!kit_ok(kit, "prepare",
                     kit->plugin->comm->prepare(kit->device, &setup.options, &comm, &address)))
             break;

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#define MOST_SOURCES  5
-#define MOST_ELEMENTS 1200
+#define MAX_SOURCES  5
+#define MAX_ELEMENTS 1200
 
 /* Source buffers and one target, in the plugin's memory. */
 struct bench {
@@ -17,10 +17,10 @@ struct bench {
     uint32_t size;    /* sources */
     uint32_t divisor; /* divisor of an average, if it is not the number of sources */
     enum kit_pattern pattern;
-    struct kit_image sources[MOST_SOURCES], target;
-    const void *source_pointers[MOST_SOURCES];
+    struct kit_image sources[MAX_SOURCES], target;
+    const void *source_pointers[MAX_SOURCES];
     void *target_pointers[1];
-    double slack[MOST_ELEMENTS]; /* per element of the target */
+    double slack[MAX_ELEMENTS]; /* per element of the target */
 };
 
 static void bench_free(struct bench *b)
@@ -79,7 +79,7 @@ static double want_reduced(const struct bench *b, uint32_t reduction, uint32_t f
                            uint64_t index, uint8_t *out)
 {
     uint32_t divisor = b->divisor != 0 ? b->divisor : size;
-    struct wf_number values[MOST_SOURCES] = {{0}};
+    struct wf_number values[MAX_SOURCES] = {{0}};
     double sum = 0;
     uint8_t bytes[16];
 
@@ -272,11 +272,11 @@ static void reductions(struct kit *kit)
         for (uint32_t r = 0; r < WEFT_REDUCE_PREMUL_SUM; r++) {
             bool kept = d == WEFT_DTYPE_F8E5M2 && (r == WEFT_REDUCE_MIN || r == WEFT_REDUCE_MAX);
             if (!wf_reduction_defined(r, d)) continue;
-            for (uint32_t size = 1; size <= MOST_SOURCES; size += size == 1 ? 1 : 3)
+            for (uint32_t size = 1; size <= MAX_SOURCES; size += size == 1 ? 1 : 3)
                 reduce(kit, &(struct reduce_case){d, r, size, false, KIT_EXACT});
             reduce(kit, &(struct reduce_case){d, r, 2, true, KIT_EXACT});
             if (kit->plugin->abi_minor >= 1 && (kept || r == WEFT_REDUCE_AVG))
-                reduce(kit, &(struct reduce_case){d, r, MOST_SOURCES, false, KIT_EXTREME});
+                reduce(kit, &(struct reduce_case){d, r, MAX_SOURCES, false, KIT_EXTREME});
         }
 }
 

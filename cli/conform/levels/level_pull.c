@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* One pull: every rank reads a list of regions, whose sources are shifted by its rank. */
-struct wish {
+struct request {
     struct kit *kit;
     struct kit_group *group;
     struct kit_region_list list;
@@ -24,100 +24,101 @@ struct wish {
 };
 
 /* Element INDEX of the buffer of position SOURCE. */
-static void element(const struct wish *wish, int32_t source, uint64_t index, void *out)
+static void element(const struct request *request, int32_t source, uint64_t index, void *out)
 {
-    uint64_t seed = kit_case_seed(wish->kit);
+    uint64_t seed = kit_case_seed(request->kit);
 
-    if (wish->holders > 1)
-        kit_pattern_element(wish->pattern, seed, wish->dtype, wish->reduction,
-                            (int32_t)wish->holders, source, index, out);
+    if (request->holders > 1)
+        kit_pattern_element(request->pattern, seed, request->dtype, request->reduction,
+                            (int32_t)request->holders, source, index, out);
     else
-        kit_pattern_bits(seed, wish->dtype, source, index, out);
+        kit_pattern_bits(seed, request->dtype, source, index, out);
 }
 
 static void want_element(void *self, uint64_t source_index, uint64_t target_index)
 {
-    struct wish *wish = self;
-    uint8_t *out = wish->recv.want + wish->recv.start + target_index * wf_dtype_bytes(wish->dtype);
+    struct request *request = self;
+    uint8_t *out =
+        request->recv.want + request->recv.start + target_index * wf_dtype_bytes(request->dtype);
     struct wf_number values[KIT_MAX_RANKS] = {{0}};
-    uint32_t divisor = wish->divisor != 0 ? wish->divisor : wish->holders;
+    uint32_t divisor = request->divisor != 0 ? request->divisor : request->holders;
     uint8_t bytes[16];
     double sum = 0;
 
-    if (wish->holders == 1) {
-        element(wish, wish->sources[wish->region->source], source_index, out);
+    if (request->holders == 1) {
+        element(request, request->sources[request->region->source], source_index, out);
         return;
     }
-    for (uint32_t k = 0; k < wish->holders; k++) {
-        element(wish, wish->sources[wish->region->source + k], source_index, bytes);
-        values[k] = wf_number_load(wish->dtype, bytes);
+    for (uint32_t k = 0; k < request->holders; k++) {
+        element(request, request->sources[request->region->source + k], source_index, bytes);
+        values[k] = wf_number_load(request->dtype, bytes);
         sum += fabs(values[k].re) + fabs(values[k].im);
     }
-    wf_number_store_reduced(wish->dtype, wish->reduction, values, (int32_t)wish->holders, divisor,
-                            out);
-    wish->slack[target_index] =
-        wish->reduction == WEFT_REDUCE_AVG
-            ? wf_dtype_epsilon(wish->dtype) * (wish->holders + 1) * sum / divisor
+    wf_number_store_reduced(request->dtype, request->reduction, values, (int32_t)request->holders,
+                            divisor, out);
+    request->slack[target_index] =
+        request->reduction == WEFT_REDUCE_AVG
+            ? wf_dtype_epsilon(request->dtype) * (request->holders + 1) * sum / divisor
             : 0;
 }
 
-static bool make(struct wish *wish)
+static bool make(struct request *request)
 {
-    uint64_t bytes = wf_dtype_bytes(wish->dtype);
-    uint64_t elements = wish->list.source_elements;
-    struct kit_image *send = &wish->send;
+    uint64_t bytes = wf_dtype_bytes(request->dtype);
+    uint64_t elements = request->list.source_elements;
+    struct kit_image *send = &request->send;
 
-    wish->slack = calloc(wish->list.target_elements, sizeof *wish->slack);
-    if (wish->slack == NULL ||
-        !kit_image_make(wish->kit, send, elements * bytes, 0, wish->memory) ||
-        !kit_image_make(wish->kit, &wish->recv, wish->list.target_elements * bytes, 0,
-                        wish->memory))
+    request->slack = calloc(request->list.target_elements, sizeof *request->slack);
+    if (request->slack == NULL ||
+        !kit_image_make(request->kit, send, elements * bytes, 0, request->memory) ||
+        !kit_image_make(request->kit, &request->recv, request->list.target_elements * bytes, 0,
+                        request->memory))
         return false;
     for (uint64_t i = 0; i < elements; i++)
-        element(wish, wish->group->mine, i, send->before + send->start + i * bytes);
-    if (!kit_image_upload(wish->kit, send) || !kit_image_upload(wish->kit, &wish->recv))
+        element(request, request->group->mine, i, send->before + send->start + i * bytes);
+    if (!kit_image_upload(request->kit, send) || !kit_image_upload(request->kit, &request->recv))
         return false;
-    for (uint32_t i = 0; i < wish->list.count; i++) {
-        wish->region = &wish->list.regions[i];
-        kit_region_walk(wish->region, want_element, wish);
+    for (uint32_t i = 0; i < request->list.count; i++) {
+        request->region = &request->list.regions[i];
+        kit_region_walk(request->region, want_element, request);
     }
     return true;
 }
 
-static void pull(struct wish *wish, void *comm, bool late)
+static void pull(struct request *request, void *comm, bool late)
 {
-    struct kit *kit = wish->kit;
+    struct kit *kit = request->kit;
     const weft_kernel_table *kernel = kit->plugin->kernel;
-    struct kit_compare exactly = {.dtype = wish->dtype}, by_value = exactly;
+    struct kit_compare exactly = {.dtype = request->dtype}, by_value = exactly;
     weft_pull_args args = {.struct_size = sizeof args,
-                           .dtype = wish->dtype,
-                           .reduction = wish->reduction,
-                           .holders = wish->holders,
-                           .sources = wish->sources,
-                           .readers = wish->readers,
-                           .reader_count = wish->reader_count,
-                           .send = kit_image_at(&wish->send, 0),
-                           .send_bytes = wish->send.bytes,
-                           .recv = kit_image_at(&wish->recv, 0),
-                           .divisor = wish->divisor};
+                           .dtype = request->dtype,
+                           .reduction = request->reduction,
+                           .holders = request->holders,
+                           .sources = request->sources,
+                           .readers = request->readers,
+                           .reader_count = request->reader_count,
+                           .send = kit_image_at(&request->send, 0),
+                           .send_bytes = request->send.bytes,
+                           .recv = kit_image_at(&request->recv, 0),
+                           .divisor = request->divisor};
 
-    by_value.by_value = wish->holders > 1;
-    by_value.slack = wish->slack;
+    by_value.by_value = request->holders > 1;
+    by_value.slack = request->slack;
     if (!kit_ok(kit, "regions_create",
-                kernel->regions_create(kit->device, (uint32_t)wf_dtype_bytes(wish->dtype),
-                                       wish->list.count, wish->list.regions, &args.regions)))
+                kernel->regions_create(kit->device, (uint32_t)wf_dtype_bytes(request->dtype),
+                                       request->list.count, request->list.regions, &args.regions)))
         return;
-    if (late && wish->group->mine == 0)
+    if (late && request->group->mine == 0)
         nanosleep(&(struct timespec){.tv_nsec = 10 * KIT_MILLISECOND}, NULL);
     if (kit_ok(kit, "pull", kit->plugin->comm->pull(comm, &args)) &&
         kit_ok(kit, "the pull's work", kit_finish(kit, comm, NULL, 2 * kit->options->timeout_ns)) &&
         late) {
         /* After the pull the caller may change SEND, even if other ranks are late. */
-        memset(wish->send.before + wish->send.start, 0x5a, wish->send.bytes);
-        kit_image_upload(kit, &wish->send);
+        memset(request->send.before + request->send.start, 0x5a, request->send.bytes);
+        kit_image_upload(kit, &request->send);
     }
-    kit_image_check(kit, &wish->recv, "recv", &by_value);
-    kit_image_check(kit, &wish->send, "send, which is only read", &exactly);
+    kit_image_check(kit, &request->recv, "recv", &by_value);
+    kit_image_check(kit, &request->send, "send, which is only read", &exactly);
     kernel->regions_destroy(args.regions);
 }
 
@@ -128,40 +129,41 @@ static bool is_empty(const weft_region *region)
     return false;
 }
 
-static bool reads(const struct wish *wish, int32_t reader, int32_t source)
+static bool reads(const struct request *request, int32_t reader, int32_t source)
 {
-    int32_t size = wish->group->size;
+    int32_t size = request->group->size;
 
-    for (uint32_t i = 0; i < wish->list.count; i++)
-        for (uint32_t k = 0; k < wish->holders && !is_empty(&wish->list.regions[i]); k++)
-            if ((reader + (int32_t)(wish->list.regions[i].source + k)) % size == source)
+    for (uint32_t i = 0; i < request->list.count; i++)
+        for (uint32_t k = 0; k < request->holders && !is_empty(&request->list.regions[i]); k++)
+            if ((reader + (int32_t)(request->list.regions[i].source + k)) % size == source)
                 return true;
     return false;
 }
 
-static void find_readers(struct wish *wish, bool only_first)
+static void find_readers(struct request *request, bool only_first)
 {
-    for (int32_t r = 0; r < (only_first ? 1 : wish->group->size); r++)
-        if (reads(wish, r, wish->group->mine)) wish->readers[wish->reader_count++] = r;
+    for (int32_t r = 0; r < (only_first ? 1 : request->group->size); r++)
+        if (reads(request, r, request->group->mine)) request->readers[request->reader_count++] = r;
 }
 
 /* Run list number WHICH inside the open case. */
-static void run(struct kit *kit, struct wish *wish, uint32_t which, bool late, bool only_first)
+static void run(struct kit *kit, struct request *request, uint32_t which, bool late,
+                bool only_first)
 {
-    struct kit_group *group = wish->group;
+    struct kit_group *group = request->group;
     void *comm;
 
     if (group->mine < 0) return;
     for (int32_t i = 0; i < 2 * group->size; i++)
-        wish->sources[i] = (group->mine + i) % group->size;
-    kit_region_list(which, (uint32_t)group->size, &wish->list);
-    find_readers(wish, only_first);
-    if (only_first && group->mine != 0) wish->list.count = 0;
+        request->sources[i] = (group->mine + i) % group->size;
+    kit_region_list(which, (uint32_t)group->size, &request->list);
+    find_readers(request, only_first);
+    if (only_first && group->mine != 0) request->list.count = 0;
     comm = kit_comm(kit, group);
-    if (comm != NULL && make(wish)) pull(wish, comm, late);
-    kit_image_free(kit, &wish->send);
-    kit_image_free(kit, &wish->recv);
-    free(wish->slack);
+    if (comm != NULL && make(request)) pull(request, comm, late);
+    kit_image_free(kit, &request->send);
+    kit_image_free(kit, &request->recv);
+    free(request->slack);
 }
 
 static void moved(struct kit *kit, struct kit_group *group, uint32_t dtype)
@@ -169,10 +171,10 @@ static void moved(struct kit *kit, struct kit_group *group, uint32_t dtype)
     struct kit_region_list list;
 
     for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
-        struct wish wish = {.kit = kit, .group = group, .dtype = dtype, .holders = 1};
+        struct request request = {.kit = kit, .group = group, .dtype = dtype, .holders = 1};
         if (!kit_begin(kit, "move/%s/%s/ranks=%s", list.name, wf_dtype_name(dtype), group->name))
             continue;
-        run(kit, &wish, which, false, false);
+        run(kit, &request, which, false, false);
         kit_end(kit);
     }
 }
@@ -182,15 +184,15 @@ static void reduced(struct kit *kit, uint32_t dtype, uint32_t reduction, uint32_
     struct kit_region_list list;
 
     for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
-        struct wish wish = {.kit = kit,
-                            .group = &kit->groups[0],
-                            .dtype = dtype,
-                            .reduction = reduction,
-                            .holders = holders};
+        struct request request = {.kit = kit,
+                                  .group = &kit->groups[0],
+                                  .dtype = dtype,
+                                  .reduction = reduction,
+                                  .holders = holders};
         if (!kit_begin(kit, "reduce/%s/%s/%s/holders=%u", list.name, wf_dtype_name(dtype),
                        wf_reduction_name(reduction), holders))
             continue;
-        run(kit, &wish, which, false, false);
+        run(kit, &request, which, false, false);
         kit_end(kit);
     }
 }
@@ -202,27 +204,27 @@ static void averaged(struct kit *kit, uint32_t dtype, uint32_t divisor)
     struct kit_region_list list;
 
     for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
-        struct wish wish = {.kit = kit,
-                            .group = &kit->groups[0],
-                            .dtype = dtype,
-                            .reduction = WEFT_REDUCE_AVG,
-                            .holders = (uint32_t)kit->size,
-                            .divisor = divisor,
-                            .pattern = KIT_EXTREME};
+        struct request request = {.kit = kit,
+                                  .group = &kit->groups[0],
+                                  .dtype = dtype,
+                                  .reduction = WEFT_REDUCE_AVG,
+                                  .holders = (uint32_t)kit->size,
+                                  .divisor = divisor,
+                                  .pattern = KIT_EXTREME};
         if (!kit_begin(kit, "average/%s/%s/divisor=%u", list.name, wf_dtype_name(dtype), divisor))
             continue;
-        run(kit, &wish, which, false, false);
+        run(kit, &request, which, false, false);
         kit_end(kit);
     }
 }
 
 static void special(struct kit *kit, const char *name, uint32_t which, bool late, bool only_first)
 {
-    struct wish wish = {
+    struct request request = {
         .kit = kit, .group = &kit->groups[0], .dtype = WEFT_DTYPE_F32, .holders = 1};
 
     if (!kit_begin(kit, "%s", name)) return;
-    run(kit, &wish, which, late, only_first);
+    run(kit, &request, which, late, only_first);
     kit_end(kit);
 }
 
@@ -232,15 +234,15 @@ static void plain(struct kit *kit, uint32_t holders)
     struct kit_region_list list;
 
     for (uint32_t which = 0; kit_region_list(which, 1, &list); which++) {
-        struct wish wish = {.kit = kit,
-                            .group = &kit->groups[0],
-                            .dtype = WEFT_DTYPE_I32,
-                            .reduction = WEFT_REDUCE_SUM,
-                            .holders = holders,
-                            .memory = KIT_PLAIN};
+        struct request request = {.kit = kit,
+                                  .group = &kit->groups[0],
+                                  .dtype = WEFT_DTYPE_I32,
+                                  .reduction = WEFT_REDUCE_SUM,
+                                  .holders = holders,
+                                  .memory = KIT_PLAIN};
 
         if (!kit_begin(kit, "plain/%s/holders=%u", list.name, holders)) continue;
-        run(kit, &wish, which, false, false);
+        run(kit, &request, which, false, false);
         kit_end(kit);
     }
 }
@@ -249,7 +251,7 @@ static void plain(struct kit *kit, uint32_t holders)
 static void mismatch(struct kit *kit)
 {
     const weft_kernel_table *kernel = kit->plugin->kernel;
-    struct kit_comm_wish wish = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
+    struct kit_comm_request request = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
     weft_collective_args barrier = {.struct_size = sizeof barrier, .collective = WEFT_COLL_BARRIER};
     weft_pull_args args = {.struct_size = sizeof args, .dtype = WEFT_DTYPE_F32, .holders = 1};
     void *comm = NULL;
@@ -257,7 +259,7 @@ static void mismatch(struct kit *kit)
 
     if (!kit_begin(kit, "mismatch")) return;
     if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
-               kit_comm_try(kit, &kit->groups[0], wish, &comm)) &&
+               kit_comm_try(kit, &kit->groups[0], request, &comm)) &&
         kit_ok(kit, "regions_create of nothing",
                kernel->regions_create(kit->device, 4, 0, NULL, &args.regions))) {
         status = kit->rank == kit->size - 1 ? kit->plugin->comm->collective(comm, &barrier)
@@ -267,7 +269,7 @@ static void mismatch(struct kit *kit)
         kernel->regions_destroy(args.regions);
     }
     /* A rank that destroys its communicator may end the calls of the others. */
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_synchronize(kit, kit->groups[0].ranks, kit->size);
     kit_comm_drop(kit, comm);
     kit_end(kit);
 }
@@ -276,7 +278,7 @@ static void mismatch(struct kit *kit)
 static void other_binding(struct kit *kit)
 {
     const weft_kernel_table *kernel = kit->plugin->kernel;
-    struct kit_comm_wish wish = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
+    struct kit_comm_request request = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
     weft_pull_args args = {.struct_size = sizeof args,
                            .dtype = WEFT_DTYPE_F32,
                            .holders = 1,
@@ -288,7 +290,7 @@ static void other_binding(struct kit *kit)
 
     if (kit->plugin->abi_minor < 1 || !kit_begin(kit, "mismatch/plan")) return;
     if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
-               kit_comm_try(kit, &kit->groups[0], wish, &comm)) &&
+               kit_comm_try(kit, &kit->groups[0], request, &comm)) &&
         kit_ok(kit, "regions_create of nothing",
                kernel->regions_create(kit->device, 4, 0, NULL, &args.regions))) {
         status = kit->plugin->comm->pull(comm, &args);
@@ -296,7 +298,7 @@ static void other_binding(struct kit *kit)
         kit_expect(kit, "a pull of another binding on one rank", status, WEFT_ERR_MISMATCH);
         kernel->regions_destroy(args.regions);
     }
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_synchronize(kit, kit->groups[0].ranks, kit->size);
     kit_comm_drop(kit, comm);
     kit_end(kit);
 }

@@ -79,7 +79,7 @@ static bool row_make(struct kit *kit, int dtype, struct row *row)
     struct kit_image *image = &row->image;
 
     *row = (struct row){.kit = kit, .dtype = (uint32_t)dtype, .count = 300, .length = 100};
-    row->comm = kit_comm_make(kit, &kit->groups[0], (struct kit_comm_wish){0});
+    row->comm = kit_comm_make(kit, &kit->groups[0], (struct kit_comm_request){0});
     if (row->comm == NULL ||
         !kit_image_make(kit, image, row->count * wf_dtype_bytes(row->dtype), 0, KIT_DEVICE))
         return false;
@@ -160,7 +160,7 @@ static void in_a_row(struct kit *kit, int dtype, size_t thread_count, const char
     for (size_t i = 0; i < thread_count; i++) {
         if (made) row_check(&rows[i]);
         /* No rank destroys its communicator while another rank still works. */
-        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        kit_synchronize(kit, kit->groups[0].ranks, kit->size);
         row_free(&rows[i]);
     }
     kit_end(kit);
@@ -178,9 +178,9 @@ static void remade(struct kit *kit)
     for (int i = 0; i < 30; i++) {
         void *comm;
         kit_allow_again(kit);
-        comm = kit_comm_make(kit, &kit->groups[0], (struct kit_comm_wish){0});
+        comm = kit_comm_make(kit, &kit->groups[0], (struct kit_comm_request){0});
         if (comm == NULL) break;
-        kit_meet(kit, kit->groups[0].ranks, kit->size);
+        kit_synchronize(kit, kit->groups[0].ranks, kit->size);
         kit_comm_drop(kit, comm);
         if (i == 9) before = kit_open_files();
     }
@@ -210,7 +210,7 @@ static void many(struct kit *kit, int dtype)
             kit_allow_again(kit);
             kit_collective_run(kit, &c, kit_case_seed(kit) + i);
         }
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_synchronize(kit, kit->groups[0].ranks, kit->size);
     for (size_t i = 0; i < WF_COUNT(groups); i++)
         kit_comm_drop(kit, groups[i].comm);
     kit_end(kit);

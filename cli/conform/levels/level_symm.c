@@ -112,7 +112,7 @@ static void mismatch(struct kit *kit, const char *name, uint64_t bytes, uint32_t
     bool odd = kit->rank == kit->size - 1;
 
     if (kit->size < 2 || !kit_begin(kit, "mismatch/%s", name)) return;
-    comm = kit_comm_make(kit, &kit->groups[0], (struct kit_comm_wish){0});
+    comm = kit_comm_make(kit, &kit->groups[0], (struct kit_comm_request){0});
     if (comm != NULL) {
         kit_expect(kit, "window_create with sizes that differ",
                    kit->plugin->symm->window_create(comm, odd ? bytes : 4096, odd ? signals : 4,
@@ -121,7 +121,7 @@ static void mismatch(struct kit *kit, const char *name, uint64_t bytes, uint32_t
         kit_check(kit, window == kit && local == kit,
                   "a failing window_create has written its outputs");
     }
-    kit_meet(kit, kit->groups[0].ranks, kit->size);
+    kit_synchronize(kit, kit->groups[0].ranks, kit->size);
     kit_comm_drop(kit, comm);
     kit_end(kit);
 }
@@ -370,7 +370,7 @@ static void compare(struct kit *kit)
                 /* A plugin may, but need not, break the communicator of a wait that timed out. */
                 (void)w.table->window_destroy(w.window);
                 w.window = NULL;
-                kit_meet(kit, kit->groups[0].ranks, kit->size);
+                kit_synchronize(kit, kit->groups[0].ranks, kit->size);
                 kit_comms_drop(kit);
             }
         }

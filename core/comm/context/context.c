@@ -38,17 +38,17 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
 
     WF_TRY(weft_backends_create(&wanted, &context->backends));
     index = wf_backends_pick(context->backends, WEFT_ROLE_COMM);
-    if (index == WF_NO_CANDIDATE) /* it has the words */
+    if (index == WF_NO_CANDIDATE) /* it sets the error text */
         return weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index);
     context->plugin = wf_backends_plugin(context->backends, index);
     if (context->plugin == NULL || context->plugin->comm == NULL)
-        return wf_fail(WEFT_ERR_INTERNAL, "the backend that was chosen cannot communicate");
+        return wf_fail(WEFT_ERR_INTERNAL, "the chosen backend has no comm table");
     return WEFT_OK;
 }
 
 /* Rank 0 logs the candidates that were not chosen.  A rank that chose differently will be refused.
  */
-static void tell_choice(const weft_context *context)
+static void log_choice(const weft_context *context)
 {
     static const enum weft_role roles[] = {WEFT_ROLE_COMM, WEFT_ROLE_SYMM};
     size_t index;
@@ -214,7 +214,7 @@ static weft_status make_world(weft_context *context, const weft_options *options
     return status;
 }
 
-/* ---- coming and going ---- */
+/* ---- joining and leaving ---- */
 
 static weft_status read_options(const weft_options *options, weft_options *out)
 {
@@ -222,7 +222,9 @@ static weft_status read_options(const weft_options *options, weft_options *out)
     WF_TRY(wf_options_read("weft_options", options, out, sizeof *out));
     if (out->timeout_ns < WEFT_FOREVER || out->join_timeout_ns < 0 || out->size < 0)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: size %d, timeout_ns %" PRId64 ", join_timeout_ns %" PRId64,
+                       "weft_init: size is %d, timeout_ns %" PRId64 ", join_timeout_ns %" PRId64
+                       "; size and join_timeout_ns are not negative, timeout_ns is not negative or "
+                       "is WEFT_FOREVER",
                        out->size, out->timeout_ns, out->join_timeout_ns);
     if (out->digest == NULL) out->digest_bytes = 0;
     return WEFT_OK;
@@ -261,9 +263,9 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     struct deferred_error deferred = {0};
     struct wf_client_events events = {.gone = wf_fault_gone,
                                       .abort = wf_fault_abort,
-                                      .where = wf_position_tell,
+                                      .where = wf_position_report,
                                       .watch = wf_runs_watch,
-                                      .told = wf_runs_told};
+                                      .answered = wf_runs_receive};
     weft_status status;
 
     WF_TRY(read_options(options, &given));
@@ -276,7 +278,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,
                            &events);
-    if (status == WEFT_OK) tell_choice(context);
+    if (status == WEFT_OK) log_choice(context);
     if (status == WEFT_OK) status = make_world(context, &given, &deferred);
     if (status != WEFT_OK) {
         weft_context_release(&context);

@@ -1,7 +1,7 @@
-/* costs.c - what steps cost on this job: as WEFT_COSTS says, or as the plugin does.
+/* costs.c - the cost table of a job: from WEFT_COSTS, or from the plugin.
  *
- * Ranks that read WEFT_COSTS compare what they read when they start.  What a plugin says may differ
- * between machines, so there rank 0 asks for all. */
+ * Ranks that read WEFT_COSTS compare its contents when they start.  A plugin's costs may differ
+ * between machines, so all ranks use those of rank 0's plugin. */
 #include "comm/comm.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 1 << 20 }; /* of a file; a table has some hundreds */
+enum { MAX_BYTES = 1 << 20 }; /* of a file; a table has some hundreds */
 
-/* Devices and pipes never end, or make us wait: only regular files are read. */
+/* Only regular files are read: a read of a device or a pipe may block or never end. */
 static weft_status open_table(const char *name, int *out)
 {
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -24,7 +24,8 @@ static weft_status open_table(const char *name, int *out)
                        name, strerror(errno));
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
         close(fd);
-        return wf_fail(WEFT_ERR_INVALID, "%s is not a regular file, as a cost table must be", name);
+        return wf_fail(WEFT_ERR_INVALID, "%s is not a regular file; a cost table is a regular file",
+                       name);
     }
     *out = fd;
     return WEFT_OK;
@@ -41,9 +42,9 @@ static weft_status read_table(const char *name, int fd, struct wf_text *out)
         if (got < 0)
             return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", name, strerror(errno));
         bytes += (size_t)got;
-        if (bytes > MOST_BYTES)
+        if (bytes > MAX_BYTES)
             return wf_fail(WEFT_ERR_INVALID, "%s has more than %d bytes, so it is not a cost table",
-                           name, MOST_BYTES);
+                           name, MAX_BYTES);
         if (memchr(block, '\0', (size_t)got) != NULL)
             return wf_fail(WEFT_ERR_PARSE,
                            "%s has bytes that are not text, so it is not a cost table", name);
@@ -88,8 +89,8 @@ weft_status wf_costs_choose(weft_context *context)
     return status == WEFT_OK ? status : wf_fail_context(status, "WEFT_COSTS");
 }
 
-/* Devices whose ranks read each other's memory are quicker than hosts that do: what the general
- * table says, but nothing is packed. */
+/* If the ranks' devices can read each other's memory, use the table `default` with one-sided
+ * access. */
 static weft_status suit_device(weft_context *context)
 {
     weft_cost_table *table = NULL, *general = NULL;

@@ -13,8 +13,10 @@ static weft_context *ended;
 weft_status wf_context_refuse(const weft_context *context, const char *function)
 {
     if (context == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "%s: context is NULL: it was not made, or was released",
-                       function);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s: context is NULL: weft_init did not make it, or weft_context_release released it",
+            function);
     if (context->made == wf_ended(WF_KIND_CONTEXT))
         return wf_fail(WEFT_ERR_INVALID, "%s: the context was released", function);
     return wf_fail_unusable(function, "context", context->made, WF_KIND_CONTEXT);
@@ -25,8 +27,7 @@ weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
     if (comm == NULL) return wf_fail_null(function, "comm");
     if (comm->made == wf_ended(WF_KIND_COMM))
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s on %s: the context was released, and this "
-                       "communicator with it",
+                       "%s on %s: the context was released; its communicators ended with it",
                        function, comm->name);
     return wf_fail_unusable(function, "comm", comm->made, WF_KIND_COMM);
 }
@@ -93,7 +94,8 @@ weft_status wf_stream_find(weft_context *context, const void *stream, const char
     pthread_mutex_unlock(&context->lock);
     if (note != NULL) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "%s: the stream is not of this context; it is of another one, or was released",
+                   "%s: the stream does not belong to this context; it belongs to another context, "
+                   "or was released",
                    function);
 }
 
@@ -136,7 +138,7 @@ void wf_streams_end(weft_context *context)
 static void warn_of(uint64_t count, const char *what)
 {
     if (count > 0)
-        wf_log(WF_LOG_WARNING, "weft_context_release: %s not given back: %llu", what,
+        wf_log(WF_LOG_WARNING, "weft_context_release: %s not released: %llu", what,
                (unsigned long long)count);
 }
 

@@ -11,8 +11,7 @@ weft_status weft_alloc(weft_context *context, uint64_t bytes, enum weft_memory_k
     if (out == NULL) return wf_fail_null("weft_alloc", "out");
     if (kind != WEFT_MEMORY_DEVICE && kind != WEFT_MEMORY_PINNED)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_alloc: kind %u; WEFT_MEMORY_DEVICE is %d, "
-                       "WEFT_MEMORY_PINNED %d",
+                       "weft_alloc: kind is %u; WEFT_MEMORY_DEVICE is %d, WEFT_MEMORY_PINNED is %d",
                        kind, WEFT_MEMORY_DEVICE, WEFT_MEMORY_PINNED);
     if (bytes > INT64_MAX)
         return wf_fail(WEFT_ERR_INVALID, "weft_alloc: %llu bytes are more than 2^63 - 1",
@@ -134,7 +133,7 @@ weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **
     if (out == NULL) return wf_fail_null("weft_stream_wrap", "out");
     if (!WF_HAS(context->plugin->device, stream_wrap))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
-                       "weft_stream_wrap: %s has no streams of a vendor to wrap",
+                       "weft_stream_wrap: backend %s does not support vendor streams",
                        context->plugin->name);
     note = wf_alloc(sizeof *note);
     if (note == NULL) return wf_fail_memory(sizeof *note);
@@ -187,7 +186,7 @@ weft_status wf_context_waited(weft_context *context, weft_status status, int64_t
     for (size_t i = 0; i < count; i++)
         wf_position_log(unfinished[i]);
     pthread_mutex_unlock(&context->describe_lock);
-    return wf_fail_context(status, "rank %d waited for its stream", context->rank);
+    return wf_fail_context(status, "weft_stream_wait on rank %d", context->rank);
 }
 
 weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)

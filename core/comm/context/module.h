@@ -17,8 +17,8 @@ enum wf_module_slot { WF_MODULE_SYMM, WF_MODULE_COUNT };
 /* Any callback may be NULL.  All but `create` are called only for a context whose slot CREATE has
  * set.  Callbacks run in the order of the slots; `comm_ends`, `stop` and `destroy` in reverse. */
 struct wf_module {
-    /* CONTEXT has its configuration and plugin, but has not met the other ranks.  Sets the module's
-     * slot.  A failure fails weft_init on all ranks. */
+    /* CONTEXT has its configuration and plugin, but has not joined the job.  Sets the module's
+     * slot. A failure fails weft_init on all ranks. */
     weft_status (*create)(weft_context *context);
     /* Add what must be equal on all ranks. */
     void (*add_choices)(const weft_context *context, struct wf_choices *choices);

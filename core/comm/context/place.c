@@ -1,4 +1,4 @@
-/* place.c - who this rank is, and its way to the rendezvous. */
+/* place.c - this rank's number, and its connection to the rendezvous. */
 #include "comm/comm.h"
 #include "rendezvous/launch.h"
 
@@ -15,7 +15,7 @@ struct way {
     const struct wf_client_events *events;
 };
 
-/* SERVING_RANK is whose process the rendezvous lives in, or -1. */
+/* SERVING_RANK is the rank whose process runs the rendezvous, or -1. */
 static weft_status enter(const struct way *way, const struct wf_address *address,
                          struct wf_server *server, int32_t serving_rank, struct wf_job_key key)
 {
@@ -34,7 +34,7 @@ static weft_status enter(const struct way *way, const struct wf_address *address
     return WEFT_OK;
 }
 
-/* Where rank 0 listens for an ADDRESS others connect to. */
+/* The address that rank 0 listens on if the other ranks connect to ADDRESS. */
 static weft_status listening_address(const struct wf_config *config,
                                      const struct wf_address *address, struct wf_address *out)
 {
@@ -87,10 +87,10 @@ static weft_status find_by_address(const struct way *way, const struct wf_launch
     char text[WF_ADDRESS_TEXT];
     weft_status status;
 
-    WF_TRY(wf_launch_meet(launch, rendezvous, token, &address, &key));
+    WF_TRY(wf_launch_rendezvous(launch, rendezvous, token, &address, &key));
     wf_address_print(&address, text);
-    wf_log(WF_LOG_INFO, "rank %d of %d (%s) meets the others at %s", context->rank, context->size,
-           launch->launcher, text);
+    wf_log(WF_LOG_INFO, "rank %d of %d (launcher %s) joins the job at %s", context->rank,
+           context->size, launch->launcher, text);
     if (serves) {
         WF_TRY(listening_address(config, &address, &listening));
         WF_TRY(serve(way, &listening, key));
@@ -164,7 +164,7 @@ static weft_status find_by_exchange(const struct way *way)
     if (mine.status != WEFT_OK) snprintf(mine.text, sizeof mine.text, "%s", weft_last_error());
     status = exchange->all_gather(exchange->self, &mine, cards, sizeof mine);
     if (status != WEFT_OK)
-        status = wf_fail(status, "the exchange that was given to weft_init failed");
+        status = wf_fail(status, "weft_init: weft_options.exchange failed");
     else
         status = check_cards(cards, context->size);
     if (status == WEFT_OK)
@@ -186,10 +186,13 @@ static weft_status check_given(const weft_options *options, int32_t size)
         (options->exchange != NULL) + (options->threads != NULL) + (options->rendezvous != NULL);
 
     if (ways > 1)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: of exchange, threads and rendezvous only one can be given");
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_init: set at most one of weft_options.exchange, .threads and .rendezvous");
     if (options->rank < 0 || options->rank >= size)
-        return wf_fail(WEFT_ERR_INVALID, "weft_init: rank %d of %d", options->rank, size);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: weft_options.rank is %d and size is %d; ranks are 0 to size - 1",
+                       options->rank, size);
     return WEFT_OK;
 }
 

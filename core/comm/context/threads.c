@@ -23,7 +23,8 @@ weft_status weft_threads_create(int32_t size, weft_threads **out)
     weft_status status;
 
     if (out == NULL) return wf_fail_null("weft_threads_create", "out");
-    if (size < 1) return wf_fail(WEFT_ERR_INVALID, "weft_threads_create: %d ranks", size);
+    if (size < 1)
+        return wf_fail(WEFT_ERR_INVALID, "weft_threads_create: size is %d; it is at least 1", size);
     WF_TRY(wf_config_read(&config));
     options.join_timeout_ns = config->join_timeout_ns;
     wf_config_release(&config);
@@ -109,7 +110,7 @@ static void run_all(struct run *run, struct rank *ranks, int32_t size)
         ranks[started] = (struct rank){.run = run, .rank = started};
         int code = pthread_create(&ranks[started].thread, NULL, run_rank, &ranks[started]);
         if (code == 0) continue;
-        (void)wf_fail(WEFT_ERR_SYSTEM, "no thread for it: %s", strerror(code));
+        (void)wf_fail(WEFT_ERR_SYSTEM, "cannot start a thread: %s", strerror(code));
         for (int32_t rank = started; rank < size; rank++)
             note_failure(run, rank, WEFT_ERR_SYSTEM);
         break;

@@ -163,7 +163,7 @@ static weft_status check(const weft_work *work, const char *function, const char
     if (work == NULL) return wf_fail_null(function, argument);
     if (work->context == NULL)
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: the context of this work, which %s gave, was released", function,
+                       "%s: the context of this work was released; the work is from %s", function,
                        work->maker);
     return wf_context_check(work->context, function);
 }
@@ -177,7 +177,8 @@ weft_status weft_work_wrap(weft_context *context, void *native, weft_work **out)
     if (native == NULL || out == NULL)
         return wf_fail_null("weft_work_wrap", native == NULL ? "native" : "out");
     if (!WF_HAS(context->plugin->device, event_wrap))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "weft_work_wrap: %s has no events of a vendor to wrap",
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_work_wrap: backend %s does not support vendor events",
                        context->plugin->name);
     work = wf_alloc(sizeof *work);
     if (work == NULL) return wf_fail_memory(sizeof *work);
@@ -256,9 +257,11 @@ weft_status weft_work_elapsed(weft_work *from, weft_work *to, int64_t *nanosecon
     WF_TRY(check(to, "weft_work_elapsed", "to"));
     if (nanoseconds == NULL) return wf_fail_null("weft_work_elapsed", "nanoseconds");
     if (from->context != to->context)
-        return wf_fail(WEFT_ERR_INVALID, "weft_work_elapsed: from and to are of two contexts");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_work_elapsed: from and to belong to different contexts");
     if (!WF_HAS(from->context->plugin->device, event_elapsed))
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "%s does not time its work",
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_work_elapsed: backend %s does not support timing",
                        from->context->plugin->name);
     return from->context->plugin->device->event_elapsed(from->context->device, from->event,
                                                         to->event, nanoseconds);

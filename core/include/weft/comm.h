@@ -92,7 +92,7 @@ WEFT_API int32_t weft_comm_find_rank(const weft_comm *comm, int32_t world_rank);
 /* True if ranks A and B of COMM run on the same host.  False if one of them is not a rank of COMM.
  * [any thread] */
 WEFT_API bool weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b);
-/* The vendor's communicator (ncclComm_t).  NULL if there is none. */
+/* The vendor's communicator (ncclComm_t).  NULL if the backend has none. */
 WEFT_API void *weft_comm_native(weft_comm *comm);
 
 /* Set *LEVEL to how the backend performs COLLECTIVE with DTYPE and REDUCTION on COMM: natively, by

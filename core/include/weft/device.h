@@ -71,7 +71,7 @@ WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
  * streams. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void *native,
                                                      weft_stream **out);
-/* The vendor's stream of STREAM.  NULL if there is none. */
+/* The vendor's stream of STREAM.  NULL if the backend has none. */
 WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
 
 /* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.

@@ -1,10 +1,12 @@
-/* symm_device.h - symmetric memory as kernels see it: plain data that is passed by value.
+/* symm_device.h - symmetric memory for kernels: plain data that is passed by value.
  *
- * Stands alone, as C99, C++ and inside CUDA and HIP sources, so that kernels compiled elsewhere
- * need nothing else of weft.  weft_symm_device_get fills it in; it is good until the memory is
- * released. Storing and loading through these addresses is the kernel's own affair: to be seen by
- * another rank data is stored, then a slot is changed with release order at system scope, and that
- * rank reads the slot with acquire order at system scope. */
+ * This header needs no other header of weft.  It compiles as C99, as C++, and inside CUDA and HIP
+ * sources.  weft_symm_device_get fills in weft_symm_device.  The addresses are valid until the
+ * symmetric memory is released.
+ *
+ * A kernel orders its own loads and stores.  To pass data to another rank, a kernel stores the data
+ * and then changes a slot with release order at system scope.  The other rank reads the slot with
+ * acquire order at system scope and then loads the data. */
 #ifndef WEFT_SYMM_DEVICE_H
 #define WEFT_SYMM_DEVICE_H
 
@@ -17,18 +19,19 @@
 #define WEFT_SYMM_INLINE static inline
 #endif
 
-/* Both arrays have SIZE entries and lie where the backend's kernels can read them: in device memory
- * on a GPU, in host memory on a CPU.  A peer out of reach of loads and stores has NULL. */
+/* Both arrays have SIZE entries.  They are in device memory on a GPU, in host memory on a CPU.  The
+ * entry of a peer whose memory loads and stores cannot reach is NULL. */
 typedef struct weft_symm_device {
     int32_t rank, size;
     uint32_t channels, reserved;
-    uint64_t bytes;           /* of each rank's buffer */
-    void *const *buffers;     /* start of each rank's memory, as this rank sees it */
-    uint64_t *const *signals; /* each rank's pad: CHANNELS x SIZE slots */
-    void *multicast;          /* one address for all ranks' buffers, or NULL */
+    uint64_t bytes;           /* size of each rank's buffer */
+    void *const *buffers;     /* start of each rank's buffer, in this rank's address space */
+    uint64_t *const *signals; /* each rank's signal pad: CHANNELS x SIZE slots */
+    void *multicast;          /* an address whose stores reach all ranks' buffers, or NULL */
 } weft_symm_device;
 
-/* Where byte OFFSET of PEER's buffer is, or NULL. */
+/* Returns the address of byte OFFSET of PEER's buffer, or NULL if this rank cannot address it.
+ * PEER and OFFSET are not checked. */
 WEFT_SYMM_INLINE void *weft_symm_address(const weft_symm_device *device, int32_t peer,
                                          uint64_t offset)
 {
@@ -37,7 +40,8 @@ WEFT_SYMM_INLINE void *weft_symm_address(const weft_symm_device *device, int32_t
     return base != NULL ? base + offset : NULL;
 }
 
-/* The slot at rank AT that rank FROM signals CHANNEL with, or NULL. */
+/* Returns the address of the slot on rank AT that rank FROM uses for CHANNEL, or NULL if this rank
+ * cannot address it.  The arguments are not checked. */
 WEFT_SYMM_INLINE uint64_t *weft_symm_slot(const weft_symm_device *device, int32_t at,
                                           uint32_t channel, int32_t from)
 {

@@ -1,8 +1,8 @@
 /* gloo_bridge.h - the Gloo library as a table of C functions.
  *
- * gloo_bridge.cc, the only C++ of weft, becomes libweft_gloo.so, which the plugin opens when ranks
- * are on several hosts.  So the plugin itself loads, and serves one host, where Gloo is missing.
- * No exception crosses this border.
+ * gloo_bridge.cc, the only C++ of weft, becomes libweft_gloo.so.  The plugin opens it when ranks
+ * are on several hosts.  If Gloo is missing, the plugin still loads and serves one host.  The
+ * functions throw no exceptions.
  *
  * A device is one network address and the thread that serves its sockets.  A group is SIZE ranks,
  * some pairs of which are connected.  Groups are made in two steps, so that the addresses can
@@ -58,22 +58,22 @@ struct gloo_bridge {
     void (*device_close)(struct gloo_device *device); /* its groups first; NULL is accepted */
 
     /* Listen for each peer with WANTED[peer] != 0; WANTED is symmetric between ranks.  ADDRESSES
-     * receives SIZE x address_bytes: entry i is for rank i, zeros where none is wanted.  Nothing
-     * is said to other ranks.  TIMEOUT_NS, at least 1 ms, is that of every wait. */
+     * receives SIZE x address_bytes: entry i is for rank i, zeros if it is not wanted.  Does not
+     * communicate.  TIMEOUT_NS, at least 1 ms, is the time limit of every wait. */
     weft_status (*group_listen)(struct gloo_device *device, int32_t rank, int32_t size,
                                 const uint8_t *wanted, int64_t timeout_ns, void *addresses,
                                 struct gloo_group **out, struct gloo_failure *failure);
-    /* Collective.  ADDRESSES as before, but entry i is what rank i made for this rank.  KEY is the
-     * same on all ranks and nowhere else: a connection from a non-member is detected and is an
-     * error. */
+    /* Collective.  Entry i of ADDRESSES is the address that rank i made for this rank.  KEY is
+     * equal on all ranks of the group, and different in every group: a connection from a non-member
+     * is detected and is an error. */
     weft_status (*group_connect)(struct gloo_group *group, const void *addresses, uint64_t key,
                                  struct gloo_failure *failure);
     void (*group_close)(struct gloo_group *group); /* NULL is accepted */
-    /* End what is pending, and all later calls, with WEFT_ERR_ABORTED.  Waits for nobody. */
+    /* End all pending and later calls with WEFT_ERR_ABORTED.  Does not wait. */
     void (*group_abort)(struct gloo_group *group);
 
-    /* Start all messages at once; the memory is lent until wait, which is due also after a failure
-     * elsewhere.  No work means no message (*OUT NULL). */
+    /* Start all messages at once.  Their memory is in use until `wait`, which the caller calls also
+     * after a failure of another call.  *OUT is NULL if there are no messages. */
     weft_status (*start)(struct gloo_group *group, uint32_t send_count,
                          const struct gloo_part *sends, uint32_t receive_count,
                          const struct gloo_part *receives, struct gloo_work **out,
@@ -90,11 +90,11 @@ struct gloo_bridge {
                              struct gloo_failure *failure);
     weft_status (*barrier)(struct gloo_group *group, struct gloo_failure *failure);
 
-    /* Last words after a failure: GLOO_NOTICE_BYTES to every peer that is still connected, then
-     * the connections end, so that nobody waits for this rank, and what is pending here is over.
-     * Best effort; milliseconds. */
+    /* After a failure: send a notice of GLOO_NOTICE_BYTES to every connected peer, then close the
+     * connections.  No peer waits for this rank any more, and pending calls end.  Best effort;
+     * takes milliseconds. */
     void (*hang_up)(struct gloo_group *group, const void *notice);
-    /* What PEER said when it hung up; zeros where it did not (it is gone, then). */
+    /* The notice that PEER sent when it disconnected; zeros if it sent none (it is gone then). */
     void (*last_words)(struct gloo_group *group, int32_t peer, void *notice);
 };
 

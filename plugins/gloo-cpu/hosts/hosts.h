@@ -1,13 +1,13 @@
 /* hosts.h - communicators whose ranks are on several hosts.
  *
  * Within a host ranks share memory (shm.h).  The first rank of each host is its leader.  Leaders
- * communicate over Gloo (gloo_bridge.h).  A collective passes through the leader's stage, a piece
- * of shared memory: the ranks of a host put in what leaves it, the leaders exchange, the ranks take
- * out what came.  What is larger than the stage goes in several rounds.  Reductions combine the
- * ranks of each host first, in their order, and then the hosts, in theirs, so results do not depend
- * on timing.
+ * communicate over Gloo (gloo_bridge.h).  A collective uses the leader's stage, a piece of shared
+ * memory.  The ranks of a host copy data for other hosts into the stage, the leaders exchange the
+ * stages, and the ranks copy the received data out.  Data larger than the stage is sent in several
+ * rounds.  Reductions combine the ranks of each host first, in rank order, and then the hosts, in
+ * their order.  Results therefore do not depend on timing.
  *
- * Messages between ranks of different hosts go straight, over connections of their own.
+ * Messages between ranks of different hosts use connections of their own, without the leaders.
  *
  * A failure anywhere ends the communicator everywhere: within the host through cpu_shm_fail, and
  * beyond by disconnecting with the cause. */
@@ -32,13 +32,13 @@ struct cpu_hosts {
 
     int32_t count, own;     /* hosts, in the order of their first ranks, and this one */
     int32_t *ranks, *first; /* host h has the ranks RANKS[FIRST[h]] to RANKS[FIRST[h + 1]] */
-    int32_t most;           /* ranks on the fullest host */
+    int32_t most;           /* maximum number of ranks on a host */
 
-    uint64_t stage_bytes; /* the most that is staged at once; the same on all ranks */
+    uint64_t stage_bytes; /* maximum bytes staged at a time; the same on all ranks */
     struct cpu_hosts_stage stage;
     _Atomic(bool) disconnected;
 
-    /* Room for what one collective works out. */
+    /* Scratch of one collective. */
     uint64_t *rank_room, *matrix; /* a number for each rank, and for each pair */
     size_t *host_room;            /* one for each host */
     struct gloo_part *parts;      /* two for each host */
@@ -101,7 +101,7 @@ weft_status cpu_hosts_share(struct cpu_comm *comm, const struct cpu_shm_call *ca
                             unsigned char **stage);
 /* Done with the stage; the leader waits for the others. */
 weft_status cpu_hosts_finish(struct cpu_comm *comm);
-/* Leaders: what follows concerns leaders only, and does nothing elsewhere. */
+/* The next functions act on leaders only; on other ranks they do nothing. */
 weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes);
 weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count,
                                const struct gloo_part *sends, uint32_t receive_count,
@@ -112,7 +112,7 @@ static inline uint64_t cpu_hosts_rounds(uint64_t most, uint64_t step)
 {
     return most == 0 ? 0 : (most - 1) / step + 1;
 }
-/* How much of COUNT falls into ROUND. */
+/* The number of elements of COUNT that belong to ROUND. */
 static inline uint64_t cpu_hosts_part(uint64_t count, uint64_t step, uint64_t round)
 {
     uint64_t begin = step * round;

@@ -61,7 +61,7 @@ static void open_library(void)
     } entry;
 
     if (given == NULL && !library_path(path, sizeof path)) {
-        snprintf(why_not, sizeof why_not, "where this plugin lies is unknown");
+        snprintf(why_not, sizeof why_not, "the path of this plugin is unknown");
         return;
     }
     if (given != NULL) snprintf(path, sizeof path, "%s", given);
@@ -89,7 +89,7 @@ weft_status cpu_hosts_library(const struct gloo_bridge **out)
 {
     pthread_once(&once, open_library);
     if (bridge == NULL)
-        return plug_fail(WEFT_ERR_NO_LIBRARY, "without Gloo gloo-cpu serves one host only: %s",
+        return plug_fail(WEFT_ERR_NO_LIBRARY, "without Gloo, gloo-cpu serves one host only: %s",
                          why_not);
     *out = bridge;
     return WEFT_OK;

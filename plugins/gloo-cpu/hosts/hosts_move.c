@@ -126,7 +126,7 @@ weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm
 
     for (int32_t r = 0; r < comm->size; r++)
         if (share_of(op, r) > most) most = share_of(op, r);
-    /* What one round writes must not be what a later one sends. */
+    /* A round must not overwrite data that a later round sends. */
     if (own > 0 && op->send == op->recv && op->send != target_of(op, comm->rank)) {
         copy = plug_alloc(own);
         if (copy == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory");

@@ -140,7 +140,7 @@ static weft_status describe(struct cpu_comm *comm, struct card *card)
     list_ranks(comm);
     status = cpu_hosts_library(&comm->other_hosts->bridge);
     if (status != WEFT_OK && comm->apart[0] != '\0')
-        return plug_fail(status, "%s, and there is no Gloo to pass data by", comm->apart);
+        return plug_fail(status, "%s, and Gloo, which would connect them, is missing", comm->apart);
     if (status != WEFT_OK) return status;
     PLUG_TRY(cpu_random(&card->key, sizeof card->key));
     PLUG_TRY(plug_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
@@ -173,7 +173,7 @@ static weft_status listen(struct cpu_comm *comm, const struct card *cards, unsig
     char address[64];
 
     cpu_hosts_address_print(&cards[comm->rank].addresses.list[chosen], address, sizeof address);
-    plug_log(3, "communicator \"%s\": %d hosts; this one is reached at %s", comm->name,
+    plug_log(3, "communicator \"%s\": %d hosts; the address of this host is %s", comm->name,
              (int)hosts->count, address);
     if (bridge->device_open(address, &hosts->device, &failure) != WEFT_OK)
         return translate(address, &failure);

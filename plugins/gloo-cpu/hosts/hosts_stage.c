@@ -20,7 +20,7 @@ weft_status cpu_hosts_stage(struct cpu_comm *comm, uint64_t bytes, unsigned char
     weft_status status = cpu_hosts_leads(comm) ? grow(comm, bytes > 0 ? bytes : 1) : WEFT_OK;
 
     if (status != WEFT_OK)
-        return cpu_shm_fail(&comm->group, status, "no shared memory to stage %llu bytes in",
+        return cpu_shm_fail(&comm->group, status, "no shared memory to stage %llu bytes",
                             (unsigned long long)bytes);
     *stage = comm->other_hosts->stage.memory;
     return WEFT_OK;

@@ -264,8 +264,8 @@ weft_status cpu_kernel_cast(void *device, uint32_t from, uint32_t to, uint64_t c
 
     (void)device;
     if (from >= WEFT_DTYPE_COUNT || to >= WEFT_DTYPE_COUNT || is_complex(from) != is_complex(to))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s", plug_dtype_name(from),
-                         plug_dtype_name(to));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s is not supported",
+                         plug_dtype_name(from), plug_dtype_name(to));
     if (count > 0 && (source == NULL || target == NULL))
         return plug_fail(WEFT_ERR_INVALID, "cast: %s is NULL",
                          source == NULL ? "source" : "target");

@@ -32,9 +32,9 @@ weft_status cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reduction, 
 
     (void)device;
     if (reduction == WEFT_REDUCE_PREMUL_SUM || !plug_reduction_defined(reduction, dtype))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s on %s", plug_reduction_name(reduction),
-                         plug_dtype_name(dtype));
-    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: of no buffers");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s is not defined on %s",
+                         plug_reduction_name(reduction), plug_dtype_name(dtype));
+    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0");
     if (count > 0 && (sources == NULL || target == NULL))
         return plug_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
                          sources == NULL ? "sources" : "target");
@@ -95,7 +95,8 @@ weft_status cpu_kernel_scale(void *device, uint32_t dtype, uint64_t count, const
 
     (void)device;
     if (!plug_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "scale: %s", plug_dtype_name(dtype));
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "scale: not supported on %s",
+                         plug_dtype_name(dtype));
     return start(run_scale, &work, scale, stream, "scale");
 }
 

@@ -51,8 +51,7 @@ weft_status cpu_level_check(void)
     for (size_t i = 0; i < PLUG_LENGTH(names); i++)
         if (strcmp(wanted, names[i]) == 0) return WEFT_OK;
     return plug_fail(WEFT_ERR_INVALID,
-                     "WEFT_CPU_LEVEL is \"%.200s\"; wanted is sse2, avx2, avx512, neon or "
-                     "neon-bf16",
+                     "WEFT_CPU_LEVEL is \"%.200s\"; expected sse2, avx2, avx512, neon or neon-bf16",
                      wanted);
 }
 

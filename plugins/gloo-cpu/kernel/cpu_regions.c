@@ -15,15 +15,17 @@ weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t co
 
     (void)device;
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
-        return plug_fail(WEFT_ERR_INVALID, "regions: elements of %u bytes, not 1, 2, 4, 8 or 16",
+        return plug_fail(WEFT_ERR_INVALID,
+                         "regions_create: element_bytes is %u, not 1, 2, 4, 8 or 16",
                          element_bytes);
     for (uint64_t i = 0; i < count; i++) {
         if (regions[i].dims > WEFT_MAX_DIMS)
-            return plug_fail(WEFT_ERR_INVALID, "region %llu has %u dimensions, %d at most",
+            return plug_fail(WEFT_ERR_INVALID, "region %llu has %u dimensions; the maximum is %d",
                              (unsigned long long)i, regions[i].dims, WEFT_MAX_DIMS);
         for (uint32_t d = 0; d < regions[i].dims; d++)
             if (regions[i].extent[d] < 0)
-                return plug_fail(WEFT_ERR_INVALID, "region %llu: extent %lld of dimension %u",
+                return plug_fail(WEFT_ERR_INVALID,
+                                 "region %llu: extent %lld of dimension %u is negative",
                                  (unsigned long long)i, (long long)regions[i].extent[d], d);
     }
     list = plug_alloc(sizeof *list + count * sizeof list->boxes[0]);
@@ -113,9 +115,9 @@ static weft_status reduce_list(struct work *work, const char *what, void *stream
         !plug_reduction_defined(reducer->reduction, reducer->dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s on %s", what,
                          plug_reduction_name(reducer->reduction), plug_dtype_name(reducer->dtype));
-    if (reducer->size == 0) return plug_fail(WEFT_ERR_INVALID, "%s: of no buffers", what);
+    if (reducer->size == 0) return plug_fail(WEFT_ERR_INVALID, "%s: size is 0", what);
     if (plug_dtype_bytes(reducer->dtype) != work->list->element)
-        return plug_fail(WEFT_ERR_INVALID, "%s: %s in a list of %zu-byte elements", what,
+        return plug_fail(WEFT_ERR_INVALID, "%s: %s in a list with elements of %zu bytes", what,
                          plug_dtype_name(reducer->dtype), work->list->element);
     return start(work, stream);
 }
@@ -140,7 +142,7 @@ weft_status cpu_regions_average(void *list, uint32_t dtype, uint32_t size, uint3
         .targets = targets,
         .reducer = {.dtype = dtype, .reduction = WEFT_REDUCE_AVG, .size = size, .parts = divisor}};
 
-    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "regions_average: divided by 0");
+    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "regions_average: divisor is 0");
     return reduce_list(&work, "regions_average", stream);
 }
 

@@ -241,8 +241,10 @@ weft_status cpu_heap_allocate(struct cpu_heap *heap, uint64_t bytes, uint32_t ki
     weft_status status;
 
     if (bytes > heap->segment.reserved)
-        return plug_fail(WEFT_ERR_NO_MEMORY, "%llu bytes wanted, the shared heap has room for %llu",
-                         (unsigned long long)bytes, (unsigned long long)heap->segment.reserved);
+        return plug_fail(
+            WEFT_ERR_NO_MEMORY,
+            "%llu bytes do not fit into the shared heap of %llu bytes; WEFT_CPU_HEAP sets its size",
+            (unsigned long long)bytes, (unsigned long long)heap->segment.reserved);
     bytes = (asked + unit - 1) / unit * unit;
     pthread_mutex_lock(&heap->lock);
     status = take(heap, bytes, &block);

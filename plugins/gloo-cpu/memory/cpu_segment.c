@@ -234,7 +234,7 @@ static weft_status claim(struct cpu_segment *segment, uint64_t offset, uint64_t 
     if (error == 0) return WEFT_OK;
     return plug_fail_errno(WEFT_ERR_NO_MEMORY, error, "the shared heap cannot grow by %llu bytes%s",
                            (unsigned long long)bytes,
-                           segment->limited ? " in /dev/shm (is it full or small?)" : "");
+                           segment->limited ? " in /dev/shm, which may be full or small" : "");
 }
 
 weft_status cpu_segment_grow(struct cpu_segment *segment, uint64_t bytes)
@@ -242,8 +242,8 @@ weft_status cpu_segment_grow(struct cpu_segment *segment, uint64_t bytes)
     if (bytes <= segment->bytes) return WEFT_OK;
     if (bytes > segment->reserved)
         return plug_fail(WEFT_ERR_NO_MEMORY,
-                         "the shared heap would need %llu bytes and has room for %llu "
-                         "(WEFT_CPU_HEAP sets it)",
+                         "the shared heap has %llu bytes in use and requested, and room for %llu; "
+                         "WEFT_CPU_HEAP sets its size",
                          (unsigned long long)bytes, (unsigned long long)segment->reserved);
     PLUG_TRY(claim(segment, segment->bytes, bytes - segment->bytes));
     segment->bytes = bytes;
@@ -254,8 +254,8 @@ void cpu_segment_discard(struct cpu_segment *segment, uint64_t offset, uint64_t 
 {
     if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                   (off_t)bytes) != 0)
-        plug_log(4, "gloo-cpu: cannot give back %llu bytes: %s", (unsigned long long)bytes,
-                 strerror(errno));
+        plug_log(4, "gloo-cpu: cannot return %llu bytes to the system: %s",
+                 (unsigned long long)bytes, strerror(errno));
 }
 
 weft_status cpu_segment_restore(struct cpu_segment *segment, uint64_t offset, uint64_t bytes)
@@ -296,8 +296,10 @@ static weft_status open_other(const struct cpu_segment_address *address, int *ou
     if (fstat(fd, &about) != 0 || about.st_ino != address->inode ||
         about.st_dev != address->device) {
         close(fd);
-        return plug_fail(WEFT_ERR_SYSTEM,
-                         "%s is not the shared memory it should be: another pid namespace?", path);
+        return plug_fail(
+            WEFT_ERR_SYSTEM,
+            "%s is not the expected shared memory; the process may be in another pid namespace",
+            path);
     }
     *out = fd;
     return WEFT_OK;
@@ -315,7 +317,7 @@ static weft_status map_other(const struct cpu_segment_address *address, uint8_t 
     if (at == MAP_FAILED)
         return plug_fail_errno(WEFT_ERR_NO_MEMORY, error,
                                "no address space for the shared heap of pid %d (%llu bytes; "
-                               "WEFT_CPU_HEAP sets it)",
+                               "WEFT_CPU_HEAP sets its size)",
                                (int)address->process.pid, (unsigned long long)address->reserved);
     madvise(at, address->reserved, MADV_HUGEPAGE);
     madvise(at, address->reserved, MADV_DONTDUMP);

@@ -39,15 +39,17 @@ static weft_status judge(struct cpu_comm *comm, const struct entry *all)
     for (int32_t p = 0; p < comm->size; p++)
         if (all[p].status == WEFT_ERR_UNSUPPORTED)
             return plug_fail(WEFT_ERR_UNSUPPORTED,
-                             "window: the memory of rank %d is not from weft_alloc, so that its "
-                             "peers cannot reach it",
+                             "window: the memory of rank %d is not from weft_alloc, so its peers "
+                             "cannot access it",
                              (int)group->peers[p].name);
         else if (all[p].status == WEFT_ERR_INVALID)
-            return plug_fail(WEFT_ERR_INVALID,
-                             "window: the memory of rank %d ends before its %llu bytes do",
-                             (int)group->peers[p].name, (unsigned long long)all[p].bytes);
+            return plug_fail(
+                WEFT_ERR_INVALID,
+                "window: the memory of rank %d has fewer than the %llu bytes registered",
+                (int)group->peers[p].name, (unsigned long long)all[p].bytes);
         else if (all[p].status != WEFT_OK)
-            return plug_fail(all[p].status, "window: rank %d has no %llu bytes of shared memory",
+            return plug_fail(all[p].status,
+                             "window: rank %d cannot allocate %llu bytes of shared memory",
                              (int)group->peers[p].name, (unsigned long long)all[p].bytes);
     return WEFT_OK;
 }
@@ -206,12 +208,12 @@ static weft_status end_operations(struct cpu_window *window)
     if (status == WEFT_OK && !is_idle(window)) status = cpu_shm_wait_until(group, &waiting);
     if (status == WEFT_OK && atomic_load(&window->ran_out))
         return cpu_shm_fail(group, WEFT_ERR_TIMEOUT,
-                            "a wait for a signal ran out of time on memory that is released");
+                            "a wait for a signal on the released memory timed out");
     if (status != WEFT_ERR_TIMEOUT || cpu_shm_has_failed(group)) return status;
-    return cpu_shm_fail(group, WEFT_ERR_TIMEOUT,
-                        "a wait for a signal is under way on memory that is released, and did not "
-                        "end within %.3f s",
-                        (double)group->timeout_ns * 1e-9);
+    return cpu_shm_fail(
+        group, WEFT_ERR_TIMEOUT,
+        "a wait for a signal on the released memory is pending and did not end within %.3f s",
+        (double)group->timeout_ns * 1e-9);
 }
 
 static void take_out(struct cpu_window *window)
@@ -249,10 +251,9 @@ static weft_status sync_at_end(struct cpu_window *window)
     for (int32_t p = 0; p < comm->size && status == WEFT_OK; p++)
         if (all[p].status != mine.status || all[p].bytes != mine.bytes ||
             all[p].signals != mine.signals)
-            status = cpu_shm_fail(&comm->group, WEFT_ERR_MISMATCH,
-                                  "rank %d does not release the window that rank %d does",
-                                  (int)comm->group.peers[p].name,
-                                  (int)comm->group.peers[comm->rank].name);
+            status = cpu_shm_fail(
+                &comm->group, WEFT_ERR_MISMATCH, "rank %d and rank %d release different windows",
+                (int)comm->group.peers[p].name, (int)comm->group.peers[comm->rank].name);
     plug_free(all);
     return status;
 }

@@ -46,8 +46,8 @@ static weft_status find_place(struct cpu_shm_group *group, struct cpu_shm_transf
     return WEFT_OK;
 }
 
-static weft_status write_letter(struct cpu_shm_group *group, struct cpu_shm_line *line,
-                                struct cpu_shm_transfer *transfer)
+static weft_status fill_entry(struct cpu_shm_group *group, struct cpu_shm_line *line,
+                              struct cpu_shm_transfer *transfer)
 {
     struct cpu_shm_entry *entry = &line->out->entries[line->posted % MAIL_ENTRIES];
 
@@ -79,7 +79,7 @@ weft_status cpu_shm_mail_post(struct cpu_shm_group *group, struct cpu_shm_transf
     if (line->out == NULL) PLUG_TRY(open_mailbox(group, line, transfer->peer));
     if (line->posted - atomic_load(&line->out->taken) >= MAIL_ENTRIES) return WEFT_OK;
     if (transfer->bytes > MAIL_INLINE && line->acks_used == UINT64_MAX) return WEFT_OK;
-    return write_letter(group, line, transfer);
+    return fill_entry(group, line, transfer);
 }
 
 void cpu_shm_mail_settle(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer)
@@ -94,8 +94,8 @@ void cpu_shm_mail_settle(struct cpu_shm_group *group, struct cpu_shm_transfer *t
 }
 
 /* The entry next in line, or NULL. */
-static struct cpu_shm_entry *next_letter(struct cpu_shm_group *group, struct cpu_shm_line *line,
-                                         int32_t peer)
+static struct cpu_shm_entry *next_entry(struct cpu_shm_group *group, struct cpu_shm_line *line,
+                                        int32_t peer)
 {
     struct cpu_shm_entry *entry;
 
@@ -109,7 +109,7 @@ static struct cpu_shm_entry *next_letter(struct cpu_shm_group *group, struct cpu
     return atomic_load(&entry->number) == line->taken + 1 ? entry : NULL;
 }
 
-static void took_letter(struct cpu_shm_group *group, struct cpu_shm_line *line, int32_t peer)
+static void took_entry(struct cpu_shm_group *group, struct cpu_shm_line *line, int32_t peer)
 {
     atomic_store(&line->in->taken, ++line->taken);
     cpu_shm_ring(group, peer);
@@ -194,7 +194,7 @@ weft_status cpu_shm_mail_empty(struct cpu_shm_group *group, int32_t peer)
     struct cpu_shm_line *line = &group->mail->lines[peer];
     struct cpu_shm_entry *entry;
 
-    while ((entry = next_letter(group, line, peer)) != NULL) {
+    while ((entry = next_entry(group, line, peer)) != NULL) {
         struct cpu_shm_transfer *receive = find_receiver(group->mail, peer, entry);
 
         if (receive == NULL) {
@@ -209,7 +209,7 @@ weft_status cpu_shm_mail_empty(struct cpu_shm_group *group, int32_t peer)
 
             PLUG_TRY(read_message(group, receive, &head, entry->data));
         }
-        took_letter(group, line, peer);
+        took_entry(group, line, peer);
     }
     return WEFT_OK;
 }

@@ -88,8 +88,8 @@ static struct cpu_shm_span source_of(const struct cpu_shm_group *group, const st
     return is_spread(move) ? cpu_shm_spans(group, rank)[group->rank] : span;
 }
 
-/* What goes in pieces is read in pieces.  So is everything if RECV overlaps SEND: no piece of ours
- * may be overwritten before it is up. */
+/* True if data of RANK is read in pieces: its owner publishes it in pieces, or this rank's RECV
+ * overlaps SEND, whose pieces must not be overwritten before they are published. */
 static bool in_steps(const struct cpu_shm_group *group, const struct move *move, int32_t rank)
 {
     return rank != group->rank && (move->share.in_pieces || cpu_shm_is_in_pieces(group, rank));

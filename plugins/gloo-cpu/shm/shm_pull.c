@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Range of rank P's buffer that this rank's regions touch, in bytes. */
-static void find_wishes(struct cpu_shm_group *group, const struct cpu_shm_pull *pull)
+static void find_requests(struct cpu_shm_group *group, const struct cpu_shm_pull *pull)
 {
     const struct cpu_regions *list = pull->regions;
 
@@ -205,7 +205,7 @@ static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *p
     struct cpu_shm_share share = {.send = pull->send, .by_reference = true};
 
     if (!group->one_process && !group->all_readable) {
-        find_wishes(group, pull);
+        find_requests(group, pull);
         share.spans = group->spans;
     }
     PLUG_TRY(cpu_shm_begin(group, call, &share));

@@ -39,15 +39,15 @@ weft_status cpu_shm_read(struct cpu_shm_group *group, int32_t rank,
     return WEFT_OK;
 }
 
-static void say_unreadable(const struct cpu_shm_group *group, int32_t rank, const char *why)
+static void log_unreadable(const struct cpu_shm_group *group, int32_t rank, const char *why)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     char name[64];
 
     if (atomic_flag_test_and_set(&said)) return;
     plug_log(3,
-             "gloo-cpu: process_vm_readv may not read memory of %s (%s): messages and pulls of "
-             "memory that is not from weft_alloc are copied twice",
+             "gloo-cpu: process_vm_readv is not permitted on %s (%s): messages and pulls of memory "
+             "that is not from weft_alloc are copied twice",
              cpu_shm_name(group, rank, name, sizeof name), why);
 }
 
@@ -67,6 +67,6 @@ bool cpu_shm_readable(const struct cpu_shm_group *group, int32_t rank)
     remote.iov_len = sizeof seen;
     got = process_vm_readv(peer->address.process.pid, &local, 1, &remote, 1, 0);
     if (got == (ssize_t)sizeof seen && seen == wanted) return true;
-    say_unreadable(group, rank, got < 0 ? strerror(errno) : "it is another process's");
+    log_unreadable(group, rank, got < 0 ? strerror(errno) : "it belongs to another process");
     return false;
 }

@@ -29,7 +29,7 @@ static weft_status open_stage(struct cpu_shm_group *group)
     if (half < SHM_STAGE) half = SHM_STAGE;
     status = cpu_heap_allocate(group->heap, 2 * half, WEFT_MEMORY_DEVICE, &memory);
     if (status != WEFT_OK)
-        return cpu_shm_fail(group, status, "%s: no shared memory to pass private memory through",
+        return cpu_shm_fail(group, status, "%s: no shared memory to stage private memory",
                             group->doing);
     group->stage = memory;
     atomic_store(&group->control->stage,

@@ -67,7 +67,7 @@ static bool post_sends(struct cpu_shm_group *group)
             weft_status status = cpu_shm_mail_post(group, transfer);
 
             if (status != WEFT_OK)
-                cpu_shm_fail(group, status, "send: no shared memory to pass %llu bytes in",
+                cpu_shm_fail(group, status, "send: no shared memory to stage %llu bytes",
                              (unsigned long long)transfer->bytes);
             if (!transfer->posted) full |= bit;
         }

@@ -1,7 +1,8 @@
-/* cpu_bell.c - a futex and the number of those who sleep on it.
+/* cpu_bell.c - a futex and the number of threads that sleep on it.
  *
- * Who waits counts itself and then looks; who rings has stored and then looks at that count.  In
- * the one order of these four at least one of the two sees the other. */
+ * A waiter increments the number of sleepers and then reads the condition.  A ringer stores the
+ * condition and then reads the number of sleepers.  These four accesses are sequentially
+ * consistent, so at least one of the two threads sees the other's store. */
 #include "cpu_bell.h"
 
 #include <linux/futex.h>

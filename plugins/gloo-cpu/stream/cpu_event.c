@@ -190,7 +190,7 @@ weft_status cpu_event_wait(void *device, void *handle, int64_t timeout_ns)
     (void)device;
     if (!has_passed(&passage) &&
         !cpu_bell_wait(&event->reached, has_passed, &passage, cpu_deadline(timeout_ns)))
-        return plug_fail(WEFT_ERR_TIMEOUT, "event: not reached after %.3f s",
+        return plug_fail(WEFT_ERR_TIMEOUT, "event: not complete after %.3f s",
                          (double)timeout_ns * 1e-9);
     return report(&passage);
 }
@@ -225,7 +225,7 @@ weft_status cpu_event_elapsed(void *device, void *from, void *to, int64_t *nanos
     (void)device;
     for (int i = 0; i < 2; i++)
         if (ends[i].turn == 0 || !has_passed(&ends[i]))
-            return plug_fail(WEFT_ERR_INVALID, "event_elapsed: the %s event is not reached",
+            return plug_fail(WEFT_ERR_INVALID, "event_elapsed: the %s event is not complete",
                              i == 0 ? "first" : "second");
     *nanoseconds =
         (int64_t)atomic_load(&ends[1].mark->time_ns) - (int64_t)atomic_load(&ends[0].mark->time_ns);

@@ -90,7 +90,7 @@ weft_status cpu_stream_create(void *device, void **out)
     if (error != 0) {
         cpu_queue_free(&stream->queue);
         plug_free(stream);
-        return plug_fail_errno(WEFT_ERR_SYSTEM, error, "no thread for a stream");
+        return plug_fail_errno(WEFT_ERR_SYSTEM, error, "cannot start the thread of a stream");
     }
     pthread_setname_np(stream->thread, "weft-stream");
     *out = stream;
@@ -144,7 +144,7 @@ weft_status cpu_stream_wait(void *device, void *handle, int64_t timeout_ns)
     if (stream == NULL) return WEFT_OK;
     all.count = atomic_load(&stream->given);
     if (!cpu_bell_wait(&stream->work_ended, has_ended, &all, cpu_deadline(timeout_ns)))
-        return plug_fail(WEFT_ERR_TIMEOUT, "stream: %llu tasks not done after %.3f s",
+        return plug_fail(WEFT_ERR_TIMEOUT, "stream: %llu tasks not complete after %.3f s",
                          (unsigned long long)(all.count - atomic_load(&stream->ended)),
                          (double)timeout_ns * 1e-9);
     return report(stream);

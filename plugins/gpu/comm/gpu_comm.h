@@ -141,10 +141,10 @@ extern const weft_symm_table gpu_symm_table;
 void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report *report, char *out,
                             size_t size);
 
-/* This rank releases WINDOW: when all ranks that reach its memory do so too, none of them uses it
- * any more.  Ranks meet in the words behind their signals, so that nothing but the release of this
- * window is taken for one.  While a rank may still come to use the memory, its word in this rank's
- * pad is PRESENT.  STREAM is idle, and the plugin's own.  Waits.  Within a scope. */
+/* This rank releases WINDOW.  Waits until all ranks that can access its memory have released it
+ * too. The ranks synchronize through the words behind their signals, so only a release of this
+ * window counts.  While a rank may still use the memory, its word in this rank's pad is PRESENT.
+ * STREAM belongs to the plugin and is idle.  Within a scope. */
 weft_status gpu_window_part(struct gpu_window *window, uint64_t present, vendor_stream stream);
 
 /* Defined by each plugin: create and destroy windows.  VENDOR_WINDOW_REGISTER, which may be NULL,
@@ -167,8 +167,9 @@ struct gpu_waits {
 weft_status gpu_waits_note(struct gpu_waits *waits, vendor_stream stream);
 /* Within a scope. */
 bool gpu_waits_are_over(const struct gpu_waits *waits);
-/* When all have ended; the communicator's error if it is stuck, or gets stuck because they do not
- * end within its time limit: then memory that they look at must stay.  Within a scope. */
+/* Waits until all waits have ended.  Returns the communicator's error if it has failed, or if it
+ * fails because the waits do not end within its time limit: memory that they read must then be
+ * kept.  Within a scope. */
 weft_status gpu_waits_end(struct gpu_comm *comm, struct gpu_waits *waits);
 /* Forget them, also those under way: the driver keeps an event until it is past.  Within a scope.
  */

@@ -31,12 +31,12 @@ weft_status gpu_comm_cause(struct gpu_comm *comm)
     pthread_mutex_lock(&comm->lock);
     memcpy(text, comm->error_text, sizeof text);
     pthread_mutex_unlock(&comm->lock);
-    return plug_fail(status, "the communicator %s can do no more: %s", comm->name, text);
+    return plug_fail(status, "communicator %s has failed: %s", comm->name, text);
 }
 
 weft_status gpu_comm_usable(struct gpu_comm *comm)
 {
     if (!comm->is_ready)
-        return plug_fail(WEFT_ERR_INVALID, "the communicator %s is not committed", comm->name);
+        return plug_fail(WEFT_ERR_INVALID, "communicator %s is not committed", comm->name);
     return gpu_comm_cause(comm);
 }

@@ -124,9 +124,10 @@ static weft_status run(struct gpu_comm *comm)
 
     PLUG_TRY(gpu_comm_cause(comm));
     if (group->status != WEFT_OK)
-        return plug_fail(group->status,
-                         "a call of the group on %s failed, so nothing of it was started",
-                         comm->name);
+        return plug_fail(
+            group->status,
+            "a call of the group on %s failed, so no operation of the group was started",
+            comm->name);
     if (group->count == 0) return WEFT_OK;
     PLUG_TRY(gpu_enter(comm->device, &scope));
     status = gpu_ops_run(comm, group->ops, group->count);
@@ -139,7 +140,7 @@ weft_status gpu_comm_group_end(void *made)
     struct gpu_comm *comm = made;
     weft_status status;
 
-    if (comm->group.depth == 0) return plug_fail(WEFT_ERR_INVALID, "there is no group to end");
+    if (comm->group.depth == 0) return plug_fail(WEFT_ERR_INVALID, "group_end without group_begin");
     if (--comm->group.depth > 0) return WEFT_OK;
     status = run(comm);
     forget(&comm->group);

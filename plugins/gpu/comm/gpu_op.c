@@ -28,8 +28,8 @@ static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *
     PLUG_TRY(gpu_op_supported(comm, op));
     if ((plug_collective_needs(op->kind) & PLUG_ROOTED) != 0 &&
         (op->root < 0 || op->root >= comm->size))
-        return plug_fail(WEFT_ERR_INVALID, "root %d of %s is not one of %d ranks", op->root,
-                         gpu_op_name(op->kind), comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "root %d of %s is outside the communicator of %d ranks",
+                         op->root, gpu_op_name(op->kind), comm->size);
     return WEFT_OK;
 }
 
@@ -101,7 +101,7 @@ weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *given
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
     if (gpu_op_scales(op)) {
         if (args.scale == NULL)
-            return plug_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
+            return plug_fail(WEFT_ERR_INVALID, "premul_sum needs a scale, but scale is NULL");
         memcpy(op->scale, args.scale, op->bytes);
     }
     return check_memory(comm, &args, op);
@@ -117,11 +117,11 @@ weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *given
     bytes = plug_dtype_bytes(message.dtype);
     if (bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", message.dtype);
     if (message.peer < 0 || message.peer >= comm->size)
-        return plug_fail(WEFT_ERR_INVALID, "peer %d is not one of %d ranks", message.peer,
-                         comm->size);
+        return plug_fail(WEFT_ERR_INVALID, "peer is %d; the communicator has %d ranks",
+                         message.peer, comm->size);
     if (message.peer == comm->rank && comm->group.depth == 0)
         return plug_fail(WEFT_ERR_INVALID,
-                         "a message to oneself needs a group with both sides of it");
+                         "a rank that sends to itself calls send and receive in one group");
     if (message.count > INT64_MAX / bytes)
         return plug_fail(WEFT_ERR_INVALID, "a message of %llu elements is too large",
                          (unsigned long long)message.count);

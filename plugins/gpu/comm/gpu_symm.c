@@ -17,8 +17,8 @@ static weft_status check_peer(const struct gpu_window *window, const char *what,
     PLUG_TRY(gpu_comm_cause(window->comm));
     PLUG_TRY(plug_check_peer(what, peer, window->comm->size));
     if (window->buffers[peer] != NULL) return WEFT_OK;
-    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: rank %d's memory is out of reach", what,
-                     window->comm->world_ranks[peer]);
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: this rank cannot access the memory of rank %d",
+                     what, window->comm->world_ranks[peer]);
 }
 
 /* ---- moving ---- */
@@ -146,8 +146,8 @@ void gpu_describe_no_signal(const struct gpu_comm *comm, const struct wk_report 
 
     if (late < (uint64_t)comm->size) {
         snprintf(out, size,
-                 "rank %d released symmetric memory, and rank %d did not come to its release "
-                 "within the time limit",
+                 "rank %d released symmetric memory, and rank %d did not reach its release within "
+                 "the time limit",
                  comm->world_ranks[comm->rank], comm->world_ranks[late]);
         return;
     }

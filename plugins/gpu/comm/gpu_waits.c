@@ -69,8 +69,8 @@ weft_status gpu_waits_end(struct gpu_comm *comm, struct gpu_waits *waits)
         if (comm->timeout_ns >= 0 && plug_now() - began >= (uint64_t)comm->timeout_ns)
             return gpu_comm_fail(comm,
                                  plug_fail(WEFT_ERR_TIMEOUT,
-                                           "a wait for a signal is under way on memory that is "
-                                           "released, and did not end within %.3f s",
+                                           "a wait for a signal on the released memory is pending "
+                                           "and did not end within %.3f s",
                                            (double)comm->timeout_ns / 1e9),
                                  NULL);
         gpu_pause(began);

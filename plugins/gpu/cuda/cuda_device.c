@@ -62,15 +62,15 @@ weft_status gpu_vendor_open(struct gpu_device *device)
 
     result = gpu_api.device_uuid_part != NULL ? gpu_api.device_uuid_part(&uuid, device->handle)
                                               : gpu_api.device_uuid(&uuid, device->handle);
-    PLUG_TRY(gpu_check(result, "asking for the device's uuid"));
+    PLUG_TRY(gpu_check(result, "reading the device's uuid"));
     write_uuid(device->uuid, sizeof device->uuid, &uuid);
     result = gpu_api.device_attribute(&major, GPU_CAPABILITY_MAJOR, device->handle);
     if (result == GPU_SUCCESS)
         result = gpu_api.device_attribute(&minor, GPU_CAPABILITY_MINOR, device->handle);
-    PLUG_TRY(gpu_check(result, "asking for the device's compute capability"));
+    PLUG_TRY(gpu_check(result, "reading the device's compute capability"));
     device->capability = major * 10 + minor;
     return gpu_check(gpu_api.context_retain(&device->context, device->handle),
-                     "taking the device into use");
+                     "opening the device");
 }
 
 void gpu_vendor_close(struct gpu_device *device)

@@ -34,17 +34,18 @@ static weft_status choose(const weft_device_options *options, int count, bool sh
 {
     if (options->device >= 0) {
         if (options->device >= count)
-            return plug_fail(WEFT_ERR_NO_DEVICE, "there is no %s device %d: %d are visible",
+            return plug_fail(WEFT_ERR_NO_DEVICE, "%s device %d does not exist: %d are visible",
                              VENDOR_MAKER, options->device, count);
         *ordinal = options->device;
         return WEFT_OK;
     }
     if (options->local_rank < 0)
-        return plug_fail(WEFT_ERR_INVALID, "a local rank cannot be %d", options->local_rank);
+        return plug_fail(WEFT_ERR_INVALID, "local_rank is %d; it is at least 0",
+                         options->local_rank);
     if (options->local_rank >= count && !sharing)
         return plug_fail(WEFT_ERR_NO_DEVICE,
                          "local rank %d has no %s device of its own: %d are visible; "
-                         "WEFT_SHARE_GPU=1 lets ranks share them, for tests",
+                         "WEFT_SHARE_GPU=1 lets ranks share devices, for tests",
                          options->local_rank, VENDOR_MAKER, count);
     *ordinal = options->local_rank % count;
     return WEFT_OK;
@@ -70,7 +71,7 @@ static weft_status learn(struct gpu_device *device)
 
     PLUG_TRY(gpu_check(gpu_api.device_get(&device->handle, device->ordinal), "finding the device"));
     PLUG_TRY(gpu_check(gpu_api.device_name(device->name, (int)sizeof device->name, device->handle),
-                       "asking for the device's name"));
+                       "reading the device's name"));
     PLUG_TRY(gpu_vendor_open(device));
     if (gpu_api.device_pci(pci, (int)sizeof pci, device->handle) == GPU_SUCCESS) {
         size_t used = strlen(device->uuid);
@@ -92,7 +93,7 @@ static void make_pool(struct gpu_device *device)
     if (gpu_api.pool_create(&device->pool, &options) != GPU_SUCCESS)
         device->pool = NULL;
     else if (gpu_api.pool_set(device->pool, GPU_POOL_RELEASE_THRESHOLD, &keep_all) != GPU_SUCCESS)
-        plug_log(4, "%s keeps no idle scratch memory", VENDOR_GPU);
+        plug_log(4, "%s does not cache idle scratch memory", VENDOR_GPU);
 }
 
 static weft_status furnish(struct gpu_device *device)
@@ -172,7 +173,7 @@ weft_status gpu_describe(void *opened, weft_device_info *out)
     weft_status status;
 
     PLUG_TRY(gpu_enter(device, &scope));
-    status = gpu_check(gpu_api.memory_info(&available, &total), "asking for the device's memory");
+    status = gpu_check(gpu_api.memory_info(&available, &total), "reading the device's memory size");
     gpu_leave(&scope);
     if (status != WEFT_OK) return status;
     info.features = WEFT_FEATURE_CAPTURE;

@@ -100,7 +100,7 @@ weft_status gpu_stream_wait_event(void *opened, void *stream, void *event)
     PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.stream_wait_event(gpu_native(stream), native_of(event), 0);
     gpu_leave(&scope);
-    return gpu_check(result, "letting a stream wait for an event");
+    return gpu_check(result, "making a stream wait for an event");
 }
 
 weft_status gpu_event_elapsed(void *opened, void *from, void *to, int64_t *nanoseconds)
@@ -113,7 +113,7 @@ weft_status gpu_event_elapsed(void *opened, void *from, void *to, int64_t *nanos
     PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.event_elapsed(&milliseconds, native_of(from), native_of(to));
     gpu_leave(&scope);
-    PLUG_TRY(gpu_check(result, "measuring between two events"));
+    PLUG_TRY(gpu_check(result, "measuring the time between two events"));
     *nanoseconds = (int64_t)((double)milliseconds * 1e6);
     return WEFT_OK;
 }

@@ -109,7 +109,7 @@ static weft_status open_in_folder(struct gpu_library *library, const char *knob,
         status = open_named(library, knob, folder, file, &missing);
         if (!missing) return status;
     }
-    return plug_fail(WEFT_ERR_NO_LIBRARY, "%s not found in the folder %s, which %s names", names[0],
+    return plug_fail(WEFT_ERR_NO_LIBRARY, "%s not found in %s, the folder that %s names", names[0],
                      folder, knob);
 }
 
@@ -125,7 +125,7 @@ static weft_status open_on_search_path(struct gpu_library *library, const char *
         used += (size_t)snprintf(tried + used, sizeof tried - used, "%s%s", i > 0 ? ", " : "",
                                  names[i]);
     return plug_fail(WEFT_ERR_NO_LIBRARY,
-                     "%s not found on the library search path; %s can name the file", tried, knob);
+                     "%s not found on the library search path; set %s to the file", tried, knob);
 }
 
 /* Vendors' libraries load code and files that variables of their own name, so the user of a
@@ -137,12 +137,11 @@ weft_status gpu_library_open(struct gpu_library *library, const char *knob,
     bool missing;
 
     if (getauxval(AT_SECURE) != 0)
-        return plug_fail(
-            WEFT_ERR_NO_LIBRARY,
-            "%s is not opened, because this program runs with privileges that its user "
-            "lacks, and the library obeys variables that name code to load; run the "
-            "program without raised privileges",
-            names[0]);
+        return plug_fail(WEFT_ERR_NO_LIBRARY,
+                         "%s is not opened, because this program runs with privileges that its "
+                         "user lacks, and environment variables can make the library load code; "
+                         "run the program without raised privileges",
+                         names[0]);
     if (asked == NULL) return open_on_search_path(library, knob, names, count);
     if (is_folder(asked)) return open_in_folder(library, knob, asked, names, count, wheel);
     return open_named(library, knob, asked, asked, &missing);
@@ -182,7 +181,7 @@ static weft_status open_and_check(void)
         gpu_library_open(&gpu_library, VENDOR_GPU_KNOB, gpu_names, PLUG_LENGTH(gpu_names), NULL));
     missing = gpu_library_resolve(&gpu_library, gpu_symbols, PLUG_LENGTH(gpu_symbols));
     if (gpu_api.version != NULL) {
-        PLUG_TRY(gpu_check(gpu_api.version(&gpu_version), "asking for the version of " VENDOR_GPU));
+        PLUG_TRY(gpu_check(gpu_api.version(&gpu_version), "reading the version of " VENDOR_GPU));
         PLUG_TRY(gpu_vendor_check_version());
     }
     if (missing != NULL)

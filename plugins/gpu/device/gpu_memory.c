@@ -65,7 +65,7 @@ weft_status gpu_free(void *opened, void *pointer)
         result = gpu_api.pinned_free(pointer);
     gpu_leave(&scope);
     if (result == GPU_SUCCESS && kind == WEFT_MEMORY_HOST)
-        return plug_fail(WEFT_ERR_INVALID, "%p was not allocated here", pointer);
+        return plug_fail(WEFT_ERR_INVALID, "%p is not from this plugin's allocate", pointer);
     return gpu_check(result, "freeing memory");
 }
 
@@ -86,7 +86,7 @@ weft_status gpu_query_pointer(void *opened, const void *pointer, weft_pointer_in
         info.bytes = bytes;
     }
     gpu_leave(&scope);
-    PLUG_TRY(gpu_check(result, "asking what a pointer is"));
+    PLUG_TRY(gpu_check(result, "querying a pointer"));
     if (info.kind != WEFT_MEMORY_DEVICE) info.device = -1;
     plug_give_struct(out, &info, sizeof info);
     return WEFT_OK;
@@ -105,14 +105,12 @@ weft_status gpu_usable(const void *pointer, const char *what)
 
     if (pointer == NULL) return plug_fail(WEFT_ERR_INVALID, "%s is NULL", what);
     if (gpu_is_known(pointer)) return WEFT_OK;
-    PLUG_TRY(
-        gpu_check(gpu_vendor_pointer_kind(pointer, &kind, &ordinal), "asking what a pointer is"));
+    PLUG_TRY(gpu_check(gpu_vendor_pointer_kind(pointer, &kind, &ordinal), "querying a pointer"));
     if (kind == WEFT_MEMORY_HOST)
-        return plug_fail(
-            WEFT_ERR_INVALID,
-            "%s is %p, plain host memory, which the device cannot use: it wants memory "
-            "from " VENDOR_GPU ", on the device or pinned",
-            what, pointer);
+        return plug_fail(WEFT_ERR_INVALID,
+                         "%s is %p, plain host memory, which the device cannot use: use device or "
+                         "pinned memory from " VENDOR_GPU "",
+                         what, pointer);
     atomic_store_explicit(place_of(pointer), (uintptr_t)pointer, memory_order_relaxed);
     return WEFT_OK;
 }
@@ -141,7 +139,8 @@ weft_status gpu_fill_bytes(void *opened, void *target, uint8_t byte, uint64_t by
 
     if (bytes == 0) return WEFT_OK;
     if (target == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "filling %llu bytes at NULL", (unsigned long long)bytes);
+        return plug_fail(WEFT_ERR_INVALID, "filling %llu bytes, but the memory is NULL",
+                         (unsigned long long)bytes);
     PLUG_TRY(gpu_enter(device, &scope));
     result = gpu_api.fill_bytes(GPU_ADDRESS(target), byte, bytes, gpu_native(stream));
     gpu_leave(&scope);
@@ -159,7 +158,8 @@ weft_status gpu_borrow(struct gpu_device *device, uint64_t bytes, vendor_stream 
         result = gpu_api.pool_alloc(&address, bytes, device->pool, stream);
     else
         result = gpu_api.memory_alloc(&address, bytes);
-    snprintf(what, sizeof what, "taking %llu bytes of scratch memory", (unsigned long long)bytes);
+    snprintf(what, sizeof what, "allocating %llu bytes of scratch memory",
+             (unsigned long long)bytes);
     PLUG_TRY(gpu_check(result, what));
     *pointer = (void *)(uintptr_t)address;
     return WEFT_OK;

@@ -42,7 +42,7 @@ weft_status gpu_await(const struct gpu_device *device, vendor_result (*ask)(void
     }
     gpu_leave(&scope);
     if (result == GPU_NOT_READY)
-        return plug_fail(WEFT_ERR_TIMEOUT, "%s was not done within %.3f s", work,
+        return plug_fail(WEFT_ERR_TIMEOUT, "%s was not complete within %.3f s", work,
                          (double)timeout_ns / 1e9);
     return gpu_check(result, work);
 }

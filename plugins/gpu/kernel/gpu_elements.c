@@ -61,8 +61,8 @@ static weft_status gpu_reduce(void *opened, uint32_t dtype, uint32_t reduction, 
 
     PLUG_TRY(check_reduction(dtype, reduction));
     if (reduction == WEFT_REDUCE_PREMUL_SUM)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "there is no premul_sum of local buffers");
-    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "a reduction of no buffers");
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "premul_sum is not supported on local buffers");
+    if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0");
     if (count == 0) return WEFT_OK;
     if (target == NULL) return plug_fail(WEFT_ERR_INVALID, "the target of a reduction is NULL");
     for (uint32_t k = 0; k < size; k++) {
@@ -93,7 +93,7 @@ static weft_status regions_average(void *list, uint32_t dtype, uint32_t size, ui
     struct wk_regions_reduce_args args = {
         .reduction = WEFT_REDUCE_AVG, .size = size, .divisor = divisor};
 
-    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "an average of regions divided by 0");
+    if (divisor == 0) return plug_fail(WEFT_ERR_INVALID, "regions_average: divisor is 0");
     return gpu_regions_run_reduction(list, dtype, &args, sources, targets, gpu_native(stream));
 }
 
@@ -114,10 +114,12 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
     weft_status status;
 
     if (from_bytes == 0 || to_bytes == 0 || is_complex(from) != is_complex(to))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "there is no cast from %s to %s",
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "cast from %s to %s is not supported is not supported",
                          plug_dtype_name(from), plug_dtype_name(to));
     if (count == 0) return WEFT_OK;
-    if (source == NULL || target == NULL) return plug_fail(WEFT_ERR_INVALID, "a cast of NULL");
+    if (source == NULL || target == NULL)
+        return plug_fail(WEFT_ERR_INVALID, "cast: source or target is NULL");
     pack = 16 / (from_bytes > to_bytes ? from_bytes : to_bytes);
     args.wide = aligned(source, pack * from_bytes) && aligned(target, pack * to_bytes);
     args.blocks = gpu_blocks(count, (uint32_t)pack);
@@ -154,7 +156,7 @@ static weft_status gpu_scale(void *opened, uint32_t dtype, uint64_t count, const
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", plug_dtype_name(dtype));
     if (count == 0) return WEFT_OK;
     if (data == NULL || scale == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "data or factor to scale is NULL");
+        return plug_fail(WEFT_ERR_INVALID, "scale: data or scale is NULL");
     PLUG_TRY(gpu_enter(device, &scope));
     status = gpu_scale_elements(device, dtype, count, scale, data, data, gpu_native(stream));
     gpu_leave(&scope);
@@ -197,7 +199,7 @@ static weft_status gpu_fill(void *opened, uint32_t dtype, uint64_t count, const 
     if (bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
     if (count == 0) return WEFT_OK;
     if (target == NULL || value == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "target or value to fill with is NULL");
+        return plug_fail(WEFT_ERR_INVALID, "fill: target or value is NULL");
     for (uint64_t at = 0; at < sizeof args.value; at += bytes)
         memcpy((char *)args.value + at, value, bytes);
     if (!aligned(target, word)) word = bytes / 2; /* complex numbers may lie on half of it */

@@ -80,14 +80,14 @@ weft_status gpu_kernels_open(struct gpu_device *device)
     vendor_result result;
 
     if (!any) {
-        plug_log(3, "%s: built without kernels; strided copies take their place", VENDOR_PLUGIN);
+        plug_log(3, "%s: built without kernels; strided copies are used instead", VENDOR_PLUGIN);
         return WEFT_OK;
     }
     kernels = gpu_module_new(families, PLUG_LENGTH(families));
     if (kernels == NULL) return WEFT_ERR_NO_MEMORY;
     result = load(kernels);
     if (result != GPU_SUCCESS) {
-        plug_log(1, "%s: no kernels for %s (%s); strided copies take their place", VENDOR_PLUGIN,
+        plug_log(1, "%s: no kernels for %s (%s); strided copies are used instead", VENDOR_PLUGIN,
                  device->name, gpu_vendor_error_text(result));
         plug_free(kernels);
         return WEFT_OK;
@@ -108,7 +108,7 @@ void gpu_kernels_close(struct gpu_device *device)
 static weft_status check_kernels(const struct gpu_device *device)
 {
     if (device->kernels != NULL) return WEFT_OK;
-    return plug_fail(WEFT_ERR_UNSUPPORTED, "there are no kernels for %s", device->name);
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "no kernels for %s", device->name);
 }
 
 weft_status gpu_kernel_launch(struct gpu_device *device, enum gpu_kernel family, uint32_t variant,

@@ -182,7 +182,7 @@ static weft_status upload(struct gpu_regions *list)
     for (int i = 0; i < SETS; i++)
         bytes += region_bytes(&list->sets[i]) + tile_bytes(&list->sets[i]);
     if (bytes == 0) return WEFT_OK;
-    PLUG_TRY(gpu_check(gpu_api.memory_alloc(&address, bytes), "memory for a list of regions"));
+    PLUG_TRY(gpu_check(gpu_api.memory_alloc(&address, bytes), "allocating a list of regions"));
     list->device_memory = memory = (char *)(uintptr_t)address;
     for (int i = 0; i < SETS; i++) {
         struct set *set = &list->sets[i];
@@ -227,7 +227,7 @@ weft_status gpu_regions_create(void *opened, uint32_t element_bytes, uint64_t co
     weft_status status;
 
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
-        return plug_fail(WEFT_ERR_INVALID, "elements of %u bytes; 1, 2, 4, 8 and 16 are known",
+        return plug_fail(WEFT_ERR_INVALID, "element_bytes is %u, not 1, 2, 4, 8 or 16",
                          element_bytes);
     list = plug_new(sizeof *list);
     if (list == NULL) return WEFT_ERR_NO_MEMORY;

@@ -75,11 +75,11 @@ weft_status gpu_shape_read(const weft_region *region, uint32_t element_bytes, st
 
     *empty = false;
     if (region->dims > WEFT_MAX_DIMS)
-        return plug_fail(WEFT_ERR_INVALID, "a region of %u dimensions; %d are the most",
+        return plug_fail(WEFT_ERR_INVALID, "a region has %u dimensions; the maximum is %d",
                          region->dims, WEFT_MAX_DIMS);
     for (uint32_t d = 0; d < region->dims; d++) {
         if (region->extent[d] < 0)
-            return plug_fail(WEFT_ERR_INVALID, "a region of extent %lld",
+            return plug_fail(WEFT_ERR_INVALID, "a region has extent %lld",
                              (long long)region->extent[d]);
         if (region->extent[d] == 0) *empty = true;
         if (region->extent[d] == 1) continue;

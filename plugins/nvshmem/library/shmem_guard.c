@@ -1,7 +1,7 @@
-/* shmem_guard.c - what NVSHMEM ends the process over, found before it is called.
+/* shmem_guard.c - detects, before a call of NVSHMEM, the cases in which NVSHMEM ends the process.
  *
- * The ranks have told each other what this takes, so each comes to the same answer by itself.
- * docs/backends/nvshmem.md lists what is guarded, and what cannot be. */
+ * The ranks have exchanged the facts that these checks need, so all ranks get the same result.
+ * docs/backends/nvshmem.md lists the cases that are detected, and those that cannot be. */
 #include "shmem.h"
 
 static weft_status check_versions(const struct gpu_comm *comm, const weft_blob *addresses)
@@ -13,11 +13,11 @@ static weft_status check_versions(const struct gpu_comm *comm, const weft_blob *
         struct shmem_facts facts = shmem_facts_of(&addresses[r]);
         const int32_t *b = facts.version;
         if (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]) continue;
-        return plug_fail(
-            WEFT_ERR_MISMATCH,
-            "rank %d has NVSHMEM %d.%d.%d and rank %d has %d.%d.%d: all ranks must have "
-            "the same",
-            comm->world_ranks[0], a[0], a[1], a[2], comm->world_ranks[r], b[0], b[1], b[2]);
+        return plug_fail(WEFT_ERR_MISMATCH,
+                         "rank %d has NVSHMEM %d.%d.%d and rank %d has %d.%d.%d; all ranks must "
+                         "have the same version",
+                         comm->world_ranks[0], a[0], a[1], a[2], comm->world_ranks[r], b[0], b[1],
+                         b[2]);
     }
     return WEFT_OK;
 }
@@ -39,8 +39,8 @@ static weft_status check_steps(const struct gpu_comm *comm, const weft_blob *add
         second = next_on_device(comm, addresses, r, first + 1);
         if ((r - first) % (second - first) == 0) continue;
         return plug_fail(WEFT_ERR_UNSUPPORTED,
-                         "ranks %d, %d and %d share the device %s: NVSHMEM can only have ranks at "
-                         "equal steps on a device, such as 0, 1, 2 or 0, 2, 4",
+                         "ranks %d, %d and %d share the device %s: NVSHMEM needs equal steps "
+                         "between the ranks of a device, such as 0, 1, 2 or 0, 2, 4",
                          comm->world_ranks[first], comm->world_ranks[second], comm->world_ranks[r],
                          shmem_facts_of(&addresses[r]).uuid);
     }
@@ -61,8 +61,8 @@ weft_status shmem_guard_stream(vendor_stream stream, bool *recorded)
     if (gpu_api.stream_capturing != NULL) result = gpu_api.stream_capturing(stream, &capture);
     if (result == GPU_CAPTURE_IMPLICIT)
         return plug_fail(WEFT_ERR_INVALID,
-                         "the default stream cannot be used while another stream is recorded");
-    PLUG_TRY(gpu_check(result, "asking whether a stream can be used"));
+                         "the default stream cannot be used while another stream is captured");
+    PLUG_TRY(gpu_check(result, "querying a stream"));
     *recorded = capture != 0;
     return WEFT_OK;
 }
@@ -74,13 +74,14 @@ weft_status shmem_guard_device(uint64_t wanted)
     bool recorded;
 
     if (shmem_job.is_lost)
-        return plug_fail(WEFT_ERR_ABORTED, "a collective of NVSHMEM waits for ever");
+        return plug_fail(WEFT_ERR_ABORTED, "a collective of NVSHMEM does not end");
     PLUG_TRY(shmem_guard_stream(NULL, &recorded));
     PLUG_TRY(gpu_check(gpu_api.context_sync(), "waiting for the device"));
-    PLUG_TRY(gpu_check(gpu_api.memory_info(&available, &total), "asking for the device's memory"));
+    PLUG_TRY(
+        gpu_check(gpu_api.memory_info(&available, &total), "reading the device's memory size"));
     if (available < wanted)
         return plug_fail(WEFT_ERR_NO_MEMORY,
-                         "%llu bytes of the device's memory are free, and it may need %llu",
+                         "%llu bytes of device memory are free, but NVSHMEM may need %llu",
                          (unsigned long long)available, (unsigned long long)wanted);
     return WEFT_OK;
 }

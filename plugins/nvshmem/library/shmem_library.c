@@ -1,11 +1,11 @@
 /* shmem_library.c - NVSHMEM's own collectives on streams.
  *
- * They want buffers at the same offset on all ranks, and those of the caller lie anywhere: what is
- * sent is copied into the team's slot of the arena first, and what is received out of it last, in
- * as many rounds as the slot makes necessary.  Every round begins with a kernel of this plugin in
- * which all ranks meet, since NVSHMEM writes into others' memory without asking.  It has the time
- * limit, can be aborted, and reports who did not come; what NVSHMEM has on the stream behind it
- * cannot, and waits for ever then. */
+ * They need buffers at the same offset on all ranks, but the caller's buffers can be anywhere. Data
+ * to send is first copied into the team's slot of the arena, and received data is copied out of it
+ * at the end, in as many rounds as the size of the slot requires.  Every round begins with a kernel
+ * of this plugin that synchronizes all ranks, because NVSHMEM writes into the memory of peers
+ * without synchronization.  That kernel has the time limit, can be aborted, and reports missing
+ * ranks.  The kernels of NVSHMEM behind it have none of this: without a peer they do not end. */
 #include "shmem.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ static void note(bool is_there)
     found = (found ^ (is_there ? 3 : 5)) * UINT64_C(1099511628211);
 }
 
-/* NVSHMEM's min and max of floating point lose NaN, which weft's hand on. */
+/* NVSHMEM's min and max of floats drop NaN; weft's return NaN. */
 static bool is_equal(uint32_t dtype, uint32_t reduction)
 {
     return dtype <= WEFT_DTYPE_U64 ||

@@ -64,8 +64,7 @@ static weft_status find_bootstrap(void)
 
     if (handle == NULL)
         return plug_fail(WEFT_ERR_NO_LIBRARY,
-                         "%s, through which NVSHMEM's processes find each other, cannot be opened: "
-                         "%s%s%s",
+                         "the bootstrap library of NVSHMEM, %s, cannot be opened: %s%s%s",
                          given != NULL ? given : VENDOR_BOOTSTRAP,
                          trusted.why[0] != '\0' ? trusted.why : "it is neither beside ",
                          trusted.why[0] != '\0' ? "" : shmem_library.path,
@@ -149,7 +148,7 @@ weft_status shmem_probe(weft_probe *out)
     if (gpu_vendor_image(0) == NULL && plug_knob(VENDOR_KERNELS_KNOB) == NULL)
         return plug_fail(
             WEFT_ERR_NO_LIBRARY,
-            "the plugin was built without nvcc, so it has no kernels, and %s names none",
+            "the plugin was built without nvcc, so it has no kernels, and %s is not set",
             VENDOR_KERNELS_KNOB);
     probe.device_count = (uint32_t)count;
     write_library(probe.library, sizeof probe.library);

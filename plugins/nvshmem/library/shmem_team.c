@@ -1,9 +1,9 @@
 /* shmem_team.c - teams of NVSHMEM, which its own collectives need.
  *
- * nvshmem_team_split_strided wants every member of the parent, so it makes the teams of all ranks
- * in their order; nvshmemx_team_init wants the members alone, and makes the others.  What neither
- * can express has no team, and its collectives are this plugin's kernels.  Both wait for the device
- * and have no time limit. */
+ * nvshmem_team_split_strided is called by every member of the parent, so it creates the teams that
+ * contain all ranks in order.  nvshmemx_team_init is called by the members only, and creates the
+ * other teams.  A communicator that neither function can express has no team; its collectives use
+ * this plugin's kernels.  Both functions wait for the device and have no time limit. */
 #include "shmem.h"
 
 #include <stdlib.h>
@@ -37,8 +37,8 @@ weft_status shmem_team_requested(uint64_t *found)
     *found = 0;
     if (asked == NULL || strcmp(asked, "weft") == 0) return WEFT_OK;
     if (strcmp(asked, "nvshmem") != 0)
-        return plug_fail(WEFT_ERR_INVALID, "%s=%s: wanted is weft or nvshmem", VENDOR_COLLECTIVES,
-                         asked);
+        return plug_fail(WEFT_ERR_INVALID, "%s is \"%s\"; expected weft or nvshmem",
+                         VENDOR_COLLECTIVES, asked);
     if (nvls_is_forced())
         return plug_fail(
             WEFT_ERR_INVALID,
@@ -107,7 +107,7 @@ bool shmem_team_is_safe(void)
 
     if (shmem_guard_device(TEAM_BYTES) == WEFT_OK) return true;
     if (!atomic_flag_test_and_set(&is_told))
-        plug_log(1, "NVSHMEM is asked for no team, so its collectives are not used: %s",
+        plug_log(1, "no NVSHMEM teams are created, so its collectives are not used: %s",
                  plug_last_text());
     return false;
 }
@@ -162,7 +162,7 @@ void shmem_team_settle(struct gpu_comm *comm, const struct shmem_entry *mine,
         return;
     }
     plug_log(2,
-             "NVSHMEM made no team for the communicator %s, so its collectives are not used there",
+             "NVSHMEM created no team for communicator %s, so its collectives are not used there",
              comm->name);
     if (mine->team > 0) destroy(mine->team);
 }
@@ -175,7 +175,7 @@ void shmem_team_release(struct gpu_comm *comm)
     if (shmem_guard_device(0) == WEFT_OK)
         destroy(comm->team);
     else
-        plug_log(2, "NVSHMEM's team of the communicator %s is left behind: %s", comm->name,
+        plug_log(2, "NVSHMEM's team of the communicator %s is not freed: %s", comm->name,
                  plug_last_text());
     comm->team = 0;
     gpu_leave(&scope);
@@ -194,8 +194,8 @@ void shmem_team_forget(struct gpu_comm *comm)
     pthread_mutex_unlock(&watched_lock);
 }
 
-/* NVSHMEM's kernels follow one of this plugin's, which gives up when a rank does not come; they get
- * a while to end by themselves. */
+/* NVSHMEM's kernels follow a kernel of this plugin that times out if a rank is missing.  They get
+ * some time to end by themselves. */
 static bool hangs(struct gpu_comm *comm, vendor_stream stream)
 {
     gpu_comm_look(comm);

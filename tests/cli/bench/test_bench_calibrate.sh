@@ -31,7 +31,7 @@ cp "$here/two" "$here/0"
 cp "$here/two" "$here/1"
 expect 0 "all_reduce" each_its_costs "$weft" bench coll --budget-ms 1 --sizes 8
 cp "$here/dear" "$here/1"
-expect 1 "ranks differ in what must be equal" \
+expect 1 "ranks have different settings that must be equal" \
     each_its_costs "$weft" bench coll --budget-ms 1 --sizes 8
 expect 1 "WEFT_COSTS" each_its_costs "$weft" bench coll --budget-ms 1 --sizes 8
 
@@ -42,7 +42,7 @@ expect 2 "is neither a built-in cost table (default, cpu, dtensor) nor a file" \
     "$weft" plan "${pair[@]}" --costs "$here/none"
 # what is no table is refused at once, in a sentence
 for other in "$here" /dev/zero; do
-    expect 2 "$other is not a regular file, as a cost table must be" \
+    expect 2 "$other is not a regular file; a cost table is a regular file" \
         timeout 300 "$weft" plan "${pair[@]}" --costs "$other"
     WEFT_COSTS=$other expect 1 "WEFT_COSTS: $other is not a regular file" \
         timeout 300 "$weft" redistribute "${pair[@]}" --costs cpu --iters 1

@@ -40,7 +40,7 @@ json "$weft" run -n 3 --no-prefix "$weft" bench batch --budget-ms 1 --tensors 2 
     'len(it["rows"]) == 5 and it["rows"][0]["ranks"] == 3'
 # ranks that a launcher started, which here pretends that each has a host of its own
 each_its_host() { "$weft" run -n 2 sh -c "WEFT_HOST_ID=host\$WEFT_RANK exec \"\$@\"" sh "$@"; }
-WEFT_GLOO_LIB=/nonexistent.so expect 3 "without Gloo gloo-cpu serves one host only" \
+WEFT_GLOO_LIB=/nonexistent.so expect 3 "without Gloo, gloo-cpu serves one host only" \
     each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
 open=$(mktemp -d)
 touch "$open/libgloo.so"

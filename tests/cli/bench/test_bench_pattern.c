@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-enum { MOST_RANKS = 5, COUNT = 23, ROOM = MOST_RANKS * COUNT };
+enum { MAX_RANKS = 5, COUNT = 23, ROOM = MAX_RANKS * COUNT };
 
-static float send[MOST_RANKS][ROOM], recv[MOST_RANKS][ROOM];
+static float send[MAX_RANKS][ROOM], recv[MAX_RANKS][ROOM];
 
 /* Element INDEX of what RANK must receive, straight from what was sent. */
 static float result(enum bench_op op, int rank, int size, size_t index)
@@ -38,7 +38,7 @@ static void do_op(enum bench_op op, int size)
 START_TEST(right_results_are_right_and_one_wrong_element_is_found)
 {
     for (int op = 0; op < BENCH_OP_COUNT; op++)
-        for (int size = 1; size <= MOST_RANKS; size++) {
+        for (int size = 1; size <= MAX_RANKS; size++) {
             size_t last = bench_received((enum bench_op)op, size, COUNT) - 1;
 
             for (int rank = 0; rank < size; rank++)

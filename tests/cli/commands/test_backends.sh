@@ -10,13 +10,13 @@ expect 0 "vendor library missing  libvendor.so.2 not found" weft info
 expect 0 "serves" weft info
 WEFT_BACKEND=good expect 0 "good" weft info
 WEFT_BACKEND=no-library expect 1 "libvendor.so.2 not found" weft info
-WEFT_BACKEND=nosuch expect 1 "known: good, better, no-library" weft info
+WEFT_BACKEND=nosuch expect 1 "known plugins: good, better, no-library" weft info
 WEFT_BACKEND=beter expect 1 "did you mean better?" weft info
 WEFT_BACKEND=no-library,good expect 0 "good" weft info
 WEFT_BACKEND=NCCL expect 1 "plugin names are lower case" weft info
-WEFT_BACKEND=^good,better expect 1 "before each name" weft info
+WEFT_BACKEND=^good,better expect 1 "the list has no auto" weft info
 WEFT_BACKEND=$p/any-file/mine.so expect 0 "mine" weft info
-WEFT_BACKEND=$p/major/libweft_plugin_major.so expect 1 "majors have to be equal" weft info
+WEFT_BACKEND=$p/major/libweft_plugin_major.so expect 1 "the major numbers must be equal" weft info
 WEFT_BACKEND=/no/such.so expect 1 "not found" weft info
 WEFT_PLUGIN_PATH=relative expect 0 "" weft info --help
 
@@ -53,7 +53,7 @@ expect 1 "libvendor.so.2 not found" weft why no-library
 expect 1 "there is no plugin \"nosuch\"; the directories above have good, better, no-library" weft why nosuch
 expect 1 "there is no plugin \"no\"; did you mean \"no-library\"? the directories above have good, better, no-library" weft why no
 expect 1 "did you mean \"better\"?" weft why beter
-WEFT_BACKEND=^good expect 1 "which rules it out" weft why good
+WEFT_BACKEND=^good expect 1 "which excludes it" weft why good
 expect 2 "unexpected argument \"b\"" weft why a b
 json weft why --json -- 'it["usable"] is True' 'it["name"] is None' \
     'it["trace"][0]["text"] == "WEFT_BACKEND is \"auto\""' \
@@ -71,7 +71,7 @@ WEFT_BACKEND=symm,good json weft info --json -- 'it["comm"] == "symm"' 'it["symm
 expect 0 "all_reduce sum" weft caps good
 expect 0 "N native" weft caps "$p/any-file/mine.so"
 expect 1 "with a device it would do at most" weft caps no-library
-expect 1 "known: good, better, no-library" weft caps nosuch
+expect 1 "known plugins: good, better, no-library" weft caps nosuch
 expect 1 "No such file" weft caps ./nosuch.so
 expect 2 "give one NAME" weft caps
 expect 2 "give one NAME" weft caps auto
@@ -101,12 +101,12 @@ cp "$p/good/libweft_plugin_good.so" "$open/all"
 ln -s "$open/all/libweft_plugin_good.so" "$open/mine"
 chmod 0777 "$open/all"
 WEFT_PLUGIN_PATH=$open/all expect 1 \
-    "libweft_plugin_good.so: not trusted: $open/all belongs to user $(id -u) and has mode 0777, so every user may replace what it holds" \
+    "libweft_plugin_good.so: not trusted: $open/all belongs to user $(id -u) and has mode 0777, so every user may replace its files" \
     weft why good
 WEFT_PLUGIN_PATH=$open/mine expect 1 "leads to $open/all/libweft_plugin_good.so: $open/all belongs to user" weft why good
 WEFT_PLUGIN_PATH=$open/all expect 1 "chmod go-w" weft why good
 chmod 1777 "$open/all"
-WEFT_PLUGIN_PATH=$open/all expect 1 "the sticky bit protects what is there already" weft why good
+WEFT_PLUGIN_PATH=$open/all expect 1 "the sticky bit protects existing files only" weft why good
 WEFT_CUDA_LIB=$open/all/libweft_plugin_good.so expect 1 \
     "WEFT_CUDA_LIB=$open/all/libweft_plugin_good.so cannot be opened: $open/all belongs to user" weft why nccl
 cp "$open/all/libweft_plugin_good.so" "$open/all/libcuda.so.1"

@@ -22,7 +22,7 @@ WEFT_CPU_HEAP=-1 expect 1 "WEFT_CPU_HEAP is \"-1\"; expected a number of bytes" 
 WEFT_GLOO_STAGE=zz expect 1 "WEFT_GLOO_STAGE is \"zz\"; expected a number of bytes" \
     weft redistribute --mesh 2 --shape 8 --from R --to "S(0)"
 WEFT_CPU_LEVEL=bogus WEFT_BACKEND=gloo-cpu expect 1 \
-    "WEFT_CPU_LEVEL is \"bogus\"; wanted is sse2, avx2, avx512, neon or neon-bf16" \
+    "WEFT_CPU_LEVEL is \"bogus\"; expected sse2, avx2, avx512, neon or neon-bf16" \
     weft redistribute --mesh 2 --shape 8 --from R --to "S(0)"
 WEFT_TIMEOUT=soon expect 1 "WEFT_TIMEOUT is \"soon\"" weft info
 expect 0 "example:" weft env --help

@@ -71,7 +71,7 @@ expect 2 "give only one of --json and --svg" \
 expect 2 "give only one of --json and --dot" plan "${rows[@]}" --dot --json
 expect 2 "give only one of --dot and --svg" plan "${rows[@]}" --dot --svg -
 
-expect 1 "no plan stays within 1 bytes of scratch; 8388608 (8.0 MiB) is the least" \
+expect 1 "no plan stays within 1 bytes of scratch; the minimum is 8388608 (8.0 MiB)" \
     plan "${rows[@]}" --memory-limit 1
 for limit in 8388608 8192K 8192KiB 8M 8MB 8MiB; do
     expect 0 "8.0 MiB of scratch" plan "${rows[@]}" --memory-limit $limit

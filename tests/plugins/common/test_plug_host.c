@@ -110,7 +110,7 @@ START_TEST(memory_is_zeroed_and_its_lack_described)
     ck_assert_str_eq(seen.text, "");
     ck_assert_ptr_null(plug_new(16));
     ck_assert_int_eq(seen.status, WEFT_ERR_NO_MEMORY);
-    ck_assert_str_eq(seen.text, "out of host memory: 16 bytes wanted");
+    ck_assert_str_eq(seen.text, "out of host memory: cannot allocate 16 bytes");
 }
 END_TEST
 

@@ -9,7 +9,7 @@ START_TEST(peers_and_signals_have_limits)
     ck_assert_int_eq(plug_check_peer("put", 3, 4), WEFT_OK);
     ck_assert_int_eq(plug_check_peer("put", -1, 4), WEFT_ERR_INVALID);
     ck_assert_int_eq(plug_check_peer("put", 4, 4), WEFT_ERR_INVALID);
-    ck_assert_str_eq(plug_last_text(), "put: peer 4 is not one of 4 ranks");
+    ck_assert_str_eq(plug_last_text(), "put: peer is 4; the communicator has 4 ranks");
     ck_assert_int_eq(plug_check_signal("signal", 6, WEFT_SIGNAL_ADD, 7), WEFT_OK);
     ck_assert_int_eq(plug_check_signal("signal", 7, WEFT_SIGNAL_ADD, 7), WEFT_ERR_INVALID);
     ck_assert_int_eq(plug_check_signal("signal", 0, 9, 7), WEFT_ERR_UNSUPPORTED);

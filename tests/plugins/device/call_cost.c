@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_RANKS = 16, ROOM = 512 };
+enum { MAX_RANKS = 16, ROOM = 512 };
 
 static struct board {
     atomic_int arrived[2];
     atomic_int round;
-    char data[MOST_RANKS][ROOM];
+    char data[MAX_RANKS][ROOM];
 } * board;
 static int rank, size = 1;
 
@@ -53,8 +53,8 @@ static weft_status gather(void *self, const void *mine, void *all, uint64_t byte
 static void *make_comm(const weft_plugin *plugin, void *device)
 {
     weft_exchange exchange = {NULL, gather};
-    uint64_t hosts[MOST_RANKS] = {0};
-    int32_t ranks[MOST_RANKS];
+    uint64_t hosts[MAX_RANKS] = {0};
+    int32_t ranks[MAX_RANKS];
     weft_comm_options options = {.struct_size = sizeof options,
                                  .rank = rank,
                                  .size = size,
@@ -63,8 +63,8 @@ static void *make_comm(const weft_plugin *plugin, void *device)
                                  .name = "call_cost",
                                  .job = 1,
                                  .timeout_ns = INT64_C(120000000000)};
-    char all[MOST_RANKS][ROOM];
-    weft_blob addresses[MOST_RANKS], mine;
+    char all[MAX_RANKS][ROOM];
+    weft_blob addresses[MAX_RANKS], mine;
     void *comm = NULL;
 
     for (int r = 0; r < size; r++)
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
 {
     uint64_t most = UINT64_C(256) << 20;
     int calls = 50, failed = 0, code;
-    pid_t children[MOST_RANKS];
+    pid_t children[MAX_RANKS];
 
     for (int i = 2; i + 1 < argc; i += 2) {
         uint64_t value = strtoull(argv[i + 1], NULL, 0);
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--most") == 0) most = value;
         if (strcmp(argv[i], "--calls") == 0) calls = (int)value;
     }
-    if (argc < 2 || size < 1 || size > MOST_RANKS) {
+    if (argc < 2 || size < 1 || size > MAX_RANKS) {
         fprintf(stderr, "usage: call_cost PLUGIN.so [--ranks N] [--most BYTES] [--calls N]\n");
         return 2;
     }

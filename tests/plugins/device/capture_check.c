@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SIDE = 1024, MOST = MOST_SIDE * MOST_SIDE, REPLAYS = 50 };
+enum { MAX_SIDE = 1024, MOST = MAX_SIDE * MAX_SIDE, REPLAYS = 50 };
 
 static void *source, *target;
 static int side, count;  /* of the tensor, and its elements */
@@ -192,11 +192,11 @@ int main(int argc, char **argv)
     rank_begin();
     find_cuda();
     check_size(64);
-    check_size(MOST_SIDE);
+    check_size(MAX_SIDE);
     if (weft_rank(context) == 0)
         printf("{\"ranks\": %d, \"captured\": [\"all_reduce\", \"all_gather\", \"S(0) -> S(1)\"], "
                "\"sides\": [64, %d], \"replays\": %d}\n",
-               weft_size(context), MOST_SIDE, REPLAYS);
+               weft_size(context), MAX_SIDE, REPLAYS);
     rank_end();
     return 0;
 }

@@ -31,7 +31,7 @@ struct move {
     void *source, *target;
     uint64_t source_bytes, target_bytes; /* of this rank's shards */
 };
-/* Of a tensor of TYPE, as "f32[64,64]".  Both pieces of memory have room for LEAST_BYTES too. */
+/* Of a tensor of TYPE, as "f32[64,64]".  Both pieces of memory have room for MIN_BYTES too. */
 void move_begin(struct move *move, const char *type, const char *from, const char *to,
                 uint64_t least_bytes);
 void move_run(const struct move *move); /* on the stream */

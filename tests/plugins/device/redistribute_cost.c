@@ -2,7 +2,7 @@
  * on the same buffers, communicator and stream: CPU time until the call returns, and the whole
  * until the stream is done.
  *
- *     weft run -n 2 redistribute_cost BOARD [MOST_BYTES]
+ *     weft run -n 2 redistribute_cost BOARD [MAX_BYTES]
  *
  * Prints JSON: per transition and size, microseconds of the library's call and how many more ours
  * takes, for calls in a row, and for a call alone after the rank has slept, when nothing that it
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MOST_ROUNDS = 101, ROW = 20, ALONE_ROUNDS = 25, IDLE_NS = 4000000 };
+enum { MAX_ROUNDS = 101, ROW = 20, ALONE_ROUNDS = 25, IDLE_NS = 4000000 };
 
 /* Ways to do the same; OURS and RAW are compared everywhere. */
 enum way { OURS, RAW, WITH_EVENT, WITH_QUESTIONS, WAYS };
@@ -141,7 +141,7 @@ static struct cost time_calls(const struct move *move, enum way way, const struc
  * whole time the least. */
 static void measure(const struct move *move, const struct series *series, struct cost *costs)
 {
-    double cpu[WAYS][MOST_ROUNDS], more[WAYS][MOST_ROUNDS];
+    double cpu[WAYS][MAX_ROUNDS], more[WAYS][MAX_ROUNDS];
 
     for (int way = 0; way < series->ways; way++)
         costs[way].whole = 1e300;
@@ -184,7 +184,7 @@ static void compare(const char *const *transition, uint64_t bytes)
     struct move move;
     char type[32];
 
-    in_a_row.rounds = bytes <= 4 << 20 ? MOST_ROUNDS : bytes <= 32 << 20 ? 15 : 5;
+    in_a_row.rounds = bytes <= 4 << 20 ? MAX_ROUNDS : bytes <= 32 << 20 ? 15 : 5;
     snprintf(type, sizeof type, "f32[%llu]", (unsigned long long)bytes / 4);
     move_begin(&move, type, transition[0], transition[1], 0);
     for (int way = 0; way < WAYS; way++) /* connects, and loads what is loaded late */
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
     uint64_t most = argc > 2 ? strtoull(argv[2], NULL, 0) : UINT64_C(256) << 20;
 
     if (argc < 2) {
-        fprintf(stderr, "usage: weft run -n RANKS redistribute_cost BOARD [MOST_BYTES]\n");
+        fprintf(stderr, "usage: weft run -n RANKS redistribute_cost BOARD [MAX_BYTES]\n");
         return 2;
     }
     rank_begin();

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_SAMPLES = 2000, LEAST_SAMPLES = 5, WARM_UP = 3 };
+enum { MAX_SAMPLES = 2000, MIN_SAMPLES = 5, WARM_UP = 3 };
 
 static const char *const transitions[][2] = {{"S(0)", "R"}, {"S(0)", "S(1)"}, {"P", "R"},
                                              {"P", "S(0)"}, {"P", "S(1)"},    {"R", "S(1)"}};
@@ -30,7 +30,7 @@ static double run_once(const struct move *move)
 
 static void measure(int size, const char *const *transition)
 {
-    static double samples[MOST_SAMPLES];
+    static double samples[MAX_SAMPLES];
     double spent = 0, middle;
     struct move move;
     char type[32];
@@ -40,7 +40,7 @@ static void measure(int size, const char *const *transition)
     move_begin(&move, type, transition[0], transition[1], 0);
     for (int i = 0; i < WARM_UP; i++)
         run_once(&move);
-    while (count < LEAST_SAMPLES || (spent < budget_ns && count < MOST_SAMPLES))
+    while (count < MIN_SAMPLES || (spent < budget_ns && count < MAX_SAMPLES))
         spent += samples[count++] = run_once(&move);
     middle = median(samples, count);
     if (weft_rank(context) == 0) {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST = 2000, ROOM = (MOST + 1) * 16, MOST_RANKS = 16 };
+enum { MOST = 2000, ROOM = (MOST + 1) * 16, MAX_RANKS = 16 };
 
 static void *in, *out, *gathered; /* on the device */
 
@@ -123,7 +123,7 @@ static void run(const struct task *task)
 /* 1 if some rank has other bits than wanted. */
 static int check(const char *name, const struct task *task)
 {
-    static uint8_t all[MOST_RANKS * ROOM];
+    static uint8_t all[MAX_RANKS * ROOM];
     uint64_t total = task->bytes * task->count;
     uint8_t wanted[16];
 
@@ -150,10 +150,10 @@ int main(void)
     int failed = 0;
 
     rank_begin();
-    if (weft_size(context) > MOST_RANKS) return 2;
+    if (weft_size(context) > MAX_RANKS) return 2;
     must(weft_alloc(context, ROOM, WEFT_MEMORY_DEVICE, &in), "weft_alloc");
     must(weft_alloc(context, ROOM, WEFT_MEMORY_DEVICE, &out), "weft_alloc");
-    must(weft_alloc(context, MOST_RANKS * ROOM, WEFT_MEMORY_DEVICE, &gathered), "weft_alloc");
+    must(weft_alloc(context, MAX_RANKS * ROOM, WEFT_MEMORY_DEVICE, &gathered), "weft_alloc");
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
         for (uint32_t dtype = WEFT_DTYPE_C64; dtype <= WEFT_DTYPE_C128; dtype++) {
             struct task task = {dtype, WEFT_REDUCE_PROD, counts[c],

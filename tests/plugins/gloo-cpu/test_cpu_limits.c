@@ -58,7 +58,7 @@ static void fill_it_up(struct rank *rank)
     reduce_private(rank);
     RANK_CHECK(rank->plugin->device->allocate(rank->device, 8u << 20, 0, &memory) ==
                WEFT_ERR_NO_MEMORY);
-    RANK_CHECK(strstr(ranks_error(), "/dev/shm (is it full or small?)") != NULL);
+    RANK_CHECK(strstr(ranks_error(), "/dev/shm, which may be full or small") != NULL);
     reduce_private(rank); /* nothing broke */
 }
 
@@ -174,7 +174,7 @@ static void exhaust(struct rank *rank)
     RANK_OK(rank->plugin->device->allocate(rank->device, 7u << 20, 0, &memory));
     /* No room for a stage: an error that says so, on every rank. */
     RANK_CHECK(all_reduce(rank, send, recv, sizeof send) != WEFT_OK);
-    RANK_CHECK(strstr(ranks_error(), "no shared memory to pass private memory through") != NULL);
+    RANK_CHECK(strstr(ranks_error(), "no shared memory to stage private memory") != NULL);
 }
 
 START_TEST(a_full_heap_is_an_error_on_every_rank)

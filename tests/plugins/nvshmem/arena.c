@@ -36,7 +36,7 @@ void fill(struct rank *self, struct filling *filling)
         void *memory = take(self, bytes);
 
         while (memory != NULL && is_in_arena(memory)) {
-            if (!check(self, filling->count < MOST_PIECES, "the arena has no end")) return;
+            if (!check(self, filling->count < MAX_PIECES, "the arena has no end")) return;
             filling->pieces[filling->count++] = memory;
             memory = take(self, bytes);
         }

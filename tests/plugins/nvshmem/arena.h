@@ -4,10 +4,10 @@
 
 #include "system/symm/rank.h"
 
-enum { ARENA = 1 << 20, MOST_PIECES = 64 };
+enum { ARENA = 1 << 20, MAX_PIECES = 64 };
 
 struct filling {
-    void *pieces[MOST_PIECES];
+    void *pieces[MAX_PIECES];
     int count;
 };
 

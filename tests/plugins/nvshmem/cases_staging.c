@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FULL = 0, COUNT_OF_EACH = 4096, SMALL = 1000, MOST_RANKS = 8 };
+enum { FULL = 0, COUNT_OF_EACH = 4096, SMALL = 1000, MAX_RANKS = 8 };
 
 static struct {
     weft_comm *comm;
@@ -43,15 +43,15 @@ static weft_status wait_for(struct rank *self, weft_status status)
 }
 
 /* Rank FULL, what it lacked, and what helps, in the time that it takes to say so. */
-static void expect_told(struct rank *self, const char *what, weft_status status, uint64_t bytes,
-                        double began)
+static void expect_reported(struct rank *self, const char *what, weft_status status, uint64_t bytes,
+                            double began)
 {
     char text[96];
 
     snprintf(text, sizeof text, "%llu bytes of symmetric memory", (unsigned long long)bytes);
     refused(self, what, status, WEFT_ERR_NO_MEMORY, text);
     refused(self, what, status, WEFT_ERR_NO_MEMORY, "rank 0");
-    refused(self, what, status, WEFT_ERR_NO_MEMORY, "WEFT_NVSHMEM_HEAP makes it larger");
+    refused(self, what, status, WEFT_ERR_NO_MEMORY, "set WEFT_NVSHMEM_HEAP to a larger size");
     check(self, seconds() - began < 150, "%s: it took %.1f s", what, seconds() - began);
     status = weft_barrier(at.comm, NULL);
     refused(self, "what follows", status, WEFT_ERR_NO_MEMORY, "rank 0");
@@ -99,7 +99,7 @@ static void stages_of_a_rank_that_declined_are_free(struct rank *self)
     finish(self, self->stream); /* else the release aborts it, and its stages stay */
     refused(self, "more than there is",
             weft_all_gather(comm, send, recv, ARENA, WEFT_DTYPE_U8, self->stream),
-            WEFT_ERR_NO_MEMORY, "1048576 bytes of symmetric memory are wanted");
+            WEFT_ERR_NO_MEMORY, "cannot allocate 1048576 bytes of symmetric memory");
     weft_comm_release(&comm);
     most = take(self, ALL);
     check(self, is_in_arena(most), "stages are left behind");
@@ -136,7 +136,7 @@ static void stages_that_are_in_use_stay(struct rank *self)
 
 /* ---- collectives ---- */
 
-static uint64_t counts[MOST_RANKS], offsets[MOST_RANKS];
+static uint64_t counts[MAX_RANKS], offsets[MAX_RANKS];
 
 static weft_status put(const struct rank *self, uint32_t collective, int32_t root)
 {
@@ -197,10 +197,10 @@ static void collectives_are_told(struct rank *self)
 
         if (!begin(self)) return;
         began = seconds();
-        expect_told(self, list[i].name,
-                    wait_for(self, put(self, list[i].collective,
-                                       list[i].from_full ? FULL : self->size - 1)),
-                    parts * COUNT_OF_EACH * sizeof(float), began);
+        expect_reported(self, list[i].name,
+                        wait_for(self, put(self, list[i].collective,
+                                           list[i].from_full ? FULL : self->size - 1)),
+                        parts * COUNT_OF_EACH * sizeof(float), began);
         end(self);
     }
 }
@@ -213,18 +213,18 @@ static void both_ways_of_all_reduce_are_told(struct rank *self)
 
     if (!begin(self)) return;
     began = seconds();
-    expect_told(self, "small",
-                wait_for(self, weft_all_reduce(at.comm, at.send, at.recv, SMALL, WEFT_DTYPE_F32,
-                                               WEFT_REDUCE_SUM, self->stream)),
-                SMALL * sizeof(float), began);
+    expect_reported(self, "small",
+                    wait_for(self, weft_all_reduce(at.comm, at.send, at.recv, SMALL, WEFT_DTYPE_F32,
+                                                   WEFT_REDUCE_SUM, self->stream)),
+                    SMALL * sizeof(float), began);
     end(self);
     inside = take(self, COUNT_OF_EACH * sizeof(float));
     if (!begin(self)) return;
     began = seconds();
-    expect_told(self, "the result of a large one",
-                wait_for(self, weft_all_reduce(at.comm, inside, at.recv, COUNT_OF_EACH,
-                                               WEFT_DTYPE_F32, WEFT_REDUCE_SUM, self->stream)),
-                COUNT_OF_EACH * sizeof(float), began);
+    expect_reported(self, "the result of a large one",
+                    wait_for(self, weft_all_reduce(at.comm, inside, at.recv, COUNT_OF_EACH,
+                                                   WEFT_DTYPE_F32, WEFT_REDUCE_SUM, self->stream)),
+                    COUNT_OF_EACH * sizeof(float), began);
     end(self);
     give(self, inside);
 }
@@ -233,7 +233,7 @@ static void both_ways_of_all_reduce_are_told(struct rank *self)
 static void what_came_before_is_done(struct rank *self)
 {
     void *inside = take(self, (uint64_t)self->size * SMALL * sizeof(int32_t));
-    static int32_t host[SMALL * MOST_RANKS];
+    static int32_t host[SMALL * MAX_RANKS];
     int32_t *own = (int32_t *)inside + SMALL * self->number;
     double began = seconds();
 
@@ -242,8 +242,8 @@ static void what_came_before_is_done(struct rank *self)
         host[i] = self->number * SMALL + i;
     upload(self, own, host, SMALL * sizeof host[0]);
     OK(weft_all_gather(at.comm, own, inside, SMALL, WEFT_DTYPE_I32, self->stream));
-    expect_told(self, "the second", wait_for(self, put(self, WEFT_COLL_ALL_GATHER, 0)),
-                COUNT_OF_EACH * sizeof(float), began);
+    expect_reported(self, "the second", wait_for(self, put(self, WEFT_COLL_ALL_GATHER, 0)),
+                    COUNT_OF_EACH * sizeof(float), began);
     OK(weft_memory_copy(self->context, inside, host, (uint64_t)self->size * SMALL * sizeof host[0],
                         self->stream));
     for (int i = 0; i < self->size * SMALL; i++)
@@ -267,9 +267,10 @@ static void redistributions_are_told(struct rank *self)
     OK(weft_plan_create(from, to, NULL, &plan));
     if (OK(weft_plan_bind(plan, at.comm, NULL, &bound))) {
         began = seconds();
-        expect_told(self, "a redistribution",
-                    wait_for(self, weft_redistribute(bound, at.send, at.recv, self->stream, NULL)),
-                    60 / (uint64_t)self->size * 64 * sizeof(float), began);
+        expect_reported(
+            self, "a redistribution",
+            wait_for(self, weft_redistribute(bound, at.send, at.recv, self->stream, NULL)),
+            60 / (uint64_t)self->size * 64 * sizeof(float), began);
     }
     weft_bound_release(&bound);
     weft_plan_release(&plan);
@@ -321,7 +322,7 @@ static void messages_are_told(struct rank *self)
                               self->stream);
     else
         status = weft_barrier(at.comm, self->stream);
-    expect_told(self, "a message", wait_for(self, status), SMALL * sizeof(float), began);
+    expect_reported(self, "a message", wait_for(self, status), SMALL * sizeof(float), began);
     end(self);
 }
 
@@ -341,7 +342,7 @@ static void messages_of_a_group_are_told(struct rank *self)
     /* A message between two others arrives. */
     if (self->size > 2 && before != FULL && status == WEFT_OK) status = weft_barrier(at.comm, NULL);
     if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 300 * SECOND);
-    expect_told(self, "a message", status, SMALL * sizeof(float), began);
+    expect_reported(self, "a message", status, SMALL * sizeof(float), began);
     end(self);
 }
 
@@ -360,7 +361,7 @@ static void waits_for_signals_end(struct rank *self)
         status = put(self, WEFT_COLL_ALL_GATHER, 0);
     else
         status = weft_symm_wait_from(symm, FULL, 0, WEFT_COMPARE_EQ, 1, WEFT_FOREVER, self->stream);
-    expect_told(self, "a signal", wait_for(self, status), COUNT_OF_EACH * sizeof(float), began);
+    expect_reported(self, "a signal", wait_for(self, status), COUNT_OF_EACH * sizeof(float), began);
     OK(weft_barrier(self->world, NULL)); /* a release would end the wait as well */
     finish(self, NULL);
     weft_symm_release(&symm);

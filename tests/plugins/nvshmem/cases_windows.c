@@ -37,8 +37,8 @@ static void one_full_arena_is_told_to_all(struct rank *self)
         if (self->number == FULL) fill(self, &filling);
         refused(self, "a window", weft_symm_create(self->world, 4096, NULL, &symm),
                 WEFT_ERR_NO_MEMORY,
-                "rank 1 has no 4096 bytes of symmetric memory in one piece, 0 are left; "
-                "WEFT_NVSHMEM_HEAP makes it larger");
+                "rank 1 cannot allocate 4096 bytes of symmetric memory in one piece, 0 are free; "
+                "set WEFT_NVSHMEM_HEAP to a larger size");
         check(self, seconds() - began < 150, "it took %.1f s", seconds() - began);
         barrier(self, self->world);
         empty(self, &filling);
@@ -124,7 +124,7 @@ static void the_last_communicator_is_refused_on_all_ranks(struct rank *self)
     }
     refused(self, "a communicator", status, WEFT_ERR_NO_MEMORY, "rank 1");
     refused(self, "a communicator", status, WEFT_ERR_NO_MEMORY,
-            "WEFT_NVSHMEM_HEAP makes it larger");
+            "set WEFT_NVSHMEM_HEAP to a larger size");
     check(self, count >= 30, "%d communicators fit", count);
     while (count > 0)
         weft_comm_release(&comms[--count]);

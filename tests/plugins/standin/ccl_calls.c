@@ -6,9 +6,9 @@
 #include <time.h>
 
 #ifdef STANDIN_OLD_NCCL
-#define MOST_DTYPES SC_E4M3 /* f8 came with 2.24 */
+#define MAX_DTYPES SC_E4M3 /* f8 came with 2.24 */
 #else
-#define MOST_DTYPES SC_DTYPES
+#define MAX_DTYPES SC_DTYPES
 #endif
 
 static _Thread_local int depth, group_result;
@@ -169,7 +169,7 @@ static int submit(struct sc_task task)
     if (comm == NULL) return sc_fail(SC_ARGUMENT, "the communicator is NULL");
     if (atomic_load(&comm->result) == SC_IN_PROGRESS)
         result = sc_fail(SC_ARGUMENT, "the communicator is still busy with the call before");
-    if (task.dtype < 0 || task.dtype >= MOST_DTYPES) result = sc_fail(SC_ARGUMENT, "the dtype");
+    if (task.dtype < 0 || task.dtype >= MAX_DTYPES) result = sc_fail(SC_ARGUMENT, "the dtype");
     if (task.peer < 0 || task.peer >= comm->size) result = sc_fail(SC_ARGUMENT, "the peer or root");
     if (task.op >= SC_FIRST_MADE && comm->made_dtype[task.op - SC_FIRST_MADE] != task.dtype)
         result = sc_fail(SC_ARGUMENT, "the op was made for another dtype");

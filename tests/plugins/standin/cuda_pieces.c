@@ -21,8 +21,8 @@ static void *pointer(address a)
 }
 
 /* Files that came from elsewhere, and the piece that each thread mapped last. */
-enum { MOST_FILES = 4096 };
-static bool imported[MOST_FILES];
+enum { MAX_FILES = 4096 };
+static bool imported[MAX_FILES];
 static _Thread_local struct {
     void *at;
     int file;
@@ -30,7 +30,7 @@ static _Thread_local struct {
 
 static bool is_imported(const void *at)
 {
-    return last_map.at == at && last_map.file < MOST_FILES && imported[last_map.file];
+    return last_map.at == at && last_map.file < MAX_FILES && imported[last_map.file];
 }
 
 /* A handle is the file's number plus one. */
@@ -60,7 +60,7 @@ API(cuMemCreate, piece *out, size_t bytes, const struct options *options, unsign
         close(file);
         return SG_OUT_OF_MEMORY;
     }
-    if (file < MOST_FILES) imported[file] = false;
+    if (file < MAX_FILES) imported[file] = false;
     *out = (piece)file + 1;
     return SG_OK;
 }
@@ -84,7 +84,7 @@ API(cuMemImportFromShareableHandle, piece *out, void *given, int kind)
     int file = fcntl((int)(intptr_t)given, F_DUPFD_CLOEXEC, 0);
 
     if (kind != 1 || file < 0) return SG_INVALID_VALUE;
-    if (file < MOST_FILES) imported[file] = true;
+    if (file < MAX_FILES) imported[file] = true;
     *out = (piece)file + 1;
     return SG_OK;
 }

@@ -191,7 +191,7 @@ API(int, nvshmemx_hostlib_init_attr, unsigned flags, struct attributes *attribut
     int (*device)(void) = NULL;
 
     if (standin_setting("STANDIN_BEGIN", 0) != 0) return (int)standin_setting("STANDIN_BEGIN", 0);
-    if (flags != 8 || job.state != NOT_BEGUN || attributes->ranks > MOST_PES) return 7;
+    if (flags != 8 || job.state != NOT_BEGUN || attributes->ranks > MAX_PES) return 7;
     job.pe = attributes->rank;
     job.pes = attributes->ranks;
     job.board = map_file(attributes->id->owner, attributes->id->file, sizeof *job.board);

@@ -13,7 +13,7 @@
     __attribute__((visibility("default"))) type name(__VA_ARGS__)
 /* clang-format on */
 
-enum { MOST_PES = 64, MOST_TEAMS = 32, FIRST_FREE_TEAM = 6, NOT_BEGUN = 0, BEGUN = 2, LIMITED = 3 };
+enum { MAX_PES = 64, MAX_TEAMS = 32, FIRST_FREE_TEAM = 6, NOT_BEGUN = 0, BEGUN = 2, LIMITED = 3 };
 
 struct standin_meeting {
     _Atomic uint32_t arrived, rounds;
@@ -22,20 +22,20 @@ struct standin_meeting {
 /* Shared by all processes of a job. */
 struct standin_board {
     struct standin_meeting all;
-    _Atomic uint64_t sizes[MOST_PES];
-    _Atomic int owners[MOST_PES], files[MOST_PES]; /* processes and their descriptors of pieces */
-    _Atomic int devices[MOST_PES], versions[MOST_PES];
-    struct standin_meeting teams[MOST_TEAMS][MOST_PES]; /* by number and first member */
-    _Atomic uint64_t team_ids[MOST_PES];                /* of the team that a process is making */
-    _Atomic uint64_t found_ids[MOST_PES];               /* whose members it has found */
-    _Atomic int places[MOST_PES];
-    _Atomic uint32_t free_teams[MOST_PES]; /* a bit for each number */
+    _Atomic uint64_t sizes[MAX_PES];
+    _Atomic int owners[MAX_PES], files[MAX_PES]; /* processes and their descriptors of pieces */
+    _Atomic int devices[MAX_PES], versions[MAX_PES];
+    struct standin_meeting teams[MAX_TEAMS][MAX_PES]; /* by number and first member */
+    _Atomic uint64_t team_ids[MAX_PES];               /* of the team that a process is making */
+    _Atomic uint64_t found_ids[MAX_PES];              /* whose members it has found */
+    _Atomic int places[MAX_PES];
+    _Atomic uint32_t free_teams[MAX_PES]; /* a bit for each number */
 };
 
 struct standin_job {
     int state, pe, pes, pieces;
     struct standin_board *board;
-    char *heap[MOST_PES]; /* the one piece that weft takes */
+    char *heap[MAX_PES]; /* the one piece that weft takes */
     size_t bytes;
 };
 

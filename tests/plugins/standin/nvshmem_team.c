@@ -17,11 +17,11 @@ struct options {
 };
 _Static_assert(sizeof(struct options) == 64, "as the library has it");
 
-static struct standin_team teams[MOST_TEAMS];
+static struct standin_team teams[MAX_TEAMS];
 
 const struct standin_team *standin_team(int number)
 {
-    return number > 0 && number < MOST_TEAMS && teams[number].is_made ? &teams[number] : NULL;
+    return number > 0 && number < MAX_TEAMS && teams[number].is_made ? &teams[number] : NULL;
 }
 
 void standin_team_meet(int number)
@@ -39,9 +39,9 @@ static int make(const struct standin_team *team)
 
     for (int i = 0; i < team->size; i++)
         common &= atomic_load(&job.board->free_teams[team->pes[i]]);
-    while (number < MOST_TEAMS && (common >> number & 1) == 0)
+    while (number < MAX_TEAMS && (common >> number & 1) == 0)
         number++;
-    if (number == MOST_TEAMS) return -1;
+    if (number == MAX_TEAMS) return -1;
     teams[number] = *team;
     teams[number].is_made = true;
     standin_team_meet(number);

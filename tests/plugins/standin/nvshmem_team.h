@@ -8,7 +8,7 @@
 struct standin_team {
     bool is_made;
     int size, place;
-    int pes[MOST_PES];
+    int pes[MAX_PES];
 };
 
 /* NULL: there is none of that number. */

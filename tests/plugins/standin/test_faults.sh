@@ -25,7 +25,7 @@ rccl 11 "WEFT_HIP_LIB=/nowhere/libamdhip64.so cannot be opened" WEFT_HIP_LIB=/no
 rccl 11 "is HIP 5.1; HIP 5.2 or newer is needed" STANDIN_VERSION=50100000
 rccl 11 "no AMD device is present" STANDIN_DEVICES=0
 if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
-    expect 11 "libcuda.so.1 not found on the library search path; WEFT_CUDA_LIB can name the file" \
+    expect 11 "libcuda.so.1 not found on the library search path; set WEFT_CUDA_LIB to the file" \
         env WEFT_BACKEND=nccl "$program" split
 fi
 
@@ -36,7 +36,7 @@ nccl 11 "starting CUDA: some error (STANDIN_ERROR_1, 1)" STANDIN_QUEUES=3
 
 # No library for communication, or one too old.
 nccl 11 "WEFT_NCCL_LIB=/nowhere/libnccl.so.2 cannot be opened" WEFT_NCCL_LIB=/nowhere/libnccl.so.2
-nccl 11 "libnccl.so.2 not found in the folder /dev, which WEFT_NCCL_LIB names" WEFT_NCCL_LIB=/dev
+nccl 11 "libnccl.so.2 not found in /dev, the folder that WEFT_NCCL_LIB names" WEFT_NCCL_LIB=/dev
 nccl 11 "is NCCL 2.17.1; 2.18.0 or newer is needed" STANDIN_CCL_VERSION=21701
 nccl 11 "has no function ncclGetVersion" "WEFT_NCCL_LIB=$standins/nvidia/libcuda.so.1"
 rccl 11 "WEFT_RCCL_LIB=/nowhere/librccl.so.1 cannot be opened" WEFT_RCCL_LIB=/nowhere/librccl.so.1

@@ -29,20 +29,20 @@ says()
 
 # Memory: the arena is as large as fits on the rank that has least, and nothing is begun where nothing does.
 says 2 "as expected: OK" -- "$folder/on" 1 STANDIN_FREE=1500000000 "$program" split
-says 2 "rank 1 has 1200000000 bytes of device memory to itself, and NVSHMEM needs 1350565888 there: 8388608 for the arena" \
+says 2 "rank 1 has 1200000000 bytes of device memory for itself, but NVSHMEM needs 1350565888: 8388608 for the arena" \
     -- "$folder/on" 1 STANDIN_FREE=1200000000 "$program" split
-says 2 "rank 1 has 2000000000 bytes of device memory to itself, and NVSHMEM needs 2415919104 there: 1073741824 for the arena" \
+says 2 "rank 1 has 2000000000 bytes of device memory for itself, but NVSHMEM needs 2415919104: 1073741824 for the arena" \
     WEFT_NVSHMEM_HEAP=1G -- "$folder/on" 1 STANDIN_FREE=2000000000 "$program" split
 says 2 "has 1100000000 bytes of device memory to itself" STANDIN_DEVICES=1 WEFT_SHARE_GPU=1 STANDIN_FREE=2200000000 -- "$program" split
 says 2 "as expected: OK" NVSHMEM_CUMEM_GRANULARITY=2M STANDIN_DEVICES=1 WEFT_SHARE_GPU=1 STANDIN_FREE=2200000000 -- "$program" split
 # A program that records a stream when weft begins.
-says 2 "the default stream cannot be used while another stream is recorded" -- "$folder/on" 1 STANDIN_RECORDING=1 "$program" split
+says 2 "the default stream cannot be used while another stream is captured" -- "$folder/on" 1 STANDIN_RECORDING=1 "$program" split
 # More than NVSHMEM takes by itself.
 says 2 "as expected: OK" WEFT_NVSHMEM_HEAP=130G STANDIN_MEMORY=200000000000 -- "$program" split
-says 2 "NVSHMEM has no 139586437120 bytes of symmetric memory; .* NVSHMEM_MAX_MEMORY_PER_GPU" \
+says 2 "NVSHMEM cannot allocate 139586437120 bytes of symmetric memory; .* NVSHMEM_MAX_MEMORY_PER_GPU" \
     WEFT_NVSHMEM_HEAP=130G STANDIN_MEMORY=200000000000 NVSHMEM_MAX_MEMORY_PER_GPU=100000000000 -- "$program" split
 # A rank that fails while others wait inside the library says its own reason.
-expect 11 "NVSHMEM has no 2147483648 bytes of symmetric memory" env WEFT_TIMEOUT=5 "$weft" run -n 2 --timeout 300 \
+expect 11 "NVSHMEM cannot allocate 2147483648 bytes of symmetric memory" env WEFT_TIMEOUT=5 "$weft" run -n 2 --timeout 300 \
     "$folder/on" 1 STANDIN_HEAP=1000 "$program" split
 
 # Ranks of a device at unequal steps.
@@ -54,12 +54,12 @@ shift
 exec "$@"
 SCRIPT
 chmod +x "$folder/devices"
-says 4 "ranks 0, 2 and 3 share the device .*: NVSHMEM can only have ranks at equal steps" WEFT_SHARE_GPU=1 \
+says 4 "ranks 0, 2 and 3 share the device .*: NVSHMEM needs equal steps between the ranks" WEFT_SHARE_GPU=1 \
     -- "$folder/devices" "0 1 0 0" "$program" split
 says 4 "as expected: OK" WEFT_SHARE_GPU=1 -- "$folder/devices" "0 1 0 1" "$program" split
 
 # Libraries that are not alike, and a file that is not a bootstrap module.
-says 2 "rank 0 has NVSHMEM 3.4.5 and rank 1 has 3.4.6: all ranks must have the same" -- "$folder/on" 1 STANDIN_NVSHMEM=30406 "$program" split
+says 2 "rank 0 has NVSHMEM 3.4.5 and rank 1 has 3.4.6; all ranks must have the same version" -- "$folder/on" 1 STANDIN_NVSHMEM=30406 "$program" split
 says 2 "libcuda.so.1 has no function nvshmemi_bootstrap_plugin_init: it is not a bootstrap module" \
     "NVSHMEM_BOOTSTRAP_UID_PLUGIN=$standins/nvidia/libcuda.so.1" -- "$program" split
 says 2 "a program that NVSHMEM must find on PATH as well" STANDIN_LIMITED=1 -- "$program" split
@@ -67,9 +67,9 @@ says 2 "a program that NVSHMEM must find on PATH as well" STANDIN_LIMITED=1 -- "
 # NVSHMEM's own collectives.
 export WEFT_NVSHMEM_COLLECTIVES=nvshmem
 says 2 "as expected: OK" -- "$program" device_full
-says 2 "1000000 bytes of the device's memory are free, and it may need 67108864" WEFT_LOG=warning -- "$program" device_full
+says 2 "1000000 bytes of device memory are free, but NVSHMEM may need 67108864" WEFT_LOG=warning -- "$program" device_full
 says 2 "as expected: ERR_DEVICE" -- "$program" device_faulted
-says 2 "as expected: ERR_INVALID.*the default stream cannot be used while another stream is recorded" -- "$program" recording
+says 2 "as expected: ERR_INVALID.*the default stream cannot be used while another stream is captured" -- "$program" recording
 says 2 "WEFT_NVSHMEM_COLLECTIVES=nvshmem and NVSHMEM_DISABLE_NVLS=0: with NVLS, NVSHMEM ends the process" NVSHMEM_DISABLE_NVLS=0 \
     -- "$program" split
 finish

@@ -4,17 +4,17 @@
 
 #include "system/redistribute/pairs.h"
 
-enum { MOST_TENSORS = 12 };
+enum { MAX_TENSORS = 12 };
 
 struct batch {
     uint32_t count;
-    struct pair pairs[MOST_TENSORS]; /* all with the options of the first */
-    const weft_spec *from[MOST_TENSORS], *to[MOST_TENSORS];
+    struct pair pairs[MAX_TENSORS]; /* all with the options of the first */
+    const weft_spec *from[MAX_TENSORS], *to[MAX_TENSORS];
 };
 
 static inline struct batch random_batch(struct random *r, int32_t world)
 {
-    struct batch batch = {.count = (uint32_t)random_in(r, 1, MOST_TENSORS)};
+    struct batch batch = {.count = (uint32_t)random_in(r, 1, MAX_TENSORS)};
 
     for (uint32_t i = 0; i < batch.count; i++) {
         batch.pairs[i] = random_pair(r, world);

@@ -9,10 +9,10 @@ enum { RANKS = 4 };
 
 static void simulate(const struct batch *batch, const weft_plan *plan)
 {
-    struct shards sources[MOST_TENSORS], targets[MOST_TENSORS];
-    const void *const *from[MOST_TENSORS];
-    void *const *to[MOST_TENSORS];
-    struct values values[MOST_TENSORS];
+    struct shards sources[MAX_TENSORS], targets[MAX_TENSORS];
+    const void *const *from[MAX_TENSORS];
+    void *const *to[MAX_TENSORS];
+    struct values values[MAX_TENSORS];
 
     for (uint32_t i = 0; i < batch->count; i++) {
         values[i] = values_between(batch->from[i], batch->to[i]);
@@ -66,7 +66,7 @@ END_TEST
 static struct {
     struct random random;
     int cases;
-    struct shards results[MOST_TENSORS];
+    struct shards results[MAX_TENSORS];
     weft_status verdict;
 } shared;
 
@@ -76,11 +76,11 @@ struct run {
     weft_stream *stream;
     int32_t rank;
     bool in_place, strided;
-    void *sources[MOST_TENSORS], *targets[MOST_TENSORS];
-    int64_t source_strides[MOST_TENSORS][WEFT_MAX_DIMS];
-    int64_t target_strides[MOST_TENSORS][WEFT_MAX_DIMS];
-    const int64_t *strides_in[MOST_TENSORS], *strides_out[MOST_TENSORS];
-    struct values values[MOST_TENSORS];
+    void *sources[MAX_TENSORS], *targets[MAX_TENSORS];
+    int64_t source_strides[MAX_TENSORS][WEFT_MAX_DIMS];
+    int64_t target_strides[MAX_TENSORS][WEFT_MAX_DIMS];
+    const int64_t *strides_in[MAX_TENSORS], *strides_out[MAX_TENSORS];
+    struct values values[MAX_TENSORS];
 };
 
 /* Column-major, with a gap after every column.  Returns the elements that memory must hold. */

@@ -111,7 +111,7 @@ static weft_status refuse_with_check(void *argument)
     WF_TRY(run(&s, s.in_place, 1, 1));
     WF_TRY(weft_redistribute(s.one, s.memory, s.memory + SHARD, NULL, NULL));
     REFUSED(weft_redistribute(s.one, s.memory, s.small, NULL, NULL),
-            "shard takes 8192 bytes at target; the allocation there has 8188 bytes");
+            "shard needs 8192 bytes at target; the allocation has 8188 bytes");
     REFUSED(weft_redistribute(s.one, s.small, s.memory, NULL, NULL), "8192 bytes at source");
     REFUSED(weft_redistribute(s.one, s.memory, s.memory + 8 * SHARD - 64, NULL, NULL),
             "target begins 65472 bytes into it");

@@ -156,7 +156,7 @@ static weft_status one_does_not_bind(void *argument)
     WF_TRY(make(&context, &comm));
     if (weft_rank(context) != 1) {
         EXPECT(weft_plan_bind(plan, comm, NULL, &bound) == WEFT_ERR_TIMEOUT);
-        EXPECT(says("rank 1 of 3 did not come to weft_plan_bind on "));
+        EXPECT(says("rank 1 of 3 did not reach weft_plan_bind on "));
     }
     weft_plan_release(&plan);
     return finish(&context, &comm);
@@ -273,7 +273,7 @@ static weft_status begin_twice(void *argument)
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(weft_init(NULL, &second) == WEFT_ERR_MISMATCH);
-    EXPECT(says("weft_init was called twice") && !says("two processes"));
+    EXPECT(says("called weft_init twice") && !says("two processes"));
     WF_TRY(weft_barrier(weft_world(context), NULL));
     weft_context_release(&context);
     return WEFT_OK;

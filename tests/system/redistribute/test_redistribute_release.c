@@ -90,7 +90,7 @@ static weft_status release_comm_first(void *argument)
     (void)argument;
     WF_TRY(make(&h));
     snprintf(name, sizeof name, "%s", weft_comm_name(h.comm));
-    snprintf(cause, sizeof cause, "communicator %s was released, and the plan is no longer bound",
+    snprintf(cause, sizeof cause, "communicator %s was released; its bound plans ended with it",
              name);
     weft_comm_release(&h.comm);
     WF_TRY(bound_is_refused(&h, cause));
@@ -134,12 +134,13 @@ static weft_status release_context_first(void *argument)
     WF_TRY(make_plans(&one, &several));
     copy = h.context;
     weft_context_release(&h.context);
-    WF_TRY(bound_is_refused(&h, "the context was released, and the plan is no longer bound"));
+    WF_TRY(bound_is_refused(&h, "the context was released; its bound plans ended with it"));
     REFUSED(weft_plan_bind(one, h.comm, NULL, &other), "the context was released");
-    REFUSED(weft_barrier(h.comm, NULL), "the context was released, and this communicator with it");
+    REFUSED(weft_barrier(h.comm, NULL),
+            "the context was released; its communicators ended with it");
     REFUSED(weft_symm_fence(h.symm, NULL), "the context was released");
-    REFUSED(weft_work_wait(h.recorded, 0), "which weft_work_record gave, was released");
-    REFUSED(weft_work_wait(h.given, 0), "which weft_redistribute gave, was released");
+    REFUSED(weft_work_wait(h.recorded, 0), "was released; the work is from weft_work_record");
+    REFUSED(weft_work_wait(h.given, 0), "was released; the work is from weft_redistribute");
     REFUSED(weft_stream_wait(copy, h.stream, 0), "the context was released");
     REFUSED(weft_stream_wait(h.context, h.stream, 0), "context is NULL");
     REFUSED(weft_free(copy, h.memory), "the context was released");

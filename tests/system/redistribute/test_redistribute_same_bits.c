@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { MOST_RANKS = 5 };
+enum { MAX_RANKS = 5 };
 
 /* ---- inputs ---- */
 
@@ -236,7 +236,7 @@ START_TEST(the_simulator_and_real_ranks_give_the_same_bits)
 {
     shared.random = random_begin("the_simulator_and_real_ranks_give_the_same_bits");
     shared.cases = test_cases(250);
-    for (int32_t ranks = 1; ranks <= MOST_RANKS; ranks++)
+    for (int32_t ranks = 1; ranks <= MAX_RANKS; ranks++)
         ck_assert_msg(weft_threads_run(ranks, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 END_TEST

@@ -172,7 +172,7 @@ static void end_all(struct rank *self, struct scene *scene, enum order order)
     if (order != ABORT_AND_RELEASE) {
         weft_comm_release(&scene->comm);
         refused(self, "a fence without a communicator", weft_symm_fence(scene->symm, NULL),
-                WEFT_ERR_INVALID, "was released, and this symmetric memory");
+                WEFT_ERR_INVALID, "was released; its symmetric memory");
     }
     weft_symm_release(&scene->symm);
 }

@@ -12,17 +12,17 @@ static void wrong_moves_are_refused(struct rank *self)
 
     if (symm == NULL || memory == NULL) return;
     refused(self, "put to rank -1", weft_symm_put_to(symm, memory, -1, 0, 8, NULL),
-            WEFT_ERR_INVALID, "peer -1; there are ranks 0 to");
+            WEFT_ERR_INVALID, "peer is -1; the ranks are 0 to");
     refused(self, "get from rank SIZE", weft_symm_get_from(symm, self->size, 0, memory, 8, NULL),
-            WEFT_ERR_INVALID, "there are ranks 0 to");
+            WEFT_ERR_INVALID, "the ranks are 0 to");
     refused(self, "put past the end", weft_symm_put_to(symm, memory, 0, 60, 8, NULL),
-            WEFT_ERR_INVALID, "8 bytes at offset 60; each rank's memory has 64");
+            WEFT_ERR_INVALID, "8 bytes at offset 60 reach beyond the memory, which has 64");
     refused(self, "put that wraps", weft_symm_put_to(symm, memory, 0, UINT64_MAX - 3, 8, NULL),
-            WEFT_ERR_INVALID, "each rank's memory has 64");
+            WEFT_ERR_INVALID, "which has 64");
     refused(self, "get past the end", weft_symm_get_from(symm, 0, 64, memory, 1, NULL),
-            WEFT_ERR_INVALID, "1 bytes at offset 64; each rank's memory has 64");
+            WEFT_ERR_INVALID, "1 bytes at offset 64 reach beyond the memory, which has 64");
     refused(self, "put of NULL", weft_symm_put_to(symm, NULL, 0, 0, 8, NULL), WEFT_ERR_INVALID,
-            "8 bytes at NULL");
+            "8 bytes, but the memory is NULL");
     refused(self, "no memory at all", weft_symm_put_to(NULL, memory, 0, 0, 8, NULL),
             WEFT_ERR_INVALID, "symm is NULL");
     OK(weft_symm_put_to(symm, memory, 0, 56, 8, NULL)); /* it goes on */
@@ -38,22 +38,22 @@ static void wrong_signals_are_refused(struct rank *self)
 
     if (symm == NULL) return;
     refused(self, "channel 2 of 2", weft_symm_signal_to(symm, 0, 2, 1, WEFT_SIGNAL_SET, NULL),
-            WEFT_ERR_INVALID, "channel 2; there are 0 to 1");
+            WEFT_ERR_INVALID, "channel is 2; the channels are 0 to 1");
     refused(self, "an unknown operation", weft_symm_signal_to(symm, 0, 0, 1, 9, NULL),
-            WEFT_ERR_INVALID, "signal operation 9");
+            WEFT_ERR_INVALID, "op is 9");
     refused(self, "a put_signal on channel 5",
             weft_symm_put_signal_to(symm, symm, 0, 0, 0, 5, 1, WEFT_SIGNAL_SET, NULL),
-            WEFT_ERR_INVALID, "channel 5; there are 0 to 1");
+            WEFT_ERR_INVALID, "channel is 5; the channels are 0 to 1");
     refused(self, "a wait for rank 99",
             weft_symm_wait_from(symm, 99, 0, WEFT_COMPARE_EQ, 0, 0, NULL), WEFT_ERR_INVALID,
-            "peer 99");
+            "peer is 99");
     refused(self, "an unknown comparison", weft_symm_wait_from(symm, 0, 0, 9, 0, 0, NULL),
-            WEFT_ERR_INVALID, "comparison 9");
+            WEFT_ERR_INVALID, "compare is 9");
     refused(self, "a time limit of -7",
             weft_symm_wait_from(symm, 0, 0, WEFT_COMPARE_EQ, 0, -7, NULL), WEFT_ERR_INVALID,
-            "a time limit of -7 ns");
+            "timeout_ns is -7;");
     refused(self, "a test of channel 2", weft_symm_test_from(symm, 0, 2, WEFT_COMPARE_EQ, 0),
-            WEFT_ERR_INVALID, "channel 2");
+            WEFT_ERR_INVALID, "channel is 2");
     OK(weft_group_begin(self->world));
     refused(self, "a fence in a group", weft_symm_fence(symm, NULL), WEFT_ERR_INVALID,
             "a group is open");
@@ -73,7 +73,8 @@ static void who_is_out_of_reach_is_refused(struct rank *self)
         weft_status status = weft_symm_put_to(symm, memory, peer, 0, 8, NULL);
 
         if (weft_symm_peer(symm, peer) == NULL && status != WEFT_OK)
-            refused(self, "a put to who is out of reach", status, WEFT_ERR_UNSUPPORTED, "of reach");
+            refused(self, "a put to a rank out of reach", status, WEFT_ERR_UNSUPPORTED,
+                    "cannot access");
         else
             OK(status);
     }
@@ -168,7 +169,7 @@ static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
     static char elsewhere[4096];
     bool odd = self->number == self->size - 1;
     char *memory = take(self, sizeof elsewhere), reason[80];
-    const char *const reasons[] = {reason, "registers no memory"};
+    const char *const reasons[] = {reason, "cannot register memory"};
     weft_symm *symm = NULL;
     weft_status status =
         weft_symm_register(self->world, odd ? elsewhere : memory, sizeof elsewhere, NULL, &symm);
@@ -191,7 +192,7 @@ static void memory_elsewhere_is_refused_on_all_ranks(struct rank *self)
  * memory of another plugin is, a rank of one process cannot know. */
 static void more_than_was_allocated_is_refused(struct rank *self)
 {
-    static const char *const reasons[] = {"ends before", "registers no memory",
+    static const char *const reasons[] = {"has fewer than", "cannot register memory",
                                           "is not from weft_alloc"};
     char *memory = take(self, 64);
     weft_symm *symm = NULL;
@@ -200,7 +201,7 @@ static void more_than_was_allocated_is_refused(struct rank *self)
     if (status != WEFT_OK) {
         refuses_memory(self, status, reasons, COUNT(reasons));
         check(self,
-              (status == WEFT_ERR_INVALID) == (strstr(weft_last_error(), "ends before") != NULL),
+              (status == WEFT_ERR_INVALID) == (strstr(weft_last_error(), "has fewer than") != NULL),
               "it is %s: %s", weft_status_name(status), weft_last_error());
     } else {
         check(self, (self->threads || self->size == 1) && self->second, "it is not refused");

@@ -156,7 +156,7 @@ static void signals_need_no_memory(struct rank *self)
     OK(weft_symm_wait_from(symm, left, 0, WEFT_COMPARE_EQ, 7, 0, NULL));
     finish(self, NULL);
     refused(self, "a put to no memory", weft_symm_put_to(symm, &symm, right, 0, 1, NULL),
-            WEFT_ERR_INVALID, "each rank's memory has 0");
+            WEFT_ERR_INVALID, "which has 0");
     weft_symm_release(&symm);
 }
 

@@ -27,7 +27,7 @@ static char *memory; /* of the backend, as the plan and symmetric memory use it 
 #define OK(call) MUST((call) == WEFT_OK)
 #define REFUSED(call)                                                                              \
     MUST((call) == WEFT_ERR_INVALID &&                                                             \
-         strstr(weft_last_error(), "this process is a fork of the one that called weft_init"))
+         strstr(weft_last_error(), "this process is a fork of the process that called weft_init"))
 
 static void make_plan(weft_plan **out)
 {

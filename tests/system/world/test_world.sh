@@ -102,7 +102,7 @@ late()
 {
     WEFT_JOIN_TIMEOUT=1 RANK=0 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=29519 "$program" hello
 }
-expect 11 "ranks 1 and 2 of 3 never came to the rendezvous within 1.0 s" late
+expect 11 "ranks 1 and 2 of 3 did not join the job within 1.0 s" late
 nobody()
 {
     WEFT_JOIN_TIMEOUT=1 RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=29519 "$program" hello
@@ -149,7 +149,7 @@ expect 0 "as expected: ERR_PEER: rank 3 is gone" serve_self WEFT_RENDEZVOUS=loca
 end_early() { WEFT_JOIN_TIMEOUT=100 "$weft" run -n 3 --keep-going --timeout 50 sh -c 'test $WEFT_RANK = 1 && exit 3; exec "$0" hello' "$program"; }
 expect 3 "[0] weft_init: rank 0 of 3 cannot join" end_early
 expect 3 "rank 1 is gone: it ended with exit code 3" end_early
-expect 1 "has 5 characters, and at least 16 are needed" by_hand WEFT_RENDEZVOUS=localhost:29524 WEFT_TOKEN=short
+expect 1 "has 5 characters; a token that cannot be guessed has at least 16" by_hand WEFT_RENDEZVOUS=localhost:29524 WEFT_TOKEN=short
 
 # Calls that differ: all three ranks see both.
 export WEFT_CHECK=1
@@ -174,7 +174,7 @@ denied()
 }
 if "$deny" ipv6 true; then
     expect 0 "[1] as expected" denied attach "$weft" run -n 2 "$program" private
-    expect 0 "process_vm_readv may not read memory of rank" denied attach "$weft" run -n 2 "$program" private
+    expect 0 "process_vm_readv is not permitted on rank" denied attach "$weft" run -n 2 "$program" private
     expect 0 "[2] as expected" denied memfd "$weft" run -n 3 "$program" private
     expect 0 "no memfd_create (Function not implemented), using /dev/shm" denied memfd "$weft" run -n 2 "$program" hello
     expect 0 "[2] as expected" denied ipv6 "$weft" run -n 3 "$program" private

@@ -53,7 +53,7 @@ START_TEST(an_option_newer_than_the_library_is_refused)
     struct known out = {0};
 
     ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out), WEFT_ERR_VERSION);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "newer than the library"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "compiled for a newer weft"));
     ck_assert_int_eq(out.first, 0);
 }
 END_TEST

@@ -103,7 +103,7 @@ END_TEST
 START_TEST(memory_failures_say_how_much_was_wanted)
 {
     ck_assert_int_eq(wf_fail_memory(4096), WEFT_ERR_NO_MEMORY);
-    ck_assert_str_eq(weft_last_error(), "out of memory: 4096 bytes wanted");
+    ck_assert_str_eq(weft_last_error(), "out of memory: cannot allocate 4096 bytes");
 }
 END_TEST
 

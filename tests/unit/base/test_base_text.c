@@ -66,7 +66,7 @@ START_TEST(running_out_of_memory_is_reported_once_at_the_end)
         wf_text_add(&text, "some text ");
     wf_mem_fail_at(0);
     ck_assert_int_eq(wf_text_status(&text), WEFT_ERR_NO_MEMORY);
-    ck_assert_str_eq(weft_last_error(), "out of memory: 128 bytes wanted");
+    ck_assert_str_eq(weft_last_error(), "out of memory: cannot allocate 128 bytes");
     ck_assert_int_eq(wf_text_take(&text, &out), WEFT_ERR_NO_MEMORY);
     ck_assert_ptr_null(out);
     ck_assert(!text.failed);

@@ -1,7 +1,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 START_TEST(a_list_of_one_agrees_with_itself)
 {
@@ -89,7 +89,7 @@ START_TEST(a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
     pthread_barrier_init(&together, NULL, 3);
     world_run(ranks, 3, wait_alone, NULL);
     all_saw(ranks, 3, WEFT_ERR_TIMEOUT,
-            "ranks 1 and 2 of 3 did not come to binding a plan on dp within 500.0 ms");
+            "ranks 1 and 2 of 3 did not reach binding a plan on dp within 500.0 ms");
     pthread_barrier_destroy(&together);
 }
 END_TEST

@@ -2,7 +2,7 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 static void find_axes(struct world_rank *self)
 {

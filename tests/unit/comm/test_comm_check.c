@@ -54,7 +54,7 @@ START_TEST(every_collective_has_arguments_that_pass)
         weft_collective_args args = good(c);
         ck_assert(wf_check_fast(&comm, &args));
     }
-    refused((weft_collective_args){.collective = WEFT_COLL_COUNT}, "is none of 0 to 13");
+    refused((weft_collective_args){.collective = WEFT_COLL_COUNT}, "collectives are 0 to 13");
 }
 END_TEST
 
@@ -63,10 +63,10 @@ START_TEST(dtypes_and_reductions_are_checked)
     weft_collective_args args = good(WEFT_COLL_ALL_REDUCE);
 
     args.dtype = WEFT_DTYPE_COUNT;
-    refused(args, "all_reduce on pair: dtype 17 is none of 0 to 16");
+    refused(args, "all_reduce on pair: dtype 17 is unknown; the dtypes are 0 to 16");
     args = good(WEFT_COLL_ALL_REDUCE);
     args.reduction = WEFT_REDUCE_COUNT;
-    refused(args, "reduction 9 is none of 0 to 8");
+    refused(args, "reduction 9 is unknown; the reductions are 0 to 8");
     args.reduction = WEFT_REDUCE_BXOR;
     refused(args, "bxor is not defined on f32");
     args.reduction = WEFT_REDUCE_PREMUL_SUM;
@@ -88,9 +88,9 @@ START_TEST(roots_are_checked_where_there_is_one)
         weft_collective_args args = good(rooted[i]);
 
         args.root = 2;
-        refused(args, "root 2; there are ranks 0 to 1");
+        refused(args, "root is 2; the ranks are 0 to 1");
         args.root = -1;
-        refused(args, "root -1");
+        refused(args, "root is -1");
     }
     for (uint32_t c = 0; c < WEFT_COLL_COUNT; c++) {
         weft_collective_args args = good(c);

@@ -3,7 +3,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 static weft_plugin plugin;
 
 /* A world of three on a plugin of ABI 1.MINOR, whose last rank's call belongs to BINDING. */

@@ -1,12 +1,12 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 /* All ranks make a communicator of everyone in the opposite order. */
 static void make_reversed(struct world_rank *self)
 {
-    int32_t list[WORLD_MOST];
+    int32_t list[WORLD_MAX];
     weft_comm *comm = NULL;
 
     for (int32_t i = 0; i < self->size; i++)
@@ -56,7 +56,7 @@ START_TEST(the_time_limit_is_of_all_steps_together_and_fails_the_origin)
 {
     fake_reset();
     world_run(ranks, 2, make_alone, NULL);
-    all_saw(ranks, 2, WEFT_ERR_TIMEOUT, "rank 1 of 2 did not come to the preparation of late#99");
+    all_saw(ranks, 2, WEFT_ERR_TIMEOUT, "rank 1 of 2 did not reach the preparation of late#99");
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
 END_TEST
@@ -192,7 +192,7 @@ START_TEST(an_exchange_of_unequal_sizes_is_named)
     fake.exchanges = 1;
     fake.uneven_exchange = true;
     world_run(ranks, 2, NULL, NULL);
-    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "brought another number of bytes");
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "contributed a different number of bytes");
 }
 END_TEST
 

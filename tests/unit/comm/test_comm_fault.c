@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 static void reduce_once(struct world_rank *self)
 {
@@ -158,7 +158,7 @@ static void reduce_until_told(struct world_rank *self)
     } while (self->seen.status == WEFT_OK);
 }
 
-static atomic_int told_of_loss;
+static atomic_int knows_of_loss;
 
 /* Rank 2 ends its connection; the communicator of 0 and 1 is not touched. */
 static void lose_one(struct world_rank *self)
@@ -172,12 +172,12 @@ static void lose_one(struct world_rank *self)
     if (self->rank == 2) {
         note_seen(&self->seen, WEFT_OK);
         wf_server_report_gone(self->threads->server, 2, "is gone: says the test");
-        while (told_of_loss < 2) /* its goodbye must not come first */
+        while (knows_of_loss < 2) /* its goodbye must not come first */
             fake_sleep_ms(1);
         return;
     }
     reduce_until_told(self);
-    told_of_loss++;
+    knows_of_loss++;
     HOLDS(weft_all_reduce(pair, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK);
     weft_comm_release(&pair);
     /* Those who are left can still make communicators, and one with the lost rank fails at once. */
@@ -191,7 +191,7 @@ static void lose_one(struct world_rank *self)
 START_TEST(who_is_left_goes_on_without_the_lost_rank)
 {
     fake_reset();
-    told_of_loss = 0;
+    knows_of_loss = 0;
     world_run(ranks, 3, lose_one, NULL);
     all_saw(ranks, 2, WEFT_ERR_PEER, "rank 2 is gone: says the test");
 }

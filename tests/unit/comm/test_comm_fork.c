@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 /* Run BODY in a fork of this process: 0 if it returns 0, and not the line of a claim that does not
  * hold. */
@@ -36,8 +36,9 @@ static int in_child(int (*body)(void *), void *argument)
     } while (0)
 
 #define REFUSED(call)                                                                              \
-    CLAIM((call) == WEFT_ERR_INVALID &&                                                            \
-          strstr(weft_last_error(), "this process is a fork of the one that called weft_init"))
+    CLAIM(                                                                                         \
+        (call) == WEFT_ERR_INVALID &&                                                              \
+        strstr(weft_last_error(), "this process is a fork of the process that called weft_init"))
 
 /* ---- descriptors ---- */
 
@@ -261,7 +262,7 @@ static int cannot_serve(void *argument)
     weft_rendezvous *rendezvous = argument;
 
     CLAIM(weft_rendezvous_serve(rendezvous) == WEFT_ERR_INVALID);
-    CLAIM(strstr(weft_last_error(), "is a fork of the one that called weft_rendezvous_open"));
+    CLAIM(strstr(weft_last_error(), "is a fork of the process that called weft_rendezvous_open"));
     weft_rendezvous_report_gone(rendezvous, 0, "is gone");
     weft_rendezvous_close(&rendezvous);
     CLAIM(rendezvous == NULL);

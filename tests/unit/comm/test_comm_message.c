@@ -32,7 +32,7 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(weft_send(NULL, buffer, 1, 0, 0, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_send(world, buffer, 1, 0, 1, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(
-        strstr(weft_last_error(), "send on world: peer 1; there are ranks 0 to 0"));
+        strstr(weft_last_error(), "send on world: peer is 1; the ranks are 0 to 0"));
     ck_assert_int_eq(weft_receive(world, buffer, 1, 0, -1, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_receive(world, NULL, 1, 0, 0, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_receive(world, buffer, 1, 99, 0, 0, NULL), WEFT_ERR_INVALID);
@@ -68,7 +68,7 @@ START_TEST(an_error_inside_is_the_ends_and_the_end_still_happens)
     ck_assert_int_eq(weft_send(world, buffer, 1, 0, 5, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_receive(world, NULL, 1, 0, 0, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_group_end(world), WEFT_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "peer 5"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "peer is 5"));
     ck_assert_int_eq(fake.group_depth, 0);
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
@@ -78,7 +78,7 @@ END_TEST
 
 /* ---- memory that runs out on rank 1, while rank 0 waits for it ---- */
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 static void run_out_in_a_group(struct world_rank *self)
 {

@@ -1,7 +1,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 static void add_line(void *argument, const char *text)
 {
@@ -43,7 +43,7 @@ static void look_around(struct world_rank *self)
         HOLDS(dump_says(world, "#1 all_reduce sum of 1 f32 (done)"));
         HOLDS(dump_says(world, "rank 1 is at #2, all_reduce sum of 1 f32 (done)"));
         HOLDS(dump_says(world, "rank 2 is at #3"));
-        HOLDS(dump_says(first, "rank 2 has called nothing"));
+        HOLDS(dump_says(first, "rank 2 has posted no operation"));
     }
     HOLDS(weft_comm_split(world, 0, 0, NULL, &third) == WEFT_OK); /* rank 0 has looked */
     weft_comm_release(&first);
@@ -84,7 +84,7 @@ START_TEST(a_time_limit_names_who_is_behind)
     world_go(ranks, 2);
     ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_TIMEOUT);
     SAYS(ranks[0].seen.text,
-         "all_reduce #1 on world: the time limit passed: rank 1 has called nothing");
+         "all_reduce #1 on world: the time limit passed: rank 1 has posted no operation");
     SAYS(ranks[0].seen.text, "fake: nobody came");
 }
 END_TEST

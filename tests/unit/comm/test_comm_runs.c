@@ -61,8 +61,8 @@ static bool differs_cut(const struct told *told, size_t bytes)
     wf_put_blob(&answer, "", 0);
     wf_put_blob(&answer, counts.data, counts.length);
     blob = (weft_blob){answer.data, bytes > 0 ? bytes : answer.length};
-    wf_runs_told(context, &(struct wf_question){comm->number, &rank, 1},
-                 &(struct wf_gathered){.blobs = &blob, .count = 1});
+    wf_runs_receive(context, &(struct wf_question){comm->number, &rank, 1},
+                    &(struct wf_gathered){.blobs = &blob, .count = 1});
     wf_text_free(&counts);
     wf_text_free(&answer);
     return atomic_load(&comm->cause) != WEFT_OK;

@@ -73,8 +73,9 @@ START_TEST(unknown_tables_are_answered_with_the_known_ones)
     weft_cost_table *table = NULL;
 
     ck_assert_int_eq(weft_cost_table_find("gpu", &table), WEFT_ERR_NOT_FOUND);
-    ck_assert_str_eq(weft_last_error(),
-                     "no cost table \"gpu\" is built in; there are default, cpu, dtensor");
+    ck_assert_str_eq(
+        weft_last_error(),
+        "no cost table \"gpu\" is built in; the built-in tables are default, cpu, dtensor");
     ck_assert_ptr_null(table);
 }
 END_TEST

@@ -22,11 +22,11 @@ START_TEST(a_batch_needs_kernels_and_ranks)
 
     lone_begin(&lone, 0, 1);
     check_refused(weft_plan_bind(plan, weft_world(lone.context), NULL, &bound), WEFT_ERR_INVALID,
-                  "they want 2; world has 1");
+                  "need 2 ranks; world has 1");
     weft_plan_release(&plan);
     plan = batch_of_one("1", "f32[4] S(0)", "f32[4] R");
     check_refused(weft_plan_bind(plan, weft_world(lone.context), NULL, &bound),
-                  WEFT_ERR_UNSUPPORTED, "no kernels");
+                  WEFT_ERR_UNSUPPORTED, "no kernel table");
     ck_assert_ptr_null(bound);
     weft_plan_release(&plan);
     lone_end(&lone);

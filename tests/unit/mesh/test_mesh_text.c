@@ -56,9 +56,9 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         {"dp=2,dp=4", "position 6: a second axis named \"dp\""},
         {"dp=2,4", "position 6: expected the name of an axis, found '4'"},
         {"dp2", "position 4: expected '='"},
-        {"a234567890123456789012345678901z=2", "position 1: a name of 32 bytes; 31 are the most"},
+        {"a234567890123456789012345678901z=2", "position 1: a name of 32 bytes; the maximum is 31"},
         {"2x2x2x2x2x2x2x2x2", "position 17: an axis beyond the 8"},
-        {"65536x65536", "position 7: this axis brings the mesh beyond 2147483647 ranks"},
+        {"65536x65536", "position 7: this axis makes the mesh larger than 2147483647 ranks"},
         {"99999999999999999999", "position 1: the size of an axis is from 1 to 2147483647"},
         {"4294967296", "position 1: the size of an axis is from 1 to 2147483647"},
         {"2x2@", "position 5: expected a rank, found the end"},
@@ -76,7 +76,7 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
         {"2x2/4x", "position 6: expected the end, found 'x'"},
         {"2x2 ", "position 4: expected the end, found ' '"},
         {"2x2@0,1,2,3\n", "position 12: expected the end, found byte 0x0a"},
-        {"40000x40000@0,1-1599999999", "a list of 1600000000 ranks; 16777216 are the most"},
+        {"40000x40000@0,1-1599999999", "a list of 1600000000 ranks; the maximum is 16777216"},
     };
     weft_mesh *mesh = NULL;
 

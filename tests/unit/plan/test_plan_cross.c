@@ -83,7 +83,7 @@ START_TEST(an_impossible_memory_limit_is_refused_with_the_least_possible)
     ck_assert_ptr_null(plan);
     said = strstr(weft_last_error(), "scratch; ");
     ck_assert_ptr_nonnull(said);
-    ck_assert_int_eq(sscanf(said, "scratch; %llu", &least), 1);
+    ck_assert_int_eq(sscanf(said, "scratch; the minimum is %llu", &least), 1);
     options.memory_limit = least;
     plan = plan_pair(&pair, &options);
     ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);

@@ -183,7 +183,7 @@ START_TEST(every_planner_keeps_to_the_memory_limit)
         weft_plan_release(&plan);
         options.memory_limit = info.peak_bytes - 1;
         ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
-        ck_assert_ptr_nonnull(strstr(weft_last_error(), "is the least"));
+        ck_assert_ptr_nonnull(strstr(weft_last_error(), "the minimum is"));
         close_pair(&pair);
     }
 }

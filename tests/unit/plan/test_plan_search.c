@@ -30,7 +30,7 @@ START_TEST(a_memory_limit_changes_the_plan_or_says_the_least_possible)
     options.memory_limit = lean - 1;
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
     ck_assert_ptr_null(plan);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "is the least"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "the minimum is"));
     close_pair(&pair);
 }
 END_TEST

@@ -59,7 +59,7 @@ END_TEST
 START_TEST(auto_never_takes_a_score_of_zero)
 {
     ck_assert_ptr_nonnull(strstr(serving("^better,^good,^symm", WEFT_ROLE_COMM),
-                                 "by-name: usable: its score keeps it out of auto"));
+                                 "by-name: usable: its score is 0, so auto does not choose it"));
     ck_assert_str_eq(serving("by-name", WEFT_ROLE_COMM), "by-name");
 }
 END_TEST
@@ -77,13 +77,14 @@ START_TEST(a_name_that_cannot_serve_is_an_error_with_its_reason)
 {
     const char *error = serving("no-library", WEFT_ROLE_COMM);
 
-    ck_assert_ptr_nonnull(strstr(error, "WEFT_BACKEND is \"no-library\", and none serves"));
+    ck_assert_ptr_nonnull(strstr(error, "WEFT_BACKEND is \"no-library\", and no plugin can serve"));
     ck_assert_ptr_nonnull(strstr(error, "vendor library missing: libvendor.so.2 not found"));
     ck_assert_ptr_null(strstr(error, "better"));
     error = serving("memory-only", WEFT_ROLE_COMM);
     ck_assert_ptr_nonnull(strstr(error, "has no comm table"));
     error = serving("nosuch", WEFT_ROLE_COMM);
-    ck_assert_ptr_nonnull(strstr(error, "known: good, better, by-name, memory-only, no-library"));
+    ck_assert_ptr_nonnull(
+        strstr(error, "known plugins: good, better, by-name, memory-only, no-library"));
 }
 END_TEST
 
@@ -99,7 +100,7 @@ START_TEST(auto_without_any_lists_every_candidate)
     weft_backends_release(&backends);
     backends = find("auto", "/no/such/place");
     ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, &index), WEFT_ERR_NO_BACKEND);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "no plugin in /no/such/place"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "no plugin is in /no/such/place"));
     weft_backends_release(&backends);
 }
 END_TEST

@@ -78,7 +78,7 @@ START_TEST(what_is_no_elf_file_is_said_to_be_none)
     ck_assert(!passes(folder_write(&folder, "short", "\177ELF", 4)));
     ck_assert(!passes(folder_write(&folder, "script", script, sizeof script - 1)));
     ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
-    ck_assert_ptr_nonnull(strstr(verdict.text, "begins with 23 21 2f 62; wanted is 7f 45 4c 46"));
+    ck_assert_ptr_nonnull(strstr(verdict.text, "begins with 23 21 2f 62; expected 7f 45 4c 46"));
     folder_remove(&folder);
 }
 END_TEST

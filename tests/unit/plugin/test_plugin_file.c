@@ -76,7 +76,7 @@ START_TEST(what_anybody_may_change_is_not_trusted)
     ck_assert(!opens(folder_path(&folder, "a"), false));
     ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
     ck_assert_ptr_nonnull(strstr(verdict.text, "mode 0666"));
-    ck_assert_ptr_nonnull(strstr(verdict.text, "wanted is mode 0644"));
+    ck_assert_ptr_nonnull(strstr(verdict.text, "expected mode 0644"));
     folder_remove(&folder);
 }
 END_TEST

@@ -96,7 +96,7 @@ START_TEST(what_is_excluded_or_not_named_is_not_opened)
     ck_assert_uint_eq(candidate("good")->reason, WEFT_REASON_EXCLUDED);
     ck_assert_ptr_null(candidate("good")->loaded);
     ck_assert_str_eq(candidate("good")->reason_text,
-                     "WEFT_BACKEND is \"^good\", which rules it out");
+                     "WEFT_BACKEND is \"^good\", which excludes it");
     ck_assert_uint_eq(candidate("better")->reason, WEFT_REASON_USABLE);
     find("better", P "/good:" P "/better");
     ck_assert_uint_eq(candidate("good")->reason, WEFT_REASON_EXCLUDED);
@@ -115,9 +115,9 @@ START_TEST(a_name_without_a_file_is_a_candidate_that_was_not_found)
     ck_assert_ptr_nonnull(strstr(candidate("god")->reason_text, "libweft_plugin_god.so"));
     ck_assert_ptr_nonnull(strstr(candidate("god")->reason_text, P "/good, "));
     ck_assert_ptr_nonnull(strstr(candidate("god")->reason_text, "/no/such/place"));
-    ck_assert_ptr_nonnull(strstr(candidate("god")->reason_text, "known: good, better"));
+    ck_assert_ptr_nonnull(strstr(candidate("god")->reason_text, "known plugins: good, better"));
     ck_assert_ptr_nonnull(strstr(candidate("god")->reason_text, "did you mean good?"));
-    ck_assert_ptr_nonnull(strstr(candidate("nccl")->reason_text, "known: good, better"));
+    ck_assert_ptr_nonnull(strstr(candidate("nccl")->reason_text, "known plugins: good, better"));
     weft_backends_release(&backends);
 }
 END_TEST

@@ -57,7 +57,7 @@ START_TEST(relative_and_repeated_entries_are_kept_with_a_reason)
     ck_assert_str_eq(list.items[0].refused, "it is not an absolute path");
     ck_assert_str_eq(list.items[1].refused, "it is not an absolute path");
     ck_assert_ptr_null(list.items[2].refused);
-    ck_assert_str_eq(list.items[3].refused, "it stands further up already");
+    ck_assert_str_eq(list.items[3].refused, "it is listed before");
     wf_directories_free(&list);
 }
 END_TEST

@@ -163,7 +163,7 @@ START_TEST(a_sticky_directory_serves_on_the_way_but_not_as_the_last)
     change_mode(folder_path(&folder, "upper"), 01777);
     ck_assert_msg(ask(file) == WF_TRUSTED, "%s", got.why);
     change_mode(directory, 01777);
-    expect_refusal(ask(file), "the sticky bit protects what is there already");
+    expect_refusal(ask(file), "the sticky bit protects existing files only");
     folder_remove(&folder);
 }
 END_TEST
@@ -200,13 +200,13 @@ START_TEST(a_private_group_may_write_and_no_other)
         ck_assert_int_eq(chown(directory, 4711, 4711), 0);
         change_mode(directory, 02775);
         ck_assert_msg(ask_as(file, &user) == WF_TRUSTED, "%s", got.why);
-        expect_refusal(ask_as(file, &secure), "group 4711 may replace what it holds");
+        expect_refusal(ask_as(file, &secure), "group 4711 may replace its files");
         ck_assert_ptr_nonnull(strstr(got.why, "chmod g-w"));
         ck_assert_int_eq(chown(directory, 4711, 4712), 0);
         change_mode(directory, 0775);
-        expect_refusal(ask_as(file, &user), "group 4712 may replace what it holds");
+        expect_refusal(ask_as(file, &user), "group 4712 may replace its files");
         ck_assert_int_eq(chown(directory, 0, 4711), 0); /* root's, for user 4711 */
-        expect_refusal(ask_as(file, &user), "group 4711 may replace what it holds");
+        expect_refusal(ask_as(file, &user), "group 4711 may replace its files");
         change_mode(directory, 0755);
         ck_assert_int_eq(chown(file, 4711, 4711), 0);
         change_mode(file, 0664);

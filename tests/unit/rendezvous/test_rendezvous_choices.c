@@ -47,9 +47,10 @@ START_TEST(the_table_shows_who_differs_in_what)
     for (int32_t i = 0; i < 4; i++)
         choose(i, i == 3 ? "nccl" : "gloo-cpu", "1", "x");
     ck_assert_int_eq(compare(4), WEFT_ERR_MISMATCH);
-    ck_assert_str_eq(weft_last_error(), "ranks differ in what must be equal:"
-                                        "\n  plugin           gloo-cpu                 ranks 0-2"
-                                        "\n                   nccl                     rank 3");
+    ck_assert_str_eq(
+        weft_last_error(),
+        "ranks have different settings that must be equal:\n  plugin           gloo-cpu            "
+        "     ranks 0-2\n                   nccl                     rank 3");
 }
 END_TEST
 
@@ -72,7 +73,7 @@ START_TEST(a_row_another_version_does_not_have_is_a_difference)
     choose(0, "a", "1", "x");
     choose(1, "a", NULL, "x");
     ck_assert_int_eq(compare(2), WEFT_ERR_MISMATCH);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "(not told)"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "(not reported)"));
 }
 END_TEST
 

@@ -26,7 +26,8 @@ START_TEST(a_wrong_token_is_refused_at_once)
     struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
 
     one_rank(&rv, "a guess", 300 * WF_SECOND_NS);
-    saw(WEFT_ERR_INVALID, "the token is not this job's");
+    saw(WEFT_ERR_INVALID,
+        "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
     wf_server_release(&rv.server);
 }
 END_TEST
@@ -83,7 +84,7 @@ START_TEST(something_else_behind_the_port_is_noticed)
     struct rv rv = begin_impostor("220 mail.example ESMTP ready\r\n", 30);
 
     one_rank(&rv, rv_token, 300 * WF_SECOND_NS);
-    saw(WEFT_ERR_MISMATCH, "no rendezvous of this weft");
+    saw(WEFT_ERR_MISMATCH, "is not a weft rendezvous");
     end_impostor();
 }
 END_TEST
@@ -103,7 +104,7 @@ START_TEST(a_server_that_does_not_know_the_token_is_not_believed)
     wf_frame_end(&said, &plain, begin);
     rv = begin_impostor(said.data, said.length);
     one_rank(&rv, rv_token, 300 * WF_SECOND_NS);
-    saw(WEFT_ERR_INVALID, "does not know the job's token");
+    saw(WEFT_ERR_INVALID, "does not know the token of this job");
     end_impostor();
     wf_text_free(&said);
 }

@@ -121,7 +121,7 @@ START_TEST(the_user_may_say_which_launcher_counts)
     ck_assert_int_eq(launch.rank, 1);
     launch = read_ok(ENVIRONMENT("WEFT_LAUNCHER=none", "RANK=5", "WORLD_SIZE=8"));
     ck_assert_int_eq(launch.size, 1);
-    SAYS(read_error(ENVIRONMENT("WEFT_LAUNCHER=slurn")), "known are auto, none, weft, torchrun");
+    SAYS(read_error(ENVIRONMENT("WEFT_LAUNCHER=slurn")), "expected auto, none, weft, torchrun");
     SAYS(read_error(ENVIRONMENT("WEFT_LAUNCHER=pmi")), "PMI_RANK and PMI_SIZE are not set");
 }
 END_TEST
@@ -157,7 +157,7 @@ START_TEST(launchers_at_odds_are_named)
     const char *said = read_error(
         ENVIRONMENT("RANK=0", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"));
 
-    SAYS(said, "RANK is 0, but OMPI_COMM_WORLD_RANK is 1, both of 2 ranks");
+    SAYS(said, "RANK is 0, but OMPI_COMM_WORLD_RANK is 1, both with 2 ranks");
     SAYS(said, "WEFT_LAUNCHER=torchrun");
     (void)read_ok(
         ENVIRONMENT("RANK=1", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"));
@@ -171,7 +171,7 @@ static weft_status meet(const struct wf_launch *launch, const char *rendezvous, 
 {
     struct wf_job_key key;
 
-    return wf_launch_meet(launch, rendezvous, token, address, &key);
+    return wf_launch_rendezvous(launch, rendezvous, token, address, &key);
 }
 
 START_TEST(ranks_of_one_host_meet_at_a_unix_socket_of_their_job)
@@ -238,7 +238,7 @@ START_TEST(a_short_token_is_refused)
 
     ck_assert_int_eq(meet(&t, NULL, "0123456789abcde", &address), WEFT_ERR_INVALID);
     SAYS(weft_last_error(), "WEFT_TOKEN");
-    SAYS(weft_last_error(), "has 15 characters, and at least 16 are needed");
+    SAYS(weft_last_error(), "has 15 characters; a token that cannot be guessed has at least 16");
     SAYS(weft_last_error(), "openssl rand -hex 16");
     ck_assert_int_eq(meet(&o, NULL, "secret", &address), WEFT_ERR_INVALID); /* on one host too */
     ck_assert_int_eq(meet(&o, NULL, "0123456789abcdef", &address), WEFT_OK);

@@ -149,7 +149,7 @@ START_TEST(who_leaves_after_an_error_is_not_the_cause)
     for (int rank = 0; rank < 4; rank++) {
         if (rank == 2) continue;
         saw(&ranks[rank], WEFT_ERR_PEER,
-            "rank 2 has left the job; before, it reported: rank 9 does not answer");
+            "rank 2 has left the job; it had reported: rank 9 does not answer");
         ck_assert_int_ge(ranks[rank].aborts, 7); /* by one server or by both */
     }
     wf_server_release(&rv.server);

@@ -174,7 +174,7 @@ START_TEST(ranks_that_come_for_different_things_are_told_both)
     for (int rank = 0; rank < 2; rank++) {
         ck_assert_int_eq(seen[rank].status, WEFT_ERR_MISMATCH);
         ck_assert_str_eq(seen[rank].text,
-                         "rank 1 came to a barrier while rank 0 came to a split of world");
+                         "rank 1 is at a barrier, but rank 0 is at a split of world");
     }
     wf_meetings_release(&m);
 }
@@ -201,8 +201,8 @@ START_TEST(calls_on_different_communicators_do_not_meet)
     post_for(m, 1, 1, "a split of world");
     ck_assert_int_eq(seen[0].count + seen[1].count, 0);
     ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
-    ck_assert_str_eq(seen[0].text, "rank 1 of 2 did not come to binding a plan on dp#7 within "
-                                   "100 ns; rank 1 came to a split of world");
+    ck_assert_str_eq(seen[0].text, "rank 1 of 2 did not reach binding a plan on dp#7 within 100 "
+                                   "ns; rank 1 is at a split of world");
     for (int rank = 0; rank < 2; rank++) /* on a third one all is well */
         post_for(m, 8, rank, "a split of tp#8");
     ck_assert_int_eq(seen[0].status, WEFT_OK);
@@ -219,9 +219,9 @@ START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
     post(m, 2, "0123", "");
     ck_assert_int_eq(post_full(m, 50, 3, 7, "13", "an exchange", WEFT_OK, ""), WEFT_OK);
     ck_assert_uint_eq(wf_meetings_expire(m, 100), 150);
-    ck_assert_str_eq(seen[0].text, "rank 1 of 4 did not come to x within 100 ns");
+    ck_assert_str_eq(seen[0].text, "rank 1 of 4 did not reach x within 100 ns");
     ck_assert_uint_eq(wf_meetings_expire(m, 150), 200);
-    ck_assert_str_eq(seen[3].text, "rank 1 of 2 did not come to an exchange within 100 ns");
+    ck_assert_str_eq(seen[3].text, "rank 1 of 2 did not reach an exchange within 100 ns");
     wf_meetings_release(&m);
 }
 END_TEST
@@ -266,7 +266,7 @@ START_TEST(the_time_limit_names_who_is_missing)
     ck_assert_uint_eq(wf_meetings_expire(m, 1100), 1200);
     ck_assert_int_eq(seen[0].status, WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(seen[2].text,
-                     "ranks 1 and 3 of 4 did not come to a split of world within 100 ns");
+                     "ranks 1 and 3 of 4 did not reach a split of world within 100 ns");
     post(m, 1, "0123", "");
     ck_assert_int_eq(seen[1].status, WEFT_ERR_TIMEOUT);
     wf_meetings_release(&m);
@@ -309,7 +309,7 @@ START_TEST(the_least_time_limit_counts)
     ck_assert_int_eq(wf_meetings_post(m, 10, 1, 1, &c), WEFT_OK);
     ck_assert_uint_eq(wf_meetings_expire(m, 10), 60);
     ck_assert_uint_eq(wf_meetings_expire(m, 60), 110);
-    ck_assert_str_eq(seen[0].text, "rank 2 of 3 did not come to x within 50 ns");
+    ck_assert_str_eq(seen[0].text, "rank 2 of 3 did not reach x within 50 ns");
     wf_meetings_release(&m);
 }
 END_TEST

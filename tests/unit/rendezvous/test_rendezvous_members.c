@@ -21,14 +21,12 @@ START_TEST(who_never_comes_is_named_also_to_itself)
         rv_start(&ranks[rank]);
     for (int rank = 0; rank < 5; rank += 2) {
         rv_join(&ranks[rank]);
-        saw(&ranks[rank], WEFT_ERR_TIMEOUT,
-            "ranks 1 and 3 of 5 never came to the rendezvous within 4.0 s");
+        saw(&ranks[rank], WEFT_ERR_TIMEOUT, "ranks 1 and 3 of 5 did not join the job within 4.0 s");
     }
     for (int rank = 1; rank < 5; rank += 2) { /* these come late, and do not wait for the others */
         rv_start(&ranks[rank]);
         rv_join(&ranks[rank]);
-        saw(&ranks[rank], WEFT_ERR_TIMEOUT,
-            "ranks 1 and 3 of 5 never came to the rendezvous within 4.0 s");
+        saw(&ranks[rank], WEFT_ERR_TIMEOUT, "ranks 1 and 3 of 5 did not join the job within 4.0 s");
     }
     rv_all(ranks, &rv, 5, rv_gather); /* and they may try again */
     for (int rank = 0; rank < 5; rank++)
@@ -71,8 +69,7 @@ START_TEST(two_of_one_rank_are_refused)
         late = 2 - late; /* 0 and 2: the one that came second */
         rv_sleep_ms(1);
     }
-    saw(&ranks[late], WEFT_ERR_MISMATCH,
-        "has joined as rank 0 already: weft_init was called twice");
+    saw(&ranks[late], WEFT_ERR_MISMATCH, "called weft_init twice as rank 0");
     ranks[late] = (struct rv_rank){.rv = &rv,
                                    .rank = 2,
                                    .size = 3,
@@ -98,7 +95,7 @@ START_TEST(another_number_of_ranks_is_refused)
     ranks[0].size = 4;
     rv_start(&ranks[0]);
     rv_join(&ranks[0]);
-    saw(&ranks[0], WEFT_ERR_MISMATCH, "rank 0 of 4 came to a rendezvous of 3 ranks");
+    saw(&ranks[0], WEFT_ERR_MISMATCH, "rank 0 has size 4, but the job has size 3");
     wf_server_release(&rv.server);
 }
 END_TEST
@@ -199,8 +196,8 @@ START_TEST(a_member_with_an_unknown_status_is_thrown_out)
     rv_all(ranks, &rv, 3, bring_a_wrong_status);
     for (int rank = 0; rank < 2; rank++)
         saw(&ranks[rank], WEFT_ERR_PEER,
-            "rank 2 is gone: the rendezvous closed its connection: a contribution without a status "
-            "that weft has");
+            "rank 2 is gone: the rendezvous closed its connection: a contribution has an unknown "
+            "status");
     wf_server_release(&rv.server);
 }
 END_TEST

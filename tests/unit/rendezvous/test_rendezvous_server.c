@@ -180,7 +180,7 @@ START_TEST(too_few_file_descriptors_are_a_sentence)
     ck_assert_int_eq(wf_server_create(&options, &address, &server), WEFT_ERR_SYSTEM);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "rendezvous of 100 ranks needs about 116"));
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "only 64 are allowed: raise `ulimit -n`"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "but the limit is 64: raise `ulimit -n`"));
 }
 END_TEST
 

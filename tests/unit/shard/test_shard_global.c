@@ -91,7 +91,7 @@ START_TEST(sizes_that_cannot_be_are_refused)
     check_refused(shape_of("2", "S(1)", 1, (const int64_t[]){1, 1}, shape), WEFT_ERR_INVALID,
                   "placement 0, S(1): the tensor has 1 dimension");
     check_refused(shape_of("2", "R", 9, (const int64_t[]){1, 1}, shape), WEFT_ERR_INVALID,
-                  "a tensor of 9 dimensions");
+                  "the tensor has 9 dimensions");
     ck_assert_int_eq(shape[0], -7);
 }
 END_TEST

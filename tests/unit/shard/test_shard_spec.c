@@ -73,8 +73,7 @@ START_TEST(sizes_stay_below_two_to_the_63)
     weft_spec *spec = NULL;
 
     check_refused(weft_spec_parse(mesh, "f32[2305843009213693952] R", &spec), WEFT_ERR_INVALID,
-                  "dimension 0, of size 2305843009213693952, brings the tensor beyond 2^63 - 1 "
-                  "bytes of f32");
+                  "dimension 0, of size 2305843009213693952, makes the tensor of f32");
     check_refused(weft_spec_parse(mesh, "u8[4294967296,0,4294967296] R", &spec), WEFT_ERR_INVALID,
                   "dimension 2");
     ck_assert_ptr_null(spec);
@@ -96,9 +95,9 @@ START_TEST(what_is_no_tensor_is_refused)
     check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 2, shape, &p, &spec), WEFT_ERR_INVALID,
                   "dimension 1 has size -1");
     check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 9, shape, &p, &spec), WEFT_ERR_INVALID,
-                  "a tensor of 9 dimensions; 8 are the most");
+                  "the tensor has 9 dimensions; the maximum is 8");
     check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, -1, shape, &p, &spec), WEFT_ERR_INVALID,
-                  "a tensor of -1 dimensions");
+                  "the tensor has -1 dimensions");
     ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 0, NULL, &p, &spec), WEFT_OK);
     weft_spec_release(&spec);
     weft_mesh_release(&mesh);

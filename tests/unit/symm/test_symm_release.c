@@ -4,7 +4,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 START_TEST(who_outlives_its_communicator_is_of_no_use)
 {
@@ -24,7 +24,7 @@ START_TEST(who_outlives_its_communicator_is_of_no_use)
     ck_assert_ptr_null(weft_symm_comm(symm));
     ck_assert_ptr_null(weft_symm_local(symm));
     ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "was released, and this symmetric memory"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "was released; its symmetric memory"));
     weft_symm_release(&symm);
     weft_context_release(&context);
     (void)fake_window_destroy(window); /* a plugin does so with its communicator */
@@ -139,7 +139,7 @@ START_TEST(waits_end_with_their_communicator)
     window = symm->window;
     catch_begin();
     weft_comm_release(&part);
-    ck_assert_ptr_nonnull(strstr(catch_end(), "ends before symmetric memory on it"));
+    ck_assert_ptr_nonnull(strstr(catch_end(), "ends, but its symmetric memory is not released"));
     ck_assert_int_eq(fake.aborted, 1);
     (void)fake_window_destroy(window); /* a plugin does so with its communicator */
     weft_symm_release(&symm);

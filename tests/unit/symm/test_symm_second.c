@@ -137,7 +137,7 @@ START_TEST(another_device_is_no_use_and_the_reason_is_kept)
     ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
     ck_assert_int_eq(second_devices, 0);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "second on another device (GPU-1)"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "second uses device another device (GPU-1)"));
     weft_context_release(&context);
 }
 END_TEST

@@ -68,8 +68,8 @@ says() { grep -q "$2" "$1" || { not_so "\"$2\" in $1:"; cat "$1"; }; }
 echo "collectives give the right results over the cable"
 start "$work/right" "$weft" bench coll --budget-ms 1 --sizes 8,1000,64KiB,1MiB,5MiB --json
 ended 600 0
-says "$work/right.0" "2 hosts; this one is reached at 198.51.100.1"
-says "$work/right.3" "2 hosts; this one is reached at 198.51.100.2"
+says "$work/right.0" "2 hosts; the address of this host is 198.51.100.1"
+says "$work/right.3" "2 hosts; the address of this host is 198.51.100.2"
 says "$work/right.0" '"op":"all_to_all","dtype":"f32","bytes":5242880,"ranks":4'
 
 echo "rounds of a small stage, and checked calls"

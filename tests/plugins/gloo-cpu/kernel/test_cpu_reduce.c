@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_COUNT 9001
-#define MOST_SIZE  5
+#define MAX_COUNT 9001
+#define MAX_SIZE  5
 
-static unsigned char data[MOST_SIZE][(MOST_COUNT + 1) * 16], scales[MOST_SIZE][16];
+static unsigned char data[MAX_SIZE][(MAX_COUNT + 1) * 16], scales[MAX_SIZE][16];
 static uint64_t state;
 
 static uint64_t next_random(void)
@@ -66,8 +66,8 @@ static void make_data(uint32_t dtype, size_t offset)
 {
     size_t bytes = plug_dtype_bytes(dtype);
 
-    for (int k = 0; k < MOST_SIZE; k++) {
-        for (size_t i = 0; i < MOST_COUNT; i++)
+    for (int k = 0; k < MAX_SIZE; k++) {
+        for (size_t i = 0; i < MAX_COUNT; i++)
             put_small(dtype, data[k] + offset + i * bytes);
         put_small(dtype, scales[k]);
     }
@@ -284,8 +284,8 @@ static void reduce_one(const struct cpu_reducer *r, const void *const *from, voi
 static void check(const struct cpu_kernels *kernels, struct cpu_reducer *r, size_t count,
                   size_t offset)
 {
-    static unsigned char out[(MOST_COUNT + 1) * 16];
-    const void *sources[MOST_SIZE], *at[MOST_SIZE], *scale[MOST_SIZE];
+    static unsigned char out[(MAX_COUNT + 1) * 16];
+    const void *sources[MAX_SIZE], *at[MAX_SIZE], *scale[MAX_SIZE];
     size_t bytes = plug_dtype_bytes(r->dtype);
     unsigned char expected[16];
 
@@ -310,7 +310,7 @@ static void check(const struct cpu_kernels *kernels, struct cpu_reducer *r, size
 
 START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
 {
-    static const size_t counts[] = {0, 1, 3, 17, 1023, MOST_COUNT};
+    static const size_t counts[] = {0, 1, 3, 17, 1023, MAX_COUNT};
     const struct cpu_kernels *const *levels = cpu_kernel_levels();
 
     test_seed_begin("every_reduction_of_every_dtype_is_right_at_every_level");
@@ -321,7 +321,7 @@ START_TEST(every_reduction_of_every_dtype_is_right_at_every_level)
             state = test_state(dtype);
             make_data(dtype, offset);
             for (uint32_t reduction = 0; reduction < WEFT_REDUCE_COUNT; reduction++)
-                for (uint32_t size = 1; size <= MOST_SIZE; size++) {
+                for (uint32_t size = 1; size <= MAX_SIZE; size++) {
                     struct cpu_reducer r = {.dtype = dtype, .reduction = reduction, .size = size};
 
                     if (!plug_reduction_defined(reduction, dtype)) continue;

@@ -278,7 +278,7 @@ static void register_too_much(struct rank *rank)
 
     RANK_OK(rank->plugin->device->allocate(rank->device, 8192, WEFT_MEMORY_DEVICE, &memory));
     RANK_CHECK(symm->window_register(rank->comm, memory, 1 << 20, 1, &window) == WEFT_ERR_INVALID);
-    RANK_CHECK(strstr(ranks_error(), "ends before its 1048576 bytes do") != NULL);
+    RANK_CHECK(strstr(ranks_error(), "has fewer than the 1048576 bytes registered") != NULL);
     RANK_CHECK(symm->window_register(rank->comm, (char *)memory + 4096, 8192, 1, &window) ==
                WEFT_ERR_INVALID);
     RANK_CHECK(window == NULL);

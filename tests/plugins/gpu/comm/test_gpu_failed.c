@@ -12,7 +12,7 @@ START_TEST(the_first_error_stays)
     ck_assert_int_eq(gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, "it is late"), WEFT_ERR_TIMEOUT);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(gpu_comm_cause(comm), WEFT_ERR_PEER);
-        ck_assert_str_eq(fake.said, "the communicator four can do no more: one is gone");
+        ck_assert_str_eq(fake.said, "communicator four has failed: one is gone");
     }
     gpu_comm_free(comm);
 }
@@ -24,7 +24,7 @@ START_TEST(without_a_text_it_is_what_failed_last)
 
     gpu_comm_fail(comm, plug_fail(WEFT_ERR_DEVICE, "the device is %s", "hot"), NULL);
     ck_assert_int_eq(gpu_comm_usable(comm), WEFT_ERR_DEVICE);
-    ck_assert_str_eq(fake.said, "the communicator four can do no more: the device is hot");
+    ck_assert_str_eq(fake.said, "communicator four has failed: the device is hot");
     gpu_comm_free(comm);
 }
 END_TEST

@@ -74,7 +74,7 @@ START_TEST(calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_ma
     ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_OK); /* nothing is left of the last */
     ck_assert_uint_eq(fake.runs, 1);
     ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "there is no group to end");
+    ck_assert_str_eq(fake.said, "group_end without group_begin");
     gpu_comm_free(comm);
 }
 END_TEST
@@ -88,7 +88,8 @@ START_TEST(a_group_with_a_call_that_failed_starts_nothing)
     ck_assert_int_eq(gpu_comm_send(comm, &good), WEFT_OK);
     ck_assert_int_eq(gpu_comm_send(comm, &bad), WEFT_ERR_INVALID);
     ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "a call of the group on four failed, so nothing of it was started");
+    ck_assert_str_eq(
+        fake.said, "a call of the group on four failed, so no operation of the group was started");
     ck_assert_uint_eq(fake.runs, 0);
     ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
     ck_assert_int_eq(gpu_comm_send(comm, &good), WEFT_OK);
@@ -123,14 +124,14 @@ START_TEST(a_communicator_that_is_stuck_or_not_committed_takes_no_calls)
 
     comm->is_ready = false;
     ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "the communicator four is not committed");
+    ck_assert_str_eq(fake.said, "communicator four is not committed");
     comm->is_ready = true;
     ck_assert_int_eq(gpu_comm_group_begin(comm), WEFT_OK);
     ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_OK);
     gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, "it took too long");
     ck_assert_int_eq(gpu_comm_send(comm, &message), WEFT_ERR_TIMEOUT);
     ck_assert_int_eq(gpu_comm_group_end(comm), WEFT_ERR_TIMEOUT);
-    ck_assert_str_eq(fake.said, "the communicator four can do no more: it took too long");
+    ck_assert_str_eq(fake.said, "communicator four has failed: it took too long");
     ck_assert_uint_eq(fake.runs, 0);
     gpu_comm_free(comm);
 }

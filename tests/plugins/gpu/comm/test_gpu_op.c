@@ -42,9 +42,9 @@ START_TEST(what_does_not_exist_is_refused_by_its_number)
     refused(&args, WEFT_ERR_UNSUPPORTED, "dtype 77 is unknown");
     args = call(WEFT_COLL_BROADCAST);
     args.root = 4;
-    refused(&args, WEFT_ERR_INVALID, "root 4 of broadcast is not one of 4 ranks");
+    refused(&args, WEFT_ERR_INVALID, "root 4 of broadcast is outside the communicator of 4 ranks");
     args.root = -1;
-    refused(&args, WEFT_ERR_INVALID, "root -1 of broadcast is not one of 4 ranks");
+    refused(&args, WEFT_ERR_INVALID, "root -1 of broadcast is outside the communicator of 4 ranks");
 }
 END_TEST
 
@@ -72,7 +72,7 @@ START_TEST(counts_and_scales_are_checked)
     refused(&args, WEFT_ERR_INVALID, "elements on 4 ranks is too large");
     args = call(WEFT_COLL_ALL_REDUCE);
     args.reduction = WEFT_REDUCE_PREMUL_SUM;
-    refused(&args, WEFT_ERR_INVALID, "premul_sum needs a scale, which is NULL");
+    refused(&args, WEFT_ERR_INVALID, "premul_sum needs a scale, but scale is NULL");
 }
 END_TEST
 
@@ -182,10 +182,10 @@ START_TEST(messages_are_checked_like_collectives)
     struct gpu_op op;
 
     ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_SEND, &op), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "peer 4 is not one of 4 ranks");
+    ck_assert_str_eq(fake.said, "peer is 4; the communicator has 4 ranks");
     message.peer = comm->rank;
     ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_SEND, &op), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "a message to oneself needs a group with both sides of it");
+    ck_assert_str_eq(fake.said, "a rank that sends to itself calls send and receive in one group");
     comm->group.depth = 1;
     ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_SEND, &op), WEFT_OK);
     ck_assert_uint_eq(op.bytes, 8);

@@ -40,15 +40,15 @@ START_TEST(what_does_not_lie_in_the_window_is_refused)
     char mine[8];
 
     ck_assert_int_eq(gpu_symm_table.put(window, 93, mine, 8, 2, NULL), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "put: 8 bytes at 93 of a window of 100");
+    ck_assert_str_eq(fake.said, "put: 8 bytes at offset 93 reach beyond the window of 100 bytes");
     ck_assert_int_eq(gpu_symm_table.get(window, mine, UINT64_MAX, 8, 2, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(gpu_symm_table.put(window, 0, NULL, 8, 2, NULL), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "put: 8 bytes of memory at NULL");
+    ck_assert_str_eq(fake.said, "put: 8 bytes, but the memory is NULL");
     ck_assert_int_eq(gpu_symm_table.put(window, 0, mine, 8, 4, NULL), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "put: peer 4 is not one of 4 ranks");
+    ck_assert_str_eq(fake.said, "put: peer is 4; the communicator has 4 ranks");
     ck_assert_int_eq(gpu_symm_table.put_signal(window, 0, mine, 8, 0, 1, 0, 3, NULL),
                      WEFT_ERR_UNSUPPORTED);
-    ck_assert_str_eq(fake.said, "put_signal: rank 13's memory is out of reach");
+    ck_assert_str_eq(fake.said, "put_signal: this rank cannot access the memory of rank 13");
     ck_assert_ptr_null(fake.copied_to);
     gpu_comm_free(window->comm);
 }
@@ -82,7 +82,7 @@ START_TEST(signals_that_do_not_exist_are_refused)
 
     ck_assert_int_eq(gpu_symm_table.signal(window, 3, 5, WEFT_SIGNAL_SET, 0, NULL),
                      WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "signal: signal 3 of 3");
+    ck_assert_str_eq(fake.said, "signal: signal is 3; the window has 3");
     ck_assert_int_eq(gpu_symm_table.signal(window, 0, 5, 9, 0, NULL), WEFT_ERR_UNSUPPORTED);
     ck_assert_int_eq(gpu_symm_table.wait_signal(window, 0, 9, 7, 0, NULL), WEFT_ERR_UNSUPPORTED);
     ck_assert_int_eq(gpu_symm_table.put_signal(window, 0, pad, 8, 3, 1, 0, 2, NULL),

@@ -2,7 +2,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-static struct world_rank ranks[WORLD_MOST];
+static struct world_rank ranks[WORLD_MAX];
 
 START_TEST(a_world_of_one_needs_nobody)
 {

@@ -29,7 +29,7 @@ static weft_comm *forget_comm(void)
 
 START_TEST(a_communicator_without_its_context_refuses_every_call)
 {
-    static const char text[] = "the context was released, and this communicator with it";
+    static const char text[] = "the context was released; its communicators ended with it";
     weft_comm *comm = forget_comm(), *out = NULL;
     weft_symm *symm = NULL;
     float x = 1, y = 0;
@@ -77,7 +77,7 @@ START_TEST(an_object_of_another_kind_is_named)
     ck_assert_int_eq(weft_symm_create(comm, 64, NULL, &symm), WEFT_OK);
     ck_assert_int_eq(weft_mesh_parse("1", &mesh), WEFT_OK);
     is_refused(weft_barrier((void *)context, NULL),
-               "weft_barrier: comm is a weft_context, not a weft_comm; weft_world gives");
+               "weft_barrier: comm is a weft_context, not a weft_comm; weft_world returns");
     is_refused(weft_all_reduce((void *)context, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
                "weft_all_reduce: comm is a weft_context, not a weft_comm");
     is_refused(weft_send((void *)context, &x, 1, WEFT_DTYPE_F32, 0, 0, NULL),
@@ -137,8 +137,8 @@ START_TEST(symmetric_memory_without_its_communicator_or_context_refuses_every_ca
         else
             weft_comm_release(&comm);
         (void)catch_end();
-        every_call_is_refused(symm, with_context ? "the context was released, and this symmetric"
-                                                 : " was released, and this symmetric memory");
+        every_call_is_refused(symm, with_context ? "the context was released; its symmetric"
+                                                 : " was released; its symmetric memory");
         if (!with_context)
             is_refused(weft_symm_fence(symm, NULL), "weft_symm_fence: communicator comm#");
         weft_symm_release(&symm);
@@ -152,7 +152,8 @@ END_TEST
 
 START_TEST(works_without_their_context_refuse_every_call)
 {
-    static const char text[] = "the context of this work, which weft_work_record gave";
+    static const char text[] =
+        "the context of this work was released; the work is from weft_work_record";
     weft_context *context;
     weft_stream *stream;
     weft_work *work;
@@ -185,7 +186,8 @@ START_TEST(streams_without_their_context_refuse_every_call)
     for (int has_copy = 0; has_copy < 2; has_copy++) {
         weft_context *context, *copy;
         weft_stream *streams[2];
-        const char *text = has_copy ? "the context was released" : "or was released";
+        const char *text =
+            has_copy ? "the context was released" : "or weft_context_release released it";
         char x = 0, y;
 
         fake_reset();
@@ -196,7 +198,7 @@ START_TEST(streams_without_their_context_refuse_every_call)
         catch_begin();
         weft_context_release(&context);
         ck_assert_str_eq(catch_end(),
-                         "weft: warning: weft_context_release: streams not given back: 2\n");
+                         "weft: warning: weft_context_release: streams not released: 2\n");
         ck_assert_int_eq(fake.aborted, 1);
         if (!has_copy) copy = NULL;
         is_refused(weft_stream_test(copy, streams[0]), text);

@@ -39,8 +39,8 @@ START_TEST(what_is_not_given_back_is_told)
     catch_begin();
     weft_context_release(&context);
     ck_assert_str_eq(catch_end(),
-                     "weft: warning: weft_context_release: streams not given back: 1\n"
-                     "weft: warning: weft_context_release: pieces of memory not given back: 2\n");
+                     "weft: warning: weft_context_release: streams not released: 1\nweft: warning: "
+                     "weft_context_release: pieces of memory not released: 2\n");
     wf_free(pieces[0]); /* as the fake plugin does */
     wf_free(pieces[2]);
     weft_stream_release(context, &stream);
@@ -96,7 +96,7 @@ START_TEST(a_stream_is_waited_for_with_a_limit)
     ck_assert_str_eq(weft_last_error(), "scripted: the stream never ends");
     ck_assert_int_eq(weft_stream_wait(context, stream, 2 * WF_SECOND_NS), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(),
-                     "rank 0 waited for its stream: scripted: the stream never ends");
+                     "weft_stream_wait on rank 0: scripted: the stream never ends");
     *(atomic_int *)(void *)stream = 0;
     weft_stream_release(context, &stream);
     ck_assert_ptr_null(stream);

@@ -113,8 +113,8 @@ START_TEST(works_that_were_not_released_are_told_with_what_made_them)
                                   "weft_work_record, 1 of weft_redistribute\n");
     ck_assert_int_eq(fake.events, 0);
     ck_assert_int_eq(weft_work_test(works[3]), WEFT_ERR_INVALID);
-    ck_assert_str_eq(weft_last_error(), "weft_work_test: the context of this work, which "
-                                        "weft_redistribute gave, was released");
+    ck_assert_str_eq(weft_last_error(), "weft_work_test: the context of this work was released; "
+                                        "the work is from weft_redistribute");
     weft_work_release(&works[0]);
     weft_work_release(&works[2]);
     weft_work_release(&works[3]);
