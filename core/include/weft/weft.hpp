@@ -11,19 +11,19 @@
  *  - mesh, spec, plan and cost_table are shared: a copy adds a reference.  All other handles can
  *    only be moved.
  *  - context_ref, comm_ref and stream_ref are borrowed: they never release, and are valid as long
- *    as the object.  They can be made of a C pointer.  A temporary owner does not convert to one.
+ *    as the object.  An owner and a C pointer convert to them; a temporary owner does not.
  *  - The explicit constructor from a C pointer takes ownership of it; retain<mesh>(pointer) adds a
  *    reference.  get() lends the C pointer, detach() gives it away.
- *  - Members of a scope are destroyed in reverse order, which is the order that weft wants if the
- *    context is declared first.  Any other order is safe, as context.h says.
+ *  - C++ destroys variables in reverse order.  Declare the context before the objects that belong
+ * to it.  If the context is released first, they refuse every call and can still be destroyed.
  *
  * Errors: a call that creates or finds something returns a result, any other call a status.  The
  * header needs neither exceptions nor RTTI.  With exceptions, or_throw() throws a failure.  Nothing
  * else throws, except members that return a std::string if there is no memory for it.
  *
- * Every function that creates or returns an object has a member here, as have the calls that
- * engines repeat.  For the others, pass get() to the C function.  Contracts are in the C headers,
- * under the name of the C function. */
+ * Every C function that creates or returns an object has a member here.  So have the calls that
+ * engines repeat.  For the others, pass get() to the C function.  The C headers describe each
+ * function under its C name. */
 #ifndef WEFT_HPP
 #define WEFT_HPP
 
@@ -58,7 +58,7 @@ private:
 };
 #endif
 
-/* The status of a call, as a value: it costs no more than a weft_status. */
+/* The status of a call.  It costs no more than a weft_status. */
 class [[nodiscard]] status
 {
 public:
@@ -157,7 +157,7 @@ template <class T> T sized() noexcept
  * as the bf16 of a vendor: template <> struct weft::dtype_traits<__nv_bfloat16> { ... }; */
 template <class T> struct dtype_traits {
     static_assert(std::is_integral<T>::value && sizeof(T) <= 8,
-                  "specialize weft::dtype_traits for this type, or pass the dtype");
+                  "specialize weft::dtype_traits for this type");
     static constexpr bool is_signed = std::is_signed<T>::value;
     static constexpr weft_dtype value =
         std::is_same<T, bool>::value ? WEFT_DTYPE_BOOL
@@ -405,7 +405,7 @@ public:
         return detail::make<spec>(weft_spec_strides_to_order, raw_);
     }
 
-    weft::mesh on() const { return retain<weft::mesh>(weft_spec_mesh(raw_)); }
+    weft::mesh mesh() const { return retain<weft::mesh>(weft_spec_mesh(raw_)); }
     weft_dtype dtype() const { return weft_spec_dtype(raw_); }
     int32_t dims() const { return weft_spec_dims(raw_); }
     const int64_t *shape() const { return weft_spec_shape(raw_); }
@@ -935,7 +935,7 @@ public:
         return detail::make<symm>(weft_symm_register, comm.get(), memory, bytes, options);
     }
 
-    comm_ref on() const { return weft_symm_comm(raw_); }
+    comm_ref comm() const { return weft_symm_comm(raw_); }
     uint64_t bytes() const { return weft_symm_bytes(raw_); }
     uint32_t channels() const { return weft_symm_channels(raw_); }
     void *local() const { return weft_symm_local(raw_); }
@@ -987,8 +987,7 @@ public:
 
 /* ---- starting ranks, listing plugins ----------------------------------------------- */
 
-/* Move-only.  Ranks that are threads of the caller (context.h).  Release it after their contexts.
- */
+/* Move-only.  Ranks that are threads of the caller (context.h).  It must outlive their contexts. */
 class threads : public detail::unique<detail::ref<weft_threads>, weft_threads, weft_threads_release>
 {
 public:
