@@ -2,7 +2,7 @@
 # format.sh - is every C and C++ file as clang-format writes it?  With --fix, make it so.
 source "$(dirname "$0")/../lib.sh"
 tool=$(llvm_tool clang-format) || skip "clang-format $llvm_version not found; other versions format differently"
-mapfile -t files < <(project_files '*.c' '*.h' '*.cc' '*.cu')
+mapfile -t files < <(project_files '*.c' '*.h' '*.hpp' '*.cc' '*.cu')
 if [[ ${1:-} == --fix ]]; then
     exec "$tool" -i "${files[@]}"
 fi

@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
-CODE = {".c", ".h", ".cc", ".def", ".inc"}
+CODE = {".c", ".h", ".hpp", ".cc", ".def", ".inc"}
 IMPURE = {
     "stdio.h", "stdlib.h", "time.h", "threads.h", "pthread.h", "unistd.h", "fcntl.h", "dlfcn.h",
     "signal.h", "setjmp.h", "locale.h", "poll.h", "spawn.h", "netdb.h", "ifaddrs.h", "dirent.h",

@@ -16,8 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAX_FILE, MAX_FUNCTION, MAX_FOLDER = 500, 60, 25
 ROOMS = ("core/", "plugins/", "cli/")
 NO_LIMIT = ("core/include/weft/", "tests/abi/frozen/")
-CODE = {".c", ".h", ".cc", ".cu", ".hip", ".def", ".py", ".sh", ".cmake", ".zig", ".rs"}
-BRACED = {".c", ".h", ".cc", ".cu", ".hip"}
+CODE = {".c", ".h", ".hpp", ".cc", ".cu", ".hip", ".def", ".py", ".sh", ".cmake", ".zig", ".rs"}
+BRACED = {".c", ".h", ".cc", ".cu", ".hip"}  # .hpp: classes, whose braces are in column one too
 # Looks like `name(` in the lines just above the brace that opens a function in column one.
 NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*\(([A-Za-z_][A-Za-z0-9_]*)?")
 

@@ -12,7 +12,7 @@ for file in "${files[@]}"; do
     if [[ -n $(tail -c 1 "$file") ]]; then complain "$file: no newline at the end"; fi
 done
 if grep -nI '[[:blank:]]$' "${files[@]}"; then complain "the lines above end in blanks"; fi
-mapfile -t code < <(project_files '*.c' '*.h' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
+mapfile -t code < <(project_files '*.c' '*.h' '*.hpp' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
 if grep -nIP '\t' "${code[@]}"; then complain "the lines above hold tabs"; fi
 
 while read -r script; do

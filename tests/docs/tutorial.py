@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """tutorial.py DOCUMENT WEFT HEADER [--fix] - do what a tutorial says, exactly as it says it.
 
-In the order of the text: a block that opens with ```c NAME is written to the file NAME, a ```sh block
-is run, and the lines of a ```text block must all turn up, in order, in what the last ```sh block printed.
+In the order of the text: a block that opens with ```c NAME or ```cpp NAME is written to the file NAME, a ```sh
+block is run, and the lines of a ```text block must all turn up, in order, in what the last ```sh block printed.
 Numbers of seconds are not compared.  The folder it all happens in holds nothing else but HEADER; if that is a folder
 of headers, HEADERS names it instead.  With --fix,
 ```text blocks are replaced by what was printed by the command before them, less its first line.
@@ -16,7 +16,8 @@ import sys
 import tempfile
 
 FENCE = re.compile(r"^```(\w*) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WARNINGS = ["-std=c17", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fsyntax-only"]
+WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fsyntax-only"]
+COMPILERS = {".c": ("CC", "cc", "-std=c17"), ".cc": ("CXX", "c++", "-std=c++17")}
 
 
 def without_times(text):
@@ -33,7 +34,9 @@ def compare(wanted, printed):
 
 
 def compile_strictly(name, folder):
-    subprocess.run([os.environ.get("CC", "cc"), *WARNINGS, name], cwd=folder, check=True)
+    variable, fallback, standard = COMPILERS[pathlib.Path(name).suffix]
+    command = [os.environ.get(variable, fallback), standard, *WARNINGS, name]
+    subprocess.run(command, cwd=folder, check=True)
 
 
 def run(commands, folder, environment):
@@ -61,12 +64,12 @@ def main():
         else:
             shutil.copy(header, folder)
         for language, name, body in FENCE.findall(text):
-            if language == "c":
+            if language in ("c", "cpp"):
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                     file.write(body)
             elif language == "sh":
                 for source in sorted(os.listdir(folder)):
-                    if source.endswith(".c"):
+                    if pathlib.Path(source).suffix in COMPILERS:
                         compile_strictly(source, folder)
                 printed = run(body, folder, environment)
                 ran += 1

@@ -12,7 +12,7 @@ cmake --install "$build" --prefix "$folder/first" >"$folder/log" || { cat "$fold
 mv "$folder/first" "$folder/tree"
 tree=$folder/tree
 
-for file in bin/weft include/weft/weft.h include/weft/weft_plugin.h share/man/man1/weft.1 \
+for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/weft_plugin.h share/man/man1/weft.1 \
     share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h; do
     if [[ ! -s $tree/$file ]]; then
         echo "not installed: $file"
@@ -27,6 +27,10 @@ echo "-- the plugin kit compiles by itself"
 for file in "$tree"/share/weft/plugin-kit/plug_*.c; do
     "$CC" -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only -I "$tree/include/weft" "$file"
 done
+
+echo "-- weft.hpp compiles by itself"
+echo '#include <weft/weft.hpp>' >"$folder/hpp.cc"
+"$CXX" -std=c++17 -Wall -Wextra -Werror -fsyntax-only -I "$tree/include" "$folder/hpp.cc"
 
 echo "-- by find_package"
 cmake -S "$source/tests/install/cmake_package" -B "$folder/package" -DCMAKE_PREFIX_PATH="$tree" >"$folder/log" ||

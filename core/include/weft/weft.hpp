@@ -1,0 +1,1071 @@
+/* weft.hpp - owning C++17 handles over the C interface; header only.
+ *
+ *     weft::result<weft::context> ctx = weft::context::init();
+ *     if (!ctx) return fail(ctx.error());
+ *     weft::status done = ctx->world().all_reduce(in, out, n, WEFT_REDUCE_SUM);
+ *     if (!done) return fail(done.error());
+ *
+ * Ownership:
+ *  - A handle releases its object when it is destroyed, assigned or reset.  A default-constructed
+ *    or moved-from handle is empty.  weft refuses an empty handle with WEFT_ERR_INVALID.
+ *  - mesh, spec, plan and cost_table are shared: a copy adds a reference.  All other handles can
+ *    only be moved.
+ *  - context_ref, comm_ref and stream_ref are borrowed: they never release, and are valid as long
+ *    as the object.  An owner and a C pointer convert to them; a temporary owner does not.
+ *  - The explicit constructor from a C pointer takes ownership of it; retain<mesh>(pointer) adds a
+ *    reference.  get() lends the C pointer, detach() gives it away.
+ *  - C++ destroys variables in reverse order.  Declare the context before the objects that belong
+ * to it.  If the context is released first, they refuse every call and can still be destroyed.
+ *
+ * Errors: a call that creates or finds something returns a result, any other call a status.  The
+ * header needs neither exceptions nor RTTI.  With exceptions, or_throw() throws a failure.  Nothing
+ * else throws, except members that return a std::string if there is no memory for it.
+ *
+ * Every C function that creates or returns an object has a member here.  So have the calls that
+ * engines repeat.  For the others, pass get() to the C function.  The C headers describe each
+ * function under its C name. */
+#ifndef WEFT_HPP
+#define WEFT_HPP
+
+#include "weft.h"
+
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <string.h>
+#if defined(__cpp_exceptions)
+#include <exception>
+#include <stdexcept>
+#endif
+
+namespace weft
+{
+
+/* ---- results ------------------------------------------------------------------- */
+
+#if defined(__cpp_exceptions)
+/* What or_throw() throws: the text of the error, and its status. */
+class exception : public std::runtime_error
+{
+public:
+    exception(weft_status code, const char *text) : std::runtime_error(text), code_(code) {}
+    weft_status code() const noexcept { return code_; }
+
+private:
+    weft_status code_;
+};
+#endif
+
+/* The status of a call.  It costs no more than a weft_status. */
+class [[nodiscard]] status
+{
+public:
+    constexpr status(weft_status code = WEFT_OK) noexcept : code_(code) {}
+
+    constexpr bool ok() const noexcept { return code_ == WEFT_OK; }
+    constexpr explicit operator bool() const noexcept { return ok(); }
+    constexpr bool in_progress() const noexcept { return code_ == WEFT_IN_PROGRESS; }
+    constexpr weft_status code() const noexcept { return code_; }
+
+    /* The error text of the calling thread (weft_last_error): read it before the next call. */
+    const char *error() const noexcept
+    {
+        return code_ < 0 ? weft_last_error() : ok() ? "" : weft_status_text(code_);
+    }
+
+#if defined(__cpp_exceptions)
+    /* Throw unless the status is WEFT_OK or WEFT_IN_PROGRESS. */
+    void or_throw() const
+    {
+        if (code_ < 0) throw exception(code_, error());
+    }
+#endif
+
+private:
+    weft_status code_;
+};
+
+/* A T, or the status and the text of a failure.  The text is kept: later calls do not change it.
+ * Success allocates nothing. */
+template <class T> class [[nodiscard]] result
+{
+public:
+    result(T value) noexcept : value_(std::move(value)) {}
+
+    /* A failure, with the calling thread's error text. */
+    result(weft::status failed) noexcept : code_(failed.code())
+    {
+        if (!ok()) keep(failed.error());
+    }
+
+    bool ok() const noexcept { return code_ == WEFT_OK; }
+    explicit operator bool() const noexcept { return ok(); }
+    weft_status code() const noexcept { return code_; }
+    weft::status to_status() const noexcept { return code_; }
+
+    /* The error text; "" after success. */
+    const char *error() const noexcept
+    {
+        return text_ ? text_.get() : ok() ? "" : weft_status_text(code_);
+    }
+
+    /* The value; after a failure an empty one.  Success can give an empty handle too: a rank
+     * outside a new communicator gets none. */
+    T &value() &noexcept { return value_; }
+    const T &value() const &noexcept { return value_; }
+    T value() &&noexcept { return std::move(value_); }
+    T &operator*() &noexcept { return value_; }
+    const T &operator*() const &noexcept { return value_; }
+    T operator*() &&noexcept { return std::move(value_); }
+    T *operator->() noexcept { return &value_; }
+    const T *operator->() const noexcept { return &value_; }
+
+#if defined(__cpp_exceptions)
+    T or_throw() &&
+    {
+        if (!ok()) throw exception(code_, error());
+        return std::move(value_);
+    }
+#endif
+
+private:
+    void keep(const char *text) noexcept
+    {
+        size_t bytes = strlen(text) + 1;
+
+        text_.reset(new (std::nothrow) char[bytes]);
+        if (text_) memcpy(text_.get(), text, bytes);
+    }
+
+    T value_{};
+    weft_status code_ = WEFT_OK;
+    std::unique_ptr<char[]> text_; /* null: success, or no memory for the text */
+};
+
+/* A struct of options or of information with struct_size set and all other fields zero. */
+template <class T> T sized() noexcept
+{
+    T out{};
+
+    out.struct_size = static_cast<decltype(out.struct_size)>(sizeof out);
+    return out;
+}
+
+/* The dtype of a C++ type: bool, integers, float and double.  Specialize it for other types, such
+ * as the bf16 of a vendor: template <> struct weft::dtype_traits<__nv_bfloat16> { ... }; */
+template <class T> struct dtype_traits {
+    static_assert(std::is_integral<T>::value && sizeof(T) <= 8,
+                  "specialize weft::dtype_traits for this type");
+    static constexpr bool is_signed = std::is_signed<T>::value;
+    static constexpr weft_dtype value =
+        std::is_same<T, bool>::value ? WEFT_DTYPE_BOOL
+        : sizeof(T) == 1             ? (is_signed ? WEFT_DTYPE_I8 : WEFT_DTYPE_U8)
+        : sizeof(T) == 2             ? (is_signed ? WEFT_DTYPE_I16 : WEFT_DTYPE_U16)
+        : sizeof(T) == 4             ? (is_signed ? WEFT_DTYPE_I32 : WEFT_DTYPE_U32)
+                                     : (is_signed ? WEFT_DTYPE_I64 : WEFT_DTYPE_U64);
+};
+template <> struct dtype_traits<float> {
+    static constexpr weft_dtype value = WEFT_DTYPE_F32;
+};
+template <> struct dtype_traits<double> {
+    static constexpr weft_dtype value = WEFT_DTYPE_F64;
+};
+template <class T> constexpr weft_dtype dtype_of() noexcept
+{
+    return dtype_traits<typename std::remove_cv<T>::type>::value;
+}
+
+/* ---- ownership ----------------------------------------------------------------- */
+
+namespace detail
+{
+
+/* A pointer to a C object that is not released. */
+template <class T> class ref
+{
+public:
+    using c_type = T;
+
+    constexpr ref() noexcept = default;
+    constexpr ref(T *raw) noexcept : raw_(raw) {}
+    T *get() const noexcept { return raw_; }
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+
+protected:
+    T *raw_ = nullptr;
+};
+
+/* The only owner of a C object.  BASE is a ref, or a class that adds members to one. */
+template <class Base, class T, void (*Release)(T **)> class unique : public Base
+{
+public:
+    unique() noexcept = default;
+    explicit unique(T *owned) noexcept : Base(owned) {}
+    unique(unique &&other) noexcept : Base(other.detach()) {}
+    unique(const unique &) = delete;
+    unique &operator=(const unique &) = delete;
+    unique &operator=(unique &&other) noexcept
+    {
+        if (this != &other) reset(other.detach());
+        return *this;
+    }
+    ~unique() { reset(); }
+
+    /* Release the object, and own OWNED instead. */
+    void reset(T *owned = nullptr) noexcept
+    {
+        if (this->raw_ != nullptr) Release(&this->raw_);
+        this->raw_ = owned;
+    }
+    /* Give the object to the caller, who releases it. */
+    T *detach() noexcept { return std::exchange(this->raw_, nullptr); }
+    /* Release the object, and return where a C function writes the next one. */
+    T **out() noexcept
+    {
+        reset();
+        return &this->raw_;
+    }
+};
+
+/* One of the owners of an immutable C object with a count of references. */
+template <class T, T *(*Retain)(const T *), void (*Release)(T **)>
+class shared : public unique<ref<T>, T, Release>
+{
+    using base = unique<ref<T>, T, Release>;
+
+public:
+    using base::base;
+    shared() noexcept = default;
+    shared(shared &&) noexcept = default;
+    shared(const shared &other) noexcept : base(Retain(other.raw_)) {}
+    shared &operator=(shared &&) noexcept = default;
+    shared &operator=(const shared &other) noexcept
+    {
+        this->reset(Retain(other.raw_)); /* the reference of OTHER keeps it, also if it is *this */
+        return *this;
+    }
+    static T *add_reference(const T *raw) noexcept { return Retain(raw); }
+};
+
+/* Call FUNCTION with the place of its result as last argument: an object, a value, a struct that
+ * begins with struct_size, or a text. */
+template <class Handle, class Function, class... Arguments>
+result<Handle> make(Function function, Arguments... arguments) noexcept
+{
+    typename Handle::c_type *raw = nullptr;
+    status done = function(arguments..., &raw);
+
+    if (!done) return done;
+    return Handle(raw);
+}
+template <class T, class Function, class... Arguments>
+result<T> ask(Function function, Arguments... arguments) noexcept
+{
+    T out{};
+    status done = function(arguments..., &out);
+
+    if (!done) return done;
+    return out;
+}
+template <class T, class Function, class... Arguments>
+result<T> describe(Function function, Arguments... arguments) noexcept
+{
+    T out = sized<T>();
+    status done = function(arguments..., &out);
+
+    if (!done) return done;
+    return out;
+}
+template <class Function, class... Arguments>
+result<std::string> print(Function function, Arguments... arguments)
+{
+    std::string out;
+    size_t length = 0;
+    status done = function(arguments..., nullptr, size_t{0}, &length);
+
+    if (!done) return done;
+    out.resize(length);
+    done = function(arguments..., &out[0], length + 1, nullptr);
+    if (!done) return done;
+    return out;
+}
+
+/* T, where the compiler shall not deduce it. */
+template <class T> struct same {
+    using type = T;
+};
+template <class T> using same_t = typename same<T>::type;
+
+} // namespace detail
+
+/* A handle of the kind Handle that shares RAW: retain<weft::mesh>(weft_spec_mesh(spec)). */
+template <class Handle> Handle retain(const typename Handle::c_type *raw) noexcept
+{
+    return Handle(Handle::add_reference(raw));
+}
+
+/* ---- meshes, specs, costs, plans ------------------------------------------------- */
+
+/* Shared.  Ranks along named axes (mesh.h). */
+class mesh : public detail::shared<weft_mesh, weft_mesh_retain, weft_mesh_release>
+{
+public:
+    using shared::shared;
+
+    static result<mesh> create(int32_t axes, const int32_t *sizes,
+                               const weft_mesh_options *options = nullptr)
+    {
+        return detail::make<mesh>(weft_mesh_create, axes, sizes, options);
+    }
+    static result<mesh> parse(const char *text)
+    {
+        return detail::make<mesh>(weft_mesh_parse, text);
+    }
+    result<mesh> slice(const char *axes, int32_t rank) const
+    {
+        return detail::make<mesh>(weft_mesh_slice, raw_, axes, rank);
+    }
+    result<mesh> flatten(const char *axes = nullptr, const char *name = nullptr) const
+    {
+        return detail::make<mesh>(weft_mesh_flatten, raw_, axes, name);
+    }
+    result<mesh> unflatten(int32_t axis, int32_t count, const int32_t *sizes,
+                           const char *const *names = nullptr) const
+    {
+        return detail::make<mesh>(weft_mesh_unflatten, raw_, axis, count, sizes, names);
+    }
+    /* The axes of FIRST, then those of SECOND; this mesh contains both. */
+    result<mesh> concatenate(const mesh &first, const mesh &second) const
+    {
+        return detail::make<mesh>(weft_mesh_concatenate, raw_, first.raw_, second.raw_);
+    }
+
+    int32_t axes() const { return weft_mesh_axes(raw_); }
+    int32_t size() const { return weft_mesh_size(raw_); }
+    int32_t axis_size(int32_t axis) const { return weft_mesh_axis_size(raw_, axis); }
+    const char *axis_name(int32_t axis) const { return weft_mesh_axis_name(raw_, axis); }
+    int32_t rank_at(int32_t position) const { return weft_mesh_rank_at(raw_, position); }
+    uint64_t hash() const { return weft_mesh_hash(raw_); }
+    result<int32_t> find_axis(const char *name) const
+    {
+        return detail::ask<int32_t>(weft_mesh_find_axis, raw_, name);
+    }
+    result<int32_t> rank(const int32_t *coord) const
+    {
+        return detail::ask<int32_t>(weft_mesh_rank, raw_, coord);
+    }
+    /* COORD has one entry per axis. */
+    status coord_of(int32_t rank, int32_t *coord) const
+    {
+        return weft_mesh_coord_of(raw_, rank, coord);
+    }
+    result<std::string> text() const { return detail::print(weft_mesh_print, raw_); }
+
+    /* Equal meshes are one object. */
+    friend bool operator==(const mesh &a, const mesh &b) { return a.raw_ == b.raw_; }
+    friend bool operator!=(const mesh &a, const mesh &b) { return a.raw_ != b.raw_; }
+};
+
+/* Shared.  The layout of a tensor on a mesh (spec.h). */
+class spec : public detail::shared<weft_spec, weft_spec_retain, weft_spec_release>
+{
+public:
+    using shared::shared;
+
+    static result<spec> create(const weft::mesh &mesh, weft_dtype dtype, int32_t dims,
+                               const int64_t *shape, const weft_placement *placements)
+    {
+        return detail::make<spec>(weft_spec_create, mesh.get(), dtype, dims, shape, placements);
+    }
+    static result<spec> parse(const weft::mesh &mesh, const char *text)
+    {
+        return detail::make<spec>(weft_spec_parse, mesh.get(), text);
+    }
+    /* The same tensor in another layout, on another mesh, or with another dtype. */
+    result<spec> with(const char *placements) const
+    {
+        return detail::make<spec>(weft_spec_with, raw_, placements);
+    }
+    result<spec> with(const weft::mesh &mesh, const char *placements) const
+    {
+        return detail::make<spec>(weft_spec_with_mesh, raw_, mesh.get(), placements);
+    }
+    result<spec> with(weft_dtype dtype) const
+    {
+        return detail::make<spec>(weft_spec_with_dtype, raw_, dtype);
+    }
+    result<spec> order_to_strides() const
+    {
+        return detail::make<spec>(weft_spec_order_to_strides, raw_);
+    }
+    result<spec> strides_to_order() const
+    {
+        return detail::make<spec>(weft_spec_strides_to_order, raw_);
+    }
+
+    weft::mesh mesh() const { return retain<weft::mesh>(weft_spec_mesh(raw_)); }
+    weft_dtype dtype() const { return weft_spec_dtype(raw_); }
+    int32_t dims() const { return weft_spec_dims(raw_); }
+    const int64_t *shape() const { return weft_spec_shape(raw_); }
+    const weft_placement *placements() const { return weft_spec_placements(raw_); }
+    int64_t elements() const { return weft_spec_elements(raw_); }
+    uint64_t hash() const { return weft_spec_hash(raw_); }
+    weft_shard shard(int32_t rank) const
+    {
+        weft_shard out;
+
+        weft_spec_shard(raw_, rank, &out);
+        return out;
+    }
+    /* Bytes of the shard of RANK, without gaps. */
+    uint64_t shard_bytes(int32_t rank) const
+    {
+        return static_cast<uint64_t>(shard(rank).elements) * weft_dtype_bytes(dtype());
+    }
+    result<std::string> text() const { return detail::print(weft_spec_print, raw_); }
+
+    /* Equal specs are one object. */
+    friend bool operator==(const spec &a, const spec &b) { return a.raw_ == b.raw_; }
+    friend bool operator!=(const spec &a, const spec &b) { return a.raw_ != b.raw_; }
+};
+
+/* Shared.  What steps cost on a backend (cost.h). */
+class cost_table
+    : public detail::shared<weft_cost_table, weft_cost_table_retain, weft_cost_table_release>
+{
+public:
+    using shared::shared;
+
+    static result<cost_table> find(const char *name)
+    {
+        return detail::make<cost_table>(weft_cost_table_find, name);
+    }
+    static result<cost_table> parse(const char *text)
+    {
+        return detail::make<cost_table>(weft_cost_table_parse, text);
+    }
+    static result<cost_table> open(const char *name = nullptr)
+    {
+        return detail::make<cost_table>(weft_cost_table_open, name);
+    }
+
+    const char *name() const { return weft_cost_table_name(raw_); }
+    uint64_t digest() const { return weft_cost_table_digest(raw_); }
+    result<std::string> text() const { return detail::print(weft_cost_table_print, raw_); }
+};
+
+class comm_ref;
+class bound;
+
+/* Shared.  The steps from one layout to another (plan.h). */
+class plan : public detail::shared<weft_plan, weft_plan_retain, weft_plan_release>
+{
+public:
+    using shared::shared;
+
+    static result<plan> create(const spec &from, const spec &to,
+                               const weft_plan_options *options = nullptr)
+    {
+        return detail::make<plan>(weft_plan_create, from.get(), to.get(), options);
+    }
+    /* COUNT tensors, from FROM[i] to TO[i]. */
+    static result<plan> create_batch(uint32_t count, const weft_spec *const *from,
+                                     const weft_spec *const *to,
+                                     const weft_plan_options *options = nullptr)
+    {
+        return detail::make<plan>(weft_plan_create_batch, count, from, to, options);
+    }
+    result<plan> runner_up(const weft_plan_options *options = nullptr) const
+    {
+        return detail::make<plan>(weft_plan_create_runner_up, raw_, options);
+    }
+    /* Prepare the plan to run on COMM.  Collective. */
+    result<bound> bind(comm_ref comm, const weft_bind_options *options = nullptr) const;
+
+    result<weft_plan_info> info() const
+    {
+        return detail::describe<weft_plan_info>(weft_plan_get, raw_);
+    }
+    result<weft_step_info> step(uint32_t index) const
+    {
+        return detail::describe<weft_step_info>(weft_plan_step_get, raw_, index);
+    }
+    result<weft_plan_tensor_info> tensor(uint32_t index) const
+    {
+        return detail::describe<weft_plan_tensor_info>(weft_plan_tensor_get, raw_, index);
+    }
+    cost_table costs() const { return retain<cost_table>(weft_plan_costs(raw_)); }
+    result<std::string> text() const { return detail::print(weft_plan_print, raw_); }
+    result<std::string> json(const plan &other = plan()) const
+    {
+        return detail::print(weft_plan_print_json, raw_, other.raw_);
+    }
+    /* Run the plan for every rank, on host memory. */
+    status simulate(const void *const *sources, void *const *targets) const
+    {
+        return weft_simulate(raw_, sources, targets);
+    }
+};
+
+/* Move-only.  Plans by their specs and options (plan.h). */
+class plan_cache
+    : public detail::unique<detail::ref<weft_plan_cache>, weft_plan_cache, weft_plan_cache_release>
+{
+public:
+    using unique::unique;
+
+    static result<plan_cache> create(uint32_t capacity = 0)
+    {
+        return detail::make<plan_cache>(weft_plan_cache_create, capacity);
+    }
+    result<plan> find(const spec &from, const spec &to, const weft_plan_options *options = nullptr)
+    {
+        return detail::make<plan>(weft_plan_cache_find, raw_, from.get(), to.get(), options);
+    }
+};
+
+/* ---- device: works, streams, memory, contexts ------------------------------------ */
+
+/* Move-only.  Work that was posted to a stream (device.h).  Release does not wait for it. */
+class work : public detail::unique<detail::ref<weft_work>, weft_work, weft_work_release>
+{
+public:
+    using unique::unique;
+
+    status test() const { return weft_work_test(raw_); }
+    status wait(int64_t timeout_ns = WEFT_FOREVER) const
+    {
+        return weft_work_wait(raw_, timeout_ns);
+    }
+    /* Device time from this work to LATER, in nanoseconds. */
+    result<int64_t> elapsed(const work &later) const
+    {
+        return detail::ask<int64_t>(weft_work_elapsed, raw_, later.raw_);
+    }
+    void *native() const { return weft_work_native(raw_); }
+};
+
+class stream;
+
+/* Borrowed.  The stream that a call posts its work to; empty: the default stream. */
+class stream_ref : public detail::ref<weft_stream>
+{
+public:
+    using ref::ref;
+    constexpr stream_ref() noexcept = default;
+    stream_ref(const stream_ref &) noexcept = default;
+    stream_ref &operator=(const stream_ref &) noexcept = default;
+    stream_ref(stream &&) = delete;
+    stream_ref &operator=(stream &&) = delete;
+
+    /* Work that is posted later does not start before WORK is complete. */
+    status wait_for(const work &work) const { return weft_stream_wait_work(raw_, work.get()); }
+};
+
+/* Move-only.  A stream and its context.  Release waits for the stream's work. */
+class stream : public stream_ref
+{
+public:
+    stream() noexcept = default;
+    stream(weft_context *context, weft_stream *owned) : stream_ref(owned), context_(context) {}
+    stream(stream &&other) noexcept : stream(other.context_, std::exchange(other.raw_, nullptr)) {}
+    stream(const stream &) = delete;
+    stream &operator=(const stream &) = delete;
+    stream &operator=(stream &&other) noexcept
+    {
+        if (this == &other) return *this;
+        reset();
+        context_ = other.context_;
+        raw_ = std::exchange(other.raw_, nullptr);
+        return *this;
+    }
+    ~stream() { reset(); }
+
+    void reset() noexcept
+    {
+        if (raw_ != nullptr) weft_stream_release(context_, &raw_);
+        raw_ = nullptr;
+    }
+    weft_stream *detach() noexcept { return std::exchange(raw_, nullptr); }
+
+    status test() const { return weft_stream_test(context_, raw_); }
+    status wait(int64_t timeout_ns = WEFT_FOREVER) const
+    {
+        return weft_stream_wait(context_, raw_, timeout_ns);
+    }
+    result<work> record() const { return detail::make<work>(weft_work_record, context_, raw_); }
+    void *native() const { return weft_stream_native(context_, raw_); }
+
+private:
+    weft_context *context_ = nullptr;
+};
+
+/* Move-only.  Memory of weft_alloc, and its context.  All work that uses the memory must be
+ * complete when it is freed.  Symmetric memory that contains it (symm) must be released before:
+ * until then free() fails, and the destructor leaves the memory allocated. */
+class memory
+{
+public:
+    memory() noexcept = default;
+    memory(weft_context *context, void *owned, uint64_t bytes)
+        : context_(context), data_(owned), bytes_(bytes)
+    {
+    }
+    memory(memory &&other) noexcept
+        : context_(other.context_), data_(std::exchange(other.data_, nullptr)),
+          bytes_(std::exchange(other.bytes_, 0))
+    {
+    }
+    memory(const memory &) = delete;
+    memory &operator=(const memory &) = delete;
+    memory &operator=(memory &&other) noexcept
+    {
+        if (this == &other) return *this;
+        reset();
+        context_ = other.context_;
+        data_ = std::exchange(other.data_, nullptr);
+        bytes_ = std::exchange(other.bytes_, 0);
+        return *this;
+    }
+    ~memory() { reset(); }
+
+    void *data() const { return data_; }
+    template <class T> T *as() const { return static_cast<T *>(data_); }
+    uint64_t bytes() const { return bytes_; }
+    explicit operator bool() const noexcept { return data_ != nullptr; }
+
+    /* Free the memory now.  After a failure the handle still owns it. */
+    status free()
+    {
+        status done = data_ != nullptr ? weft_free(context_, data_) : WEFT_OK;
+
+        if (done) detach();
+        return done;
+    }
+    void reset() noexcept
+    {
+        if (!free()) detach();
+    }
+    void *detach() noexcept
+    {
+        bytes_ = 0;
+        return std::exchange(data_, nullptr);
+    }
+
+private:
+    weft_context *context_ = nullptr;
+    void *data_ = nullptr;
+    uint64_t bytes_ = 0;
+};
+
+class context;
+
+/* Borrowed.  One rank's connection to its job (context.h, device.h). */
+class context_ref : public detail::ref<weft_context>
+{
+public:
+    using ref::ref;
+    constexpr context_ref() noexcept = default;
+    context_ref(const context_ref &) noexcept = default;
+    context_ref &operator=(const context_ref &) noexcept = default;
+    context_ref(context &&) = delete;
+    context_ref &operator=(context &&) = delete;
+
+    int32_t rank() const { return weft_rank(raw_); }
+    int32_t size() const { return weft_size(raw_); }
+    int32_t local_rank() const { return weft_local_rank(raw_); }
+    int32_t local_size() const { return weft_local_size(raw_); }
+    comm_ref world() const;
+    cost_table costs() const { return retain<cost_table>(weft_context_costs(raw_)); }
+    const weft_plugin *plugin() const { return weft_context_plugin(raw_); }
+    status bind_thread() const { return weft_context_bind_thread(raw_); }
+    result<weft_device_info> device() const
+    {
+        return detail::describe<weft_device_info>(weft_device_get, raw_);
+    }
+
+    result<memory> alloc(uint64_t bytes, weft_memory_kind kind = WEFT_MEMORY_DEVICE) const
+    {
+        void *out = nullptr;
+        status done = weft_alloc(raw_, bytes, kind, &out);
+
+        if (!done) return done;
+        return memory(raw_, out, bytes);
+    }
+    status copy(const void *source, void *target, uint64_t bytes, stream_ref stream = {}) const
+    {
+        return weft_memory_copy(raw_, source, target, bytes, stream.get());
+    }
+    status fill(void *target, uint8_t byte, uint64_t bytes, stream_ref stream = {}) const
+    {
+        return weft_memory_fill(raw_, target, byte, bytes, stream.get());
+    }
+
+    result<stream> create_stream() const
+    {
+        weft_stream *out = nullptr;
+        status done = weft_stream_create(raw_, &out);
+
+        if (!done) return done;
+        return stream(raw_, out);
+    }
+    /* NATIVE (cudaStream_t, hipStream_t) stays the caller's. */
+    result<stream> wrap_stream(void *native) const
+    {
+        weft_stream *out = nullptr;
+        status done = weft_stream_wrap(raw_, native, &out);
+
+        if (!done) return done;
+        return stream(raw_, out);
+    }
+    status wait(stream_ref stream = {}, int64_t timeout_ns = WEFT_FOREVER) const
+    {
+        return weft_stream_wait(raw_, stream.get(), timeout_ns);
+    }
+    result<work> record(stream_ref stream = {}) const
+    {
+        return detail::make<work>(weft_work_record, raw_, stream.get());
+    }
+    /* NATIVE (cudaEvent_t, hipEvent_t) stays the caller's. */
+    result<work> wrap_work(void *native) const
+    {
+        return detail::make<work>(weft_work_wrap, raw_, native);
+    }
+};
+
+/* Move-only.  Release leaves the job. */
+class context : public detail::unique<context_ref, weft_context, weft_context_release>
+{
+public:
+    using unique::unique;
+
+    /* Join the job.  Collective. */
+    static result<context> init(const weft_options *options = nullptr)
+    {
+        return detail::make<context>(weft_init, options);
+    }
+};
+
+/* ---- communicators --------------------------------------------------------------- */
+
+class comm;
+
+/* Borrowed.  An ordered list of ranks that communicate (comm.h).  The world, and the communicators
+ * of mesh axes, are released by weft.
+ *
+ * The collectives take the dtype from the type of the pointers (dtype_traits).  For other dtypes,
+ * and for counts and offsets per rank, pass get() to the C functions. */
+class comm_ref : public detail::ref<weft_comm>
+{
+public:
+    using ref::ref;
+    constexpr comm_ref() noexcept = default;
+    comm_ref(const comm_ref &) noexcept = default;
+    comm_ref &operator=(const comm_ref &) noexcept = default;
+    comm_ref(comm &&) = delete;
+    comm_ref &operator=(comm &&) = delete;
+
+    int32_t rank() const { return weft_comm_rank(raw_); }
+    int32_t size() const { return weft_comm_size(raw_); }
+    const char *name() const { return weft_comm_name(raw_); }
+    context_ref context() const { return weft_comm_context(raw_); }
+    int32_t world_rank(int32_t rank) const { return weft_comm_world_rank(raw_, rank); }
+    int32_t find_rank(int32_t world_rank) const { return weft_comm_find_rank(raw_, world_rank); }
+    void *native() const { return weft_comm_native(raw_); }
+    status async_error() const { return weft_comm_async_error(raw_); }
+    void abort() const { weft_comm_abort(raw_); }
+
+    /* Collective.  An empty comm for a rank that is in none of the parts. */
+    result<comm> split(int32_t colour, int32_t key,
+                       const weft_subcomm_options *options = nullptr) const;
+    result<comm> create(int32_t count, const int32_t *ranks,
+                        const weft_subcomm_options *options = nullptr) const;
+    /* The communicator of mesh axes that contains this rank; this communicator releases it. */
+    result<comm_ref> along(const mesh &mesh, const char *axes) const
+    {
+        return detail::make<comm_ref>(weft_comm_along, raw_, mesh.get(), axes);
+    }
+
+    status barrier(stream_ref stream = {}) const { return weft_barrier(raw_, stream.get()); }
+    status collective(const weft_collective_args &args) const
+    {
+        return weft_collective(raw_, &args);
+    }
+
+    template <class T>
+    status all_reduce(const T *send, detail::same_t<T> *recv, uint64_t count,
+                      weft_reduction reduction, stream_ref stream = {}) const
+    {
+        return weft_all_reduce(raw_, send, recv, count, dtype_of<T>(), reduction, stream.get());
+    }
+    template <class T>
+    status all_gather(const T *send, detail::same_t<T> *recv, uint64_t count,
+                      stream_ref stream = {}) const
+    {
+        return weft_all_gather(raw_, send, recv, count, dtype_of<T>(), stream.get());
+    }
+    template <class T>
+    status reduce_scatter(const T *send, detail::same_t<T> *recv, uint64_t count,
+                          weft_reduction reduction, stream_ref stream = {}) const
+    {
+        return weft_reduce_scatter(raw_, send, recv, count, dtype_of<T>(), reduction, stream.get());
+    }
+    template <class T>
+    status all_to_all(const T *send, detail::same_t<T> *recv, uint64_t count,
+                      stream_ref stream = {}) const
+    {
+        return weft_all_to_all(raw_, send, recv, count, dtype_of<T>(), stream.get());
+    }
+    /* SEND of broadcast and scatter, and RECV of reduce and gather, are used on the root only. */
+    template <class T>
+    status broadcast(const detail::same_t<T> *send, T *recv, uint64_t count, int32_t root,
+                     stream_ref stream = {}) const
+    {
+        return weft_broadcast(raw_, send, recv, count, dtype_of<T>(), root, stream.get());
+    }
+    template <class T>
+    status scatter(const detail::same_t<T> *send, T *recv, uint64_t count, int32_t root,
+                   stream_ref stream = {}) const
+    {
+        return weft_scatter(raw_, send, recv, count, dtype_of<T>(), root, stream.get());
+    }
+    template <class T>
+    status reduce(const T *send, detail::same_t<T> *recv, uint64_t count, weft_reduction reduction,
+                  int32_t root, stream_ref stream = {}) const
+    {
+        return weft_reduce(raw_, send, recv, count, dtype_of<T>(), reduction, root, stream.get());
+    }
+    template <class T>
+    status gather(const T *send, detail::same_t<T> *recv, uint64_t count, int32_t root,
+                  stream_ref stream = {}) const
+    {
+        return weft_gather(raw_, send, recv, count, dtype_of<T>(), root, stream.get());
+    }
+    template <class T>
+    status send(const T *buffer, uint64_t count, int32_t peer, uint32_t tag = 0,
+                stream_ref stream = {}) const
+    {
+        return weft_send(raw_, buffer, count, dtype_of<T>(), peer, tag, stream.get());
+    }
+    template <class T>
+    status receive(T *buffer, uint64_t count, int32_t peer, uint32_t tag = 0,
+                   stream_ref stream = {}) const
+    {
+        return weft_receive(raw_, buffer, count, dtype_of<T>(), peer, tag, stream.get());
+    }
+    status group_begin() const { return weft_group_begin(raw_); }
+    status group_end() const { return weft_group_end(raw_); }
+};
+
+/* Move-only.  A communicator of split or create.  Its work must be complete when it is released. */
+class comm : public detail::unique<comm_ref, weft_comm, weft_comm_release>
+{
+public:
+    using unique::unique;
+};
+
+inline comm_ref context_ref::world() const
+{
+    return weft_world(raw_);
+}
+
+inline result<comm> comm_ref::split(int32_t colour, int32_t key,
+                                    const weft_subcomm_options *options) const
+{
+    return detail::make<comm>(weft_comm_split, raw_, colour, key, options);
+}
+
+inline result<comm> comm_ref::create(int32_t count, const int32_t *ranks,
+                                     const weft_subcomm_options *options) const
+{
+    return detail::make<comm>(weft_comm_create, raw_, count, ranks, options);
+}
+
+/* ---- bound plans and symmetric memory --------------------------------------------- */
+
+/* Move-only.  A plan that is ready to run on a communicator (exec.h).  Its work must be complete
+ * when it is released. */
+class bound : public detail::unique<detail::ref<weft_bound>, weft_bound, weft_bound_release>
+{
+public:
+    using unique::unique;
+
+    uint64_t scratch() const { return weft_bound_scratch(raw_); }
+    bool is_packed() const { return weft_bound_is_packed(raw_); }
+
+    /* Post the redistribution to STREAM.  Collective.  *RECORD, unless RECORD is null, becomes the
+     * handle of this work. */
+    status redistribute(const void *source, void *target, stream_ref stream = {},
+                        work *record = nullptr) const
+    {
+        return weft_redistribute(raw_, source, target, stream.get(),
+                                 record != nullptr ? record->out() : nullptr);
+    }
+    status redistribute_batch(const void *const *sources, void *const *targets,
+                              stream_ref stream = {}, work *record = nullptr) const
+    {
+        return weft_redistribute_batch(raw_, sources, targets, stream.get(),
+                                       record != nullptr ? record->out() : nullptr);
+    }
+};
+
+inline result<bound> plan::bind(comm_ref comm, const weft_bind_options *options) const
+{
+    return detail::make<bound>(weft_plan_bind, raw_, comm.get(), options);
+}
+
+/* Move-only.  Memory that all ranks of a communicator can read and write (symm.h).  Release is
+ * collective and blocks until every rank releases. */
+class symm : public detail::unique<detail::ref<weft_symm>, weft_symm, weft_symm_release>
+{
+public:
+    using unique::unique;
+
+    static result<symm> create(comm_ref comm, uint64_t bytes,
+                               const weft_symm_options *options = nullptr)
+    {
+        return detail::make<symm>(weft_symm_create, comm.get(), bytes, options);
+    }
+    /* MEMORY stays the caller's and must outlive the handle. */
+    static result<symm> register_memory(comm_ref comm, void *memory, uint64_t bytes,
+                                        const weft_symm_options *options = nullptr)
+    {
+        return detail::make<symm>(weft_symm_register, comm.get(), memory, bytes, options);
+    }
+
+    comm_ref comm() const { return weft_symm_comm(raw_); }
+    uint64_t bytes() const { return weft_symm_bytes(raw_); }
+    uint32_t channels() const { return weft_symm_channels(raw_); }
+    void *local() const { return weft_symm_local(raw_); }
+    void *peer(int32_t peer) const { return weft_symm_peer(raw_, peer); }
+    result<uint64_t> offset(const void *pointer, uint64_t bytes) const
+    {
+        return detail::ask<uint64_t>(weft_symm_offset, raw_, pointer, bytes);
+    }
+    result<weft_symm_device> device() const
+    {
+        return detail::ask<weft_symm_device>(weft_symm_device_get, raw_);
+    }
+
+    status put_to(const void *source, int32_t peer, uint64_t offset, uint64_t bytes,
+                  stream_ref stream = {}) const
+    {
+        return weft_symm_put_to(raw_, source, peer, offset, bytes, stream.get());
+    }
+    status get_from(int32_t peer, uint64_t offset, void *target, uint64_t bytes,
+                    stream_ref stream = {}) const
+    {
+        return weft_symm_get_from(raw_, peer, offset, target, bytes, stream.get());
+    }
+    status put_signal_to(const void *source, int32_t peer, uint64_t offset, uint64_t bytes,
+                         uint32_t channel, uint64_t value, weft_signal_op op,
+                         stream_ref stream = {}) const
+    {
+        return weft_symm_put_signal_to(raw_, source, peer, offset, bytes, channel, value, op,
+                                       stream.get());
+    }
+    status signal_to(int32_t peer, uint32_t channel, uint64_t value, weft_signal_op op,
+                     stream_ref stream = {}) const
+    {
+        return weft_symm_signal_to(raw_, peer, channel, value, op, stream.get());
+    }
+    status wait_from(int32_t peer, uint32_t channel, weft_compare compare, uint64_t value,
+                     int64_t timeout_ns = 0, stream_ref stream = {}) const
+    {
+        return weft_symm_wait_from(raw_, peer, channel, compare, value, timeout_ns, stream.get());
+    }
+    status test_from(int32_t peer, uint32_t channel, weft_compare compare, uint64_t value) const
+    {
+        return weft_symm_test_from(raw_, peer, channel, compare, value);
+    }
+    status fence(stream_ref stream = {}) const { return weft_symm_fence(raw_, stream.get()); }
+    status quiet(stream_ref stream = {}) const { return weft_symm_quiet(raw_, stream.get()); }
+    status barrier(stream_ref stream = {}) const { return weft_symm_barrier(raw_, stream.get()); }
+};
+
+/* ---- starting ranks, listing plugins ----------------------------------------------- */
+
+/* Move-only.  Ranks that are threads of the caller (context.h).  It must outlive their contexts. */
+class threads : public detail::unique<detail::ref<weft_threads>, weft_threads, weft_threads_release>
+{
+public:
+    using unique::unique;
+
+    static result<threads> create(int32_t size)
+    {
+        return detail::make<threads>(weft_threads_create, size);
+    }
+};
+
+/* Run RANK_MAIN() as SIZE ranks, each on its own thread (weft_threads_run).  All threads call the
+ * same RANK_MAIN, which returns a status or a weft_status.  If it throws, its rank fails: with the
+ * status of a weft::exception, otherwise with WEFT_ERR_ABORTED. */
+template <class Function> status threads_run(int32_t size, Function rank_main)
+{
+    auto call = [](void *argument) -> weft_status {
+        Function &run = *static_cast<Function *>(argument);
+#if defined(__cpp_exceptions)
+        try {
+            return status(run()).code();
+        } catch (const exception &thrown) {
+            return weft_fail(thrown.code(), "%s", thrown.what());
+        } catch (const std::exception &thrown) {
+            return weft_fail(WEFT_ERR_ABORTED, "the rank threw an exception: %s", thrown.what());
+        } catch (...) {
+            return weft_fail(WEFT_ERR_ABORTED, "the rank threw an exception");
+        }
+#else
+        return status(run()).code();
+#endif
+    };
+
+    return weft_threads_run(size, call, &rank_main);
+}
+
+/* Move-only.  The server that the ranks of a launcher connect to (launch.h).  Release closes it. */
+class rendezvous
+    : public detail::unique<detail::ref<weft_rendezvous>, weft_rendezvous, weft_rendezvous_close>
+{
+public:
+    using unique::unique;
+
+    static result<rendezvous> open(const weft_rendezvous_options &options)
+    {
+        return detail::make<rendezvous>(weft_rendezvous_open, &options);
+    }
+    const char *address() const { return weft_rendezvous_address(raw_); }
+    const char *token() const { return weft_rendezvous_token(raw_); }
+    status serve() const { return weft_rendezvous_serve(raw_); }
+    void report_gone(int32_t rank, const char *text) const
+    {
+        weft_rendezvous_report_gone(raw_, rank, text);
+    }
+};
+
+/* Move-only.  The plugins that exist, and why each is usable or not (backend.h). */
+class backends
+    : public detail::unique<detail::ref<weft_backends>, weft_backends, weft_backends_release>
+{
+public:
+    using unique::unique;
+
+    static result<backends> create(const weft_backend_options *options = nullptr)
+    {
+        return detail::make<backends>(weft_backends_create, options);
+    }
+    size_t count() const { return weft_backends_count(raw_); }
+    result<weft_backend_info> info(size_t index) const
+    {
+        return detail::describe<weft_backend_info>(weft_backends_get, raw_, index);
+    }
+    result<size_t> choose(weft_role role = WEFT_ROLE_COMM) const
+    {
+        return detail::ask<size_t>(weft_backends_choose, raw_, role);
+    }
+};
+
+} // namespace weft
+
+#endif
