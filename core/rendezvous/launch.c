@@ -127,6 +127,11 @@ static weft_status read_master(struct wf_environment environment, struct wf_laun
     if (host == NULL) return WEFT_OK;
     if (strlen(host) >= sizeof launch->master)
         return wf_fail(WEFT_ERR_INVALID, "MASTER_ADDR is \"%.60s...\", which is too long", host);
+    if (strpbrk(host, "[]") != NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "MASTER_ADDR is \"%.200s\"; expected a host name or an address, without "
+                       "brackets and port",
+                       host);
     memcpy(launch->master, host, strlen(host) + 1);
     memcpy(address.host, host, strlen(host) + 1);
     if (wf_address_is_local(&address)) launch->one_host = true;

@@ -147,6 +147,9 @@ START_TEST(values_out_of_range_are_named)
          "LOCAL_WORLD_SIZE is 3, but WORLD_SIZE is 2");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=4", "LOCAL_WORLD_SIZE=2", "LOCAL_RANK=2")),
          "LOCAL_RANK is 2");
+    SAYS(read_error(
+             ENVIRONMENT("RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=[::1]:4242", "MASTER_PORT=29500")),
+         "without brackets and port");
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=n", "MASTER_PORT=65535")),
          "MASTER_PORT is 65535");
 }
