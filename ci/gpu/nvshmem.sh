@@ -33,7 +33,7 @@ refuses_without_mps()
     local said
     said=$(WEFT_BACKEND=nvshmem "$weft" redistribute -n 2 --mesh 2 --shape 64x64 --from "S(0)" --to R 2>&1) && return 1
     echo "$said" | tail -n 1
-    [[ $said == *"it wants the CUDA MPS daemon"* ]]
+    [[ $said == *"start the CUDA MPS daemon"* ]]
 }
 
 # By as many ranks, one redistribution on nvshmem and on nccl.

@@ -43,7 +43,7 @@ cannot_begin()
     told=$(grep -c "$text" <<<"$have")
     if ((told < n)) || [[ $have == *"as expected"* ]]; then not_so "$told of $n ranks say \"$text\": $have"; fi
 }
-cannot_begin 2 "it wants the CUDA MPS daemon" STANDIN_LIMITED=1
+cannot_begin 2 "start the CUDA MPS daemon" STANDIN_LIMITED=1
 cannot_begin 2 "NVSHMEM could not be initialized (code 7)" STANDIN_BEGIN=7
 cannot_begin 2 "NVSHMEM cannot allocate 2147483648 bytes of symmetric memory" STANDIN_HEAP=1048576
 cannot_begin 2 "WEFT_NVSHMEM_HEAP is \"64K\"; expected a size of at least 1M" WEFT_NVSHMEM_HEAP=64K
