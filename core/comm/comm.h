@@ -198,7 +198,7 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    char cause_text[1024], group_text[512], departed_text[256];
+    char cause_text[1024], group_text[512], departed_text[640];
     char name[128];
 };
 
@@ -312,9 +312,19 @@ void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char
 
 /* An ASK's answer. */
 void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
-/* Ask the ranks of COMM; one line per rank into LINES, and who seems to be waited for into SUSPECTS
- * ("" if none). */
-void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);
+/* What ranks answer when they are asked where they are.  The texts list ranks; a text is empty
+ * where there is none. */
+struct wf_answers {
+    bool failed;           /* nobody could be asked */
+    struct wf_text lines;  /* a line per rank */
+    struct wf_text silent; /* ranks of the job that do not answer */
+    struct wf_text
+        behind; /* ranks of the communicator that have not reached this rank's position */
+};
+
+/* Ask the ranks of COMM, and the others of the job, for which they may wait. */
+void wf_position_ask(weft_comm *comm, struct wf_answers *out);
+void wf_answers_free(struct wf_answers *answers);
 /* To the log: this rank's recent operations on COMM, and every rank's position. */
 void wf_position_log(weft_comm *comm);
 /* The same with the LINES that wf_position_ask has given. */

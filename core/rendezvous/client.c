@@ -400,6 +400,14 @@ const struct wf_departure *wf_client_first_lost(struct wf_client *client)
     return departure;
 }
 
+bool wf_client_first_error(struct wf_client *client, char *out, size_t bytes)
+{
+    pthread_mutex_lock(&client->lock);
+    snprintf(out, bytes, "%s", client->cause);
+    pthread_mutex_unlock(&client->lock);
+    return out[0] != '\0';
+}
+
 uint64_t wf_client_job(const struct wf_client *client)
 {
     return client->job;
