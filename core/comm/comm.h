@@ -312,8 +312,7 @@ void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char
 
 /* An ASK's answer. */
 void wf_position_tell(void *context, uint64_t comm, struct wf_text *out);
-/* What ranks answer when they are asked where they are.  The texts list ranks; a text is empty
- * where there is none. */
+/* The answers of ranks to a question about their positions.  A list without ranks is empty. */
 struct wf_answers {
     bool failed;           /* nobody could be asked */
     struct wf_text lines;  /* a line per rank */
