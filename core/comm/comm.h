@@ -198,7 +198,7 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    char cause_text[1024], group_text[512], departed_text[256];
+    char cause_text[1024], group_text[512], departed_text[640];
     char name[128];
 };
 
@@ -312,9 +312,17 @@ void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char
 
 /* Write this rank's answer to an ASK. */
 void wf_position_report(void *context, uint64_t comm, struct wf_text *out);
-/* Ask the ranks of COMM for their positions.  LINES gets one line per rank.  SUSPECTS gets the
- * ranks that the others seem to wait for; "" if none. */
-void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects);
+/* The answers of ranks to a question about their positions.  A list without ranks is empty. */
+struct wf_answers {
+    bool failed;           /* nobody could be asked */
+    struct wf_text lines;  /* a line per rank */
+    struct wf_text silent; /* ranks of the job that do not answer */
+    struct wf_text behind; /* ranks of the communicator that have not reached this position */
+};
+
+/* Ask the ranks of COMM, and the other ranks of the job, for which they may wait. */
+void wf_position_ask(weft_comm *comm, struct wf_answers *out);
+void wf_answers_free(struct wf_answers *answers);
 /* To the log: this rank's recent operations on COMM, and every rank's position. */
 void wf_position_log(weft_comm *comm);
 /* The same with the LINES that wf_position_ask has given. */

@@ -62,24 +62,38 @@ void wf_comm_fail(weft_comm *comm, weft_status status, const char *text)
     pthread_mutex_unlock(&comm->context->lock);
 }
 
+/* No rank could be asked: add the first error that another rank has reported. */
+static void add_reported(const weft_comm *comm, struct wf_text *out)
+{
+    char text[512];
+
+    if (wf_client_first_error(comm->context->client, text, sizeof text))
+        wf_text_add(out, "; before it, an error was reported: %s", text);
+}
+
 /* Add the ranks that COMM waits for to the message, and every rank's position to the log. */
 static void explain_timeout(weft_comm *comm, const char *what, const char *own, struct wf_text *out)
 {
-    struct wf_text lines = {0}, suspects = {0};
+    struct wf_answers answers;
+    bool both;
 
     wf_text_add(out, "%s #%llu on %s: ", what,
                 (unsigned long long)atomic_load_explicit(&comm->ring.posted, memory_order_relaxed),
                 comm->name);
-    wf_position_ask(comm, &lines, &suspects);
-    if (suspects.length > 0) wf_text_add(out, "the time limit passed: %s; ", suspects.data);
+    wf_position_ask(comm, &answers);
+    both = answers.silent.length > 0 && answers.behind.length > 0;
+    if (answers.silent.length > 0 || answers.behind.length > 0)
+        wf_text_add(out, "the time limit passed: %s%s%s; ",
+                    answers.silent.length > 0 ? answers.silent.data : "", both ? "; " : "",
+                    answers.behind.length > 0 ? answers.behind.data : "");
     wf_text_add(out, "%s", own);
+    if (answers.failed) add_reported(comm, out);
     if (strcmp(what, "weft_send") == 0)
         wf_text_add(out,
                     "; a send may wait for its receive; ranks that send to each other must call "
                     "weft_send and weft_receive between weft_group_begin and weft_group_end");
-    wf_position_log_answers(comm, &lines);
-    wf_text_free(&lines);
-    wf_text_free(&suspects);
+    wf_position_log_answers(comm, &answers.lines);
+    wf_answers_free(&answers);
 }
 
 void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns)
@@ -148,13 +162,21 @@ weft_status wf_comm_cause(weft_comm *comm)
     return status;
 }
 
-/* The rank that the backend reports lost may have ended because of a rank outside COMM. */
-static void add_first_lost(const weft_comm *comm, struct wf_text *text)
+/* The rank that the backend reports lost may have ended because of another: the first that was
+ * lost, or one that does not answer. */
+static void explain_loss(weft_comm *comm, const char *what, const char *own, struct wf_text *out)
 {
     const struct wf_departure *first = NULL;
+    struct wf_answers answers;
 
-    if (comm->context->client != NULL) first = wf_client_first_lost(comm->context->client);
-    if (first != NULL) wf_text_add(text, "; before it, rank %d %s", first->rank, first->text);
+    wf_text_add(out, "%s on %s: %s", what, comm->name, own);
+    if (comm->context->client == NULL) return;
+    first = wf_client_first_lost(comm->context->client);
+    if (first != NULL) wf_text_add(out, "; before it, rank %d %s", first->rank, first->text);
+    wf_position_ask(comm, &answers);
+    if (answers.silent.length > 0) wf_text_add(out, "; %s", answers.silent.data);
+    if (answers.failed) add_reported(comm, out);
+    wf_answers_free(&answers);
 }
 
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
@@ -173,9 +195,10 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
     }
     if (status == WEFT_ERR_TIMEOUT)
         explain_timeout(comm, what, own, &text);
+    else if (status == WEFT_ERR_PEER)
+        explain_loss(comm, what, own, &text);
     else
         wf_text_add(&text, "%s on %s: %s", what, comm->name, own);
-    if (status == WEFT_ERR_PEER) add_first_lost(comm, &text);
     pthread_mutex_lock(&comm->context->lock);
     first = atomic_load_explicit(&comm->cause, memory_order_relaxed) == WEFT_OK;
     set_cause(comm, status, text.failed ? "out of memory" : text.data);

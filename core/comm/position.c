@@ -8,6 +8,10 @@
 
 #define ASK_NS     (WF_SECOND_NS / 2)
 #define LOGGED_OPS 8
+#define SUSPECTS   4 /* ranks in a message */
+/* In a larger job only the ranks of the communicator are asked: each rank may ask, and the server
+ * could not answer all of them in time. */
+#define JOB_MOST 256
 
 struct position {
     bool answered;
@@ -80,40 +84,79 @@ static bool is_suspect(const struct position *p, uint64_t posted)
     return !p->answered || p->where != WF_WHERE_KNOWN || p->posted < posted;
 }
 
-static void print_all(const weft_comm *comm, const struct wf_gathered *got, uint64_t posted,
-                      struct wf_text *lines, struct wf_text *suspects)
+static void add_suspect(struct wf_text *out, int *shown, int32_t rank, const struct position *p,
+                        bool outside)
 {
-    int shown = 0;
+    if (*shown == SUSPECTS) return;
+    wf_text_add(out, "%srank %d%s ", (*shown)++ > 0 ? "; " : "", rank,
+                outside ? ", outside the communicator," : "");
+    print_position(p, out);
+}
 
-    for (int32_t i = 0; i < got->count && i < comm->size; i++) {
+/* The ranks of COMM come first in RANKS.  A rank outside it matters only if it does not answer:
+ * ranks of COMM may wait for it. */
+static void print_all(const weft_comm *comm, const int32_t *ranks, const struct wf_gathered *got,
+                      uint64_t posted, struct wf_answers *out)
+{
+    int silent = 0, behind = 0;
+
+    for (int32_t i = 0; i < got->count; i++) {
+        bool outside = i >= comm->size;
         struct position p;
 
-        if (i == comm->rank) continue;
         read_position(got->blobs[i], &p);
-        wf_text_add(lines, "  rank %d ", comm->world_ranks[i]);
-        print_position(&p, lines);
-        wf_text_char(lines, '\n');
-        if (!is_suspect(&p, posted) || shown == 4) continue;
-        wf_text_add(suspects, "%srank %d ", shown++ > 0 ? "; " : "", comm->world_ranks[i]);
-        print_position(&p, suspects);
+        if (i == comm->rank || (outside && p.answered)) continue;
+        wf_text_add(&out->lines, "  rank %d%s ", ranks[i],
+                    outside ? ", outside the communicator," : "");
+        print_position(&p, &out->lines);
+        wf_text_char(&out->lines, '\n');
+        if (!p.answered)
+            add_suspect(&out->silent, &silent, ranks[i], &p, outside);
+        else if (is_suspect(&p, posted))
+            add_suspect(&out->behind, &behind, ranks[i], &p, outside);
     }
 }
 
-void wf_position_ask(weft_comm *comm, struct wf_text *lines, struct wf_text *suspects)
+/* The ranks of COMM, then the other ranks of the job; *COUNT is how many. */
+static int32_t *list_asked(const weft_comm *comm, int32_t *count)
+{
+    int32_t size = comm->context->size <= JOB_MOST ? comm->context->size : comm->size;
+    int32_t *ranks = wf_alloc((size_t)size * sizeof *ranks);
+
+    *count = comm->size;
+    if (ranks == NULL) return NULL;
+    memcpy(ranks, comm->world_ranks, (size_t)comm->size * sizeof *ranks);
+    for (int32_t rank = 0; *count < size; rank++)
+        if (weft_comm_find_rank(comm, rank) < 0) ranks[(*count)++] = rank;
+    return ranks;
+}
+
+void wf_position_ask(weft_comm *comm, struct wf_answers *out)
 {
     struct wf_client *client = comm->context->client;
     uint64_t posted = load(&comm->ring.posted);
     struct wf_gathered got;
+    int32_t *ranks, count;
 
+    *out = (struct wf_answers){0};
     if (client == NULL || comm->size == 1) return;
-    if (wf_client_ask(client, comm->number, comm->world_ranks, comm->size, ASK_NS, &got) !=
-        WEFT_OK) {
-        wf_text_add(lines, "  the positions of the other ranks are unknown plugins: %s\n",
-                    weft_last_error());
-        return;
+    ranks = list_asked(comm, &count);
+    if (ranks == NULL) return;
+    if (wf_client_ask(client, comm->number, ranks, count, ASK_NS, &got) == WEFT_OK) {
+        if (got.count == count) print_all(comm, ranks, &got, posted, out);
+        wf_gathered_free(&got);
+    } else {
+        out->failed = true;
+        wf_text_add(&out->lines, "  the other ranks cannot be asked: %s\n", weft_last_error());
     }
-    print_all(comm, &got, posted, lines, suspects);
-    wf_gathered_free(&got);
+    wf_free(ranks);
+}
+
+void wf_answers_free(struct wf_answers *answers)
+{
+    wf_text_free(&answers->lines);
+    wf_text_free(&answers->silent);
+    wf_text_free(&answers->behind);
 }
 
 static void print_own(weft_comm *comm, struct wf_text *out)
@@ -149,14 +192,16 @@ static void log_line(void *argument, const char *text)
 
 void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text), void *argument)
 {
-    struct wf_text text = {0}, suspects = {0};
+    struct wf_text text = {0};
+    struct wf_answers answers;
 
     if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM) || line == NULL) return;
     print_own(comm, &text);
-    wf_position_ask(comm, &text, &suspects);
+    wf_position_ask(comm, &answers);
+    wf_text_append(&text, answers.lines.data, answers.lines.length);
     each_line(&text, line, argument);
     wf_text_free(&text);
-    wf_text_free(&suspects);
+    wf_answers_free(&answers);
 }
 
 void wf_position_log(weft_comm *comm)

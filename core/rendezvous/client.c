@@ -153,9 +153,30 @@ static bool is_lost(const struct wf_waiter *w)
     return w->lost != NULL && atomic_load_explicit(w->lost, memory_order_acquire);
 }
 
-/* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
- * frees.  LINK -1 means the link that wf_client_asks returns.  The wait lasts GRACE_NS longer than
- * the time limit that the server has. */
+/* Send at once: the process may end before the thread runs.  The lock is held. */
+static void send_by(struct wf_client *client, int link, uint16_t type, uint64_t id,
+                    const struct wf_text *payload)
+{
+    struct wf_link *l = &client->links[link];
+
+    if (l->over || payload->failed) return;
+    wf_connection_send(l->connection, type, id, payload);
+    wf_connection_write(l->connection);
+}
+
+/* By all links but EXCEPT.  The lock is held. */
+static void send_aborts(struct wf_client *client, int except, const struct wf_text *payload)
+{
+    for (int link = 0; link < WF_LINKS; link++)
+        if (link != except) send_by(client, link, WF_FRAME_ABORT, 0, payload);
+    pthread_cond_broadcast(&client->changed); /* the communicator may have failed here */
+}
+
+/* Send a frame on link number LINK and wait for the answer, in W's payload, which the caller frees.
+ * LINK -1 means the link that wf_client_asks returns.  The wait lasts GRACE_NS longer than the time
+ * limit that the server has.  An abort is sent on all links, on LINK first: the server that is
+ * asked must receive it before it sees the departure of a rank that the other server has sent it
+ * to. */
 static weft_status request(struct wf_client *client, int link, uint16_t type,
                            const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
                            struct wf_waiter *w)
@@ -173,7 +194,8 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     w->id = ++client->last_id;
     w->next = client->waiters;
     client->waiters = w;
-    if (!l->over) wf_connection_send(l->connection, type, w->id, payload);
+    send_by(client, w->link, type, w->id, payload);
+    if (type == WF_FRAME_ABORT) send_aborts(client, w->link, payload);
     wf_client_wake(client);
     while (!w->done && !l->over && !is_lost(w) && code != ETIMEDOUT)
         code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
@@ -305,30 +327,16 @@ static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, co
     wf_put_string(out, text);
 }
 
-/* Send on all links but EXCEPT in the calling thread: the process may end before the client's
- * thread runs. */
-static void send_now(struct wf_client *client, int except, const struct wf_text *payload)
-{
-    pthread_mutex_lock(&client->lock);
-    for (int link = 0; link < WF_LINKS; link++) {
-        struct wf_link *l = &client->links[link];
-
-        if (link == except || l->over || payload->failed) continue;
-        wf_connection_send(l->connection, WF_FRAME_ABORT, 0, payload);
-        wf_connection_write(l->connection);
-    }
-    pthread_cond_broadcast(&client->changed); /* the communicator may have failed here */
-    wf_client_wake(client);
-    pthread_mutex_unlock(&client->lock);
-}
-
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                      weft_status status, const char *text)
 {
     struct wf_text payload = {0};
 
     put_abort(&payload, comm, status, ranks, count, text);
-    send_now(client, -1, &payload);
+    pthread_mutex_lock(&client->lock);
+    send_aborts(client, -1, &payload);
+    wf_client_wake(client);
+    pthread_mutex_unlock(&client->lock);
     wf_text_free(&payload);
 }
 
@@ -344,9 +352,12 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     link = wf_client_asks(client);
     waits = !client->links[link].silent;
     pthread_mutex_unlock(&client->lock);
+    if (!waits) {
+        wf_client_abort(client, comm, ranks, count, status, text);
+        return;
+    }
     put_abort(&payload, comm, status, ranks, count, text);
-    send_now(client, waits ? link : -1, &payload);
-    if (waits && request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
+    if (request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
         wf_log(WF_LOG_DEBUG, "an error was not reported to the other ranks: %s", weft_last_error());
     wf_text_free(&payload);
     wf_text_free(&w.payload);
@@ -403,6 +414,14 @@ const struct wf_departure *wf_client_first_lost(struct wf_client *client)
     departure = client->first_lost;
     pthread_mutex_unlock(&client->lock);
     return departure;
+}
+
+bool wf_client_first_error(struct wf_client *client, char *out, size_t bytes)
+{
+    pthread_mutex_lock(&client->lock);
+    snprintf(out, bytes, "%s", client->cause);
+    pthread_mutex_unlock(&client->lock);
+    return out[0] != '\0';
 }
 
 uint64_t wf_client_job(const struct wf_client *client)

@@ -24,6 +24,7 @@ void wf_connection_release(struct wf_connection *c)
     wf_fd_close(c->fd);
     wf_inbox_free(&c->in);
     wf_free(c->fault);
+    wf_free(c->heard);
     wf_free(c->why);
     wf_text_free(&c->out);
     wf_free(c);

@@ -267,6 +267,9 @@ static void explain_end(struct wf_client *client, int32_t rank, const char *text
     else if (own != NULL)
         snprintf(out, bytes, "rank %d %s; after it, rank %d ended, which served the rendezvous",
                  first->rank, first->text, rank);
+    else if (first != NULL && client->cause[0] != '\0')
+        snprintf(out, bytes, "%s; before it, rank %d was lost, and this error was reported: %s",
+                 text, first->rank, client->cause);
     else if (first != NULL)
         snprintf(out, bytes, "%s; before it, rank %d was lost", text, first->rank);
     else if (client->cause[0] != '\0')

@@ -149,6 +149,8 @@ static void explain_departure(const struct wf_server *s, const struct wf_connect
         wf_text_add(out, "; it had reported: %.300s", c->fault);
     else if (s->first_lost >= 0)
         wf_text_add(out, "; before it, rank %d was lost", s->first_lost);
+    if (c->fault == NULL && c->heard != NULL)
+        wf_text_add(out, "; before, it was sent this error: %.300s", c->heard);
 }
 
 /* RANK is gone from a running job.  Rank 0 is sent this last: its process may serve the rendezvous,
@@ -292,6 +294,17 @@ static void handle_gather(struct wf_server *s, struct wf_connection *c,
     if (status != WEFT_OK) reject(c);
 }
 
+/* The first error of another rank that RANKS are sent may be why they depart. */
+static void note_heard(struct wf_server *s, const int32_t *ranks, int32_t count, int32_t except,
+                       const char *text)
+{
+    for (int32_t i = 0; i < count; i++) {
+        struct wf_connection *c = s->members[ranks[i]];
+
+        if (c != NULL && ranks[i] != except && c->heard == NULL) c->heard = wf_strdup(text);
+    }
+}
+
 static void handle_abort(struct wf_server *s, struct wf_connection *c, const struct wf_frame *frame,
                          int32_t *ranks)
 {
@@ -308,6 +321,7 @@ static void handle_abort(struct wf_server *s, struct wf_connection *c, const str
         return;
     }
     if (status != WEFT_ERR_ABORTED && c->fault == NULL) c->fault = wf_strdup(text);
+    if (status != WEFT_ERR_ABORTED) note_heard(s, ranks, count, c->rank, text);
     wf_put_u64(&payload, comm);
     wf_put_u32(&payload, (uint32_t)status);
     wf_put_string(&payload, text);
@@ -336,7 +350,8 @@ static void handle_ask(struct wf_server *s, struct wf_connection *c, const struc
     wf_put_u32(&gone, WF_WHERE_GONE);
     wf_put_u64(&payload, comm);
     for (int32_t i = 0; i < count; i++) {
-        if (s->members[ranks[i]] == NULL)
+        /* A rank that has not come to the standby yet may be stopped. */
+        if (s->members[ranks[i]] == NULL && s->came[ranks[i]])
             wf_inquiry_answer(&s->inquiries, number, ranks[i], (weft_blob){gone.data, gone.length});
         else
             wf_members_deliver(s, WF_FRAME_ASK, ranks[i], number, &payload);

@@ -432,5 +432,7 @@ void wf_client_watch(struct wf_client *client);
 const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank);
 /* The same for the rank that was lost first. */
 const struct wf_departure *wf_client_first_lost(struct wf_client *client);
+/* The first error that another rank has reported, cut to BYTES; false: none.  [any thread] */
+bool wf_client_first_error(struct wf_client *client, char *out, size_t bytes);
 
 #endif

@@ -27,6 +27,7 @@ struct wf_connection {
     int32_t rank;                   /* -1 before it is a member */
     bool leaving;                   /* the next frame in `in` is LEAVE */
     char *fault;                    /* the first error that it reported, or NULL */
+    char *heard;                    /* the first error of another rank that it was sent, or NULL */
     char *why;                      /* this end closes it, or NULL: the other end has */
     struct wf_join join;
     struct wf_inbox in;

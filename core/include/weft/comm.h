@@ -116,9 +116,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_async_error(weft_comm *comm);
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
 /* Call LINE(ARGUMENT, text) once for each line of a report: the recent operations of this rank,
- * then the operation that each other rank has reached.  Ranks that do not answer within about a
- * second are left out.  The calling thread calls LINE; text is valid during that call only.  Not
- * collective.  When a time limit passes, weft logs the same report.  [any thread] */
+ * then the operation that each other rank has reached, or that the rank does not answer within
+ * about a second.  A rank of the job outside COMM is reported only if it does not answer.  The
+ * calling thread calls LINE; text is valid during that call only.  Not collective.  When a time
+ * limit passes, weft logs the same report.  [any thread] */
 WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text),
                              void *argument);
 

@@ -1,9 +1,10 @@
-/* kill_trials.c - whoever is killed is named: `kill_trials kill|stop TRIALS SEED`.
+/* kill_trials.c - whoever is killed is named: `kill_trials kill|stop|chain TRIALS SEED`.
  *
  * A trial starts four ranks as a launcher without a rendezvous of its own would, waits until all
  * have joined, kills or stops one of them after a random time, and reads what the others say.  Each
- * of them must name that rank.  A line on standard output tells a trial that failed; its seed is
- * the one to give for it alone, with one trial. */
+ * of them must name that rank.  In a chain, the rank stops itself, and one rank waits for another
+ * that waits for it.  A line on standard output tells a trial that failed; its seed is the one to
+ * give for it alone, with one trial. */
 #include "weft/weft.h"
 
 #include <errno.h>
@@ -42,12 +43,35 @@ static weft_status work(weft_context *ctx)
     return status;
 }
 
-static int run_rank(enum end end)
+/* Rank VICTIM stops.  Rank VICTIM + 1 waits for VICTIM + 2 in a communicator of these two, which
+ * waits for VICTIM in the world.  PATIENT: the pair's time limit is long, so the other rank leaves
+ * before it passes. */
+static weft_status work_in_chain(weft_context *ctx, int victim, bool patient)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options};
+    int place = (weft_rank(ctx) - victim + RANKS) % RANKS;
+    weft_comm *world = weft_world(ctx), *part = NULL;
+    static float in[COUNT], out[COUNT];
+    weft_status status;
+
+    if (patient) options.timeout_ns = INT64_C(30000000000);
+    status = weft_comm_split(world, place == 1 || place == 2, 0, &options, &part);
+    if (status == WEFT_OK) /* every rank has the pair */
+        status = weft_all_reduce(world, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    if (status != WEFT_OK) return status;
+    if (place == 0) raise(SIGSTOP);
+    return weft_all_reduce(place == 1 ? part : world, in, out, COUNT, WEFT_DTYPE_F32,
+                           WEFT_REDUCE_SUM, NULL);
+}
+
+/* CHAIN: -1, or the rank that stops itself, plus RANKS where the pair is patient. */
+static int run_rank(enum end end, int chain)
 {
     weft_context *ctx = NULL;
     weft_status status = weft_init(NULL, &ctx);
 
-    if (status == WEFT_OK) status = work(ctx);
+    if (status == WEFT_OK)
+        status = chain < 0 ? work(ctx) : work_in_chain(ctx, chain % RANKS, chain >= RANKS);
     printf("%s: %s\n", weft_status_name(status), weft_last_error());
     fflush(stdout);
     if (end == END_AT_ONCE) _exit(1);
@@ -90,16 +114,17 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-static bool spawn(int index, uint64_t seed, enum end end)
+static bool spawn(int index, uint64_t seed, enum end end, int chain)
 {
     struct rank *rank = &ranks[index];
-    char run[64], end_text[8];
+    char run[64], end_text[8], chain_text[16];
     int out[2], err[2];
 
     if (pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(err, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
     snprintf(run, sizeof run, "%d-%llu", (int)getpid(), (unsigned long long)seed);
     snprintf(end_text, sizeof end_text, "%d", (int)end);
+    snprintf(chain_text, sizeof chain_text, "%d", chain);
     rank->pid = fork();
     if (rank->pid == 0) {
         dup2(out[1], STDOUT_FILENO);
@@ -111,7 +136,7 @@ static bool spawn(int index, uint64_t seed, enum end end)
         setenv("MASTER_PORT", "29500", 1);
         setenv("TORCHELASTIC_RUN_ID", run, 1);
         setenv("WEFT_LOG", "debug", 1);
-        execl(program, program, "rank", end_text, (char *)NULL);
+        execl(program, program, "rank", end_text, chain_text, (char *)NULL);
         _exit(127);
     }
     close(out[1]);
@@ -209,22 +234,23 @@ static bool names(const char *line, int victim)
     return false;
 }
 
+/* SIGNAL_NUMBER is 0 for a chain. */
 static bool run_trial(uint64_t seed, int signal_number)
 {
-    int victim, delay_us;
+    int victim, delay_us, chain = signal_number == 0 ? (int)(seed % (2 * RANKS)) : -1;
     bool good = true;
     enum end end;
 
     state = seed;
-    victim = (int)(signal_number == SIGSTOP ? seed % RANKS : draw() % RANKS);
+    victim = (int)(signal_number == SIGKILL ? draw() % RANKS : seed % RANKS);
     end = (enum end)(draw() % ENDS);
     delay_us = (int)(draw() % LONGEST_US);
     if (draw() % 2 == 0) delay_us /= 10; /* the world is being made */
     for (int i = 0; good && i < RANKS; i++)
-        good = spawn(i, seed, end);
+        good = spawn(i, seed, end, chain);
     good = good && read_until(have_joined, victim, now_ms() + LIMIT_MS);
-    if (good) nanosleep(&(struct timespec){0, delay_us * 1000L}, NULL);
-    if (good) kill(ranks[victim].pid, signal_number);
+    if (good && chain < 0) nanosleep(&(struct timespec){0, delay_us * 1000L}, NULL);
+    if (good && chain < 0) kill(ranks[victim].pid, signal_number);
     good = good && read_until(have_ended, victim, now_ms() + LIMIT_MS);
     end_all();
     for (int i = 0; i < RANKS; i++)
@@ -243,13 +269,16 @@ int main(int argc, char **argv)
     uint64_t first;
     int failed = 0, signal_number;
 
-    if (argc == 3 && strcmp(argv[1], "rank") == 0) return run_rank((enum end)atoi(argv[2]));
+    if (argc == 4 && strcmp(argv[1], "rank") == 0)
+        return run_rank((enum end)atoi(argv[2]), atoi(argv[3]));
     if (argc != 4) {
-        fprintf(stderr, "usage: %s kill|stop TRIALS SEED\n", argv[0]);
+        fprintf(stderr, "usage: %s kill|stop|chain TRIALS SEED\n", argv[0]);
         return 2;
     }
     program = argv[0];
-    signal_number = strcmp(argv[1], "stop") == 0 ? SIGSTOP : SIGKILL;
+    signal_number = strcmp(argv[1], "stop") == 0    ? SIGSTOP
+                    : strcmp(argv[1], "chain") == 0 ? 0
+                                                    : SIGKILL;
     trials = strtoul(argv[2], NULL, 10);
     first = strtoull(argv[3], NULL, 10);
     for (unsigned long i = 0; i < trials; i++)

@@ -156,6 +156,131 @@ START_TEST(who_leaves_after_an_error_is_not_the_cause)
 }
 END_TEST
 
+/* Rank 2 reports an error to rank 3, which leaves because of it; ranks 0 and 1 meet rank 3. */
+static void leave_because_of_a_report(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3}, some[] = {0, 1, 3}, one[] = {3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 2)
+        wf_client_report(self->client, 7, one, 1, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+    while (self->rank == 3 && self->aborts == 0)
+        rv_sleep_ms(1);
+    if (self->rank < 2) rv_note(self, gather(self, some, 3, &serial));
+    arrived++;
+    while (self->rank == 2 && arrived < 4)
+        rv_sleep_ms(1);
+}
+
+START_TEST(who_leaves_because_of_a_report_is_not_the_cause)
+{
+    rv = begin_serving("unix:weft-test-heard");
+    start_all(leave_because_of_a_report);
+    join_all();
+    for (int rank = 0; rank < 2; rank++)
+        saw(&ranks[rank], WEFT_ERR_PEER,
+            "rank 3 has left the job; before, it was sent this error: rank 9 does not answer");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+static atomic_bool stalled, met;
+
+/* Until the ranks have met, what the thread of a rank has to send is not sent. */
+static void stall(void *self, uint64_t comm, struct wf_text *out)
+{
+    stalled = true;
+    while (!met)
+        rv_sleep_ms(1);
+    rv_where(self, comm, out);
+}
+
+/* As before, but the thread of rank 2 is busy while it reports. */
+static void report_while_the_thread_is_busy(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3}, some[] = {1, 3}, one[] = {3}, busy[] = {2};
+    struct wf_gathered got;
+    uint64_t serial;
+
+    await_standby(self);
+    if (self->rank == 2) {
+        pthread_mutex_lock(&self->client->lock);
+        self->client->options.events.where = stall;
+        pthread_mutex_unlock(&self->client->lock);
+    }
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 0) {
+        rv_note(self, wf_client_ask(self->client, 5, busy, 1, 20 * WF_SECOND_NS, &got));
+        if (self->status == WEFT_OK) wf_gathered_free(&got);
+    } else if (self->rank == 1) {
+        rv_note(self, gather(self, some, 2, &serial));
+        met = true;
+    } else if (self->rank == 2) {
+        while (!stalled)
+            rv_sleep_ms(1);
+        wf_client_report(self->client, 7, one, 1, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        while (!met)
+            rv_sleep_ms(1);
+    }
+    while (self->rank == 3 && self->aborts == 0)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_report_arrives_before_the_ranks_that_leave_because_of_it)
+{
+    stalled = met = false;
+    rv = begin_serving("unix:weft-test-busy");
+    start_all(report_while_the_thread_is_busy);
+    join_all();
+    saw(&ranks[0], WEFT_OK, "");
+    saw(&ranks[1], WEFT_ERR_PEER,
+        "rank 3 has left the job; before, it was sent this error: rank 9 does not answer");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
+/* Rank 2 reports an error, rank 3 is lost, then the server's connections close. */
+static void lose_the_server_last(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 2)
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+    while (self->rank != 2 && self->aborts == 0)
+        rv_sleep_ms(1);
+    if (self->rank == 3) vanish(self->client);
+    while (self->rank < 2 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 1) {
+        shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+        while (!is_over(self->client, WF_LINK_SERVER))
+            rv_sleep_ms(1);
+        rv_note(self, wf_fail(WEFT_ERR_PEER, "%s", wf_client_gone(self->client, 0)->text));
+    }
+    arrived++;
+    while (self->rank != 3 && arrived < 4)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_server_that_closes_last_is_not_the_cause)
+{
+    rv = begin_serving("unix:weft-test-last");
+    start_all(lose_the_server_last);
+    join_all();
+    saw(&ranks[1], WEFT_ERR_PEER,
+        "before it, rank 3 was lost, and this error was reported: rank 9 does not answer");
+    wf_server_release(&rv.server);
+}
+END_TEST
+
 /* Rank 3 is lost and rank 2 leaves because of it; a meeting without rank 3 names both. */
 static void leave_after_a_loss(struct rv_rank *self)
 {
@@ -293,7 +418,9 @@ START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
 END_TEST
 
 SUITE(rendezvous_link, the_standby_serves_once_the_server_has_ended,
-      who_leaves_after_an_error_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
+      who_leaves_after_an_error_is_not_the_cause, who_leaves_because_of_a_report_is_not_the_cause,
+      a_report_arrives_before_the_ranks_that_leave_because_of_it,
+      a_server_that_closes_last_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
       the_standby_answers_for_a_server_that_is_stopped,
       a_server_that_is_stopped_does_not_prolong_a_call,
       a_rank_that_loses_the_standby_alone_is_not_gone)

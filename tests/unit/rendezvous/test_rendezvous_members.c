@@ -1,4 +1,4 @@
-#include "rendezvous/server.h"
+#include "rendezvous/client.h"
 #include "support/rendezvous.h"
 #include "support/suite.h"
 
@@ -227,6 +227,42 @@ START_TEST(a_second_job_waits_for_the_first_to_end)
 }
 END_TEST
 
+/* A standby does not know whether a rank that has not come yet is gone. */
+START_TEST(a_rank_that_has_not_come_to_the_standby_does_not_answer)
+{
+    static const int32_t asked[] = {1, 2};
+    struct wf_server s = {.options = {.size = 3, .standby = true}};
+    struct wf_connection c = {.fd = -1, .stage = WF_STAGE_MEMBER, .rank = 0};
+    struct wf_inbox answer = {0};
+    struct wf_reader reader;
+    struct wf_frame frame;
+    size_t begin;
+
+    ck_assert_int_eq(wf_members_create(&s), WEFT_OK);
+    s.members[0] = &c;
+    s.came[0] = s.came[2] = true;
+    begin = wf_frame_begin(&c.in.bytes, &c.in.seal, WF_FRAME_ASK, 9);
+    wf_question_put(&c.in.bytes, 5, asked, 2, 100);
+    wf_frame_end(&c.in.bytes, &c.in.seal, begin);
+    wf_members_handle(&s, &c, 1000);
+    ck_assert(!c.broken);
+    ck_assert_uint_eq(c.out.length, 0);
+    (void)wf_members_expire(&s, 1100);
+    answer.bytes = c.out;
+    ck_assert_int_eq(wf_frame_next(&answer, &frame), WEFT_OK);
+    ck_assert_uint_eq(frame.id, 9);
+    reader = wf_frame_reader(&frame);
+    (void)wf_take_status(&reader);
+    (void)wf_take_u64(&reader);
+    ck_assert_uint_eq(wf_take_u32(&reader), 2);
+    ck_assert_uint_eq(wf_take_blob(&reader).bytes, 0);
+    ck_assert_uint_eq(wf_take_blob(&reader).bytes, 4); /* WF_WHERE_GONE */
+    wf_inbox_free(&answer);
+    wf_inbox_free(&c.in);
+    wf_members_release(&s);
+}
+END_TEST
+
 START_TEST(sixty_four_ranks_meet)
 {
     rv = rv_begin(64, "127.0.0.1", 300 * WF_SECOND_NS);
@@ -241,4 +277,5 @@ SUITE(rendezvous_members, who_never_comes_is_named_also_to_itself, two_of_one_ra
       a_new_process_does_not_get_the_cause_of_an_old_failure, another_number_of_ranks_is_refused,
       a_rank_that_is_gone_is_told_to_all, a_rank_that_leaves_is_told_as_such,
       a_member_that_talks_nonsense_is_thrown_out, a_member_with_an_unknown_status_is_thrown_out,
-      a_second_job_waits_for_the_first_to_end, sixty_four_ranks_meet)
+      a_second_job_waits_for_the_first_to_end,
+      a_rank_that_has_not_come_to_the_standby_does_not_answer, sixty_four_ranks_meet)
