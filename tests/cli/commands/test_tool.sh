@@ -64,7 +64,7 @@ expect 0 "weft" "$weft" version
 expect 1 "cannot become" "$weft" plan --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
 expect 2 "unknown option" "$weft" plan --nonsense
 expect 3 "No such file" "$weft" layout --mesh 2 --shape 4 --placements R --svg "$here/none/x.svg"
-expect 3 "none serves" "$weft" redistribute --mesh 2 --shape 4 --from R --to R --backend nosuch
+expect 3 "no plugin can serve" "$weft" redistribute --mesh 2 --shape 4 --from R --to R --backend nosuch
 if [[ -c /dev/full ]]; then
     expect 3 "standard output: No space left on device" sh -c "'$weft' env >/dev/full"
 fi

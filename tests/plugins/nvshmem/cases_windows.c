@@ -55,7 +55,7 @@ static void a_large_pad_has_no_room(struct rank *self)
     void *memory = take(self, 64);
     char text[96];
 
-    snprintf(text, sizeof text, "rank 1 has no %d bytes of symmetric memory",
+    snprintf(text, sizeof text, "rank 1 cannot allocate %d bytes of symmetric memory",
              8 * (2048 + 1) * self->size); /* a word of each rank for the release */
     if (self->number == FULL) fill(self, &filling);
     refused(self, "a window with many channels",

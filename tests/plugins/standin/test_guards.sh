@@ -33,7 +33,7 @@ says 2 "rank 1 has 1200000000 bytes of device memory for itself, but NVSHMEM nee
     -- "$folder/on" 1 STANDIN_FREE=1200000000 "$program" split
 says 2 "rank 1 has 2000000000 bytes of device memory for itself, but NVSHMEM needs 2415919104: 1073741824 for the arena" \
     WEFT_NVSHMEM_HEAP=1G -- "$folder/on" 1 STANDIN_FREE=2000000000 "$program" split
-says 2 "has 1100000000 bytes of device memory to itself" STANDIN_DEVICES=1 WEFT_SHARE_GPU=1 STANDIN_FREE=2200000000 -- "$program" split
+says 2 "has 1100000000 bytes of device memory for itself" STANDIN_DEVICES=1 WEFT_SHARE_GPU=1 STANDIN_FREE=2200000000 -- "$program" split
 says 2 "as expected: OK" NVSHMEM_CUMEM_GRANULARITY=2M STANDIN_DEVICES=1 WEFT_SHARE_GPU=1 STANDIN_FREE=2200000000 -- "$program" split
 # A program that records a stream when weft begins.
 says 2 "the default stream cannot be used while another stream is captured" -- "$folder/on" 1 STANDIN_RECORDING=1 "$program" split
@@ -62,7 +62,7 @@ says 4 "as expected: OK" WEFT_SHARE_GPU=1 -- "$folder/devices" "0 1 0 1" "$progr
 says 2 "rank 0 has NVSHMEM 3.4.5 and rank 1 has 3.4.6; all ranks must have the same version" -- "$folder/on" 1 STANDIN_NVSHMEM=30406 "$program" split
 says 2 "libcuda.so.1 has no function nvshmemi_bootstrap_plugin_init: it is not a bootstrap module" \
     "NVSHMEM_BOOTSTRAP_UID_PLUGIN=$standins/nvidia/libcuda.so.1" -- "$program" split
-says 2 "a program that NVSHMEM must find on PATH as well" STANDIN_LIMITED=1 -- "$program" split
+says 2 "a program that must be on PATH" STANDIN_LIMITED=1 -- "$program" split
 
 # NVSHMEM's own collectives.
 export WEFT_NVSHMEM_COLLECTIVES=nvshmem

@@ -22,7 +22,7 @@ static void wrong_moves_are_refused(struct rank *self)
     refused(self, "get past the end", weft_symm_get_from(symm, 0, 64, memory, 1, NULL),
             WEFT_ERR_INVALID, "1 bytes at offset 64 reach beyond the memory, which has 64");
     refused(self, "put of NULL", weft_symm_put_to(symm, NULL, 0, 0, 8, NULL), WEFT_ERR_INVALID,
-            "8 bytes, but the memory is NULL");
+            "8 bytes is NULL");
     refused(self, "no memory at all", weft_symm_put_to(NULL, memory, 0, 0, 8, NULL),
             WEFT_ERR_INVALID, "symm is NULL");
     OK(weft_symm_put_to(symm, memory, 0, 56, 8, NULL)); /* it goes on */

@@ -44,7 +44,7 @@ START_TEST(each_wrong_plugin_is_refused_for_its_own_reason)
     } cases[] = {
         {"undefined", WEFT_REASON_DLOPEN_FAILED, "nobody_defines_this"},
         {"no-entry", WEFT_REASON_NO_ENTRY, "weft_plugin_entry"},
-        {"borrowed-entry", WEFT_REASON_NO_ENTRY, "of its own"},
+        {"borrowed-entry", WEFT_REASON_NO_ENTRY, "does not define weft_plugin_entry itself"},
         {"refuses", WEFT_REASON_ENTRY_REFUSED, "not to my taste"},
         {"null", WEFT_REASON_ENTRY_REFUSED, "gives no reason"},
         {"misnamed", WEFT_REASON_NAME_MISMATCH, "calls itself \"other\""},
