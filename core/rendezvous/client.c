@@ -192,6 +192,30 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
 
+weft_status wf_answer_check(const struct wf_frame *frame, int32_t count)
+{
+    struct wf_reader reader = wf_frame_reader(frame);
+    weft_status status = wf_take_status(&reader);
+    int32_t found;
+
+    if (reader.failed || status == WEFT_IN_PROGRESS)
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer with an unknown status");
+    if (status != WEFT_OK) {
+        (void)wf_take_blob(&reader); /* the text */
+    } else {
+        (void)wf_take_u64(&reader);
+        found = (int32_t)wf_take_u32(&reader);
+        if (!reader.failed && found != count)
+            return wf_fail(WEFT_ERR_INTERNAL,
+                           "the rendezvous sent an answer of %d ranks to a request of %d ranks",
+                           found, count);
+        for (int32_t i = 0; i < count && !reader.failed; i++)
+            (void)wf_take_blob(&reader);
+    }
+    if (!reader.failed) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
+}
+
 weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
 {
     struct wf_reader reader = {(const uint8_t *)payload->data, payload->length, false};
@@ -275,7 +299,7 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
                              struct wf_gathered *out)
 {
     uint64_t deadline_ns = wf_deadline(contribution->timeout_ns);
-    struct wf_waiter w = {.lost = contribution->lost};
+    struct wf_waiter w = {.count = contribution->count, .lost = contribution->lost};
     weft_status status = bring(client, contribution, &w);
 
     if (status == WEFT_ERR_PEER && was_left(client, &w)) {
@@ -374,7 +398,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     wf_question_put(&payload, comm, ranks, count, timeout_ns);
     /* If the server's process is stopped, the standby reports its rank as not answering. */
     for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
-        struct wf_waiter w = {0};
+        struct wf_waiter w = {.count = count};
 
         if (!may_ask(client, link)) continue;
         status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);
