@@ -148,9 +148,11 @@ static void note_over(const struct wf_client *client, const struct wf_link *link
         (void)wf_fail(WEFT_ERR_PEER, "%s", link->why);
 }
 
-static bool is_lost(const struct wf_waiter *w)
+static bool has_ended(const struct wf_waiter *w)
 {
-    return w->lost != NULL && atomic_load_explicit(w->lost, memory_order_acquire);
+    const struct wf_contribution *c = w->contribution;
+
+    return c != NULL && c->ended != NULL && c->ended(c->self);
 }
 
 /* Queue a frame at link number LINK and wait for the answer, in W's payload, which the caller
@@ -175,7 +177,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     client->waiters = w;
     if (!l->over) wf_connection_send(l->connection, type, w->id, payload);
     wf_client_wake(client);
-    while (!w->done && !l->over && !is_lost(w) && code != ETIMEDOUT)
+    while (!w->done && !l->over && !has_ended(w) && code != ETIMEDOUT)
         code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
                               : pthread_cond_timedwait(&client->changed, &client->lock, &until);
     while (*at != w)
@@ -187,7 +189,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;
-    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed during the wait");
+    if (has_ended(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed during the wait");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
@@ -299,7 +301,7 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
                              struct wf_gathered *out)
 {
     uint64_t deadline_ns = wf_deadline(contribution->timeout_ns);
-    struct wf_waiter w = {.count = contribution->count, .lost = contribution->lost};
+    struct wf_waiter w = {.count = contribution->count, .contribution = contribution};
     weft_status status = bring(client, contribution, &w);
 
     if (status == WEFT_ERR_PEER && was_left(client, &w)) {

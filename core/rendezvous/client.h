@@ -15,8 +15,8 @@ struct wf_waiter {
     uint64_t id;
     int link;
     bool done;
-    int32_t count;      /* of blobs that the answer has; 0: it has none */
-    _Atomic bool *lost; /* of a contribution, or NULL */
+    int32_t count;                              /* of blobs that the answer has; 0: it has none */
+    const struct wf_contribution *contribution; /* or NULL */
     struct wf_text payload;
 };
 
