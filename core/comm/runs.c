@@ -343,7 +343,7 @@ static weft_comm *find_comm(const weft_context *context, uint64_t number)
     return comm;
 }
 
-/* Compare with every answer until one differs.  Then OUT gets the text, and COMM fails. */
+/* Compare with every answer until one differs.  Then OUT gets the text. */
 static void compare_all(weft_comm *comm, const struct wf_question *question,
                         const struct wf_gathered *answers, struct wf_text *out)
 {
@@ -356,7 +356,22 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
     if (load(&comm->runs.begun) != settled || out->failed || /* a run has begun meanwhile */
         atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
         wf_text_free(out);
-    if (out->length > 0) wf_comm_fail_locked(comm, WEFT_ERR_MISMATCH, out->data);
+}
+
+/* Report TEXT to RANKS, then fail communicator NUMBER here.  The program may release its context as
+ * soon as it sees the failure, and the others must get the report before they see it depart.  This
+ * is the client's thread, which cannot wait for the server's reply; frames arrive in order. */
+static void report_mismatch(weft_context *context, uint64_t number, const int32_t *ranks,
+                            int32_t count, const char *text)
+{
+    weft_comm *comm;
+
+    if (context->client != NULL)
+        wf_client_abort(context->client, number, ranks, count, WEFT_ERR_MISMATCH, text);
+    pthread_mutex_lock(&context->lock);
+    comm = find_comm(context, number);
+    if (comm != NULL) wf_comm_fail_locked(comm, WEFT_ERR_MISMATCH, text);
+    pthread_mutex_unlock(&context->lock);
 }
 
 void wf_runs_receive(void *self, const struct wf_question *question,
@@ -377,9 +392,7 @@ void wf_runs_receive(void *self, const struct wf_question *question,
             ranks[i] = comm->world_ranks[i];
     }
     pthread_mutex_unlock(&context->lock);
-    if (ranks != NULL && context->client != NULL)
-        wf_client_abort(context->client, question->comm, ranks, count, WEFT_ERR_MISMATCH,
-                        text.data);
+    if (ranks != NULL) report_mismatch(context, question->comm, ranks, count, text.data);
     wf_free(ranks);
     wf_text_free(&text);
 }

@@ -153,6 +153,120 @@ START_TEST(an_answer_that_is_cut_proves_nothing)
 }
 END_TEST
 
+/* ---- several ranks ---- */
+
+static struct world_rank ranks[3];
+static struct wf_plan_runs plans[3][2];
+static _Atomic(weft_comm *) worlds[3];
+
+static bool has_failed(int rank)
+{
+    return worlds[rank] != NULL && atomic_load(&worlds[rank]->cause) != WEFT_OK;
+}
+
+/* Wait, for a limited time, until rank ONE and rank OTHER have failed. */
+static bool both_fail(int one, int other)
+{
+    for (int ms = 0; ms < 60000 && !(has_failed(one) && has_failed(other)); ms += 10)
+        fake_sleep_ms(10);
+    return has_failed(one) && has_failed(other);
+}
+
+static void list_plans(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        plans[self->rank][i] = (struct wf_plan_runs){.binding = i + 1, .digest = i + 1};
+        wf_runs_add(world, &plans[self->rank][i]);
+    }
+    HOLDS(weft_barrier(world, NULL) == WEFT_OK);
+    worlds[self->rank] = world;
+    while (worlds[0] == NULL || worlds[1] == NULL || (self->size == 3 && worlds[2] == NULL))
+        fake_sleep_ms(1);
+}
+
+static atomic_int ended;
+
+static void unlist_plans(struct world_rank *self)
+{
+    note_seen(&self->seen, wf_comm_cause(weft_world(self->context)));
+    for (uint32_t i = 0; i < 2; i++)
+        wf_runs_remove(weft_world(self->context), &plans[self->rank][i]);
+    for (ended++; ended < self->size;)
+        fake_sleep_ms(1);
+}
+
+/* Ranks 0 and 1 run different plans.  The thread of rank 2 that answers questions waits for the
+ * context's lock. */
+static void swap_beside_a_silent_rank(struct world_rank *self)
+{
+    list_plans(self);
+    if (self->rank == 2) pthread_mutex_lock(&self->context->lock);
+    if (self->rank < 2)
+        wf_runs_begin(&weft_world(self->context)->runs, &plans[self->rank][self->rank]);
+    HOLDS(both_fail(0, 1));
+    if (self->rank == 2) pthread_mutex_unlock(&self->context->lock);
+    unlist_plans(self);
+}
+
+START_TEST(a_rank_that_does_not_answer_hides_no_mismatch)
+{
+    fake_reset();
+    ended = 0;
+    memset(worlds, 0, sizeof worlds);
+    world_run(ranks, 3, swap_beside_a_silent_rank, NULL);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all ranks must run bound plans in the same order");
+}
+END_TEST
+
+static atomic_bool watches_aborts, reported_first;
+
+/* Rank 0 does not ask, so it fails because of a report. */
+static void abort_and_look(void *handle)
+{
+    fake_abort(handle);
+    if (watches_aborts && ((struct fake_comm *)handle)->world_rank == 1) {
+        for (int ms = 0; ms < 20000 && !has_failed(0); ms += 10)
+            fake_sleep_ms(10);
+        reported_first = has_failed(0);
+    }
+}
+
+static void swap_and_look(struct world_rank *self)
+{
+    list_plans(self);
+    watches_aborts = true;
+    if (self->rank == 0) {
+        atomic_store(&weft_world(self->context)->runs.done, 1);
+        wf_runs_begin(&weft_world(self->context)->runs, &plans[0][0]);
+    } else {
+        wf_runs_begin(&weft_world(self->context)->runs, &plans[1][1]);
+    }
+    HOLDS(both_fail(0, 1));
+    unlist_plans(self);
+}
+
+START_TEST(a_rank_reports_a_mismatch_before_it_fails)
+{
+    weft_comm_table table = fake_comm;
+    weft_plugin plugin = *fake_plugin();
+
+    fake_reset();
+    table.abort = abort_and_look;
+    plugin.comm = &table;
+    ended = 0;
+    memset(worlds, 0, sizeof worlds);
+    watches_aborts = reported_first = false;
+    world_begin(ranks, 2, swap_and_look, NULL);
+    ranks[0].plugin = ranks[1].plugin = &plugin;
+    world_go(ranks, 2);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all ranks must run bound plans in the same order");
+    ck_assert(reported_first);
+}
+END_TEST
+
 SUITE(comm_runs, the_same_order_is_fine, runs_that_wait_for_each_other_are_found,
       runs_that_have_begun_are_compared_by_their_order, a_collective_in_the_place_of_a_run_is_found,
-      a_run_that_failed_does_not_count, an_answer_that_is_cut_proves_nothing)
+      a_run_that_failed_does_not_count, an_answer_that_is_cut_proves_nothing,
+      a_rank_that_does_not_answer_hides_no_mismatch, a_rank_reports_a_mismatch_before_it_fails)
