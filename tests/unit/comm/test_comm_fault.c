@@ -46,8 +46,10 @@ START_TEST(an_error_that_passes_does_not_stick)
     weft_comm *world = failing_world(WEFT_ERR_UNSUPPORTED, &context);
 
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_UNSUPPORTED);
+    ck_assert_uint_eq(world->collectives, 0);
     fake.collective_fails = NOBODY;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    ck_assert_uint_eq(world->collectives, 1);
     weft_context_release(&context);
 }
 END_TEST
