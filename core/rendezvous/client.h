@@ -66,6 +66,7 @@ struct wf_client {
     atomic_bool watches;         /* the event `watch` is wanted */
     uint64_t watched;            /* id of the request whose answer is awaited, or 0; the thread's */
     uint64_t watch_ns;           /* when the event is next */
+    uint64_t overdue_ns;         /* when the thread stops waiting for that answer */
     struct wf_question question; /* that was asked */
 };
 

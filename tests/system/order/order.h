@@ -51,6 +51,8 @@ void order_plans_of_two_axes_are_found(struct rank *self);
 void order_plans_of_two_axes_are_found_by_some(struct rank *self);
 void order_a_failed_step_ends_the_plan_everywhere(struct rank *self);
 void order_streams_with_other_groups_are_found(struct rank *self);
+void order_earlier_runs_on_streams_are_found(struct rank *self);
+void order_calls_and_runs_on_streams_are_found(struct rank *self);
 void order_a_call_beside_a_group_is_found(struct rank *self);
 void order_late_ranks_are_not_wrong(struct rank *self);
 

@@ -105,25 +105,42 @@ void order_a_failed_step_ends_the_plan_everywhere(struct rank *self)
     weft_plan_release(&plan);
 }
 
-/* No rank waits between its two runs. */
-void order_streams_with_other_groups_are_found(struct rank *self)
+/* Put ORDER on the stream: plan 'a', plan 'b' on other groups, and '+', a call.  The last rank puts
+ * LAST on it.  No rank waits in between.  OTHER is in the text. */
+static void swap_on_stream(struct rank *self, const char *order, const char *last,
+                           const char *other)
 {
     weft_plan *first = order_plan_of(self, "f32[64,64] S(0)", "f32[64,64] S(1)");
     weft_plan *second = order_plan_on(self, opposite(self), "f32[64,64] S(0)", "f32[64,64] S(1)");
     weft_bound *a = order_bind(self, first, 0), *b = order_bind(self, second, 0);
-    weft_status status;
+    weft_status status = WEFT_OK;
 
-    if (a != NULL && b != NULL) {
-        status = order_run_bound(self, order_is_last(self) ? a : b, 0, self->stream);
-        if (status == WEFT_OK)
-            status = order_run_bound(self, order_is_last(self) ? b : a, 0, self->stream);
-        if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
-        order_differs(self, status, "(binding 1)", "(binding 2)", (char *)NULL);
-    }
+    if (order_is_last(self)) order = last;
+    for (; a != NULL && b != NULL && *order != '\0' && status == WEFT_OK; order++)
+        status = *order == '+' ? weft_barrier(self->comm, self->stream)
+                               : order_run_bound(self, *order == 'a' ? a : b, 0, self->stream);
+    if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
+    order_differs(self, status, "(binding 2)", other, (char *)NULL);
     weft_bound_release(&a);
     weft_bound_release(&b);
     weft_plan_release(&first);
     weft_plan_release(&second);
+}
+
+void order_streams_with_other_groups_are_found(struct rank *self)
+{
+    swap_on_stream(self, "ba", "ab", "(binding 1)");
+}
+
+/* The last runs are in the same order. */
+void order_earlier_runs_on_streams_are_found(struct rank *self)
+{
+    swap_on_stream(self, "abab", "baab", "(binding 1)");
+}
+
+void order_calls_and_runs_on_streams_are_found(struct rank *self)
+{
+    swap_on_stream(self, "b+", "+b", " collective ");
 }
 
 void order_a_call_beside_a_group_is_found(struct rank *self)

@@ -359,6 +359,8 @@ static const struct order_case cases[] = {
     {"plans_of_two_axes_are_found_by_some", order_plans_of_two_axes_are_found_by_some, 4},
     {"a_failed_step_ends_the_plan_everywhere", order_a_failed_step_ends_the_plan_everywhere, 4},
     {"streams_with_other_groups_are_found", order_streams_with_other_groups_are_found, 2},
+    {"earlier_runs_on_streams_are_found", order_earlier_runs_on_streams_are_found, 2},
+    {"calls_and_runs_on_streams_are_found", order_calls_and_runs_on_streams_are_found, 2},
     {"a_call_beside_a_group_is_found", order_a_call_beside_a_group_is_found, 2},
     {"late_ranks_are_not_wrong", order_late_ranks_are_not_wrong, 2},
     {"roots_of_broadcasts_differ", roots_of_broadcasts_differ, 2},

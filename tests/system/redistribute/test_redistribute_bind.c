@@ -70,7 +70,8 @@ static weft_status bind_different_plans(void *argument)
     plan = weft_rank(context) == 2 ? plan_of("4", "f32[8,8] S(0)", "f32[8,8] S(1)")
                                    : plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
     status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
-    EXPECT(status == WEFT_ERR_MISMATCH && strstr(weft_last_error(), "bind different plans") != NULL);
+    EXPECT(status == WEFT_ERR_MISMATCH &&
+           strstr(weft_last_error(), "bind different plans") != NULL);
     EXPECT(strstr(weft_last_error(), "S(0) -> f32[8,8] S(1) on 4, by all-to-all") != NULL);
     EXPECT(strstr(weft_last_error(), "S(0) -> f32[8,8] R on 4, by all-gather") != NULL);
     EXPECT(bound == NULL);
