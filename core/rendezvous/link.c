@@ -34,13 +34,6 @@ int wf_client_asks(const struct wf_client *client)
                : WF_LINK_SERVER;
 }
 
-void wf_departure_free(struct wf_departure *departure)
-{
-    if (departure == NULL) return;
-    wf_text_free(&departure->record);
-    wf_free(departure);
-}
-
 /* A departure that only the standby has reported.  A rank's two connections do not close at the
  * same moment, so the standby may report a rank that ended because of a loss before it reports the
  * loss.  The server's reports are in order, and ranks act on them.  They act on the standby's

@@ -117,7 +117,8 @@ START_TEST(two_plugins_share_the_roles_only_when_both_are_named)
     ck_assert_str_eq(serving("good,symm", WEFT_ROLE_COMM), "good");
     ck_assert_str_eq(serving("good,symm", WEFT_ROLE_SYMM), "symm");
     ck_assert_ptr_nonnull(strstr(serving("auto", WEFT_ROLE_SYMM), "another plugin communicates"));
-    ck_assert_ptr_nonnull(strstr(serving("good,auto", WEFT_ROLE_SYMM), "no plugin can serve symmetric"));
+    ck_assert_ptr_nonnull(
+        strstr(serving("good,auto", WEFT_ROLE_SYMM), "no plugin can serve symmetric"));
     ck_assert_str_eq(serving("^good,^better", WEFT_ROLE_COMM), "symm");
     ck_assert_str_eq(serving("^good,^better", WEFT_ROLE_SYMM), "symm");
 }
@@ -130,7 +131,8 @@ START_TEST(a_second_name_goes_before_the_memory_of_the_first)
     ck_assert_str_eq(serving("symm-too,good,symm", WEFT_ROLE_SYMM), "symm");
     ck_assert_str_eq(serving("no-device,symm,good", WEFT_ROLE_SYMM), "symm");
     ck_assert_str_eq(serving("symm,no-device,auto", WEFT_ROLE_SYMM), "symm");
-    ck_assert_ptr_nonnull(strstr(serving("nosuch", WEFT_ROLE_SYMM), "no plugin can serve symmetric"));
+    ck_assert_ptr_nonnull(
+        strstr(serving("nosuch", WEFT_ROLE_SYMM), "no plugin can serve symmetric"));
 }
 END_TEST
 

@@ -471,8 +471,8 @@ START_TEST(an_answer_of_another_number_of_ranks_closes_the_connection)
 END_TEST
 
 SUITE(rendezvous_link, an_answer_of_another_number_of_ranks_closes_the_connection,
-      the_standby_serves_once_the_server_has_ended,
-      who_leaves_after_an_error_is_not_the_cause, who_leaves_because_of_a_report_is_not_the_cause,
+      the_standby_serves_once_the_server_has_ended, who_leaves_after_an_error_is_not_the_cause,
+      who_leaves_because_of_a_report_is_not_the_cause,
       a_report_arrives_before_the_ranks_that_leave_because_of_it,
       a_server_that_closes_last_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
       the_standby_answers_for_a_server_that_is_stopped,
