@@ -44,7 +44,7 @@ static int32_t find_blocker(const struct wf_order *orders, int32_t count, int32_
     return -1;
 }
 
-/* Take one run that no rank has another run before.  False: there is none. */
+/* Take one run that all ranks can begin now.  False: every run is blocked. */
 static bool take_one(struct wf_order *orders, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {

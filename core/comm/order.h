@@ -18,8 +18,8 @@ struct wf_order {
 /* The number of runs of BINDING that ORDER's rank has begun.  False: it does not run the plan. */
 bool wf_order_count(const struct wf_reader *counts, uint32_t binding, uint64_t *begun);
 
-/* Merge ORDERS into one order of all runs, and change `next` of each.  If there is none, OUT gets a
- * text that names a circle of ranks of which each runs a plan before the next rank's. */
+/* Merge ORDERS into one order of all runs, and change `next` of each.  Without such an order, OUT
+ * gets a text that names a circle of ranks of which each runs a plan before the next rank's. */
 void wf_order_merge(struct wf_order *orders, int32_t count, struct wf_text *out);
 
 #endif
