@@ -311,6 +311,8 @@ void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char
 
 /* ---- position.c ---- */
 
+/* Write this rank's answer about COMM to OUT.  The context's lock is held. */
+void wf_position_put(weft_comm *comm, struct wf_text *out);
 /* Write this rank's answer to an ASK. */
 void wf_position_report(void *context, uint64_t comm, struct wf_text *out);
 /* The answers of ranks to a question about their positions.  A list without ranks is empty. */

@@ -1,5 +1,6 @@
 /* runs.c - the order in which bound plans run on a communicator, compared with another rank's. */
 #include "comm.h"
+#include "order.h"
 
 #include "weft/status.h"
 
@@ -263,21 +264,6 @@ struct items {
     struct item list[2 * NOTES];
 };
 
-/* The number of runs of BINDING that the other rank has begun.  False: it does not run the plan. */
-static bool find_count(const struct answer *answer, uint32_t binding, uint64_t *begun)
-{
-    struct wf_reader reader = answer->counts;
-
-    while (reader.left > 0) {
-        uint32_t found = wf_take_u32(&reader);
-
-        *begun = wf_take_u64(&reader);
-        if (reader.failed) return false;
-        if (found == binding) return true;
-    }
-    return false;
-}
-
 /* The item of run NUMBER of BINDING, which is added if it is new.  NULL: not both ranks run it. */
 static struct item *find_item(const weft_comm *comm, const struct answer *answer,
                               struct items *items, uint32_t binding, uint64_t number)
@@ -286,7 +272,7 @@ static struct item *find_item(const weft_comm *comm, const struct answer *answer
     struct item *item = items->list;
     uint64_t theirs;
 
-    if (plan == NULL || !find_count(answer, binding, &theirs)) return NULL;
+    if (plan == NULL || !wf_order_count(&answer->counts, binding, &theirs)) return NULL;
     for (; item < items->list + items->count; item++)
         if (item->plan == plan && item->number == number) return item;
     items->count++;
@@ -382,6 +368,47 @@ static void compare(const weft_comm *comm, const struct answer *answer, struct w
     wf_text_add(out, "; all ranks must run bound plans in the same order");
 }
 
+static void set_order(const struct answer *answer, struct wf_order *out)
+{
+    struct wf_reader reader = answer->notes;
+
+    out->rank = answer->rank;
+    out->counts = answer->counts;
+    for (uint32_t i = 0; i < answer->note_count; i++) {
+        out->runs[out->count].binding = wf_take_u32(&reader);
+        out->runs[out->count].number = wf_take_u64(&reader);
+        (void)wf_take_u64(&reader);
+        if (out->runs[out->count].binding != 0) out->count++; /* 0: not this rank's plan */
+    }
+}
+
+/* No two ranks differ: compare all of them together. */
+static void compare_together(weft_comm *comm, const struct wf_question *question,
+                             const struct wf_gathered *answers, struct wf_text *out)
+{
+    struct wf_order *orders = wf_calloc((size_t)question->count + 1, sizeof *orders);
+    struct wf_text mine = {0}, circle = {0};
+    struct answer answer;
+    int32_t count = 0;
+
+    wf_position_put(comm, &mine);
+    if (orders != NULL && !mine.failed &&
+        read_answer((weft_blob){mine.data, mine.length}, comm->context->rank, &answer))
+        set_order(&answer, &orders[count++]);
+    for (int32_t i = 0; count > 0 && i < answers->count && i < question->count; i++)
+        if (read_answer(answers->blobs[i], question->ranks[i], &answer))
+            set_order(&answer, &orders[count++]);
+    if (count > 2) wf_order_merge(orders, count, &circle);
+    if (circle.length > 0 && !circle.failed)
+        wf_text_add(out,
+                    "weft_redistribute on %s: %s; all ranks must run bound plans in the same "
+                    "order",
+                    comm->name, circle.data);
+    wf_text_free(&circle);
+    wf_text_free(&mine);
+    wf_free(orders);
+}
+
 static weft_comm *find_comm(const weft_context *context, uint64_t number)
 {
     weft_comm *comm = context->comms;
@@ -401,6 +428,7 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
     for (int32_t i = 0; i < answers->count && i < question->count && out->length == 0; i++)
         if (read_answer(answers->blobs[i], question->ranks[i], &answer))
             compare(comm, &answer, out);
+    if (out->length == 0 && answers->count > 1) compare_together(comm, question, answers, out);
     if (load(&comm->runs.begun) != settled || out->failed || /* a run has begun meanwhile */
         atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
         wf_text_free(out);
