@@ -45,9 +45,34 @@ static weft_status give_up(weft_context *context, const struct wf_agreement *agr
     return wf_comm_cause(comm);
 }
 
-bool wf_comm_is_lost(weft_comm *comm)
+/* True if the communicator of the step has failed.  Called with locks held. */
+static bool has_ended(const void *self)
 {
-    return atomic_load_explicit(&comm->parted, memory_order_acquire);
+    const struct wf_agreement *agreement = self;
+    weft_comm *comm = agreement->comm;
+    weft_status cause;
+
+    if (comm == NULL) return false;
+    cause = atomic_load_explicit(&comm->cause, memory_order_acquire);
+    return atomic_load_explicit(&comm->parted, memory_order_acquire) ||
+           (cause != WEFT_OK && !(agreement->despite_peer && cause == WEFT_ERR_PEER));
+}
+
+/* This rank does not take the step, because COMM has failed.  The ranks that wait for it may not
+ * know the cause, unless it is one that every rank gets. */
+static weft_status refuse(weft_comm *comm)
+{
+    weft_status cause = wf_comm_cause(comm);
+    char text[1024];
+
+    if (cause == WEFT_ERR_PEER || cause == WEFT_ERR_TIMEOUT || cause == WEFT_ERR_ABORTED ||
+        comm->size == 1 || atomic_exchange(&comm->parted, true))
+        return cause;
+    snprintf(text, sizeof text, "%.900s (reported by rank %d)", weft_last_error(),
+             comm->context->rank);
+    wf_client_report(comm->context->client, comm->number, comm->world_ranks, comm->size,
+                     cause == WEFT_ERR_MISMATCH ? cause : WEFT_ERR_PEER, text);
+    return wf_comm_cause(comm);
 }
 
 weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement,
@@ -61,15 +86,16 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
                                    .timeout_ns = agreement->timeout_ns,
                                    .status = status,
                                    .text = text,
-                                   .blob = blob};
+                                   .blob = blob,
+                                   .ended = has_ended,
+                                   .self = agreement};
 
+    if (has_ended(agreement)) return refuse(agreement->comm);
     if (mine.count == 1) return status != WEFT_OK ? status : agree_alone(context, blob, out);
     snprintf(text, sizeof text, "%s", status != WEFT_OK ? weft_last_error() : "");
     if (status != WEFT_OK) mine.blob = (weft_blob){"", 0};
-    if (agreement->needs_comm) mine.lost = &agreement->comm->parted;
     status = wf_client_gather(context->client, &mine, out);
-    if (status == WEFT_ERR_ABORTED && agreement->needs_comm && wf_comm_is_lost(agreement->comm))
-        return wf_comm_cause(agreement->comm);
+    if (status == WEFT_ERR_ABORTED && has_ended(agreement)) return refuse(agreement->comm);
     return status == WEFT_ERR_TIMEOUT ? give_up(context, agreement) : status;
 }
 
@@ -81,9 +107,7 @@ weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status
                                      .ranks = comm->world_ranks,
                                      .count = comm->size,
                                      .label = label,
-                                     .timeout_ns = comm->timeout_ns,
-                                     .needs_comm = true};
+                                     .timeout_ns = comm->timeout_ns};
 
-    if (comm->size > 1 && wf_comm_is_lost(comm)) return wf_comm_cause(comm);
     return wf_agree(comm->context, &agreement, status, blob, out);
 }

@@ -2,7 +2,9 @@
  *
  * Ranks that leave a step because of its time limit no longer agree which step is the next.  The
  * communicator that the step is for then fails on all its ranks, so that no later call of one rank
- * pairs with an earlier call of another. */
+ * pairs with an earlier call of another.  A step of a failed communicator returns the cause, also
+ * if the communicator fails during the step; the other ranks get the cause, if only this rank
+ * knows it. */
 #ifndef WEFT_COMM_AGREE_H
 #define WEFT_COMM_AGREE_H
 
@@ -20,7 +22,7 @@ struct wf_agreement {
     int32_t count;
     const char *label;
     int64_t timeout_ns;
-    bool needs_comm; /* the step ends if the communicator fails in the meantime */
+    bool despite_peer; /* COMM may have failed with WEFT_ERR_PEER: the remaining ranks go on */
 };
 
 /* Take a step together: STATUS is how it went here (then the thread's last error says why not).
@@ -30,7 +32,5 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
 /* The same with all ranks of COMM, within its time limit. */
 weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,
                           struct wf_gathered *out) WF_NODISCARD;
-/* Has COMM failed because a time limit passed on some rank?  All its ranks find that. */
-bool wf_comm_is_lost(weft_comm *comm);
 
 #endif

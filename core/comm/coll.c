@@ -13,6 +13,18 @@ static weft_status compare(weft_comm *comm, uint32_t kind, const char *name,
     return status == WEFT_OK ? status : wf_comm_note(comm, wf_comm_fault(comm, status, name));
 }
 
+/* The plugin's NAME failed with STATUS.  A refused call does not count: the rank may try again, and
+ * the ranks compare their counts. */
+static weft_status fail_post(weft_comm *comm, weft_status status, const char *name)
+{
+    uint64_t count = atomic_load_explicit(&comm->collectives, memory_order_relaxed);
+
+    status = wf_comm_fault(comm, status, name);
+    if (atomic_load_explicit(&comm->cause, memory_order_acquire) == WEFT_OK)
+        atomic_store_explicit(&comm->collectives, count - 1, memory_order_relaxed);
+    return wf_comm_note(comm, status);
+}
+
 /* Inlined into every function below, where the collective is a constant. */
 static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, const char *function,
                                                               const weft_collective_args *args)
@@ -38,8 +50,7 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, c
                 args->count);
     status = comm->table->collective(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK))
-        return wf_comm_note(comm,
-                            wf_comm_fault(comm, status, wf_collective_name(args->collective)));
+        return fail_post(comm, status, wf_collective_name(args->collective));
     wf_posts_add(comm, args->stream);
     if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
     return WEFT_OK;
@@ -56,7 +67,7 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
             &(struct wf_call_identity){args->plan, args->binding, args->step, args->divisor}));
     wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
     status = comm->table->pull(comm->handle, args);
-    if (UNLIKELY(status != WEFT_OK)) return wf_comm_note(comm, wf_comm_fault(comm, status, "pull"));
+    if (UNLIKELY(status != WEFT_OK)) return fail_post(comm, status, "pull");
     wf_posts_add(comm, args->stream);
     if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
     return WEFT_OK;

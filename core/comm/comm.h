@@ -167,8 +167,9 @@ struct weft_comm {
     uint64_t made; /* of fork.h; ended: its context was released, and is NULL */
     const weft_comm_table *table;
     void *handle;
-    _Atomic weft_status cause;    /* WEFT_OK: it has not failed */
-    _Atomic bool parted;          /* a time limit passed on a rank: no more steps together */
+    _Atomic weft_status cause; /* WEFT_OK: it has not failed */
+    _Atomic bool parted; /* no more steps together: a time limit passed on a rank, or this rank
+                            has reported the cause in a step */
     _Atomic uint64_t collectives; /* posted on this rank */
     _Atomic uint64_t may_post; /* last collective that can complete: UINT64_MAX, 0 once failed, or
                                   the last one that a departed rank took part in */
@@ -310,6 +311,8 @@ void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char
 
 /* ---- position.c ---- */
 
+/* Write this rank's answer about COMM to OUT.  The context's lock is held. */
+void wf_position_put(weft_comm *comm, struct wf_text *out);
 /* Write this rank's answer to an ASK. */
 void wf_position_report(void *context, uint64_t comm, struct wf_text *out);
 /* The answers of ranks to a question about their positions.  A list without ranks is empty. */

@@ -30,7 +30,8 @@ static weft_status agree_inside(weft_comm *comm, const struct wf_comm_request *r
                                      .ranks = comm->world_ranks,
                                      .count = comm->size,
                                      .label = label,
-                                     .timeout_ns = wf_time_left(request->deadline_ns)};
+                                     .timeout_ns = wf_time_left(request->deadline_ns),
+                                     .despite_peer = request->parent == NULL};
 
     return wf_agree(comm->context, &agreement, status, blob, out);
 }
@@ -202,10 +203,8 @@ static weft_status agree(weft_context *context, const struct wf_comm_request *re
                                      .count = request->agree_count,
                                      .label = label,
                                      .timeout_ns = wf_time_left(request->deadline_ns),
-                                     .needs_comm = request->parent != NULL};
+                                     .despite_peer = request->parent == NULL};
 
-    if (request->parent != NULL && wf_comm_is_lost(request->parent))
-        return wf_comm_cause(request->parent);
     snprintf(label, sizeof label, "%s of %s", step, request->what);
     return wf_agree(context, &agreement, status, blob, out);
 }

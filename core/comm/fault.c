@@ -106,15 +106,14 @@ void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns)
     }
 }
 
-/* Report the cause to the other ranks before this rank departs because of it.  A mismatch is
- * reported only if COMM has groups: otherwise every rank detects it itself. */
+/* Report the cause to the other ranks before this rank departs because of it.  They may not detect
+ * a mismatch themselves: they may wait for a third rank, or in another group. */
 static void report(weft_comm *comm, weft_status status, const char *text)
 {
     char words[1024];
 
     if (comm->context->client == NULL || comm->size == 1) return;
-    if (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT &&
-        !(comm->groups != NULL && status == WEFT_ERR_MISMATCH))
+    if (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_MISMATCH)
         return;
     if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
     snprintf(words, sizeof words, "%.900s (reported by rank %d)", text, comm->context->rank);
@@ -189,7 +188,7 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
     if (passes(comm, status)) return wf_fail_context(status, "%s on %s", what, comm->name);
     if (status == WEFT_ERR_PEER) wf_comm_wait_cause(comm, CAUSE_NS);
     if (atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK) {
-        /* Every rank detects a mismatch itself, maybe after a peer failed because of it. */
+        /* A peer may have reported its text of the same mismatch first. */
         return status == WEFT_ERR_MISMATCH ? wf_fail(status, "%s on %s: %s", what, comm->name, own)
                                            : wf_comm_cause(comm);
     }

@@ -51,7 +51,6 @@ weft_status wf_comm_group(weft_comm *parent, const int32_t *ranks, int32_t count
     while (group != NULL && !is_group(group, parent, ranks, count))
         group = group->next_group;
     if (group == NULL) {
-        if (wf_comm_is_lost(parent)) return wf_comm_cause(parent);
         if (status != WEFT_OK) return decline(parent, ranks, count, status);
         WF_TRY(weft_comm_create(parent, count, ranks, NULL, &group));
         keep(parent, group);

@@ -25,28 +25,34 @@ static uint64_t load(_Atomic uint64_t *number)
     return atomic_load_explicit(number, memory_order_relaxed);
 }
 
+void wf_position_put(weft_comm *comm, struct wf_text *out)
+{
+    uint64_t posted = load(&comm->ring.posted);
+    struct wf_text last = {0};
+
+    wf_put_u32(out, WF_WHERE_KNOWN);
+    wf_ring_print(&comm->ring, posted, &last);
+    wf_put_u64(out, posted);
+    wf_put_u64(out, load(&comm->ring.finished));
+    wf_put_blob(out, last.data, last.length);
+    wf_runs_report(comm, out);
+    wf_text_free(&last);
+}
+
 void wf_position_report(void *self, uint64_t number, struct wf_text *out)
 {
     weft_context *context = self;
-    struct wf_text last = {0};
     weft_comm *comm;
 
     pthread_mutex_lock(&context->lock);
     comm = context->comms;
     while (comm != NULL && comm->number != number)
         comm = comm->next;
-    wf_put_u32(out, comm != NULL ? WF_WHERE_KNOWN : WF_WHERE_UNKNOWN);
-    if (comm != NULL) {
-        uint64_t posted = load(&comm->ring.posted);
-
-        wf_ring_print(&comm->ring, posted, &last);
-        wf_put_u64(out, posted);
-        wf_put_u64(out, load(&comm->ring.finished));
-        wf_put_blob(out, last.data, last.length);
-        wf_runs_report(comm, out);
-    }
+    if (comm != NULL)
+        wf_position_put(comm, out);
+    else
+        wf_put_u32(out, WF_WHERE_UNKNOWN);
     pthread_mutex_unlock(&context->lock);
-    wf_text_free(&last);
 }
 
 static void read_position(weft_blob blob, struct position *out)

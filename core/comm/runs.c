@@ -1,5 +1,6 @@
 /* runs.c - the order in which bound plans run on a communicator, compared with another rank's. */
 #include "comm.h"
+#include "order.h"
 
 #include "weft/status.h"
 
@@ -11,8 +12,8 @@
 #define MAX_GAP_NS   (UINT64_C(64) * WF_SECOND_NS)
 #define ASKED        16 /* ranks at a time */
 #define LOOKS        1000
-#define RECENT       64 /* runs whose order is compared */
-#define COUNT_BYTES  20 /* of a plan's counts in an answer */
+#define NOTE_BYTES   20 /* of a run in an answer */
+#define NOTES        (WF_RUNS_RECENT - 1)
 
 /* ---- the list ---- */
 
@@ -56,6 +57,31 @@ static struct wf_plan_runs *find_last(const struct wf_runs *runs)
     return found;
 }
 
+/* The number of runs whose order is known.  *FIRST: the oldest of them, from 0. */
+static uint32_t count_notes(const struct wf_runs *runs, uint64_t *first)
+{
+    uint64_t noted = load(&runs->noted);
+
+    *first = noted > NOTES ? noted - NOTES : 0;
+    return (uint32_t)(noted - *first);
+}
+
+/* The recent runs, the oldest first. */
+static void put_notes(const struct wf_runs *runs, struct wf_text *out)
+{
+    uint64_t first;
+    uint32_t count = count_notes(runs, &first);
+
+    wf_put_u32(out, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wf_run_note *note = &runs->recent[(first + i) % WF_RUNS_RECENT];
+
+        wf_put_u32(out, atomic_load_explicit(&note->binding, memory_order_acquire));
+        wf_put_u64(out, load(&note->number));
+        wf_put_u64(out, load(&note->collectives));
+    }
+}
+
 static void put_counts(weft_comm *comm, struct wf_text *out)
 {
     const struct wf_plan_runs *last = find_last(&comm->runs);
@@ -63,10 +89,10 @@ static void put_counts(weft_comm *comm, struct wf_text *out)
     wf_put_u64(out, load(&comm->collectives));
     wf_put_u32(out, last != NULL ? last->binding : 0);
     wf_put_u32(out, last != NULL ? atomic_load_explicit(&last->step, memory_order_relaxed) : 0);
+    put_notes(&comm->runs, out);
     for (const struct wf_plan_runs *plan = comm->runs.list; plan != NULL; plan = plan->next) {
         wf_put_u32(out, plan->binding);
         wf_put_u64(out, load(&plan->begun));
-        wf_put_u64(out, load(&plan->last));
     }
 }
 
@@ -176,40 +202,13 @@ bool wf_runs_watch(void *self, struct wf_question *out)
 
 /* ---- evaluation of the answers ---- */
 
-/* One side's count of something that all ranks begin in the same order: runs of a bound plan, or
- * collectives, whose place among the runs is not known (`last` 0). */
-struct count {
-    uint64_t begun, last;
-};
-
-/* Returns 1 if the side with these counts has begun number A of the first before number B of the
- * second, -1 if after it, 0 if that is unknown. */
-static int order_of(const struct count *first, uint64_t a, const struct count *second, uint64_t b)
-{
-    bool has_a = first->begun >= a, has_b = second->begun >= b;
-
-    if (has_a != has_b) return has_a ? 1 : -1;
-    if (!has_a || first->begun != a || second->begun != b) return 0;
-    if (first->last == 0 || second->last == 0) return 0;
-    return first->last < second->last ? 1 : -1;
-}
-
-/* Has this rank begun the first before the second, and the other rank after it? */
-static bool swaps(const struct count mine[2], const struct count theirs[2])
-{
-    uint64_t a = mine[0].begun > theirs[0].begun ? mine[0].begun : theirs[0].begun;
-    uint64_t b = mine[1].begun > theirs[1].begun ? mine[1].begun : theirs[1].begun;
-
-    if (a == 0 || b == 0) return false;
-    return order_of(&mine[0], a, &mine[1], b) > 0 && order_of(&theirs[0], a, &theirs[1], b) < 0;
-}
-
 /* Another rank's counts. */
 struct answer {
     int32_t rank;         /* of the world */
     uint64_t collectives; /* on the communicator */
     uint32_t binding, step;
-    struct wf_reader counts;
+    uint32_t note_count;
+    struct wf_reader notes, counts;
 };
 
 static bool read_answer(weft_blob blob, int32_t rank, struct answer *out)
@@ -228,14 +227,13 @@ static bool read_answer(weft_blob blob, int32_t rank, struct answer *out)
     out->collectives = wf_take_u64(&out->counts);
     out->binding = wf_take_u32(&out->counts);
     out->step = wf_take_u32(&out->counts);
+    out->note_count = wf_take_u32(&out->counts);
+    out->notes = out->counts;
+    if (out->note_count > NOTES) return false;
+    for (uint32_t i = 0; i < out->note_count * NOTE_BYTES / 4; i++)
+        (void)wf_take_u32(&out->counts);
     return !out->counts.failed;
 }
-
-/* A plan that both ranks run. */
-struct shared {
-    const struct wf_plan_runs *plan;
-    struct count mine, theirs;
-};
 
 static const struct wf_plan_runs *find_binding(const weft_comm *comm, uint32_t binding)
 {
@@ -246,62 +244,98 @@ static const struct wf_plan_runs *find_binding(const weft_comm *comm, uint32_t b
     return plan;
 }
 
-/* The plans of ANSWER that this rank has too, into OUT, which has room for MOST. */
-static size_t list_shared(const weft_comm *comm, const struct answer *answer, struct shared *out,
-                          size_t most)
+/* A run on one rank.  Of two runs with different places, the one with the smaller place begins
+ * first.  A run with place 0 has begun before all whose order is known. */
+#define NOT_BEGUN UINT32_MAX
+struct side {
+    uint32_t place;
+    uint64_t collectives; /* posted before the run; at least, if it has not begun */
+};
+
+/* A run of a plan that both ranks run. */
+struct item {
+    const struct wf_plan_runs *plan;
+    uint64_t number;
+    struct side mine, theirs;
+};
+
+struct items {
+    uint32_t count;
+    struct item list[2 * NOTES];
+};
+
+/* The item of run NUMBER of BINDING, which is added if it is new.  NULL: not both ranks run it. */
+static struct item *find_item(const weft_comm *comm, const struct answer *answer,
+                              struct items *items, uint32_t binding, uint64_t number)
 {
-    struct wf_reader reader = answer->counts;
-    size_t count = 0;
+    const struct wf_plan_runs *plan = find_binding(comm, binding);
+    struct item *item = items->list;
+    uint64_t theirs;
 
-    while (reader.left > 0 && count < most) {
-        const struct wf_plan_runs *plan = find_binding(comm, wf_take_u32(&reader));
-        struct count theirs = {.begun = wf_take_u64(&reader)};
-
-        theirs.last = wf_take_u64(&reader);
-        if (reader.failed) break;
-        if (plan != NULL)
-            out[count++] = (struct shared){plan, {load(&plan->begun), load(&plan->last)}, theirs};
-    }
-    return count;
+    if (plan == NULL || !wf_order_count(&answer->counts, binding, &theirs)) return NULL;
+    for (; item < items->list + items->count; item++)
+        if (item->plan == plan && item->number == number) return item;
+    items->count++;
+    *item = (struct item){plan, number, {0, 0}, {0, answer->collectives}};
+    item->mine.collectives = load(&comm->collectives);
+    item->mine.place = load(&plan->begun) >= number ? 0 : NOT_BEGUN;
+    item->theirs.place = theirs >= number ? 0 : NOT_BEGUN;
+    return item;
 }
 
-/* Two operations that the ranks have begun in different runs.  Without a second plan, it is the
+/* All runs whose order one of the ranks knows. */
+static void list_items(const weft_comm *comm, const struct answer *answer, struct items *out)
+{
+    struct wf_reader reader = answer->notes;
+    uint64_t first;
+    uint32_t count = count_notes(&comm->runs, &first);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wf_run_note *note = &comm->runs.recent[(first + i) % WF_RUNS_RECENT];
+        uint32_t binding = atomic_load_explicit(&note->binding, memory_order_acquire);
+        struct item *item = find_item(comm, answer, out, binding, load(&note->number));
+
+        if (item != NULL) item->mine = (struct side){i + 1, load(&note->collectives)};
+    }
+    for (uint32_t i = 0; i < answer->note_count; i++) {
+        uint32_t binding = wf_take_u32(&reader);
+        uint64_t number = wf_take_u64(&reader), collectives = wf_take_u64(&reader);
+        struct item *item = find_item(comm, answer, out, binding, number);
+
+        if (item != NULL) item->theirs = (struct side){i + 1, collectives};
+    }
+}
+
+/* Has ONE begun the run before a collective that OTHER has posted before the run? */
+static bool precedes(const struct side *one, const struct side *other)
+{
+    return one->place != 0 && one->place != NOT_BEGUN && other->place != 0 &&
+           one->collectives < other->collectives;
+}
+
+/* Two operations that the ranks have begun in different orders.  Without a second plan, it is the
  * communicator's collectives. */
 struct swap {
     const struct wf_plan_runs *mine, *theirs;
     bool found;
 };
 
-/* Find a plan of LIST, or the collectives, that this rank has begun after ONE and the other rank
- * before it. */
-static struct swap find_partner(const weft_comm *comm, const struct answer *answer,
-                                const struct shared *one, const struct shared *list, size_t count)
-{
-    struct count calls = {load(&comm->collectives), 0}, their_calls = {answer->collectives, 0};
-
-    for (size_t i = 0; i < count; i++)
-        if (swaps((struct count[]){one->mine, list[i].mine},
-                  (struct count[]){one->theirs, list[i].theirs}))
-            return (struct swap){one->plan, list[i].plan, true};
-    return (struct swap){
-        one->plan, NULL,
-        swaps((struct count[]){one->mine, calls}, (struct count[]){one->theirs, their_calls})};
-}
-
-/* A plan that this rank has begun lately and that the other rank has swapped with another. */
+/* The oldest run of this rank that the other rank has swapped with another, or with collectives. */
 static struct swap find_swap(const weft_comm *comm, const struct answer *answer)
 {
-    uint64_t begun = load(&comm->runs.begun);
-    size_t most = answer->counts.left / COUNT_BYTES, count;
-    struct shared *shared = wf_calloc(most + 1, sizeof *shared);
+    struct items *items = wf_calloc(1, sizeof *items);
     struct swap swap = {NULL, NULL, false};
 
-    if (shared == NULL) return swap;
-    count = list_shared(comm, answer, shared, most);
-    for (size_t i = 0; i < count && !swap.found; i++)
-        if (shared[i].mine.last > 0 && shared[i].mine.last + RECENT > begun)
-            swap = find_partner(comm, answer, &shared[i], shared, count);
-    wf_free(shared);
+    if (items == NULL) return swap;
+    list_items(comm, answer, items);
+    for (const struct item *a = items->list; a < items->list + items->count; a++) {
+        for (const struct item *b = items->list; b < items->list + items->count; b++)
+            if (!swap.found && a->mine.place < b->mine.place && a->theirs.place > b->theirs.place)
+                swap = (struct swap){a->plan, b->plan, true};
+        if (!swap.found && (precedes(&a->mine, &a->theirs) || precedes(&a->theirs, &a->mine)))
+            swap = (struct swap){a->plan, NULL, true};
+    }
+    wf_free(items);
     return swap;
 }
 
@@ -334,6 +368,47 @@ static void compare(const weft_comm *comm, const struct answer *answer, struct w
     wf_text_add(out, "; all ranks must run bound plans in the same order");
 }
 
+static void set_order(const struct answer *answer, struct wf_order *out)
+{
+    struct wf_reader reader = answer->notes;
+
+    out->rank = answer->rank;
+    out->counts = answer->counts;
+    for (uint32_t i = 0; i < answer->note_count; i++) {
+        out->runs[out->count].binding = wf_take_u32(&reader);
+        out->runs[out->count].number = wf_take_u64(&reader);
+        (void)wf_take_u64(&reader);
+        if (out->runs[out->count].binding != 0) out->count++; /* 0: not this rank's plan */
+    }
+}
+
+/* No two ranks differ: compare all of them together. */
+static void compare_together(weft_comm *comm, const struct wf_question *question,
+                             const struct wf_gathered *answers, struct wf_text *out)
+{
+    struct wf_order *orders = wf_calloc((size_t)question->count + 1, sizeof *orders);
+    struct wf_text mine = {0}, circle = {0};
+    struct answer answer;
+    int32_t count = 0;
+
+    wf_position_put(comm, &mine);
+    if (orders != NULL && !mine.failed &&
+        read_answer((weft_blob){mine.data, mine.length}, comm->context->rank, &answer))
+        set_order(&answer, &orders[count++]);
+    for (int32_t i = 0; count > 0 && i < answers->count && i < question->count; i++)
+        if (read_answer(answers->blobs[i], question->ranks[i], &answer))
+            set_order(&answer, &orders[count++]);
+    if (count > 2) wf_order_merge(orders, count, &circle);
+    if (circle.length > 0 && !circle.failed)
+        wf_text_add(out,
+                    "weft_redistribute on %s: %s; all ranks must run bound plans in the same "
+                    "order",
+                    comm->name, circle.data);
+    wf_text_free(&circle);
+    wf_text_free(&mine);
+    wf_free(orders);
+}
+
 static weft_comm *find_comm(const weft_context *context, uint64_t number)
 {
     weft_comm *comm = context->comms;
@@ -343,7 +418,7 @@ static weft_comm *find_comm(const weft_context *context, uint64_t number)
     return comm;
 }
 
-/* Compare with every answer until one differs.  Then OUT gets the text, and COMM fails. */
+/* Compare with every answer until one differs.  Then OUT gets the text. */
 static void compare_all(weft_comm *comm, const struct wf_question *question,
                         const struct wf_gathered *answers, struct wf_text *out)
 {
@@ -353,10 +428,26 @@ static void compare_all(weft_comm *comm, const struct wf_question *question,
     for (int32_t i = 0; i < answers->count && i < question->count && out->length == 0; i++)
         if (read_answer(answers->blobs[i], question->ranks[i], &answer))
             compare(comm, &answer, out);
+    if (out->length == 0 && answers->count > 1) compare_together(comm, question, answers, out);
     if (load(&comm->runs.begun) != settled || out->failed || /* a run has begun meanwhile */
         atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
         wf_text_free(out);
-    if (out->length > 0) wf_comm_fail_locked(comm, WEFT_ERR_MISMATCH, out->data);
+}
+
+/* Report TEXT to RANKS, then fail communicator NUMBER here.  The program may release its context as
+ * soon as it sees the failure, and the others must get the report before they see it depart.  This
+ * is the client's thread, which cannot wait for the server's reply; frames arrive in order. */
+static void report_mismatch(weft_context *context, uint64_t number, const int32_t *ranks,
+                            int32_t count, const char *text)
+{
+    weft_comm *comm;
+
+    if (context->client != NULL)
+        wf_client_abort(context->client, number, ranks, count, WEFT_ERR_MISMATCH, text);
+    pthread_mutex_lock(&context->lock);
+    comm = find_comm(context, number);
+    if (comm != NULL) wf_comm_fail_locked(comm, WEFT_ERR_MISMATCH, text);
+    pthread_mutex_unlock(&context->lock);
 }
 
 void wf_runs_receive(void *self, const struct wf_question *question,
@@ -377,9 +468,7 @@ void wf_runs_receive(void *self, const struct wf_question *question,
             ranks[i] = comm->world_ranks[i];
     }
     pthread_mutex_unlock(&context->lock);
-    if (ranks != NULL && context->client != NULL)
-        wf_client_abort(context->client, question->comm, ranks, count, WEFT_ERR_MISMATCH,
-                        text.data);
+    if (ranks != NULL) report_mismatch(context, question->comm, ranks, count, text.data);
     wf_free(ranks);
     wf_text_free(&text);
 }

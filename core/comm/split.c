@@ -106,8 +106,7 @@ static weft_status agree_on_place(weft_comm *parent, const char *label, int64_t 
                                      .ranks = parent->world_ranks,
                                      .count = parent->size,
                                      .label = label,
-                                     .timeout_ns = timeout_ns,
-                                     .needs_comm = true};
+                                     .timeout_ns = timeout_ns};
 
     return wf_agree(parent->context, &agreement, status, (weft_blob){place->data, place->length},
                     out);
@@ -215,8 +214,6 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
 
     if (parent == NULL) return wf_fail_null("weft_comm_split", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_split"));
-    if (atomic_load_explicit(&parent->cause, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_cause(parent);
     status = check_split(parent, colour, options, out, &settings);
     snprintf(label, sizeof label, "weft_comm_split on %s", parent->name);
     if (status == WEFT_OK) {
@@ -268,7 +265,8 @@ weft_status wf_agree_on_list(weft_comm *parent, const int32_t *world_ranks, int3
                                      .ranks = sorted,
                                      .count = count,
                                      .label = label,
-                                     .timeout_ns = timeout_ns};
+                                     .timeout_ns = timeout_ns,
+                                     .despite_peer = true};
 
     if (sorted == NULL) return wf_fail_memory(bytes);
     memcpy(sorted, world_ranks, bytes);
@@ -316,14 +314,16 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     return status;
 }
 
+/* STATUS is this rank's result so far, which all listed ranks get.  SETTINGS are read if it is OK.
+ */
 static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t *world_ranks,
-                                const struct settings *settings, weft_comm **out)
+                                weft_status status, const struct settings *settings,
+                                weft_comm **out)
 {
     struct wf_text place = {0};
     struct wf_gathered got;
     struct place ignored;
     char name[NAME_BYTES];
-    weft_status status;
     struct wf_comm_request request = {.origin = parent,
                                       .agree = world_ranks,
                                       .ranks = world_ranks,
@@ -337,7 +337,7 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
 
     put_place(&place, 0, parent->context->rank, settings);
     wf_text_append(&place, (const char *)world_ranks, (size_t)count * sizeof *world_ranks);
-    status = wf_text_status(&place);
+    if (status == WEFT_OK) status = wf_text_status(&place);
     status = wf_agree_on_list(parent, world_ranks, count, settings->timeout_ns, status,
                               (weft_blob){place.data, place.length}, &got);
     wf_text_free(&place);
@@ -356,29 +356,51 @@ static weft_status make_of_list(weft_comm *parent, int32_t count, const int32_t 
     return wf_comm_make(parent->context, &request, out);
 }
 
+/* Once the list is known to be valid, an error of one rank goes to all ranks of the list. */
+static weft_status check_create(const weft_comm *parent, const weft_subcomm_options *options,
+                                weft_comm **out, struct settings *settings)
+{
+    weft_status status = out != NULL ? read_settings(parent, options, settings)
+                                     : wf_fail_null("weft_comm_create", "out");
+
+    if (status != WEFT_OK) *settings = (struct settings){.timeout_ns = parent->timeout_ns};
+    return status;
+}
+
+/* This rank is not listed. */
+static weft_status stay_out(weft_comm *parent, weft_comm **out)
+{
+    weft_status cause = atomic_load_explicit(&parent->cause, memory_order_acquire);
+
+    if (cause != WEFT_OK && cause != WEFT_ERR_PEER) return wf_comm_cause(parent);
+    *out = NULL;
+    return WEFT_OK;
+}
+
 weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
                              const weft_subcomm_options *options, weft_comm **out)
 {
-    struct settings settings;
+    struct settings settings = {0};
     int32_t *world_ranks;
     weft_status status;
     bool member;
 
     if (parent == NULL) return wf_fail_null("weft_comm_create", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_create"));
-    if (ranks == NULL || out == NULL)
-        return wf_fail_null("weft_comm_create", ranks == NULL ? "ranks" : "out");
+    if (ranks == NULL) return wf_fail_null("weft_comm_create", "ranks");
     if (count < 1 || count > parent->size)
         return wf_fail(WEFT_ERR_INVALID, "weft_comm_create: count is %d; %s has %d ranks", count,
                        parent->name, parent->size);
-    WF_TRY(read_settings(parent, options, &settings));
     world_ranks = wf_alloc((size_t)count * sizeof *world_ranks);
     if (world_ranks == NULL) return wf_fail_memory((size_t)count * sizeof *world_ranks);
     status = check_list(parent, count, ranks, world_ranks, &member);
-    if (status == WEFT_OK && member)
-        status = make_of_list(parent, count, world_ranks, &settings, out);
-    else if (status == WEFT_OK)
-        *out = NULL;
+    if (status == WEFT_OK) {
+        status = check_create(parent, options, out, &settings);
+        if (member)
+            status = make_of_list(parent, count, world_ranks, status, &settings, out);
+        else if (status == WEFT_OK)
+            status = stay_out(parent, out);
+    }
     wf_free(world_ranks);
     return status;
 }

@@ -189,7 +189,8 @@ weft_status weft_redistribute_batch(weft_bound *bound, const void *const *source
         WF_TRY(wf_buffers_check(what, bound, sources, targets));
     WF_TRY(wf_stream_check(bound->context, stream, what));
     last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
-    wf_runs_begin(&bound->parent->runs, bound->runs);
+    wf_runs_begin(&bound->parent->runs, bound->runs,
+                  atomic_load_explicit(&bound->parent->collectives, memory_order_relaxed));
     status = bound->batch == NULL ? wf_run(bound, sources[0], targets[0], stream)
                                   : run_batch(bound, sources, targets, stream);
     if (status != WEFT_OK) return wf_run_failed(bound, last, status, what);

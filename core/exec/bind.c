@@ -214,12 +214,12 @@ static weft_status compare_plans(const weft_comm *comm, const struct plan_name *
 weft_status wf_bind_agree(weft_comm *comm, const char *step, weft_status status,
                           const weft_plan *plan, const weft_bind_options *given, uint32_t *binding)
 {
-    struct plan_name mine, theirs;
+    struct plan_name mine = {0}, theirs;
     uint32_t bindings = comm->bindings;
     struct wf_gathered got;
     char label[192];
 
-    name_plan(comm, plan, given, &mine);
+    if (status == WEFT_OK) name_plan(comm, plan, given, &mine);
     snprintf(label, sizeof label, "weft_plan_bind on %s (%s)", comm->name, step);
     WF_TRY(wf_comm_agree(comm, label, status, (weft_blob){&mine, sizeof mine}, &got));
     for (int32_t i = 0; i < got.count && status == WEFT_OK; i++) {
@@ -376,19 +376,32 @@ static void list_runs(struct weft_bound *bound)
 
 /* ---- the calls ---- */
 
+/* Check the arguments of weft_plan_bind but COMM, and read OPTIONS into GIVEN. */
+static weft_status check_call(const weft_plan *plan, const weft_comm *comm,
+                              const weft_bind_options *options, weft_bound **out,
+                              weft_bind_options *given)
+{
+    if (plan == NULL || out == NULL)
+        return wf_fail_null("weft_plan_bind", plan == NULL ? "plan" : "out");
+    WF_TRY(wf_options_read("weft_bind_options", options, given, sizeof *given));
+    if (plan->members == NULL) return wf_bind_check(plan->from, plan->to, comm);
+    for (uint32_t i = 0; i < plan->member_count; i++)
+        WF_TRY(wf_bind_check(plan->members[i].from, plan->members[i].to, comm));
+    return WEFT_OK;
+}
+
 weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_options *options,
                            weft_bound **out)
 {
     weft_bind_options given = {0};
+    weft_status status;
 
-    if (plan == NULL || comm == NULL || out == NULL)
-        return wf_fail_null("weft_plan_bind", "plan, comm or out");
+    if (comm == NULL) return wf_fail_null("weft_plan_bind", "comm");
     WF_TRY(wf_comm_check(comm, "weft_plan_bind"));
-    WF_TRY(wf_options_read("weft_bind_options", options, &given, sizeof given));
-    if (plan->members == NULL) WF_TRY(wf_bind_check(plan->from, plan->to, comm));
-    for (uint32_t i = 0; plan->members != NULL && i < plan->member_count; i++)
-        WF_TRY(wf_bind_check(plan->members[i].from, plan->members[i].to, comm));
-    WF_TRY(wf_bind_agree(comm, "comparing plans", WEFT_OK, plan, &given, NULL));
+    /* A refused call takes part in the agreement: otherwise the other ranks' call pairs with this
+     * rank's next one. */
+    status = check_call(plan, comm, options, out, &given);
+    WF_TRY(wf_bind_agree(comm, "comparing plans", status, plan, &given, NULL));
     if (plan->members != NULL)
         WF_TRY(wf_batch_bind(plan, comm, &given, out));
     else

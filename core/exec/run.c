@@ -105,7 +105,8 @@ WF_HOT weft_status weft_redistribute(weft_bound *bound, const void *source, void
         WF_TRY(wf_buffers_check("weft_redistribute", bound, &source, &target));
     WF_TRY(wf_stream_check(bound->context, stream, "weft_redistribute"));
     last = atomic_load_explicit(&bound->runs->last, memory_order_relaxed);
-    wf_runs_begin(&bound->parent->runs, bound->runs);
+    wf_runs_begin(&bound->parent->runs, bound->runs,
+                  atomic_load_explicit(&bound->parent->collectives, memory_order_relaxed));
     status = wf_run(bound, source, target, stream);
     if (__builtin_expect(status != WEFT_OK, 0))
         return wf_run_failed(bound, last, status, "weft_redistribute");

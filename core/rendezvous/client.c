@@ -20,6 +20,13 @@
  */
 #define REPORT_NS (WF_SECOND_NS / 2)
 
+void wf_departure_free(struct wf_departure *departure)
+{
+    if (departure == NULL) return;
+    wf_text_free(&departure->record);
+    wf_free(departure);
+}
+
 /* ---- joining and leaving ---- */
 
 static weft_status start_thread(struct wf_client *client)
@@ -148,9 +155,11 @@ static void note_over(const struct wf_client *client, const struct wf_link *link
         (void)wf_fail(WEFT_ERR_PEER, "%s", link->why);
 }
 
-static bool is_lost(const struct wf_waiter *w)
+static bool has_ended(const struct wf_waiter *w)
 {
-    return w->lost != NULL && atomic_load_explicit(w->lost, memory_order_acquire);
+    const struct wf_contribution *c = w->contribution;
+
+    return c != NULL && c->ended != NULL && c->ended(c->self);
 }
 
 /* Send at once: the process may end before the thread runs.  The lock is held. */
@@ -197,7 +206,7 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     send_by(client, w->link, type, w->id, payload);
     if (type == WF_FRAME_ABORT) send_aborts(client, w->link, payload);
     wf_client_wake(client);
-    while (!w->done && !l->over && !is_lost(w) && code != ETIMEDOUT)
+    while (!w->done && !l->over && !has_ended(w) && code != ETIMEDOUT)
         code = timeout_ns < 0 ? pthread_cond_wait(&client->changed, &client->lock)
                               : pthread_cond_timedwait(&client->changed, &client->lock, &until);
     while (*at != w)
@@ -209,9 +218,33 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;
-    if (is_lost(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed during the wait");
+    if (has_ended(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed during the wait");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
+}
+
+weft_status wf_answer_check(const struct wf_frame *frame, int32_t count)
+{
+    struct wf_reader reader = wf_frame_reader(frame);
+    weft_status status = wf_take_status(&reader);
+    int32_t found;
+
+    if (reader.failed || status == WEFT_IN_PROGRESS)
+        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer with an unknown status");
+    if (status != WEFT_OK) {
+        (void)wf_take_blob(&reader); /* the text */
+    } else {
+        (void)wf_take_u64(&reader);
+        found = (int32_t)wf_take_u32(&reader);
+        if (!reader.failed && found != count)
+            return wf_fail(WEFT_ERR_INTERNAL,
+                           "the rendezvous sent an answer of %d ranks to a request of %d ranks",
+                           found, count);
+        for (int32_t i = 0; i < count && !reader.failed; i++)
+            (void)wf_take_blob(&reader);
+    }
+    if (!reader.failed) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous sent an answer that ends too early");
 }
 
 weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out)
@@ -297,7 +330,7 @@ weft_status wf_client_gather(struct wf_client *client, const struct wf_contribut
                              struct wf_gathered *out)
 {
     uint64_t deadline_ns = wf_deadline(contribution->timeout_ns);
-    struct wf_waiter w = {.lost = contribution->lost};
+    struct wf_waiter w = {.count = contribution->count, .contribution = contribution};
     weft_status status = bring(client, contribution, &w);
 
     if (status == WEFT_ERR_PEER && was_left(client, &w)) {
@@ -385,7 +418,7 @@ weft_status wf_client_ask(struct wf_client *client, uint64_t comm, const int32_t
     wf_question_put(&payload, comm, ranks, count, timeout_ns);
     /* If the server's process is stopped, the standby reports its rank as not answering. */
     for (int link = 0; link < WF_LINKS && status != WEFT_OK; link++) {
-        struct wf_waiter w = {0};
+        struct wf_waiter w = {.count = count};
 
         if (!may_ask(client, link)) continue;
         status = request(client, link, WF_FRAME_ASK, &payload, timeout_ns, REPORT_NS, &w);

@@ -15,7 +15,8 @@ struct wf_waiter {
     uint64_t id;
     int link;
     bool done;
-    _Atomic bool *lost; /* of a contribution, or NULL */
+    int32_t count;                              /* of blobs that the answer has; 0: it has none */
+    const struct wf_contribution *contribution; /* or NULL */
     struct wf_text payload;
 };
 
@@ -65,6 +66,7 @@ struct wf_client {
     atomic_bool watches;         /* the event `watch` is wanted */
     uint64_t watched;            /* id of the request whose answer is awaited, or 0; the thread's */
     uint64_t watch_ns;           /* when the event is next */
+    uint64_t overdue_ns;         /* when the thread stops waiting for that answer */
     struct wf_question question; /* that was asked */
 };
 
@@ -77,6 +79,8 @@ bool wf_client_join_standby(struct wf_client *client);
 
 /* ---- client.c ---- */
 
+/* Fails unless FRAME is an error or has COUNT blobs, one for each rank of the request. */
+weft_status wf_answer_check(const struct wf_frame *frame, int32_t count) WF_NODISCARD;
 /* Read the outcome of a meeting or an inquiry from its answer.  Takes ownership of the bytes. */
 weft_status wf_gathered_read(struct wf_text *payload, struct wf_gathered *out) WF_NODISCARD;
 

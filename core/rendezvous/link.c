@@ -34,13 +34,6 @@ int wf_client_asks(const struct wf_client *client)
                : WF_LINK_SERVER;
 }
 
-void wf_departure_free(struct wf_departure *departure)
-{
-    if (departure == NULL) return;
-    wf_text_free(&departure->record);
-    wf_free(departure);
-}
-
 /* A departure that only the standby has reported.  A rank's two connections do not close at the
  * same moment, so the standby may report a rank that ended because of a loss before it reports the
  * loss.  The server's reports are in order, and ranks act on them.  They act on the standby's
@@ -61,6 +54,19 @@ static bool is_open(const struct wf_link *link)
 }
 
 /* ---- frames that arrive ---- */
+
+/* The number of ranks of the request that FRAME answers; 0: the answer has no blobs. */
+static int32_t count_asked(struct wf_client *client, int link, const struct wf_frame *frame)
+{
+    int32_t count = 0;
+
+    if (client->watched != 0 && frame->id == client->watched) return client->question.count;
+    pthread_mutex_lock(&client->lock);
+    for (const struct wf_waiter *w = client->waiters; w != NULL; w = w->next)
+        if (w->id == frame->id && w->link == link) count = w->count;
+    pthread_mutex_unlock(&client->lock);
+    return count;
+}
 
 static void answer(struct wf_client *client, int link, const struct wf_frame *frame)
 {
@@ -290,6 +296,24 @@ static void handle_leave(struct wf_client *client, int link)
     end(client, link, why);
 }
 
+/* Close the connection of LINK because of what arrived, which the last error describes. */
+static void reject(struct wf_client *client, int link)
+{
+    wf_connection_reject(client->links[link].connection);
+    wf_log(WF_LOG_WARNING, "this rank closes its connection to the rendezvous: %s",
+           weft_last_error());
+}
+
+static void handle_answer(struct wf_client *client, int link, const struct wf_frame *frame)
+{
+    int32_t count = count_asked(client, link, frame);
+
+    if (count > 0 && wf_answer_check(frame, count) != WEFT_OK)
+        reject(client, link);
+    else if (!wf_client_handle_watched(client, frame))
+        answer(client, link, frame);
+}
+
 void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame)
 {
     struct wf_reader reader = wf_frame_reader(frame);
@@ -300,8 +324,8 @@ void wf_client_handle(struct wf_client *client, int link, const struct wf_frame 
     case WF_FRAME_PASSED:
         if (frame->id >= LOOK_ID)
             handle_look(client, link, frame->id, &reader);
-        else if (!wf_client_handle_watched(client, frame))
-            answer(client, link, frame);
+        else
+            handle_answer(client, link, frame);
         break;
     case WF_FRAME_GONE:
         handle_gone(client, link, &reader);
@@ -345,21 +369,18 @@ static void handle_all(struct wf_client *client, int link)
 {
     struct wf_connection *c = client->links[link].connection;
     struct wf_frame frame;
-    weft_status status;
+    weft_status status = WEFT_IN_PROGRESS;
 
     if (c == NULL || c->broken) return;
     if (link == WF_LINK_STANDBY && !wf_client_join_standby(client)) return;
-    while ((status = wf_frame_next(&c->in, &frame)) == WEFT_OK) {
+    while (!c->broken && (status = wf_frame_next(&c->in, &frame)) == WEFT_OK) {
         pthread_mutex_lock(&client->lock);
         client->links[link].silent = false;
         pthread_mutex_unlock(&client->lock);
         wf_client_handle(client, link, &frame);
         wf_frame_drop(&c->in, &frame);
     }
-    if (status == WEFT_IN_PROGRESS) return;
-    wf_connection_reject(c);
-    wf_log(WF_LOG_WARNING, "this rank closes its connection to the rendezvous: %s",
-           weft_last_error());
+    if (!c->broken && status != WEFT_IN_PROGRESS) reject(client, link);
 }
 
 /* The link has ended.  Its server may have ended because of another rank, so ask the other server

@@ -261,7 +261,8 @@ struct wf_contribution {
     weft_status status; /* a failure ends the meeting for all */
     const char *text;   /* the error text of `status` */
     weft_blob blob;
-    _Atomic bool *lost; /* the wait ends when it becomes true; may be NULL */
+    bool (*ended)(const void *self); /* the wait ends when it returns true; may be NULL */
+    const void *self;
 };
 
 /* Receives results: the payload of a GATHERED frame for request ID of RANK. */
@@ -404,8 +405,8 @@ struct wf_gathered {
 };
 
 /* Send CONTRIBUTION and wait for those of the other ranks.  If a rank fails, all ranks get the same
- * status and text.  WEFT_ERR_ABORTED if CONTRIBUTION's `lost` has ended the wait.  [any thread; one
- * at a time per communicator] */
+ * status and text.  WEFT_ERR_ABORTED if CONTRIBUTION's `ended` has ended the wait.  [any thread;
+ * one at a time per communicator] */
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);

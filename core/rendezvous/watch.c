@@ -1,8 +1,9 @@
 /* watch.c - questions that the client's thread asks by itself while the program may be waiting. */
 #include "client.h"
 
-#define WATCH_NS  (WF_SECOND_NS / 4)
-#define ANSWER_NS (WF_SECOND_NS / 2)
+#define WATCH_NS   (WF_SECOND_NS / 4)
+#define ANSWER_NS  (WF_SECOND_NS / 2)             /* the server waits for the last answer */
+#define OVERDUE_NS (ANSWER_NS + 2 * WF_SECOND_NS) /* this client waits for the server */
 
 void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
 {
@@ -48,6 +49,16 @@ static void ask(struct wf_client *client)
     wf_text_free(&payload);
 }
 
+/* The last question was answered, or its answers are overdue. */
+static void ask_next(struct wf_client *client, uint64_t now_ns)
+{
+    const struct wf_client_events *events = &client->options.events;
+
+    drop_question(client);
+    client->overdue_ns = now_ns + (uint64_t)OVERDUE_NS;
+    if (events->watch(events->self, &client->question)) ask(client);
+}
+
 int wf_client_watch_now(struct wf_client *client)
 {
     const struct wf_client_events *events = &client->options.events;
@@ -57,8 +68,7 @@ int wf_client_watch_now(struct wf_client *client)
     now_ns = wf_now_ns();
     if (now_ns >= client->watch_ns) {
         client->watch_ns = now_ns + (uint64_t)WATCH_NS;
-        drop_question(client); /* the answer is overdue: stop waiting for it */
-        if (events->watch(events->self, &client->question)) ask(client);
+        if (client->watched == 0 || now_ns >= client->overdue_ns) ask_next(client, now_ns);
     }
     return (int)((client->watch_ns - now_ns) / 1000000) + 1;
 }

@@ -129,6 +129,16 @@ weft_status cpu_comm_prepare(void *device, const weft_comm_options *given, void 
     return WEFT_OK;
 }
 
+/* ADDRESS is not trusted; the peer's heap has BYTES. */
+static bool control_fits(const struct cpu_shm_group *group, const struct cpu_address *address,
+                         uint64_t bytes)
+{
+    uint64_t wanted = cpu_shm_control_bytes(group);
+
+    return address->control % _Alignof(struct cpu_shm_control) == 0 && wanted <= bytes &&
+           address->control <= bytes - wanted;
+}
+
 static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_blob *blob,
                                char *text, size_t bytes)
 {
@@ -136,6 +146,7 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
     const struct cpu_address *own = comm->address;
     struct cpu_address address;
     struct cpu_shm_control *control;
+    uint64_t heap_bytes = 0;
     weft_status status;
 
     if (blob->bytes != sizeof address) {
@@ -145,15 +156,24 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
         return WEFT_ERR_VERSION;
     }
     memcpy(&address, blob->data, sizeof address);
-    peer->name = address.world_rank;
+    peer->name = comm->names[comm->members[place]];
+    if (address.bytes != sizeof address || address.world_rank != peer->name) {
+        snprintf(text, bytes, "its address is that of rank %d", (int)address.world_rank);
+        return WEFT_ERR_MISMATCH;
+    }
     peer->address = address.segment;
     peer->same_process = cpu_process_same(&address.segment.process, &own->segment.process);
-    status = cpu_segment_attach(&address.segment, &peer->heap);
+    status = cpu_segment_attach(&address.segment, &peer->heap, &heap_bytes);
     if (status != WEFT_OK) {
         snprintf(text, bytes, "%s", plug_last_text());
         return status;
     }
     peer->attached = true;
+    if (!control_fits(&comm->group, &address, heap_bytes)) {
+        snprintf(text, bytes, "its control block is at %llu, in a heap of %llu bytes",
+                 (unsigned long long)address.control, (unsigned long long)heap_bytes);
+        return WEFT_ERR_MISMATCH;
+    }
     control = (struct cpu_shm_control *)(peer->heap + address.control);
     if (control->token != address.token) {
         snprintf(text, bytes, "its shared memory is not the expected one");
@@ -175,8 +195,8 @@ static weft_status attach_all(struct cpu_comm *comm, const weft_blob *addresses)
         weft_status status = attach_peer(comm, p, &addresses[comm->members[p]], text, sizeof text);
 
         if (status == WEFT_OK) continue;
-        if (status == WEFT_ERR_VERSION || status == WEFT_ERR_NO_MEMORY ||
-            comm->members[p] == comm->rank)
+        if (status == WEFT_ERR_VERSION || status == WEFT_ERR_MISMATCH ||
+            status == WEFT_ERR_NO_MEMORY || comm->members[p] == comm->rank)
             return plug_fail(status, "memory of rank %d: %s", (int)comm->names[comm->members[p]],
                              text);
         if (comm->apart[0] == '\0')
@@ -205,6 +225,9 @@ weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, 
         const struct cpu_outcome *outcome =
             (const void *)((const unsigned char *)all + bytes * (size_t)p);
 
+        if (outcome->status > WEFT_OK || outcome->status < WEFT_ERR_NO_DEVICE)
+            return plug_fail(WEFT_ERR_PEER, "communicator \"%s\": rank %d sent an unknown status",
+                             comm->name, (int)comm->names[p]);
         if (outcome->status != WEFT_OK)
             return plug_fail(outcome->status, "communicator \"%s\": %.*s", comm->name,
                              (int)sizeof outcome->text, outcome->text);
@@ -245,6 +268,10 @@ static weft_status compare_views(struct cpu_comm *comm, const weft_exchange *exc
             mine[comm->members[p]] = ATTACHED | (peer->readable ? READABLE : 0);
     }
     PLUG_TRY(exchange->all_gather(exchange->self, mine, seen, size));
+    if (memcmp(seen + (size_t)comm->rank * size, mine, size) != 0)
+        return plug_fail(WEFT_ERR_PEER,
+                         "communicator \"%s\": rank %d got back other data than it sent",
+                         comm->name, (int)comm->world_rank);
     PLUG_TRY(cpu_hosts_arrange(comm, seen));
     note_readability(comm, seen);
     return WEFT_OK;

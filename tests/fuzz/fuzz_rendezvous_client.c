@@ -84,7 +84,7 @@ static size_t play(const uint8_t *data, size_t size)
     int link = data[0] % WF_LINKS;
     size_t length = data[3] < size - 4 ? data[3] : size - 4, at;
     struct wf_inbox *inbox = &client->links[link].connection->in;
-    struct wf_waiter w = {.id = 1, .link = link};
+    struct wf_waiter w = {.id = 1, .link = link, .count = SIZE};
     struct wf_gathered got;
     struct wf_frame frame;
 
@@ -102,6 +102,7 @@ static size_t play(const uint8_t *data, size_t size)
     }
     client->waiters = NULL;
     if (w.done && wf_gathered_read(&w.payload, &got) == WEFT_OK) {
+        FUZZ_ASSERT(got.count == SIZE);
         for (int32_t i = 0; i < got.count; i++)
             FUZZ_ASSERT(got.blobs[i].bytes <= got.bytes.length);
         wf_gathered_free(&got);

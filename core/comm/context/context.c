@@ -118,7 +118,7 @@ static void list_choices(const weft_context *context, const weft_options *option
 static weft_status read_cards(weft_context *context, const struct wf_gathered *got)
 {
     weft_blob *choices = wf_calloc((size_t)got->count, sizeof *choices);
-    weft_status status;
+    weft_status status = WEFT_OK;
 
     context->host_ids = wf_calloc((size_t)got->count, sizeof *context->host_ids);
     if (choices == NULL || context->host_ids == NULL) {
@@ -130,8 +130,12 @@ static weft_status read_cards(weft_context *context, const struct wf_gathered *g
 
         context->host_ids[rank] = wf_take_u64(&reader);
         choices[rank] = wf_take_blob(&reader);
+        if (reader.failed && status == WEFT_OK)
+            status =
+                wf_fail(WEFT_ERR_MISMATCH,
+                        "weft_init: the settings of rank %d are not those of this version", rank);
     }
-    status = wf_choices_compare(choices, got->count);
+    if (status == WEFT_OK) status = wf_choices_compare(choices, got->count);
     wf_free(choices);
     return status;
 }

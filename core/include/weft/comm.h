@@ -11,8 +11,8 @@
  *
  * A communicator fails with the first WEFT_ERR_PEER, _TIMEOUT, _ABORTED, _MISMATCH or device error,
  * its cause.  The failure is permanent: every later call returns the cause, and the communicator
- * can only be aborted and released.  Waits for streams and works that contain its work return the
- * cause too (device.h). */
+ * can only be aborted and released; for weft_comm_create see below.  Waits for streams and works
+ * that contain its work return the cause too (device.h). */
 #ifndef WEFT_COMM_H
 #define WEFT_COMM_H
 
@@ -51,7 +51,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t c
 /* Create the communicator of the COUNT ranks RANKS of PARENT.  RANKS[i] becomes rank i.  Collective
  * over the listed ranks, which all pass the same list.  A rank that is not listed may call it too:
  * it gets NULL without waiting.  OPTIONS may be NULL.  The caller releases *OUT.
- * WEFT_ERR_MISMATCH: ranks list the same ranks in different orders. */
+ * WEFT_ERR_MISMATCH: ranks list the same ranks in different orders.  PARENT may have failed with
+ * WEFT_ERR_PEER: the remaining ranks may list each other. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t count,
                                                      const int32_t *ranks,
                                                      const weft_subcomm_options *options,

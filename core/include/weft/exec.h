@@ -37,7 +37,8 @@ typedef struct weft_bind_options {
 
 /* Prepare PLAN to run on COMM.  The ranks in the plan's meshes are ranks of COMM.  Collective:
  * every rank of COMM calls it with the same plan, including ranks in neither mesh.  Either all
- * ranks succeed, or all get the same error.  OPTIONS may be NULL, and may differ between ranks
+ * ranks succeed, or all get the same error, also if one rank's arguments are refused; only a rank
+ * whose COMM is refused does not take part.  OPTIONS may be NULL, and may differ between ranks
  * except for in_place and packed.  COMM keeps the communicators that steps need.  The caller
  * releases *OUT before COMM.
  * WEFT_ERR_INVALID: a mesh names a rank outside COMM, or a stride is invalid.

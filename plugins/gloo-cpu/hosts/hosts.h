@@ -77,7 +77,9 @@ struct cpu_hosts_addresses {
 };
 
 weft_status cpu_hosts_addresses_find(struct cpu_hosts_addresses *out);
-/* The index in ALL[own] that suits all of ALL, which every rank knows. */
+/* Are the fields within their bounds?  Another rank may have sent them. */
+bool cpu_hosts_addresses_valid(const struct cpu_hosts_addresses *addresses);
+/* The index in ALL[own] that suits all of ALL, which every rank knows and which are valid. */
 uint32_t cpu_hosts_address_choose(const struct cpu_hosts_addresses *all, size_t stride,
                                   int32_t count, int32_t own);
 /* "10.0.0.1" */

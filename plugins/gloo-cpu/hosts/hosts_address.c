@@ -112,6 +112,18 @@ weft_status cpu_hosts_addresses_find(struct cpu_hosts_addresses *out)
     return plug_fail(WEFT_ERR_SYSTEM, "no network interface is up");
 }
 
+bool cpu_hosts_addresses_valid(const struct cpu_hosts_addresses *addresses)
+{
+    if (addresses->count < 1 || addresses->count > HOSTS_ADDRESSES) return false;
+    for (uint32_t i = 0; i < addresses->count; i++) {
+        const struct cpu_hosts_address *address = &addresses->list[i];
+
+        if (address->family != AF_INET && address->family != AF_INET6) return false;
+        if (address->prefix > (address->family == AF_INET ? 32 : 128)) return false;
+    }
+    return true;
+}
+
 static const struct cpu_hosts_addresses *entry(const struct cpu_hosts_addresses *all, size_t stride,
                                                int32_t index)
 {
@@ -171,7 +183,8 @@ uint32_t cpu_hosts_address_choose(const struct cpu_hosts_addresses *all, size_t 
 
     /* Ranks that share all interfaces need not leave the machine. */
     for (uint32_t i = 0; alone && i < all->count; i++)
-        if (all->list[i].loopback) return (uint32_t)find_on(mine, &all->list[i]);
+        if (all->list[i].loopback && suits_all(all, stride, count, &all->list[i]))
+            return (uint32_t)find_on(mine, &all->list[i]);
     for (uint32_t i = 0; i < all->count; i++)
         if (suits_all(all, stride, count, &all->list[i]))
             return (uint32_t)find_on(mine, &all->list[i]);

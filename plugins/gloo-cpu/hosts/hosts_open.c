@@ -161,6 +161,21 @@ static int64_t network_timeout(const struct cpu_comm *comm)
     return timeout < 0 ? timeout : timeout - timeout / 4;
 }
 
+/* Cards are not trusted: their counts and lengths are bounds of loops. */
+static weft_status check_cards(const struct cpu_comm *comm, const struct card *mine,
+                               const struct card *cards)
+{
+    for (int32_t rank = 0; rank < comm->size; rank++)
+        if (!cpu_hosts_addresses_valid(&cards[rank].addresses) ||
+            cards[rank].stage_bytes < STAGE_MIN)
+            return plug_fail(WEFT_ERR_MISMATCH, "rank %d sent network addresses that are not valid",
+                             (int)comm->names[rank]);
+    if (memcmp(mine, &cards[comm->rank], sizeof *mine) != 0)
+        return plug_fail(WEFT_ERR_PEER, "rank %d got back other addresses than it sent",
+                         (int)comm->world_rank);
+    return WEFT_OK;
+}
+
 /* Listen, and put the addresses into ROOM: for all ranks, and behind them for all leaders. */
 static weft_status listen(struct cpu_comm *comm, const struct card *cards, unsigned char *room)
 {
@@ -233,7 +248,7 @@ static weft_status connect(struct cpu_comm *comm, const unsigned char *all, size
 }
 
 /* The second step: everybody listens, then everybody connects. */
-static weft_status join(struct cpu_comm *comm, const struct card *cards,
+static weft_status join(struct cpu_comm *comm, const struct card *card, const struct card *cards,
                         const weft_exchange *exchange)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
@@ -247,7 +262,9 @@ static weft_status join(struct cpu_comm *comm, const struct card *cards,
     if (mine == NULL) return plug_fail_memory(stride + size * stride);
     all = mine + stride;
     hosts->stage_bytes = cards[0].stage_bytes;
-    cpu_outcome_set(comm, outcome, listen(comm, cards, mine + sizeof *outcome));
+    status = check_cards(comm, card, cards);
+    if (status == WEFT_OK) status = listen(comm, cards, mine + sizeof *outcome);
+    cpu_outcome_set(comm, outcome, status);
     status = cpu_agree(comm, mine, all, stride, exchange);
     if (status == WEFT_OK) {
         cpu_outcome_set(comm, outcome, connect(comm, all, stride, cards[0].key));
@@ -266,7 +283,7 @@ weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange)
     if (cards == NULL) return plug_fail_memory(size * sizeof *cards);
     cpu_outcome_set(comm, &mine.outcome, describe(comm, &mine));
     status = cpu_agree(comm, &mine, cards, sizeof mine, exchange);
-    if (status == WEFT_OK) status = join(comm, cards, exchange);
+    if (status == WEFT_OK) status = join(comm, &mine, cards, exchange);
     plug_free(cards);
     return status;
 }

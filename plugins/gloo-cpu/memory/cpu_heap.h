@@ -44,8 +44,10 @@ weft_status cpu_segment_describe(const struct cpu_segment *segment,
                                  struct cpu_segment_address *out);
 
 /* Map a segment of this or another process.  Mappings are shared within the process and counted;
- * every attach needs its detach. [any] */
-weft_status cpu_segment_attach(const struct cpu_segment_address *address, uint8_t **base);
+ * every attach needs its detach.  BYTES gets the size that exists now.  ADDRESS is not trusted:
+ * WEFT_ERR_MISMATCH if it is that of no segment. [any] */
+weft_status cpu_segment_attach(const struct cpu_segment_address *address, uint8_t **base,
+                               uint64_t *bytes);
 void cpu_segment_detach(const struct cpu_segment_address *address);
 
 /* ---- cpu_heap.c ---- */

@@ -24,6 +24,7 @@ struct mapping {
     struct mapping *next;
     struct cpu_process process;
     uint64_t serial, bytes, users;
+    uint64_t exists; /* bytes of the file when it was last examined; it does not shrink */
     uint8_t *base;
     int fd; /* of this process's own; -1 */
 };
@@ -282,7 +283,7 @@ weft_status cpu_segment_describe(const struct cpu_segment *segment, struct cpu_s
 
 /* ---- other processes' segments ---- */
 
-static weft_status open_other(const struct cpu_segment_address *address, int *out)
+static weft_status open_other(const struct cpu_segment_address *address, int *out, uint64_t *bytes)
 {
     char path[64];
     struct stat about;
@@ -293,7 +294,7 @@ static weft_status open_other(const struct cpu_segment_address *address, int *ou
     if (fd < 0)
         return plug_fail_errno(WEFT_ERR_SYSTEM, errno, "shared memory of pid %d at %s",
                                (int)address->process.pid, path);
-    if (fstat(fd, &about) != 0 || about.st_ino != address->inode ||
+    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != address->inode ||
         about.st_dev != address->device) {
         close(fd);
         return plug_fail(
@@ -301,16 +302,18 @@ static weft_status open_other(const struct cpu_segment_address *address, int *ou
             "%s is not the expected shared memory; the process may be in another pid namespace",
             path);
     }
+    *bytes = (uint64_t)about.st_size;
     *out = fd;
     return WEFT_OK;
 }
 
-static weft_status map_other(const struct cpu_segment_address *address, uint8_t **base)
+static weft_status map_other(const struct cpu_segment_address *address, uint8_t **base,
+                             uint64_t *bytes)
 {
     void *at;
     int fd = -1, error;
 
-    PLUG_TRY(open_other(address, &fd));
+    PLUG_TRY(open_other(address, &fd, bytes));
     at = mmap(NULL, address->reserved, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     error = errno;
     close(fd);
@@ -325,34 +328,64 @@ static weft_status map_other(const struct cpu_segment_address *address, uint8_t 
     return WEFT_OK;
 }
 
-static weft_status attach_new(const struct cpu_segment_address *address, uint8_t **base)
+static weft_status attach_new(const struct cpu_segment_address *address, uint8_t **base,
+                              uint64_t *bytes)
 {
+    struct cpu_process self;
     weft_status status;
     uint8_t *at = NULL;
 
-    PLUG_TRY(map_other(address, &at));
+    PLUG_TRY(cpu_process_self(&self));
+    if (cpu_process_same(&self, &address->process))
+        return plug_fail(WEFT_ERR_MISMATCH, "this process has no shared heap with number %llu",
+                         (unsigned long long)address->serial);
+    PLUG_TRY(map_other(address, &at, bytes));
     status = add_mapping(&address->process, address->serial, at, address->reserved, -1);
-    if (status == WEFT_OK)
-        *base = at;
-    else
+    if (status != WEFT_OK) {
         munmap(at, address->reserved);
-    return status;
+        return status;
+    }
+    mappings->exists = *bytes; /* the newest */
+    *base = at;
+    return WEFT_OK;
 }
 
-weft_status cpu_segment_attach(const struct cpu_segment_address *address, uint8_t **base)
+/* The file of KNOWN may have grown since.  If it cannot be examined, the bytes seen before exist.
+ */
+static weft_status attach_known(const struct cpu_segment_address *address, struct mapping *known,
+                                uint8_t **base, uint64_t *bytes)
+{
+    struct stat about = {0};
+    int fd = -1;
+
+    if (address->reserved != known->bytes)
+        return plug_fail(WEFT_ERR_MISMATCH, "the shared heap of pid %d has %llu bytes, not %llu",
+                         (int)address->process.pid, (unsigned long long)known->bytes,
+                         (unsigned long long)address->reserved);
+    if (known->fd >= 0 && fstat(known->fd, &about) == 0) {
+        known->exists = (uint64_t)about.st_size;
+    } else if (known->fd < 0 && open_other(address, &fd, bytes) == WEFT_OK) {
+        known->exists = *bytes;
+        close(fd);
+    }
+    *bytes = known->exists;
+    known->users++;
+    *base = known->base;
+    return WEFT_OK;
+}
+
+weft_status cpu_segment_attach(const struct cpu_segment_address *address, uint8_t **base,
+                               uint64_t *bytes)
 {
     struct mapping *known;
-    weft_status status = WEFT_OK;
+    weft_status status;
 
     pthread_mutex_lock(&mappings_lock);
     known = *find_mapping(&address->process, address->serial);
-    if (known != NULL) {
-        known->users++;
-        *base = known->base;
-    } else {
-        status = attach_new(address, base);
-    }
+    status = known != NULL ? attach_known(address, known, base, bytes)
+                           : attach_new(address, base, bytes);
     pthread_mutex_unlock(&mappings_lock);
+    if (status == WEFT_OK && *bytes > address->reserved) *bytes = address->reserved;
     return status;
 }
 

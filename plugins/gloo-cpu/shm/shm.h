@@ -153,6 +153,8 @@ struct cpu_shm_group {
 /* Allocate and fill this rank's control block; rank, size, heap, label, flags and timeout are set.
  */
 weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token);
+/* The size of each rank's control block. */
+size_t cpu_shm_control_bytes(const struct cpu_shm_group *group);
 /* Free everything.  Marks the control block as SHM_LEFT. */
 void cpu_shm_group_close(struct cpu_shm_group *group);
 /* MEMORY, of this rank's heap, may still be in use by peers: free it when they have departed. */

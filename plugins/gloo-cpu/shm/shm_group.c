@@ -5,6 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+size_t cpu_shm_control_bytes(const struct cpu_shm_group *group)
+{
+    return offsetof(struct cpu_shm_control, slots) + SHM_SLOTS * group->slot_bytes +
+           (size_t)group->size * sizeof(uint64_t);
+}
+
 weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token)
 {
     size_t spans = (size_t)group->size * sizeof(struct cpu_shm_span);
@@ -18,8 +24,7 @@ weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token)
     group->starts = group->sources + size;
     group->scales = group->starts + size;
     group->slot_bytes = (slot + CPU_LINE - 1) / CPU_LINE * CPU_LINE;
-    bytes = offsetof(struct cpu_shm_control, slots) + SHM_SLOTS * group->slot_bytes +
-            size * sizeof(uint64_t);
+    bytes = cpu_shm_control_bytes(group);
     PLUG_TRY(cpu_heap_allocate(group->heap, bytes, WEFT_MEMORY_DEVICE, &memory));
     memset(memory, 0, bytes);
     group->control = memory;

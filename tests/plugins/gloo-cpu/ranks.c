@@ -95,6 +95,9 @@ static weft_status all_gather(void *self, const void *mine, void *all, uint64_t 
     pthread_barrier_wait(&rank->shared->barrier);
     for (int p = 0; p < rank->size; p++)
         memcpy((unsigned char *)all + (uint64_t)p * bytes, data[p], bytes);
+    for (int p = 0; rank->forge != NULL && rank->step > 0 && p < rank->size; p++)
+        if (p != rank->number) rank->forge(rank, (unsigned char *)all + (uint64_t)p * bytes, bytes);
+    rank->step++;
     return WEFT_OK;
 }
 
@@ -134,10 +137,15 @@ weft_status ranks_comm(struct rank *rank, const char *name, void **out)
     mine.bytes = blob.bytes;
     if (blob.bytes > sizeof mine.data) abort();
     memcpy(mine.data, blob.data, blob.bytes);
+    rank->step = 0;
     all_gather(rank, &mine, all, sizeof mine);
+    rank->step = 0;
     for (int p = 0; p < rank->size; p++) /* the last word is what its memory must begin with */
         if (p != rank->number && (rank->shared->options.hidden >> p & 1) != 0)
             all[p].data[all[p].bytes - 1] ^= 1;
+    for (int p = 0; rank->forge != NULL && p < rank->size; p++)
+        if (p != rank->number) rank->forge(rank, all[p].data, all[p].bytes);
+    rank->step = 1;
     for (int p = 0; p < rank->size; p++)
         blobs[p] = (weft_blob){.data = all[p].data, .bytes = all[p].bytes};
     status = rank->plugin->comm->commit(comm, blobs, &exchange);

@@ -29,6 +29,9 @@ struct rank {
     const weft_plugin *plugin;
     struct ranks_shared *shared;
     int round; /* of exchanges */
+    int step;  /* of the making of a communicator: 0 the addresses, from 1 the exchanges */
+    /* Changes what another rank sent in STEP; NULL: nothing is changed. */
+    void (*forge)(struct rank *rank, unsigned char *data, uint64_t bytes);
 };
 
 struct ranks_options {

@@ -28,6 +28,7 @@ struct order_case {
 void order_complain(struct rank *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int order_good(struct rank *self, const char *what, weft_status status);
+void order_same(struct rank *self, const char *what, weft_status status);
 /* STATUS is a mismatch, and its text has all of the words that follow, up to NULL. */
 void order_differs(struct rank *self, weft_status status, ...);
 int order_is_last(const struct rank *self);
@@ -51,6 +52,9 @@ void order_plans_of_two_axes_are_found(struct rank *self);
 void order_plans_of_two_axes_are_found_by_some(struct rank *self);
 void order_a_failed_step_ends_the_plan_everywhere(struct rank *self);
 void order_streams_with_other_groups_are_found(struct rank *self);
+void order_earlier_runs_on_streams_are_found(struct rank *self);
+void order_calls_and_runs_on_streams_are_found(struct rank *self);
+void order_circles_of_ranks_are_found(struct rank *self);
 void order_a_call_beside_a_group_is_found(struct rank *self);
 void order_late_ranks_are_not_wrong(struct rank *self);
 

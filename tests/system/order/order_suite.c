@@ -34,6 +34,14 @@ int order_good(struct rank *self, const char *what, weft_status status)
     return status == WEFT_OK;
 }
 
+/* The same after a call that must succeed everywhere: a rank that finds a mismatch in the next call
+ * ends what is in progress on the other ranks. */
+void order_same(struct rank *self, const char *what, weft_status status)
+{
+    order_good(self, what, status);
+    order_good(self, "a barrier of all", weft_barrier(self->world, NULL));
+}
+
 /* STATUS is a mismatch, and its text has all of the WANTED, up to NULL. */
 void order_differs(struct rank *self, weft_status status, ...)
 {
@@ -142,8 +150,8 @@ void order_swap(struct rank *self, weft_plan *first, weft_plan *second, int pack
     char first_name[40], second_name[40];
 
     if (a != NULL && b != NULL) {
-        order_good(self, "the same order", order_run_bound(self, a, batch, NULL));
-        order_good(self, "the same order", order_run_bound(self, b, batch, NULL));
+        order_same(self, "the same order", order_run_bound(self, a, batch, NULL));
+        order_same(self, "the same order", order_run_bound(self, b, batch, NULL));
         order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, batch, NULL),
                       "(binding ", digest_of(first, first_name, sizeof first_name),
                       digest_of(second, second_name, sizeof second_name),
@@ -191,7 +199,7 @@ static void two_bindings_of_one_plan_differ(struct rank *self, int packed)
     weft_bound *a = order_bind(self, plan, packed), *b = order_bind(self, plan, packed);
 
     if (a != NULL && b != NULL) {
-        order_good(self, "the same order", order_run_bound(self, b, 0, NULL));
+        order_same(self, "the same order", order_run_bound(self, b, 0, NULL));
         order_differs(self, order_run_bound(self, order_is_last(self) ? a : b, 0, NULL),
                       "(binding 1)", "(binding 2)", "must run bound plans in the same order",
                       (char *)NULL);
@@ -219,8 +227,8 @@ static void a_plan_is_no_plain_call(struct rank *self)
     weft_status status;
 
     if (bound != NULL) {
-        order_good(self, "a plan", order_run_bound(self, bound, 0, NULL));
-        order_good(self, "a call",
+        order_same(self, "a plan", order_run_bound(self, bound, 0, NULL));
+        order_same(self, "a call",
                    weft_all_reduce(self->comm, self->device[0], self->device[2], SIDE * SIDE,
                                    WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
         status = order_is_last(self)
@@ -287,7 +295,7 @@ static void different_roots_are_found(struct rank *self, int number)
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         for (int hidden = 0; hidden < 1 + takes_any_memory; hidden++)
             for (int way = 0; way < 3; way++) {
-                order_good(self, "one root", rooted(self, number, counts[i], 0, hidden));
+                order_same(self, "one root", rooted(self, number, counts[i], 0, hidden));
                 order_differs(self, rooted(self, number, counts[i], root_of(self, way), hidden),
                               names[number], ", root ", (char *)NULL);
                 renew(self);
@@ -332,7 +340,7 @@ static void divisors_of_averages_differ(struct rank *self)
                                      .count = counts[i % 2],
                                      .divisor = 7};
 
-        order_good(self, "one divisor", weft_collective(self->comm, &args));
+        order_same(self, "one divisor", weft_collective(self->comm, &args));
         if (order_is_last(self)) args.divisor = 5;
         order_differs(self, weft_collective(self->comm, &args), "divisor 7", "divisor 5",
                       (char *)NULL);
@@ -359,6 +367,9 @@ static const struct order_case cases[] = {
     {"plans_of_two_axes_are_found_by_some", order_plans_of_two_axes_are_found_by_some, 4},
     {"a_failed_step_ends_the_plan_everywhere", order_a_failed_step_ends_the_plan_everywhere, 4},
     {"streams_with_other_groups_are_found", order_streams_with_other_groups_are_found, 2},
+    {"earlier_runs_on_streams_are_found", order_earlier_runs_on_streams_are_found, 2},
+    {"calls_and_runs_on_streams_are_found", order_calls_and_runs_on_streams_are_found, 2},
+    {"circles_of_ranks_are_found", order_circles_of_ranks_are_found, 3},
     {"a_call_beside_a_group_is_found", order_a_call_beside_a_group_is_found, 2},
     {"late_ranks_are_not_wrong", order_late_ranks_are_not_wrong, 2},
     {"roots_of_broadcasts_differ", roots_of_broadcasts_differ, 2},

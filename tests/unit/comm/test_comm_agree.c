@@ -122,5 +122,150 @@ START_TEST(a_step_ends_when_time_runs_out_on_another_rank)
 }
 END_TEST
 
+static const int32_t all[] = {0, 1, 2};
+
+/* A communicator without a time limit: its steps end with its failure, or not at all. */
+static weft_comm *make_patient(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WEFT_FOREVER};
+    weft_comm *comm = NULL;
+
+    HOLDS(weft_comm_create(weft_world(self->context), 3, all, &options, &comm) == WEFT_OK);
+    return comm;
+}
+
+/* Every call that needs the other ranks returns the cause of COMM. */
+static void call_all(struct world_rank *self, weft_comm *comm, weft_status cause)
+{
+    int32_t next = (self->rank + 1) % 3;
+    struct wf_gathered got;
+    weft_comm *part = NULL;
+
+    HOLDS(weft_comm_split(comm, 0, 0, NULL, &part) == cause);
+    HOLDS(wf_comm_agree(comm, "binding a plan", WEFT_OK, (weft_blob){"", 0}, &got) == cause);
+    if (cause == WEFT_ERR_PEER) return;
+    HOLDS(weft_comm_create(comm, 3, all, NULL, &part) == cause);
+    HOLDS(weft_comm_create(comm, 1, &self->rank, NULL, &part) == cause);
+    HOLDS(weft_comm_create(comm, 1, &next, NULL, &part) == cause);
+}
+
+/* The others are in a step, or come to it. */
+static void abort_steps(struct world_rank *self)
+{
+    weft_comm *comms[3], *part = NULL;
+    struct wf_gathered got;
+
+    for (int i = 0; i < 3; i++) {
+        comms[i] = make_patient(self);
+        if (self->rank == 0)
+            weft_comm_abort(comms[i]);
+        else if (i == 0)
+            HOLDS(weft_comm_split(comms[i], 0, 0, NULL, &part) == WEFT_ERR_ABORTED);
+        else if (i == 1)
+            HOLDS(wf_comm_agree(comms[i], "binding a plan", WEFT_OK, (weft_blob){"", 0}, &got) ==
+                  WEFT_ERR_ABORTED);
+        else
+            HOLDS(weft_comm_create(comms[i], 3, all, NULL, &part) == WEFT_ERR_ABORTED);
+        call_all(self, comms[i], WEFT_ERR_ABORTED);
+    }
+    note_seen(&self->seen, weft_comm_async_error(comms[2]));
+    pthread_barrier_wait(&together); /* nobody leaves before */
+    for (int i = 0; i < 3; i++)
+        weft_comm_release(&comms[i]);
+}
+
+START_TEST(an_abort_ends_steps_of_other_ranks)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    pthread_barrier_init(&together, NULL, 3);
+    world_run(ranks, 3, abort_steps, NULL);
+    pthread_barrier_destroy(&together);
+    all_saw(ranks, 3, WEFT_ERR_ABORTED, "was aborted by rank 0");
+}
+END_TEST
+
+/* COMM fails on rank 1 only, which then makes the calls that the others wait in. */
+static void fail_on_one_rank(struct world_rank *self)
+{
+    weft_comm *differs = make_patient(self), *breaks = make_patient(self);
+
+    if (self->rank == 1)
+        HOLDS(wf_comm_fault(differs, wf_fail(WEFT_ERR_MISMATCH, "calls differ"), "barrier") ==
+              WEFT_ERR_MISMATCH);
+    call_all(self, differs, WEFT_ERR_MISMATCH);
+    note_seen(&self->seen, weft_comm_async_error(differs));
+    if (self->rank == 1)
+        HOLDS(wf_comm_fault(breaks, wf_fail(WEFT_ERR_DEVICE, "it broke"), "barrier") ==
+              WEFT_ERR_DEVICE);
+    call_all(self, breaks, self->rank == 1 ? WEFT_ERR_DEVICE : WEFT_ERR_PEER);
+    HOLDS(weft_comm_async_error(breaks) != WEFT_OK &&
+          strstr(weft_last_error(), "it broke") != NULL);
+    pthread_barrier_wait(&together);
+    weft_comm_release(&breaks);
+    weft_comm_release(&differs);
+}
+
+START_TEST(a_cause_that_one_rank_knows_ends_the_steps_of_all)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    pthread_barrier_init(&together, NULL, 3);
+    world_run(ranks, 3, fail_on_one_rank, NULL);
+    pthread_barrier_destroy(&together);
+    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "calls differ");
+}
+END_TEST
+
+/* The remaining ranks of a communicator make one of their own. */
+static void go_on(struct world_rank *self)
+{
+    weft_comm *comm = make_patient(self), *rest = NULL;
+
+    wf_comm_fail(comm, WEFT_ERR_PEER, "rank 7 is gone");
+    HOLDS(weft_comm_create(comm, 3, all, NULL, &rest) == WEFT_OK);
+    HOLDS(weft_barrier(rest, NULL) == WEFT_OK);
+    call_all(self, comm, WEFT_ERR_PEER);
+    note_seen(&self->seen, weft_comm_async_error(comm));
+    weft_comm_release(&rest);
+    weft_comm_release(&comm);
+}
+
+START_TEST(remaining_ranks_make_a_communicator)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    world_run(ranks, 3, go_on, NULL);
+    all_saw(ranks, 3, WEFT_ERR_PEER, "rank 7 is gone");
+}
+END_TEST
+
+/* Rank 1 makes its first call when the others have made theirs, which timed out. */
+static void come_late(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = WF_SECOND_NS / 2};
+    weft_comm *comm = make_patient(self), *part = NULL;
+
+    if (self->rank != 1) HOLDS(weft_comm_create(comm, 3, all, &options, &part) == WEFT_ERR_TIMEOUT);
+    pthread_barrier_wait(&together);
+    note_seen(&self->seen, weft_comm_create(comm, 3, all, NULL, &part));
+    HOLDS(part == NULL);
+    pthread_barrier_wait(&together);
+    weft_comm_release(&comm);
+}
+
+START_TEST(a_late_call_does_not_pair_with_the_next_one)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    pthread_barrier_init(&together, NULL, 3);
+    world_run(ranks, 3, come_late, NULL);
+    pthread_barrier_destroy(&together);
+    all_saw(ranks, 3, WEFT_ERR_TIMEOUT, "rank 1 of 3 did not reach weft_comm_create");
+}
+END_TEST
+
 SUITE(comm_agree, a_step_ends_when_time_runs_out_on_another_rank, a_list_of_one_agrees_with_itself,
+      an_abort_ends_steps_of_other_ranks, a_cause_that_one_rank_knows_ends_the_steps_of_all,
+      remaining_ranks_make_a_communicator, a_late_call_does_not_pair_with_the_next_one,
       a_failure_is_everyones, a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)

@@ -46,8 +46,10 @@ START_TEST(an_error_that_passes_does_not_stick)
     weft_comm *world = failing_world(WEFT_ERR_UNSUPPORTED, &context);
 
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_UNSUPPORTED);
+    ck_assert_uint_eq(world->collectives, 0);
     fake.collective_fails = NOBODY;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
+    ck_assert_uint_eq(world->collectives, 1);
     weft_context_release(&context);
 }
 END_TEST
@@ -106,6 +108,19 @@ START_TEST(an_abort_reaches_the_other_ranks)
     fake.hangs = 1;
     world_run(ranks, 2, abort_elsewhere, NULL);
     all_saw(ranks, 2, WEFT_ERR_ABORTED, "world was aborted by rank 0");
+}
+END_TEST
+
+/* Rank 1 detects a mismatch while rank 0 waits, then leaves. */
+START_TEST(a_mismatch_reaches_the_other_ranks)
+{
+    fake_reset();
+    fake.hangs = 0;
+    fake.collective_fails = 1;
+    fake.collective_status = WEFT_ERR_MISMATCH;
+    world_run(ranks, 2, reduce_once, NULL);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all_reduce on world: scripted: collective fails");
+    ck_assert_ptr_nonnull(strstr(ranks[0].seen.text, "(reported by rank 1)"));
 }
 END_TEST
 
@@ -346,8 +361,8 @@ END_TEST
 SUITE(comm_fault, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin,
       an_error_that_cannot_pass_sticks_with_its_words, an_error_that_passes_does_not_stick,
       missing_memory_sticks_if_the_backend_is_stuck_with_it, an_abort_ends_later_calls,
-      an_abort_reaches_the_other_ranks, a_rank_that_fails_ends_what_the_others_wait_for,
-      who_is_left_goes_on_without_the_lost_rank,
+      an_abort_reaches_the_other_ranks, a_mismatch_reaches_the_other_ranks,
+      a_rank_that_fails_ends_what_the_others_wait_for, who_is_left_goes_on_without_the_lost_rank,
       a_goodbye_does_not_disturb_what_the_rank_took_part_in,
       what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
       what_waits_for_a_rank_that_released_it_and_left_ends)

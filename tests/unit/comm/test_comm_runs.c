@@ -27,34 +27,57 @@ static void end(void)
 
 static void run(struct wf_plan_runs *plan)
 {
-    wf_runs_begin(&comm->runs, plan);
+    wf_runs_begin(&comm->runs, plan, atomic_load(&comm->collectives));
 }
 
-/* What another rank tells: of the first plan and the second, how many runs it has begun, and which
- * run of the communicator the last is. */
-struct told {
-    uint64_t collectives, first, first_last, second, second_last;
-};
+/* Begin ORDER on this rank: 'a' and 'b' are the plans, '+' is a collective. */
+static void run_all(const char *order)
+{
+    for (; *order != '\0'; order++)
+        if (*order == '+')
+            comm->collectives++;
+        else
+            run(*order == 'a' ? &first : &second);
+}
+
+static void put_counts(struct wf_text *out, const char *order)
+{
+    struct wf_text notes = {0};
+    uint64_t begun[2] = {0}, collectives = 0;
+    uint32_t count = 0;
+
+    for (; *order != '\0'; order++) {
+        if (*order == '+') {
+            collectives++;
+            continue;
+        }
+        wf_put_u32(&notes, *order == 'a' ? 1 : 2);
+        wf_put_u64(&notes, ++begun[*order - 'a']);
+        wf_put_u64(&notes, collectives);
+        count++;
+    }
+    wf_put_u64(out, collectives);
+    wf_put_u32(out, 2);
+    wf_put_u32(out, 3);
+    wf_put_u32(out, count);
+    wf_text_append(out, notes.data, notes.length);
+    wf_put_u32(out, 9); /* a plan that this rank does not have */
+    wf_put_u64(out, 100);
+    for (uint32_t i = 0; i < 2; i++) {
+        wf_put_u32(out, i + 1);
+        wf_put_u64(out, begun[i]);
+    }
+    wf_text_free(&notes);
+}
 
 /* Is this rank's order of runs another one?  BYTES: cut the answer to that length; 0: do not. */
-static bool differs_cut(const struct told *told, size_t bytes)
+static bool differs_cut(const char *order, size_t bytes)
 {
     struct wf_text counts = {0}, answer = {0};
     int32_t rank = 5;
     weft_blob blob;
 
-    wf_put_u64(&counts, told->collectives);
-    wf_put_u32(&counts, 2);
-    wf_put_u32(&counts, 3);
-    wf_put_u32(&counts, 9); /* a plan that this rank does not have */
-    wf_put_u64(&counts, 100);
-    wf_put_u64(&counts, 100);
-    wf_put_u32(&counts, 1);
-    wf_put_u64(&counts, told->first);
-    wf_put_u64(&counts, told->first_last);
-    wf_put_u32(&counts, 2);
-    wf_put_u64(&counts, told->second);
-    wf_put_u64(&counts, told->second_last);
+    put_counts(&counts, order);
     wf_put_u32(&answer, WF_WHERE_KNOWN);
     wf_put_u64(&answer, 0);
     wf_put_u64(&answer, 0);
@@ -68,22 +91,25 @@ static bool differs_cut(const struct told *told, size_t bytes)
     return atomic_load(&comm->cause) != WEFT_OK;
 }
 
-static bool differs(const struct told *told)
+static bool differs(const char *order)
 {
-    return differs_cut(told, 0);
+    return differs_cut(order, 0);
 }
 
 START_TEST(the_same_order_is_fine)
 {
-    begin();
-    run(&first);
-    ck_assert(!differs(&(struct told){0}));
-    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1}));
-    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1, .second = 1, .second_last = 2}));
-    run(&second);
-    ck_assert(!differs(&(struct told){.first = 1, .first_last = 7, .second = 1, .second_last = 8}));
-    ck_assert(!differs(&(struct told){.first = 2, .first_last = 9, .second = 1, .second_last = 8}));
-    end();
+    static const char *const whole = "ab+aab+bba+";
+    char mine[16], theirs[16];
+
+    for (int i = 0; i <= 11; i++)
+        for (int j = 0; j <= 11; j++) {
+            snprintf(mine, sizeof mine, "%.*s", i, whole);
+            snprintf(theirs, sizeof theirs, "%.*s", j, whole);
+            begin();
+            run_all(mine);
+            ck_assert_msg(!differs(theirs), "%s and %s", mine, theirs);
+            end();
+        }
 }
 END_TEST
 
@@ -91,7 +117,7 @@ START_TEST(runs_that_wait_for_each_other_are_found)
 {
     begin();
     run(&first);
-    ck_assert(differs(&(struct told){.second = 1, .second_last = 1}));
+    ck_assert(differs("b"));
     ck_assert_int_eq(wf_comm_cause(comm), WEFT_ERR_MISMATCH);
     ck_assert_ptr_nonnull(strstr(
         weft_last_error(), "rank 0 runs plan 0000000000000011 (binding 1): the first; rank 5 "
@@ -101,23 +127,34 @@ START_TEST(runs_that_wait_for_each_other_are_found)
 }
 END_TEST
 
-/* Both ranks have put both runs on their streams. */
+/* The ranks have put their runs and collectives on their streams. */
 START_TEST(runs_that_have_begun_are_compared_by_their_order)
 {
-    begin();
-    run(&first);
-    run(&second);
-    ck_assert(differs(&(struct told){.first = 1, .first_last = 2, .second = 1, .second_last = 1}));
-    end();
+    static const char *const pairs[][2] = {
+        {"ab", "ba"}, {"abab", "baab"}, {"aab", "baa"},   {"abab", "b"}, {"a+", "+a"},
+        {"a+", "+"},  {"a", "+"},       {"ab+b", "abb+"}, {"ab+", "+"},  {"a+a", "aa"}};
+
+    for (size_t i = 0; i < 2 * WF_COUNT(pairs); i++) {
+        begin();
+        run_all(pairs[i / 2][i % 2]);
+        ck_assert_msg(differs(pairs[i / 2][1 - i % 2]), "%s and %s", pairs[i / 2][0],
+                      pairs[i / 2][1]);
+        end();
+    }
 }
 END_TEST
 
-START_TEST(a_collective_in_the_place_of_a_run_is_found)
+/* One rank has begun many more runs than it has notes. */
+START_TEST(old_runs_are_not_compared)
 {
     begin();
-    run(&first);
-    ck_assert(!differs(&(struct told){.collectives = 1, .first = 1, .first_last = 1}));
-    ck_assert(differs(&(struct told){.collectives = 1}));
+    run_all("ab");
+    for (int i = 0; i < 100; i++)
+        run_all("b+");
+    ck_assert(!differs("ab"));
+    ck_assert(!differs("a"));
+    ck_assert(!differs("abb+b+b+"));
+    ck_assert(differs("abba"));
     end();
 }
 END_TEST
@@ -128,31 +165,143 @@ START_TEST(a_run_that_failed_does_not_count)
     uint64_t last;
 
     begin();
-    run(&first);
-    run(&second);
+    run_all("ab");
     last = atomic_load(&first.last);
     run(&first);
     wf_runs_undo(&comm->runs, &first, last);
-    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1, .second = 1, .second_last = 2}));
+    ck_assert(!differs("ab"));
     run(&second);
-    ck_assert(!differs(&(struct told){.first = 1, .first_last = 1, .second = 2, .second_last = 3}));
+    ck_assert(!differs("abb"));
+    ck_assert(differs("aba"));
     end();
 }
 END_TEST
 
 START_TEST(an_answer_that_is_cut_proves_nothing)
 {
-    const struct told told = {.second = 1, .second_last = 1};
-
     begin();
     run(&first);
-    for (size_t bytes = 1; bytes < 36 + 16 + 3 * 20; bytes++)
-        ck_assert(!differs_cut(&told, bytes));
-    ck_assert(differs(&told));
+    for (size_t bytes = 1; bytes < 36 + 20 + 20 + 3 * 12; bytes++)
+        ck_assert(!differs_cut("b", bytes));
+    ck_assert(differs("b"));
     end();
 }
 END_TEST
 
+/* ---- several ranks ---- */
+
+static struct world_rank ranks[3];
+static struct wf_plan_runs plans[3][2];
+static _Atomic(weft_comm *) worlds[3];
+
+static bool has_failed(int rank)
+{
+    return worlds[rank] != NULL && atomic_load(&worlds[rank]->cause) != WEFT_OK;
+}
+
+/* Wait, for a limited time, until rank ONE and rank OTHER have failed. */
+static bool both_fail(int one, int other)
+{
+    for (int ms = 0; ms < 60000 && !(has_failed(one) && has_failed(other)); ms += 10)
+        fake_sleep_ms(10);
+    return has_failed(one) && has_failed(other);
+}
+
+static void list_plans(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context);
+
+    for (uint32_t i = 0; i < 2; i++) {
+        plans[self->rank][i] = (struct wf_plan_runs){.binding = i + 1, .digest = i + 1};
+        wf_runs_add(world, &plans[self->rank][i]);
+    }
+    HOLDS(weft_barrier(world, NULL) == WEFT_OK);
+    worlds[self->rank] = world;
+    while (worlds[0] == NULL || worlds[1] == NULL || (self->size == 3 && worlds[2] == NULL))
+        fake_sleep_ms(1);
+}
+
+static atomic_int ended;
+
+static void unlist_plans(struct world_rank *self)
+{
+    note_seen(&self->seen, wf_comm_cause(weft_world(self->context)));
+    for (uint32_t i = 0; i < 2; i++)
+        wf_runs_remove(weft_world(self->context), &plans[self->rank][i]);
+    for (ended++; ended < self->size;)
+        fake_sleep_ms(1);
+}
+
+/* Ranks 0 and 1 run different plans.  The thread of rank 2 that answers questions waits for the
+ * context's lock. */
+static void swap_beside_a_silent_rank(struct world_rank *self)
+{
+    list_plans(self);
+    if (self->rank == 2) pthread_mutex_lock(&self->context->lock);
+    if (self->rank < 2)
+        wf_runs_begin(&weft_world(self->context)->runs, &plans[self->rank][self->rank], 0);
+    HOLDS(both_fail(0, 1));
+    if (self->rank == 2) pthread_mutex_unlock(&self->context->lock);
+    unlist_plans(self);
+}
+
+START_TEST(a_rank_that_does_not_answer_hides_no_mismatch)
+{
+    fake_reset();
+    ended = 0;
+    memset(worlds, 0, sizeof worlds);
+    world_run(ranks, 3, swap_beside_a_silent_rank, NULL);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all ranks must run bound plans in the same order");
+}
+END_TEST
+
+static atomic_bool watches_aborts, reported_first;
+
+/* Rank 0 does not ask, so it fails because of a report. */
+static void abort_and_look(void *handle)
+{
+    fake_abort(handle);
+    if (watches_aborts && ((struct fake_comm *)handle)->world_rank == 1) {
+        for (int ms = 0; ms < 20000 && !has_failed(0); ms += 10)
+            fake_sleep_ms(10);
+        reported_first = has_failed(0);
+    }
+}
+
+static void swap_and_look(struct world_rank *self)
+{
+    list_plans(self);
+    watches_aborts = true;
+    if (self->rank == 0) {
+        atomic_store(&weft_world(self->context)->runs.done, 1);
+        wf_runs_begin(&weft_world(self->context)->runs, &plans[0][0], 0);
+    } else {
+        wf_runs_begin(&weft_world(self->context)->runs, &plans[1][1], 0);
+    }
+    HOLDS(both_fail(0, 1));
+    unlist_plans(self);
+}
+
+START_TEST(a_rank_reports_a_mismatch_before_it_fails)
+{
+    weft_comm_table table = fake_comm;
+    weft_plugin plugin = *fake_plugin();
+
+    fake_reset();
+    table.abort = abort_and_look;
+    plugin.comm = &table;
+    ended = 0;
+    memset(worlds, 0, sizeof worlds);
+    watches_aborts = reported_first = false;
+    world_begin(ranks, 2, swap_and_look, NULL);
+    ranks[0].plugin = ranks[1].plugin = &plugin;
+    world_go(ranks, 2);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all ranks must run bound plans in the same order");
+    ck_assert(reported_first);
+}
+END_TEST
+
 SUITE(comm_runs, the_same_order_is_fine, runs_that_wait_for_each_other_are_found,
-      runs_that_have_begun_are_compared_by_their_order, a_collective_in_the_place_of_a_run_is_found,
-      a_run_that_failed_does_not_count, an_answer_that_is_cut_proves_nothing)
+      runs_that_have_begun_are_compared_by_their_order, old_runs_are_not_compared,
+      a_run_that_failed_does_not_count, an_answer_that_is_cut_proves_nothing,
+      a_rank_that_does_not_answer_hides_no_mismatch, a_rank_reports_a_mismatch_before_it_fails)

@@ -223,6 +223,35 @@ START_TEST(one_ranks_mistake_is_told_to_all_and_they_go_on)
 }
 END_TEST
 
+/* Rank 1 passes wrong options: too small, of a newer weft, and no place for the result. */
+static void one_lists_wrongly(struct world_rank *self)
+{
+    struct {
+        weft_subcomm_options options;
+        uint64_t more;
+    } newer = {.options = {.struct_size = sizeof newer}, .more = 1};
+    weft_subcomm_options small = {0};
+    static const int32_t list[] = {2, 0, 1};
+    weft_comm *world = weft_world(self->context), *part = NULL;
+    bool wrong = self->rank == 1;
+
+    note_seen(&self->seen, weft_comm_create(world, 3, list, wrong ? &small : NULL, &part));
+    HOLDS(weft_comm_create(world, 3, list, wrong ? &newer.options : NULL, &part) != WEFT_OK);
+    HOLDS(weft_comm_create(world, 3, list, NULL, wrong ? NULL : &part) == WEFT_ERR_INVALID);
+    HOLDS(part == NULL);
+    HOLDS(weft_comm_create(world, 3, list, NULL, &part) == WEFT_OK);
+    HOLDS(part != NULL && weft_comm_size(part) == 3);
+    weft_comm_release(&part);
+}
+
+START_TEST(wrong_options_of_a_list_are_told_to_all_and_they_go_on)
+{
+    fake_reset();
+    world_run(ranks, 3, one_lists_wrongly, NULL);
+    all_saw(ranks, 3, WEFT_ERR_INVALID, "weft_subcomm_options");
+}
+END_TEST
+
 static atomic_int given_up;
 
 /* Rank 2 comes after the others have given up. */
@@ -275,4 +304,5 @@ SUITE(comm_split, a_vendors_communicator_is_wrapped_by_all_or_none, colours_part
       a_lists_order_is_the_users_and_others_get_null, ranks_outside_the_list_need_not_call,
       overlapping_lists_need_no_counter_in_common, different_wishes_are_named_on_all,
       different_calls_are_named_on_all, one_ranks_mistake_is_told_to_all_and_they_go_on,
+      wrong_options_of_a_list_are_told_to_all_and_they_go_on,
       who_does_not_come_is_named_and_learns_of_it, arguments_are_checked)

@@ -417,8 +417,62 @@ START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
 }
 END_TEST
 
-SUITE(rendezvous_link, the_standby_serves_once_the_server_has_ended,
-      who_leaves_after_an_error_is_not_the_cause, who_leaves_because_of_a_report_is_not_the_cause,
+/* An answer, as a server with the job's token may write it. */
+static void put_answer(struct wf_text *out, uint32_t status, uint32_t count, uint32_t blobs)
+{
+    wf_put_u32(out, status);
+    if (status != WEFT_OK) return;
+    wf_put_u64(out, 1);
+    wf_put_u32(out, count);
+    for (uint32_t i = 0; i < blobs; i++)
+        wf_put_blob(out, "abc", 3);
+}
+
+static void take_answer(uint32_t status, uint32_t count, uint32_t blobs, bool fits, bool watched)
+{
+    struct wf_client client = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                               .changed = PTHREAD_COND_INITIALIZER};
+    struct wf_waiter w = {.id = 7, .link = WF_LINK_SERVER, .count = 3};
+    struct wf_connection connection = {.fd = -1};
+    struct wf_text payload = {0};
+    struct wf_frame frame = {.type = WF_FRAME_GATHERED, .id = 7};
+
+    put_answer(&payload, status, count, blobs);
+    frame.payload = (const uint8_t *)payload.data;
+    frame.bytes = payload.length;
+    client.links[WF_LINK_SERVER].connection = &connection;
+    if (watched) {
+        client.watched = 7;
+        client.question.count = 3;
+    } else {
+        client.waiters = &w;
+    }
+    wf_client_handle(&client, WF_LINK_SERVER, &frame);
+    ck_assert_int_eq(connection.broken, !fits);
+    ck_assert_int_eq(w.done, fits);
+    ck_assert(fits || strstr(connection.why, "the rendezvous sent an answer") != NULL);
+    wf_text_free(&w.payload);
+    wf_text_free(&payload);
+    wf_free(connection.why);
+}
+
+START_TEST(an_answer_of_another_number_of_ranks_closes_the_connection)
+{
+    take_answer(WEFT_OK, 3, 3, true, false);
+    take_answer(WEFT_OK, 2, 2, false, false);
+    take_answer(WEFT_OK, 0, 0, false, false);
+    take_answer(WEFT_OK, 4, 4, false, false);
+    take_answer(WEFT_OK, 3, 2, false, false);
+    take_answer(WEFT_OK, UINT32_MAX, 3, false, false);
+    take_answer(WEFT_IN_PROGRESS, 3, 3, false, false);
+    take_answer((uint32_t)WEFT_ERR_PEER, 0, 0, false, false); /* without a text */
+    take_answer(WEFT_OK, 2, 2, false, true);
+}
+END_TEST
+
+SUITE(rendezvous_link, an_answer_of_another_number_of_ranks_closes_the_connection,
+      the_standby_serves_once_the_server_has_ended, who_leaves_after_an_error_is_not_the_cause,
+      who_leaves_because_of_a_report_is_not_the_cause,
       a_report_arrives_before_the_ranks_that_leave_because_of_it,
       a_server_that_closes_last_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
       the_standby_answers_for_a_server_that_is_stopped,

@@ -180,9 +180,9 @@ START_TEST(another_process_sees_memory_that_grew_after_it_was_mapped)
     child = fork();
     if (child == 0) {
         uint8_t *base = NULL;
-        uint64_t offset;
+        uint64_t offset, bytes;
 
-        if (cpu_segment_attach(&address, &base) != WEFT_OK) _exit(1);
+        if (cpu_segment_attach(&address, &base, &bytes) != WEFT_OK) _exit(1);
         if (write(to_parent[1], "m", 1) != 1) _exit(2);
         if (read(to_child[0], &offset, sizeof offset) != sizeof offset) _exit(3);
         if (base[offset] != 42) _exit(4);
@@ -208,14 +208,15 @@ START_TEST(a_wrong_file_is_noticed)
     struct cpu_heap heap = open_heap();
     struct cpu_segment_address address;
     uint8_t *base = NULL;
+    uint64_t bytes;
     weft_status status;
 
     ck_assert_int_eq(cpu_segment_describe(&heap.segment, &address), WEFT_OK);
     address.process.token[0] ^= 1; /* so it is looked for as another process's */
     address.inode++;
-    ck_assert_int_eq(cpu_segment_attach(&address, &base), WEFT_ERR_SYSTEM);
+    ck_assert_int_eq(cpu_segment_attach(&address, &base, &bytes), WEFT_ERR_SYSTEM);
     address.inode--;
-    status = cpu_segment_attach(&address, &base);
+    status = cpu_segment_attach(&address, &base, &bytes);
     if (status == WEFT_ERR_NO_MEMORY) { /* under the thread sanitizer */
         printf("skipped: there is no address space to map the heap twice\n");
     } else {
@@ -224,7 +225,7 @@ START_TEST(a_wrong_file_is_noticed)
         cpu_segment_detach(&address);
     }
     address.fd = 12345;
-    ck_assert_int_eq(cpu_segment_attach(&address, &base), WEFT_ERR_SYSTEM);
+    ck_assert_int_eq(cpu_segment_attach(&address, &base, &bytes), WEFT_ERR_SYSTEM);
     cpu_heap_close(&heap);
 }
 END_TEST
@@ -234,12 +235,14 @@ START_TEST(memory_stays_while_another_rank_of_the_process_uses_it)
     struct cpu_heap heap = open_heap();
     struct cpu_segment_address address;
     uint8_t *base = NULL;
+    uint64_t bytes;
     void *memory = NULL;
 
     ck_assert_int_eq(cpu_heap_allocate(&heap, 100, 0, &memory), WEFT_OK);
     ck_assert_int_eq(cpu_segment_describe(&heap.segment, &address), WEFT_OK);
-    ck_assert_int_eq(cpu_segment_attach(&address, &base), WEFT_OK);
+    ck_assert_int_eq(cpu_segment_attach(&address, &base, &bytes), WEFT_OK);
     ck_assert_ptr_eq(base, heap.segment.base);
+    ck_assert_uint_eq(bytes, heap.segment.bytes);
     cpu_heap_close(&heap);
     ((unsigned char *)memory)[0] = 1; /* still there */
     cpu_segment_detach(&address);
