@@ -43,7 +43,9 @@ static void begin(void)
     client = calloc(1, sizeof *client);
     if (client == NULL) abort();
     client->options = (struct wf_client_options){
-        .rank = 2, .size = SIZE, .events = {NULL, gone, abort_comm, tell_where}};
+        .rank = 2,
+        .size = SIZE,
+        .events = {.gone = gone, .abort = abort_comm, .where = tell_where}};
     client->departed = calloc(SIZE, sizeof(struct wf_departure *));
     client->wake = eventfd(0, EFD_NONBLOCK);
     pthread_mutex_init(&client->lock, NULL);
