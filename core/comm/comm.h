@@ -116,7 +116,7 @@ struct wf_stream_note {
 
 #define WF_EARLY_ABORTS 4
 
-/* An abort of a communicator that this rank has not listed yet. */
+/* An abort that arrived before this rank listed its communicator. */
 struct wf_early_abort {
     uint64_t number; /* 0: none */
     weft_status status;

@@ -2,7 +2,7 @@
  *
  * A meeting is one all-gather.  It is found by its communicator and its list of ranks.  A rank's
  * calls on one communicator wait for each other, so a rank's unanswered call belongs to the oldest
- * such meeting that it has not contributed to.  A failed meeting is kept until every connected rank
+ * such meeting without its contribution.  A failed meeting is kept until every connected rank
  * has been sent the failure: a late rank gets it too.  A meeting that timed out is kept for a
  * limited time, because some of its ranks may never make the call.  This file uses neither sockets
  * nor a clock. */

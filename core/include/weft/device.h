@@ -115,8 +115,8 @@ WEFT_API void weft_work_release(weft_work **work);
  * has no vendor events. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_wrap(weft_context *context, void *native,
                                                    weft_work **out);
-/* The vendor's event of WORK.  NULL if there is none.  weft records the event again after the work
- * was released. */
+/* The vendor's event of WORK.  NULL if the backend has no vendor events.  weft records the event
+ * again after the work was released. */
 WEFT_API void *weft_work_native(weft_work *work);
 
 #ifdef __cplusplus

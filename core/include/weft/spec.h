@@ -140,7 +140,7 @@ typedef struct weft_overlap {
 } weft_overlap;
 
 /* Write the first overlap in dimension DIM, at or after global index FROM, of the shards of two
- * ranks.  False if there is none.  The specs may have different meshes.
+ * ranks.  False if the shards do not overlap there.  The specs may have different meshes.
  *     for (int64_t at = 0; weft_spec_overlap(a, i, b, j, dim, at, &o); at = o.start + o.length) */
 WEFT_API bool weft_spec_overlap(const weft_spec *first, int32_t first_rank, const weft_spec *second,
                                 int32_t second_rank, int32_t dim, int64_t from, weft_overlap *out);

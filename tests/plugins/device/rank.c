@@ -98,11 +98,11 @@ static weft_spec *parse(const char *type, const char *placements, uint64_t *byte
 }
 
 void move_begin(struct move *move, const char *type, const char *from, const char *to,
-                uint64_t least_bytes)
+                uint64_t min_bytes)
 {
     weft_spec *before = parse(type, from, &move->source_bytes);
     weft_spec *after = parse(type, to, &move->target_bytes);
-    uint64_t room = least_bytes;
+    uint64_t room = min_bytes;
     weft_plan *plan = NULL;
 
     must(weft_plan_create(before, after, NULL, &plan), "weft_plan_create");
@@ -115,7 +115,7 @@ void move_begin(struct move *move, const char *type, const char *from, const cha
     if (room < move->source_bytes) room = move->source_bytes;
     must(weft_alloc(context, room, WEFT_MEMORY_DEVICE, &move->source), "weft_alloc");
     must(weft_memory_fill(context, move->source, 1, room, stream), "weft_memory_fill");
-    room = least_bytes > move->target_bytes ? least_bytes : move->target_bytes;
+    room = min_bytes > move->target_bytes ? min_bytes : move->target_bytes;
     must(weft_alloc(context, room, WEFT_MEMORY_DEVICE, &move->target), "weft_alloc");
     rank_wait();
 }

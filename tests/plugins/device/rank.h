@@ -31,9 +31,10 @@ struct move {
     void *source, *target;
     uint64_t source_bytes, target_bytes; /* of this rank's shards */
 };
-/* Of a tensor of TYPE, as "f32[64,64]".  Both pieces of memory have room for MIN_BYTES too. */
+/* Bind the redistribution of a tensor of TYPE, such as "f32[64,64]".  Source and target memory each
+ * have at least MIN_BYTES. */
 void move_begin(struct move *move, const char *type, const char *from, const char *to,
-                uint64_t least_bytes);
+                uint64_t min_bytes);
 void move_run(const struct move *move); /* on the stream */
 void move_end(struct move *move);
 
