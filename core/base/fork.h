@@ -24,6 +24,7 @@ enum wf_kind {
     WF_KIND_BOUND,
     WF_KIND_THREADS,
     WF_KIND_RENDEZVOUS,
+    WF_KIND_WORK,
 };
 
 /* An object's first member, `made`: its kind and the generation that made it.  So a call can tell

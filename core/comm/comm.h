@@ -204,6 +204,7 @@ struct weft_comm {
 };
 
 struct weft_work {
+    uint64_t made;         /* of fork.h */
     weft_context *context; /* NULL: it was released */
     void *event;
     bool is_wrapped;          /* EVENT is the caller's */

@@ -103,6 +103,7 @@ static weft_status create(weft_context *context, weft_work **out)
     weft_status status;
 
     if (work == NULL) return wf_fail_memory(sizeof *work);
+    work->made = wf_made_now(WF_KIND_WORK);
     work->context = context;
     work->is_wrapped = false;
     status = context->plugin->device->event_create(context->device, &work->event);
@@ -149,10 +150,9 @@ void weft_work_release(weft_work **held)
     if (held == NULL || *held == NULL) return;
     work = *held;
     *held = NULL;
+    if (!wf_is_usable(work->made, WF_KIND_WORK)) return; /* a parent process's */
     if (work->context == NULL)
         wf_free(work);
-    else if (!wf_is_usable(work->context->made, WF_KIND_CONTEXT))
-        return; /* a parent process's */
     else if (work->is_wrapped || !put_spare(work->context, work))
         destroy(work);
 }
@@ -161,6 +161,8 @@ void weft_work_release(weft_work **held)
 static weft_status check(const weft_work *work, const char *function, const char *argument)
 {
     if (work == NULL) return wf_fail_null(function, argument);
+    if (!wf_is_usable(work->made, WF_KIND_WORK))
+        return wf_fail_unusable(function, argument, work->made, WF_KIND_WORK);
     if (work->context == NULL)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: the context of this work was released; the work is from %s", function,
@@ -182,7 +184,10 @@ weft_status weft_work_wrap(weft_context *context, void *native, weft_work **out)
                        context->plugin->name);
     work = wf_alloc(sizeof *work);
     if (work == NULL) return wf_fail_memory(sizeof *work);
-    *work = (weft_work){.context = context, .is_wrapped = true, .maker = "weft_work_wrap"};
+    *work = (weft_work){.made = wf_made_now(WF_KIND_WORK),
+                        .context = context,
+                        .is_wrapped = true,
+                        .maker = "weft_work_wrap"};
     status = context->plugin->device->event_wrap(context->device, native, &work->event);
     if (status != WEFT_OK) {
         wf_free(work);
@@ -195,8 +200,7 @@ weft_status weft_work_wrap(weft_context *context, void *native, weft_work **out)
 
 void *weft_work_native(weft_work *work)
 {
-    if (work == NULL || work->context == NULL ||
-        !wf_is_usable(work->context->made, WF_KIND_CONTEXT) ||
+    if (work == NULL || !wf_is_usable(work->made, WF_KIND_WORK) || work->context == NULL ||
         !WF_HAS(work->context->plugin->device, event_native))
         return NULL;
     return work->context->plugin->device->event_native(work->context->device, work->event);

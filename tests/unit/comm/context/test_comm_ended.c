@@ -88,6 +88,9 @@ START_TEST(an_object_of_another_kind_is_named)
                "weft_alloc: context is a weft_comm, not a weft_context");
     is_refused(weft_symm_fence(comm, NULL), "symm is a weft_comm, not a weft_symm");
     is_refused(weft_symm_create((void *)context, 64, NULL, &symm), "comm is a weft_context");
+    is_refused(weft_work_wait(comm, 0), "weft_work_wait: work is a weft_comm, not a weft_work");
+    is_refused(weft_work_test((void *)mesh), "work does not point to a weft_work");
+    ck_assert_ptr_null(weft_work_native(comm));
     ck_assert_int_eq(weft_barrier(comm, NULL), WEFT_OK);
     weft_symm_release(&symm);
     weft_mesh_release(&mesh);
