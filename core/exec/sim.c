@@ -219,6 +219,7 @@ static weft_status run_plan(const char *function, const weft_plan *plan, const v
     struct shards have = {0}, next = {0};
     weft_status status = WEFT_OK;
 
+    if (plan->to->elements == 0) return WEFT_OK; /* and the meshes may differ in size */
     if (plan->step_count == 0) return run_step(function, &copy, sources, targets);
     for (uint32_t i = 0; i < plan->step_count && status == WEFT_OK; i++) {
         const void *const *inputs = i == 0 ? sources : (const void *const *)have.at;

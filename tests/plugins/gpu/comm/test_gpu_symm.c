@@ -43,7 +43,7 @@ START_TEST(what_does_not_lie_in_the_window_is_refused)
     ck_assert_str_eq(fake.said, "put: 8 bytes at offset 93 reach beyond the window of 100 bytes");
     ck_assert_int_eq(gpu_symm_table.get(window, mine, UINT64_MAX, 8, 2, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(gpu_symm_table.put(window, 0, NULL, 8, 2, NULL), WEFT_ERR_INVALID);
-    ck_assert_str_eq(fake.said, "put: 8 bytes is NULL");
+    ck_assert_str_eq(fake.said, "put: 8 bytes, but the memory is NULL");
     ck_assert_int_eq(gpu_symm_table.put(window, 0, mine, 8, 4, NULL), WEFT_ERR_INVALID);
     ck_assert_str_eq(fake.said, "put: peer is 4; the communicator has 4 ranks");
     ck_assert_int_eq(gpu_symm_table.put_signal(window, 0, mine, 8, 0, 1, 0, 3, NULL),
