@@ -228,7 +228,7 @@ static void add_meaning(struct wf_text *text, const weft_spec *spec)
     if (text->length > before) wf_text_add(text, ":\n");
 }
 
-/* Add the picture, or one line that says why there is no picture. */
+/* Add the picture, or one line that says why the layout cannot be drawn. */
 static void add_grid(struct wf_text *text, const weft_spec *spec)
 {
     struct picture picture;
@@ -241,8 +241,8 @@ static void add_grid(struct wf_text *text, const weft_spec *spec)
     add_dims(text, &picture);
     add_meaning(text, spec);
     if (!picture_add_grid(&picture, terminal_width(), colour, text))
-        wf_text_add(text, "(no picture: it is wider than the terminal or too tall; --svg FILE "
-                          "draws it)\n");
+        wf_text_add(text, "(cannot draw the layout: it is wider than the terminal or too tall; "
+                          "--svg FILE draws it)\n");
     wf_text_char(text, '\n');
     picture_free(&picture);
 }

@@ -55,8 +55,8 @@ static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct
     for (int64_t at = 0; weft_spec_run(spec, rank, bands->dim, at, &run); at += run.length) {
         if (bands->count == PICTURE_BANDS)
             return wf_fail(WEFT_ERR_UNSUPPORTED,
-                           "no picture: dimension %d is in more than %d pieces", bands->dim,
-                           PICTURE_BANDS);
+                           "cannot draw the layout: dimension %d has more than %d pieces",
+                           bands->dim, PICTURE_BANDS);
         bands->at[bands->count] = (struct band){.start = run.start, .length = run.length};
         memcpy(bands->at[bands->count++].coord, coord, sizeof bands->at[0].coord);
     }
@@ -122,7 +122,7 @@ static weft_status choose_dims(const weft_spec *spec, int32_t *row, int32_t *col
             if (!splits(spec, i, d)) continue;
             if (count == 2)
                 return wf_fail(WEFT_ERR_UNSUPPORTED,
-                               "no picture: more than two dimensions are split");
+                               "cannot draw the layout: more than two dimensions are split");
             chosen[count++] = d;
             break;
         }
@@ -139,7 +139,7 @@ weft_status picture_create(const weft_spec *spec, struct picture *out)
 
     WF_TRY(choose_dims(spec, &row, &column));
     if (weft_spec_elements(spec) == 0)
-        return wf_fail(WEFT_ERR_UNSUPPORTED, "no picture: the tensor has no elements");
+        return wf_fail(WEFT_ERR_UNSUPPORTED, "cannot draw the layout: the tensor has no elements");
     WF_TRY(find_bands(spec, row, &made.rows));
     status = find_bands(spec, column, &made.columns);
     if (status != WEFT_OK) {

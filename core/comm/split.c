@@ -296,7 +296,9 @@ static weft_status compare_lists(const weft_comm *parent, const int32_t *mine, i
     (void)wf_take_u32(&reader);
     rank = (int32_t)wf_take_u32(&reader);
     if (blob.bytes < bytes || reader.failed)
-        return wf_fail(WEFT_ERR_MISMATCH, "weft_comm_create on %s: a rank calls another function",
+        return wf_fail(WEFT_ERR_MISMATCH,
+                       "weft_comm_create on %s: another rank of the list calls another function "
+                       "that creates communicators",
                        parent->name);
     if (memcmp((const char *)blob.data + blob.bytes - bytes, mine, bytes) == 0) return WEFT_OK;
     theirs = wf_alloc(bytes);

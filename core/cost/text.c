@@ -18,7 +18,9 @@
 
 static const char *const link_names[WF_LINKS] = {"within", "between"};
 
-enum { HEAD_LINES = 5 }; /* name, one-sided, copy, pack, reduce: bits behind those of the rates */
+enum { HEAD_LINES = 5 }; /* bits behind those of the rates */
+
+static const char *const heads[HEAD_LINES] = {"name", "one-sided", "copy", "pack", "reduce"};
 
 struct reader {
     struct wf_scan scan;
@@ -105,8 +107,6 @@ static weft_status read_one_sided(struct reader *r)
 
 static weft_status read_line(struct reader *r)
 {
-    static const char *const heads[HEAD_LINES] = {"name ", "one-sided ", "copy ", "pack ",
-                                                  "reduce "};
     uint64_t *const rates[] = {&r->table->copy, &r->table->pack, &r->table->reduce};
 
     for (int kind = 0; kind < WEFT_STEP_KINDS; kind++) {
@@ -116,7 +116,11 @@ static weft_status read_line(struct reader *r)
         r->scan = before;
     }
     for (int head = 0; head < HEAD_LINES; head++) {
-        if (!wf_scan_word(&r->scan, heads[head])) continue;
+        struct wf_scan before = r->scan;
+        if (!wf_scan_word(&r->scan, heads[head]) || !wf_scan_char(&r->scan, ' ')) {
+            r->scan = before;
+            continue;
+        }
         WF_TRY(mark_seen(r, WEFT_STEP_KINDS * WF_LINKS + head));
         if (head == 0) return read_name(r);
         return head == 1 ? read_one_sided(r) : read_number(r, rates[head - 2]);
@@ -126,8 +130,6 @@ static weft_status read_line(struct reader *r)
 
 static weft_status read_table(struct reader *r)
 {
-    const uint32_t all = (UINT32_C(1) << (WEFT_STEP_KINDS * WF_LINKS + HEAD_LINES)) - 1;
-
     skip_to_line(&r->scan);
     if (!wf_scan_word(&r->scan, "weft-cost 1")) return refuse_line(r, "expected `weft-cost 1`");
     while (skip_to_line(&r->scan), !wf_scan_end(&r->scan)) {
@@ -135,13 +137,14 @@ static weft_status read_table(struct reader *r)
         wf_scan_space(&r->scan);
         if (!at_line_end(&r->scan)) return refuse_line(r, "expected the end of the line");
     }
-    if (r->seen == all) return WEFT_OK;
     for (int bit = 0; bit < WEFT_STEP_KINDS * WF_LINKS; bit++)
         if (!(r->seen >> bit & 1))
             return wf_fail(WEFT_ERR_PARSE, "cost table: the line `%s %s` is missing",
                            weft_step_name((uint32_t)(bit / WF_LINKS)), link_names[bit % WF_LINKS]);
-    return wf_fail(WEFT_ERR_PARSE,
-                   "cost table: a line of name, one-sided, copy, pack and reduce is missing");
+    for (int head = 0; head < HEAD_LINES; head++)
+        if (!(r->seen >> (WEFT_STEP_KINDS * WF_LINKS + head) & 1))
+            return wf_fail(WEFT_ERR_PARSE, "cost table: the line `%s` is missing", heads[head]);
+    return WEFT_OK;
 }
 
 weft_status weft_cost_table_parse(const char *text, weft_cost_table **out)

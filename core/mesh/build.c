@@ -216,7 +216,8 @@ weft_status wf_mesh_finish_take(weft_mesh *draft, weft_mesh **out)
     if (draft->ranks != NULL)
         status = settle_list(draft);
     else if (!wf_mesh_settle_modes(draft))
-        status = wf_fail(WEFT_ERR_INVALID, "the mesh's axes share ranks or reach beyond rank %d",
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "the mesh would have one rank at two coordinates, or a rank above %d",
                          INT32_MAX);
     if (status == WEFT_OK) status = wf_intern(&table, hash_of(draft), draft, &mesh);
     if (status != WEFT_OK || mesh != &draft->head) wf_mesh_free(draft);
@@ -286,7 +287,9 @@ weft_status wf_mesh_give_list(weft_mesh *draft)
     size_t bytes = (size_t)draft->size * sizeof *draft->ranks;
 
     if (draft->size > WF_MESH_LIST_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "the mesh needs a list of %d ranks; the maximum is %d",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the ranks of the mesh do not follow strides, and a list of %d ranks is too "
+                       "long; the maximum is %d",
                        draft->size, WF_MESH_LIST_MAX);
     draft->ranks = wf_alloc(bytes);
     return draft->ranks != NULL ? WEFT_OK : wf_fail_memory(bytes);

@@ -42,7 +42,10 @@ static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t
     }
     if (!wf_mesh_coord(within, a, at) || !wf_mesh_coord(within, b, to) ||
         !wf_mesh_coord(within, cross, from))
-        return wf_fail(WEFT_ERR_INVALID, "rank %d or %d is not in the mesh that holds both", a, b);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_mesh_concatenate: rank %d of the first mesh or rank %d of the second "
+                       "is not in WITHIN",
+                       a, b);
     for (int32_t i = 0; i < within->axes; i++)
         at[i] += to[i] - from[i];
     return weft_mesh_rank(within, at, out);
@@ -107,7 +110,8 @@ static weft_status check_within(const weft_mesh *within, const weft_mesh *draft)
 
     for (int32_t i = 0; within != NULL && i < draft->size; i++)
         if (!wf_mesh_coord(within, weft_mesh_rank_at(draft, i), coord))
-            return wf_fail(WEFT_ERR_INVALID, "rank %d is not in the mesh that holds both",
+            return wf_fail(WEFT_ERR_INVALID,
+                           "weft_mesh_concatenate: rank %d of the result is not in WITHIN",
                            weft_mesh_rank_at(draft, i));
     return WEFT_OK;
 }

@@ -298,9 +298,8 @@ static weft_status refuse_exchange(uint32_t without)
     status = wf_text_status(&names);
     if (status == WEFT_OK)
         status = wf_fail(WEFT_ERR_UNSUPPORTED,
-                         "no plan leads from the source's mesh to the target's without an "
-                         "exchange, and the steps that are excluded are: %s; do not exclude "
-                         "exchange",
+                         "every plan between these two meshes needs an exchange, and the options "
+                         "exclude: %s; do not exclude exchange",
                          names.data);
     wf_text_free(&names);
     return status;

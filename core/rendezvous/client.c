@@ -218,7 +218,10 @@ static weft_status request(struct wf_client *client, int link, uint16_t type,
     pthread_mutex_unlock(&client->lock);
     if (w->done) return wf_text_status(&w->payload);
     if (over) return WEFT_ERR_PEER;
-    if (has_ended(w)) return wf_fail(WEFT_ERR_ABORTED, "the communicator failed during the wait");
+    if (has_ended(w))
+        return wf_fail(
+            WEFT_ERR_ABORTED,
+            "the communicator failed during the wait; weft_comm_async_error returns the cause");
     if (l->rank < 0) return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }

@@ -71,7 +71,8 @@ static weft_status check_server(struct wf_connection *c, const struct wf_job_key
 
     wf_join_server_proof(key, join, expected);
     if (shown.bytes != sizeof expected || !wf_secret_equal(shown.data, expected, sizeof expected))
-        return wf_fail(WEFT_ERR_INVALID, "the server there does not know the token of this job");
+        return wf_fail(WEFT_ERR_INVALID, "the rendezvous does not know the token of this job; all "
+                                         "ranks need the same WEFT_RENDEZVOUS and WEFT_TOKEN");
     wf_frame_drop(&c->in, frame);
     wf_join_seals(key, join, &c->seal, &c->in.seal);
     return WEFT_OK;
@@ -293,8 +294,9 @@ static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_
     wf_take_string(&reader, where, sizeof where);
     wf_frame_drop(&link->connection->in, &frame);
     if (reader.failed || link->rank < -1 || link->rank >= client->options.size)
-        return wf_fail(WEFT_ERR_INTERNAL, "the rendezvous is served by rank %d of %d", link->rank,
-                       client->options.size);
+        return wf_fail(WEFT_ERR_INTERNAL,
+                       "the rendezvous says that rank %d serves it, but the job has %d ranks",
+                       link->rank, client->options.size);
     link->over = false;
     wf_log(WF_LOG_DEBUG, "all %d ranks have joined", client->options.size);
     if (where[0] != '\0')

@@ -32,7 +32,7 @@ extern "C" {
 /* The same on all ranks, except native. */
 typedef struct weft_subcomm_options {
     size_t struct_size;
-    const char *name;   /* for messages; NULL: derived from the parent's name */
+    const char *name;   /* in error texts and the log; NULL: made from the parent's name */
     int64_t timeout_ns; /* time limit of every wait; 0: the parent's */
     /* For weft_comm_create only: this rank's handle of a vendor communicator (ncclComm_t) of the
      * listed ranks, in their order.  weft uses it instead of creating one.  It stays the
@@ -51,8 +51,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t c
 /* Create the communicator of the COUNT ranks RANKS of PARENT.  RANKS[i] becomes rank i.  Collective
  * over the listed ranks, which all pass the same list.  A rank that is not listed may call it too:
  * it gets NULL without waiting.  OPTIONS may be NULL.  The caller releases *OUT.
- * WEFT_ERR_MISMATCH: ranks list the same ranks in different orders.  PARENT may have failed with
- * WEFT_ERR_PEER: the remaining ranks may list each other. */
+ * WEFT_ERR_MISMATCH: ranks list the same ranks in different orders.
+ * It also works if PARENT has failed with WEFT_ERR_PEER, so that the remaining ranks can go on
+ * without the lost one. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t count,
                                                      const int32_t *ranks,
                                                      const weft_subcomm_options *options,
@@ -82,7 +83,7 @@ WEFT_API void weft_comm_release(weft_comm **comm);
 WEFT_API int32_t weft_comm_rank(const weft_comm *comm);
 /* Number of ranks; 0 for NULL.  [any thread] */
 WEFT_API int32_t weft_comm_size(const weft_comm *comm);
-/* The name of COMM, for messages.  Borrowed; NULL for NULL.  [any thread] */
+/* The name of COMM in error texts and the log.  Borrowed; NULL for NULL.  [any thread] */
 WEFT_API const char *weft_comm_name(const weft_comm *comm);
 /* The context that COMM belongs to.  Borrowed; NULL for NULL.  [any thread] */
 WEFT_API weft_context *weft_comm_context(const weft_comm *comm);
@@ -214,8 +215,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_receive(weft_comm *comm, void *buffer, 
                                                  enum weft_dtype dtype, int32_t peer, uint32_t tag,
                                                  weft_stream *stream);
 
-/* Begin and end a call group.  Its operations start together at the outermost end.  Call groups
- * nest.  After an error inside a group its end must still be called; it returns the first error. */
+/* Begin and end a call group on COMM.  Its operations on COMM start together at the outermost end;
+ * operations on other communicators are not part of it.  Call groups nest.  After an error inside a
+ * group its end must still be called; it returns the first error and starts no operation. */
 WEFT_API WEFT_NODISCARD weft_status weft_group_begin(weft_comm *comm);
 WEFT_API WEFT_NODISCARD weft_status weft_group_end(weft_comm *comm);
 

@@ -76,8 +76,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_options *options, weft_
  * them.
  * The caller should have released the context's communicators, bound plans, streams, works and
  * memory before.  For those that remain, a warning gives their number and the functions that
- * created the works.  Their backend resources are freed now, and work on remaining streams is
- * ended. */
+ * created the works.  Their backend resources are freed now, and unfinished work on
+ * remaining streams is aborted. */
 WEFT_API void weft_context_release(weft_context **context);
 
 /* ---- properties ---------------------------------------------------------------- */

@@ -77,8 +77,8 @@ WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
 /* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.
  * WEFT_IN_PROGRESS: not yet.  Any other status is the error of the work.
  * If a communicator fails, its work on STREAM fails too, unless a test or wait has already reported
- * that work complete.  This function then returns the cause of the communicator's failure, until
- * new work is posted to STREAM.  [any thread] */
+ * that work complete.  From the failure until new work is posted to STREAM, this function returns
+ * the cause of the failure.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
  * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work goes

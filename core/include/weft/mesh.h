@@ -121,7 +121,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, i
 
 /* Create the mesh with the axes of FIRST followed by those of SECOND, two submeshes of WITHIN that
  * share exactly one rank: the slices "dp" and "tp" give the slice "dp,tp".  WITHIN may be NULL if
- * the ranks follow strides, as in every mesh made without a rank list.  The caller releases
+ * its ranks follow strides, as in every mesh made without a rank list.  The caller releases
  * *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *within,
                                                           const weft_mesh *first,

@@ -48,8 +48,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_create(weft_comm *comm, uint64_t b
                                                      const weft_symm_options *options,
                                                      weft_symm **out);
 
-/* Make BYTES at MEMORY symmetric.  The memory stays the caller's and must outlive *OUT; weft_free
- * refuses it until *OUT is released.  Otherwise as weft_symm_create.
+/* Make BYTES at MEMORY symmetric.  Their contents stay as they are.  The memory stays the caller's
+ * and must outlive *OUT; weft_free refuses it until *OUT is released.  Otherwise as
+ * weft_symm_create.
  * WEFT_ERR_INVALID: BYTES exceed the allocation, or the memory is symmetric already.
  * WEFT_ERR_UNSUPPORTED: the backend cannot register memory at all, or not this memory.  Backends
  * that can register accept memory that weft_alloc took from the symmetric heap.  With nvshmem,
@@ -80,7 +81,8 @@ WEFT_API uint32_t weft_symm_channels(const weft_symm *symm);
 /* Name of the plugin that provides the memory; NULL for NULL.  [any thread] */
 WEFT_API const char *weft_symm_backend(const weft_symm *symm);
 
-/* Start of this rank's memory.  weft_free refuses it until SYMM is released.  [any thread] */
+/* Start of this rank's memory; NULL for NULL.  Memory of weft_symm_create is valid until SYMM is
+ * released, which frees it; do not call weft_free.  [any thread] */
 WEFT_API void *weft_symm_local(const weft_symm *symm);
 /* Start of PEER's memory, for loads and stores by this rank.  NULL if this rank cannot address it,
  * or if PEER is not a rank of the communicator.  [any thread] */
@@ -141,12 +143,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_test_from(weft_symm *symm, int32_t
 
 /* ---- order --------------------------------------------------------------------- */
 
-/* At each peer, puts and signals of this rank before the fence arrive before those after it. */
+/* Order the puts and signals that this rank posts to STREAM through SYMM: at each peer, those
+ * posted before the fence arrive before those posted after it. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_fence(weft_symm *symm, weft_stream *stream);
-/* Make STREAM wait until all earlier puts and signals of this rank have arrived at their peers. */
+/* Make STREAM wait until all puts and signals that this rank posted to STREAM before, through SYMM,
+ * have arrived at their peers. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_quiet(weft_symm *symm, weft_stream *stream);
-/* Make STREAM wait until all earlier puts and signals of all ranks have arrived: a weft_symm_quiet,
- * then a barrier.  Collective. */
+/* Make STREAM wait until the earlier puts and signals of all ranks have arrived: a weft_symm_quiet
+ * on every rank, then a barrier.  Collective. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_barrier(weft_symm *symm, weft_stream *stream);
 
 #ifdef __cplusplus

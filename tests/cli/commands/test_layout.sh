@@ -81,12 +81,12 @@ fails 3 'No such file or directory' layout --mesh 2 --shape 4 --placements R --s
 
 # What does not fit, or is not there, is said in words.
 contains '9      is not in the mesh and holds nothing' layout --mesh 2 --shape 4 --placements R --rank 9
-contains '(no picture: more than two dimensions are split)' \
+contains '(cannot draw the layout: more than two dimensions are split)' \
     layout --mesh 2x2x2 --shape 4x4x4 --placements 'S(0),S(1),S(2)'
-contains '(no picture: the tensor has no elements)' layout --mesh 2 --shape 0x4 --placements 'S(0)'
-contains '(no picture: dimension 0 is in more than 256 pieces)' \
+contains '(cannot draw the layout: the tensor has no elements)' layout --mesh 2 --shape 0x4 --placements 'S(0)'
+contains '(cannot draw the layout: dimension 0 has more than 256 pieces)' \
     layout --mesh 2 --shape 4096 --placements 'SS(0,1024)'
-contains '(no picture: it is wider than the terminal or too tall' \
+contains '(cannot draw the layout: it is wider than the terminal or too tall' \
     layout --mesh 2x4 --shape 5000x8000 --placements 'S(0),SS(1,30)'
 contains '... and 44 more; --rank R shows any, --json all' layout --mesh 300 --shape 300 --placements 'S(0)'
 contains '0-2,6-8,12-14,18-20,24-26,30-32,...' layout --mesh 2 --shape 60 --placements 'SS(0,10)' --rank 0

@@ -63,7 +63,7 @@ START_TEST(what_is_wrong_is_named)
         {"copy 500", "copy 99999999999999", "too large"},
         {"copy 500", "copy 500 1", "end of the line"},
         {"copy 500", "copy 500\ncopy 1", "twice"},
-        {"copy 500", NULL, "missing"},
+        {"copy 500", NULL, "the line `copy` is missing"},
         {"all-gather within", "all-gather inside", "expected `within` or `between`"},
         {"all-to-all between 6600 2700 48269", NULL, "`all-to-all between` is missing"},
         {"permute between", "permutation between", "expected a kind of step"},
