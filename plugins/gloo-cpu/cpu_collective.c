@@ -23,55 +23,63 @@ weft_status cpu_comm_support(void *device, const weft_support_query *given, uint
     return WEFT_OK;
 }
 
-static weft_status check_memory(const struct cpu_comm *comm, const weft_collective_args *args)
+static weft_status refuse_null(const weft_collective_args *args, const char *what)
 {
-    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
+    return plug_fail(WEFT_ERR_INVALID, "%s: %s", cpu_call_name(args->collective), what);
+}
 
-    if (use.send > 0 && args->send == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "%s: send is NULL", cpu_call_name(args->collective));
-    if (use.recv > 0 && args->recv == NULL)
-        return plug_fail(WEFT_ERR_INVALID, "%s: recv is NULL", cpu_call_name(args->collective));
+/* The buffers and arrays of this rank, which *USE describes. */
+static weft_status check_memory(const struct cpu_comm *comm, const weft_collective_args *args,
+                                struct plug_use *use)
+{
+    *use = plug_collective_arrays(args->collective, args->root, comm->rank);
+    if ((use->send_arrays && (args->send_counts == NULL || args->send_offsets == NULL)) ||
+        (use->recv_arrays && (args->recv_counts == NULL || args->recv_offsets == NULL)))
+        return refuse_null(args, "counts or offsets are NULL");
+    if (args->send != NULL && args->recv != NULL) return WEFT_OK;
+    *use = plug_collective_use(args, comm->rank, comm->size);
+    if (use->send > 0 && args->send == NULL) return refuse_null(args, "send is NULL");
+    if (use->recv > 0 && args->recv == NULL) return refuse_null(args, "recv is NULL");
     return WEFT_OK;
 }
 
-static weft_status check_args(const struct cpu_comm *comm, const weft_collective_args *args)
+static weft_status refuse_reduction(const weft_collective_args *args)
 {
-    const char *name = cpu_call_name(args->collective);
+    return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s",
+                     cpu_call_name(args->collective), plug_reduction_name(args->reduction),
+                     plug_dtype_name(args->dtype));
+}
+
+static weft_status check_args(const struct cpu_comm *comm, const weft_collective_args *args,
+                              struct plug_use *use)
+{
     uint32_t needs = plug_collective_needs(args->collective);
-    struct plug_use use;
 
     if (args->collective >= WEFT_COLL_COUNT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     if (args->dtype >= WEFT_DTYPE_COUNT)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown", name, args->dtype);
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown",
+                         cpu_call_name(args->collective), args->dtype);
     if ((needs & PLUG_REDUCES) != 0) {
-        if (!plug_reduction_defined(args->reduction, args->dtype))
-            return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", name,
-                             plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
+        if (!plug_reduction_defined(args->reduction, args->dtype)) return refuse_reduction(args);
         if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
-            return plug_fail(WEFT_ERR_INVALID, "%s: premul_sum needs a scale, but scale is NULL",
-                             name);
+            return refuse_null(args, "premul_sum needs a scale, but scale is NULL");
     }
     if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
-        return plug_fail(WEFT_ERR_INVALID, "%s: root is %d; the communicator has %d ranks", name,
-                         (int)args->root, (int)comm->size);
-    use = plug_collective_arrays(args->collective, args->root, comm->rank);
-    if ((use.send_arrays && (args->send_counts == NULL || args->send_offsets == NULL)) ||
-        (use.recv_arrays && (args->recv_counts == NULL || args->recv_offsets == NULL)))
-        return plug_fail(WEFT_ERR_INVALID, "%s: counts or offsets are NULL", name);
-    return check_memory(comm, args);
+        return plug_fail(WEFT_ERR_INVALID, "%s: root is %d; the communicator has %d ranks",
+                         cpu_call_name(args->collective), (int)args->root, (int)comm->size);
+    return check_memory(comm, args, use);
 }
 
 /* Stands for a NULL buffer, which has no elements, so that offsets may be taken from it. */
 static unsigned char no_elements[16];
 
 static void fill_op(const struct cpu_comm *comm, const weft_collective_args *args,
-                    struct cpu_shm_op *op)
+                    struct plug_use use, struct cpu_shm_op *op)
 {
-    bool scaled =
-        plug_collective_reduces(args->collective) && args->reduction == WEFT_REDUCE_PREMUL_SUM;
-    struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
+    bool scaled = args->reduction == WEFT_REDUCE_PREMUL_SUM &&
+                  (plug_collective_needs(args->collective) & PLUG_REDUCES) != 0;
 
     *op = (struct cpu_shm_op){.identity = {args->plan, args->binding, args->step},
                               .collective = args->collective,
@@ -214,6 +222,7 @@ weft_status cpu_comm_collective(void *handle, const weft_collective_args *args)
     struct cpu_comm *comm = handle;
     weft_collective_args whole;
     struct cpu_shm_op op;
+    struct plug_use use = {0};
     weft_status status;
 
     if (args->struct_size < sizeof whole) {
@@ -221,9 +230,9 @@ weft_status cpu_comm_collective(void *handle, const weft_collective_args *args)
         args = &whole;
     }
     PLUG_TRY(cpu_shm_fault(&comm->group));
-    status = check_args(comm, args);
+    status = check_args(comm, args, &use);
     if (status == WEFT_OK) {
-        fill_op(comm, args, &op);
+        fill_op(comm, args, use, &op);
         if (args->stream == NULL && comm->group_depth == 0)
             return cpu_call_run(comm, comm->issued++, &op);
         status = enqueue(comm, &op, args->stream);
