@@ -22,9 +22,10 @@ static weft_status read_settings(const weft_comm *parent, const weft_subcomm_opt
 
     WF_TRY(wf_options_read("weft_subcomm_options", options, &given, sizeof given));
     if (given.timeout_ns < WEFT_FOREVER)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_subcomm_options.timeout_ns is %lld; it is 0, positive or WEFT_FOREVER",
-                       (long long)given.timeout_ns);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_subcomm_options.timeout_ns is %lld; it must be 0, positive or WEFT_FOREVER",
+            (long long)given.timeout_ns);
     if (given.name != NULL && strlen(given.name) >= sizeof out->name)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_subcomm_options.name is \"%.80s\"; it has at most %zu characters",

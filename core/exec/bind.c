@@ -164,10 +164,10 @@ weft_status wf_bind_check(const weft_spec *from, const weft_spec *to, const weft
             if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
     if (last >= comm->size) return refuse_size(comm, last);
     if (kernel == NULL || !WF_HAS(kernel, regions_create) || !WF_HAS(kernel, regions_reduce))
-        return wf_fail(
-            WEFT_ERR_UNSUPPORTED,
-            "weft_plan_bind: backend %s has no kernel table with regions_create and regions_reduce",
-            comm->context->plugin->name);
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_plan_bind: backend %s cannot run plans: its kernel table lacks "
+                       "regions_create or regions_reduce; choose another backend with WEFT_BACKEND",
+                       comm->context->plugin->name);
     return WEFT_OK;
 }
 

@@ -167,8 +167,10 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
         return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: INDEX is %u of %u steps", index,
                        plan->step_count);
     if (plan->steps[index].from == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: step %u moves %u tensors of a batch",
-                       index, plan->together);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_simulate_step: step %u moves %u tensors of a batch; call weft_simulate_batch",
+            index, plan->together);
     return run_step("weft_simulate_step", &plan->steps[index], sources, targets);
 }
 

@@ -108,10 +108,11 @@ weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t le
     weft_status status;
 
     if (least == UINT64_MAX) /* sums of bytes are capped there */
-        return wf_fail(WEFT_ERR_INVALID,
-                       "no plan%s stays within %llu bytes of scratch; each needs at least "
-                       "2^64 - 1 bytes, which no machine has",
-                       which, (unsigned long long)limit);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "no plan%s stays within %llu bytes of scratch, and no limit is high enough: each "
+            "needs at least 2^64 - 1 bytes; make the tensor smaller",
+            which, (unsigned long long)limit);
     wf_text_bytes(&bytes, least);
     status = wf_text_status(&bytes);
     if (status == WEFT_OK)

@@ -56,7 +56,8 @@ weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_
         return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: %s is NULL",
                        backends == NULL ? "backends" : "out");
     if (index >= backends->candidate_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_backends_get: index is %zu of %zu", index,
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_backends_get: index is %zu, but there are %zu candidates", index,
                        backends->candidate_count);
     candidate = &backends->candidates[index];
     plugin = weft_backends_plugin(backends, index);

@@ -60,7 +60,7 @@ weft_status weft_rendezvous_open(const weft_rendezvous_options *options, weft_re
     WF_TRY(wf_require(out, "weft_rendezvous_open: out"));
     WF_TRY(wf_options_read("weft_rendezvous_options", options, &given, sizeof given));
     if (given.size < 1)
-        return wf_fail(WEFT_ERR_INVALID, "weft_rendezvous_open: size is %d; it is at least 1",
+        return wf_fail(WEFT_ERR_INVALID, "weft_rendezvous_open: size is %d; it must be at least 1",
                        given.size);
     WF_TRY(wf_config_read(&config));
     if (given.join_timeout_ns == 0) given.join_timeout_ns = config->join_timeout_ns;

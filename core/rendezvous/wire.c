@@ -204,10 +204,10 @@ static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, 
 
     make_tag(seal, header, payload, want);
     if (wf_secret_equal(want, tag, sizeof want)) return WEFT_OK;
-    return wf_fail(
-        WEFT_ERR_INVALID,
-        "frame %llu failed authentication: it, or a frame before it, was changed, repeated or lost",
-        (unsigned long long)seal->sequence);
+    return wf_fail(WEFT_ERR_INVALID,
+                   "frame %llu of the rendezvous connection failed authentication: it, or a frame "
+                   "before it, was changed, repeated or lost on the network",
+                   (unsigned long long)seal->sequence);
 }
 
 weft_status wf_frame_next(struct wf_inbox *inbox, struct wf_frame *out)

@@ -76,8 +76,8 @@ static weft_status refuse_sizes(const struct locals *locals, int32_t position, i
 
     if (replica != position)
         return wf_fail(WEFT_ERR_MISMATCH,
-                       "ranks %d and %d hold the same part of dimension %d, but %lld and "
-                       "%lld indices of it",
+                       "ranks %d and %d hold the same part of dimension %d, but their shards "
+                       "have sizes %lld and %lld there",
                        weft_mesh_rank_at(mesh, replica), weft_mesh_rank_at(mesh, position), dim,
                        (long long)size_at(locals, replica, dim),
                        (long long)size_at(locals, position, dim));

@@ -216,10 +216,9 @@ static weft_status check_turns(struct reader *r, const weft_placement *p, int32_
             splits += wf_placement_splits(&p[j]) && p[j].dim == p[i].dim;
         if (p[i].turn > splits)
             return wf_fail(WEFT_ERR_PARSE,
-                           "%s \"%.200s\": placement %d has turn [%d], but dimension %d is "
-                           "split %d time%s",
-                           r->kind, r->scan.text, i, p[i].turn - 1, p[i].dim, splits,
-                           splits == 1 ? "" : "s");
+                           "%s \"%.200s\": placement %d has turn [%d], but the turns of "
+                           "dimension %d are 0 to %d",
+                           r->kind, r->scan.text, i, p[i].turn - 1, p[i].dim, splits - 1);
     }
     return WEFT_OK;
 }

@@ -207,7 +207,8 @@ weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer, uint32_t channel,
     WF_TRY(check_compare(symm, what, compare));
     if (timeout_ns < WEFT_FOREVER)
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s on %s: timeout_ns is %" PRId64 "; it is 0, positive or WEFT_FOREVER",
+                       "%s on %s: timeout_ns is %" PRId64
+                       "; it must be 0, positive or WEFT_FOREVER",
                        what, symm->comm->name, timeout_ns);
     if (timeout_ns == 0) timeout_ns = symm->comm->timeout_ns;
     WF_TRY(wf_symm_stream(symm, what, given, &stream));

@@ -24,7 +24,8 @@ weft_status weft_threads_create(int32_t size, weft_threads **out)
 
     if (out == NULL) return wf_fail_null("weft_threads_create", "out");
     if (size < 1)
-        return wf_fail(WEFT_ERR_INVALID, "weft_threads_create: size is %d; it is at least 1", size);
+        return wf_fail(WEFT_ERR_INVALID, "weft_threads_create: size is %d; it must be at least 1",
+                       size);
     WF_TRY(wf_config_read(&config));
     options.join_timeout_ns = config->join_timeout_ns;
     wf_config_release(&config);

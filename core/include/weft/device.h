@@ -77,8 +77,8 @@ WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
 /* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.
  * WEFT_IN_PROGRESS: not yet.  Any other status is the error of the work.
  * If a communicator fails, its work on STREAM fails too, unless a test or wait has already reported
- * that work complete.  From the failure until new work is posted to STREAM, this function returns
- * the cause of the failure.  [any thread] */
+ * that work complete.  If it has failed work on STREAM, this function returns the cause until
+ * new work is posted to STREAM.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
  * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work goes
@@ -115,8 +115,9 @@ WEFT_API void weft_work_release(weft_work **work);
  * has no vendor events. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_wrap(weft_context *context, void *native,
                                                    weft_work **out);
-/* The vendor's event of WORK.  NULL if the backend has no vendor events.  weft records the event
- * again after the work was released. */
+/* The vendor's event of WORK; NULL if the backend has no vendor events, and for NULL.  Use it only
+ * until WORK is released: weft then records the event for other work.  An event of weft_work_wrap
+ * stays the caller's. */
 WEFT_API void *weft_work_native(weft_work *work);
 
 #ifdef __cplusplus

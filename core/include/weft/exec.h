@@ -118,7 +118,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan, const void *const *sources,
                                                   void *const *targets);
 
-/* The same for step INDEX only, from the shards of its `from` to the shards of its `to`. */
+/* The same for step INDEX only, from the shards of its `from` to the shards of its `to`.
+ * WEFT_ERR_INVALID: PLAN has no such step, or the step moves several tensors of a batch. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, uint32_t index,
                                                        const void *const *sources,
                                                        void *const *targets);

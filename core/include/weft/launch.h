@@ -70,8 +70,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_rendezvous_serve(weft_rendezvous *rende
 WEFT_API void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t rank,
                                           const char *text);
 
-/* Report the end of the rendezvous to the remaining ranks, stop serving and set *RENDEZVOUS to
- * NULL. Accepts NULL and a pointer to NULL. */
+/* Stop serving, free the rendezvous and set *RENDEZVOUS to NULL.  Close it after all ranks have
+ * left the job: it reports its end to the remaining ranks, and their communicators fail.  Accepts
+ * NULL and a pointer to NULL. */
 WEFT_API void weft_rendezvous_close(weft_rendezvous **rendezvous);
 
 #ifdef __cplusplus

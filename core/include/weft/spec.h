@@ -74,9 +74,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_with_dtype(const weft_spec *spec,
 
 /* Read a shape or a list of placements, for callers that store them separately.  A shape is
  * "4096x4096", "4096,4096", "[4096,4096]", or "[]" for a scalar; SHAPE has room for WEFT_MAX_DIMS
- * sizes.  Placements are "S(0),R", one for each of AXES axes, written to PLACEMENTS[axes].  The
- * text of WEFT_ERR_PARSE has position and reason.  weft_spec_create checks whether they fit a
- * tensor and a mesh. */
+ * sizes.  Placements are "S(0),R", one for each of AXES axes, written to PLACEMENTS, an array of
+ * AXES entries.  WEFT_ERR_PARSE: the error text has position and reason.  weft_spec_create checks
+ * whether they fit a tensor and a mesh. */
 WEFT_API WEFT_NODISCARD weft_status weft_shape_parse(const char *text, int32_t *dims,
                                                      int64_t *shape);
 WEFT_API WEFT_NODISCARD weft_status weft_placements_parse(const char *text, int32_t axes,
@@ -101,7 +101,8 @@ WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec); /* NULL: WEFT_D
 WEFT_API int32_t weft_spec_dims(const weft_spec *spec);          /* 0 for a scalar */
 /* Sizes of the whole tensor in elements, one per dimension. */
 WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
-/* One per axis.  Turns count from 1 in each dimension, also if the order is the default. */
+/* One per axis.  Where an axis splits a dimension, `turn` is the turn of the text plus 1, also if
+ * the order is the default. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
 WEFT_API int64_t weft_spec_elements(const weft_spec *spec); /* of the whole tensor */
 WEFT_API uint64_t weft_spec_hash(const weft_spec *spec);    /* the same in every process */
@@ -126,9 +127,10 @@ typedef struct weft_run {
     int64_t start, length;
 } weft_run;
 
-/* Write the run that contains local index POSITION of dimension DIM on RANK, from that index to the
- * run's end.  False if POSITION is past the last index.  Runs have maximum length and ascend:
- *     for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at += run.length) ... */
+/* Write the rest of the run that contains local index POSITION of dimension DIM on RANK: out->start
+ * is the global index of POSITION.  False if the shard has no index POSITION.  Runs have maximum
+ * length and ascend: for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at +=
+ * run.length) ... */
 WEFT_API bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t position,
                             weft_run *out);
 

@@ -40,7 +40,7 @@ static weft_status choose(const weft_device_options *options, int count, bool sh
         return WEFT_OK;
     }
     if (options->local_rank < 0)
-        return plug_fail(WEFT_ERR_INVALID, "local_rank is %d; it is at least 0",
+        return plug_fail(WEFT_ERR_INVALID, "local_rank is %d; it must be at least 0",
                          options->local_rank);
     if (options->local_rank >= count && !sharing)
         return plug_fail(WEFT_ERR_NO_DEVICE,

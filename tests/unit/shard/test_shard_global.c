@@ -57,12 +57,14 @@ START_TEST(ranks_that_disagree_are_named)
          "R,S(0)",
          1,
          {3, 2, 3, 3},
-         "ranks 5 and 7 hold the same part of dimension 0, but 2 and 3 indices of it"},
+         "ranks 5 and 7 hold the same part of dimension 0, but their shards have sizes 2 and 3 "
+         "there"},
         {"4",
          "S(0)",
          2,
          {2, 7, 2, 7, 2, 8, 2, 7},
-         "ranks 0 and 2 hold the same part of dimension 1, but 7 and 8 indices of it"},
+         "ranks 0 and 2 hold the same part of dimension 1, but their shards have sizes 7 and 8 "
+         "there"},
         {"4",
          "S(0)",
          1,
