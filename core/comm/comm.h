@@ -8,8 +8,8 @@
  *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
  *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
- *     coll.c       collectives; message.c point to point; check.h their arguments; compare.c what
- *                  plugins of ABI 1.0 do not compare
+ *     coll.c       collectives; message.c point to point; check.h their arguments; compare.c
+ *                  calls that no plugin compares
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given

@@ -142,7 +142,7 @@ static void finish_late(struct world_rank *self)
     struct seen first;
 
     if (self->rank == 2) {
-        while (!wf_comm_is_doomed(world))
+        while (!wf_comm_has_failed(world))
             fake_sleep_ms(1);
         note_seen(&self->seen, weft_send(world, NULL, 0, WEFT_DTYPE_U8, 0, 0, NULL));
     } else {
