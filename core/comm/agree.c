@@ -35,13 +35,13 @@ static weft_status give_up(weft_context *context, const struct wf_agreement *agr
     snprintf(text, sizeof text, "%s", weft_last_error());
     if (comm == NULL) {
         wf_client_report(context->client, 0, agreement->ranks, agreement->count, WEFT_ERR_TIMEOUT,
-                         text);
+                         text, 0);
         return wf_fail(WEFT_ERR_TIMEOUT, "%s", text);
     }
     wf_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
     atomic_store(&comm->parted, true);
     wf_client_report(context->client, comm->number, comm->world_ranks, comm->size, WEFT_ERR_TIMEOUT,
-                     text);
+                     text, 0);
     return wf_comm_cause(comm);
 }
 
@@ -54,7 +54,7 @@ static bool has_ended(const void *self)
 
     if (comm == NULL) return false;
     cause = atomic_load_explicit(&comm->cause, memory_order_acquire);
-    return atomic_load_explicit(&comm->parted, memory_order_acquire) ||
+    return atomic_load_explicit(&comm->parted, memory_order_acquire) || wf_comm_is_doomed(comm) ||
            (cause != WEFT_OK && !(agreement->despite_peer && cause == WEFT_ERR_PEER));
 }
 
@@ -71,7 +71,7 @@ static weft_status refuse(weft_comm *comm)
     snprintf(text, sizeof text, "%.900s (reported by rank %d)", weft_last_error(),
              comm->context->rank);
     wf_client_report(comm->context->client, comm->number, comm->world_ranks, comm->size,
-                     cause == WEFT_ERR_MISMATCH ? cause : WEFT_ERR_PEER, text);
+                     cause == WEFT_ERR_MISMATCH ? cause : WEFT_ERR_PEER, text, 0);
     return wf_comm_cause(comm);
 }
 

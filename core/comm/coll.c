@@ -5,12 +5,23 @@
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* How many collectives of COMM, whose call fails, are certainly complete on this rank.  Those on
+ * streams and in a call group may be in progress. */
+static uint64_t count_complete(const weft_comm *comm)
+{
+    if (atomic_load_explicit(&comm->context->uses_streams, memory_order_acquire) ||
+        comm->group_depth > 0)
+        return 0;
+    return atomic_load_explicit(&comm->collectives, memory_order_relaxed) - 1;
+}
+
 static weft_status compare(weft_comm *comm, uint32_t kind, const char *name,
                            const struct wf_call_identity *identity)
 {
     weft_status status = wf_comm_compare(comm, kind, identity);
 
-    return status == WEFT_OK ? status : wf_comm_note(comm, wf_comm_fault(comm, status, name));
+    if (status == WEFT_OK) return WEFT_OK;
+    return wf_comm_note(comm, wf_comm_fault_collective(comm, status, name, count_complete(comm)));
 }
 
 /* The plugin's NAME failed with STATUS.  A refused call does not count: the rank may try again, and
@@ -19,7 +30,7 @@ static weft_status fail_post(weft_comm *comm, weft_status status, const char *na
 {
     uint64_t count = atomic_load_explicit(&comm->collectives, memory_order_relaxed);
 
-    status = wf_comm_fault(comm, status, name);
+    status = wf_comm_fault_collective(comm, status, name, count_complete(comm));
     if (atomic_load_explicit(&comm->cause, memory_order_acquire) == WEFT_OK)
         atomic_store_explicit(&comm->collectives, count - 1, memory_order_relaxed);
     return wf_comm_note(comm, status);
@@ -39,7 +50,7 @@ static inline __attribute__((always_inline)) weft_status post(weft_comm *comm, c
         if (wf_average_is_ours(comm, args))
             return wf_comm_note(comm, wf_average_collective(comm, args));
     }
-    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_departed(comm));
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
     if (UNLIKELY(comm->compares)) {
         status = compare(
             comm, args->collective, wf_collective_name(args->collective),
@@ -60,7 +71,7 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint64_t e
 {
     weft_status status;
 
-    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_departed(comm));
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
     if (UNLIKELY(comm->compares))
         WF_TRY(compare(
             comm, WF_RING_PULL, "pull",

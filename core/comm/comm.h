@@ -8,8 +8,8 @@
  *     split.c      communicators out of communicators; groups.c keeps those of groups of ranks
  *     comm.c       what a communicator knows of its ranks
  *     fault.c      what an error on a communicator becomes
- *     coll.c       collectives; message.c point to point; check.h their arguments; compare.c what
- *                  plugins of ABI 1.0 do not compare
+ *     coll.c       collectives; message.c point to point; check.h their arguments; compare.c
+ *                  calls that no plugin compares
  *     ring.c       recent operations; position.c every rank's, when something hangs
  *     costs.c      what steps cost on this job
  *     memory.c     memory and streams; work.c handles on what a stream was given
@@ -119,6 +119,7 @@ struct wf_stream_note {
 /* An abort that arrived before this rank listed its communicator. */
 struct wf_early_abort {
     uint64_t number; /* 0: none */
+    uint64_t complete;
     weft_status status;
     char text[512];
 };
@@ -168,14 +169,17 @@ struct weft_comm {
     const weft_comm_table *table;
     void *handle;
     _Atomic weft_status cause; /* WEFT_OK: it has not failed */
+    _Atomic weft_status limit; /* why `may_post` is limited: WEFT_ERR_PEER: a rank has departed;
+                                  another error: the cause on another rank.  WEFT_OK: it is not */
     _Atomic bool parted; /* no more steps together: a time limit passed on a rank, or this rank
                             has reported the cause in a step */
     _Atomic uint64_t collectives; /* posted on this rank */
     _Atomic uint64_t may_post; /* last collective that can complete: UINT64_MAX, 0 once failed, or
-                                  the last one that a departed rank took part in */
+                                  the last one that a departed rank took part in, or that is
+                                  complete on a rank where this communicator has failed */
     int32_t rank, size;
     bool done_on_return; /* work on stream NULL is complete when the call returns */
-    bool compares;       /* weft compares the identity of calls, because the plugin does not */
+    bool compares;       /* weft compares the identity of calls, because the plugins do not */
     int32_t group_depth;
     weft_status group_status;            /* first error inside the group */
     uint64_t most[WEFT_DTYPE_COUNT];     /* maximum count per rank: all ranks' bytes < 2^63 */
@@ -199,7 +203,7 @@ struct weft_comm {
     int64_t timeout_ns;
     int32_t *world_ranks;
     uint64_t *host_ids;
-    char cause_text[1024], group_text[512], departed_text[640];
+    char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];
 };
 
@@ -290,15 +294,20 @@ weft_status wf_comm_note(weft_comm *comm, weft_status status);
 /* The error for the caller after the plugin's WHAT on COMM returned STATUS, which is not OK.  Fails
  * COMM unless the call was refused. */
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what);
+/* The same for a collective.  The first COMPLETE collectives of COMM are complete on this rank, so
+ * that a mismatch does not fail them on the other ranks. */
+weft_status wf_comm_fault_collective(weft_comm *comm, weft_status status, const char *what,
+                                     uint64_t complete);
 /* Wait until COMM has failed, at most MAX_NS: a backend may notice that a rank is gone before the
  * cause arrives. */
 void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns);
 /* Write this rank's departure record: the number of its collectives on each communicator. */
 void wf_fault_write_record(weft_context *context, struct wf_text *out);
-/* The next collective of COMM cannot complete: fail COMM, if it has not failed, because a rank has
- * departed.  Returns the cause. */
-weft_status wf_comm_fail_departed(weft_comm *comm);
-/* Make COMM's cause the thread's last error, and return its status; OK: it has not failed. */
+/* The next collective of COMM cannot complete: fail COMM, if it has not failed, with its limit.
+ * Returns the cause. */
+weft_status wf_comm_fail_limited(weft_comm *comm);
+/* Make COMM's cause the thread's last error, and return its status; OK: it has not failed.  If COMM
+ * has failed on another rank, it fails here now. */
 weft_status wf_comm_cause(weft_comm *comm);
 /* Fail COMM with STATUS and TEXT, unless it has failed already, and end its work. */
 void wf_comm_fail(weft_comm *comm, weft_status status, const char *text);
@@ -308,7 +317,24 @@ void wf_comm_fail_locked(weft_comm *comm, weft_status status, const char *text);
 void wf_fault_apply_early(weft_comm *comm);
 /* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */
 void wf_fault_gone(void *context, const struct wf_departure *departure);
-void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char *text);
+void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char *text,
+                    uint64_t complete);
+
+/* True if COMM has failed on another rank.  Collectives up to `may_post` can still complete here;
+ * all other calls fail. */
+static inline bool wf_comm_is_doomed(const weft_comm *comm)
+{
+    weft_status limit = atomic_load_explicit(&comm->limit, memory_order_acquire);
+
+    return limit != WEFT_OK && limit != WEFT_ERR_PEER;
+}
+
+/* True if COMM has failed, here or on another rank. */
+static inline bool wf_comm_has_failed(const weft_comm *comm)
+{
+    return atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK ||
+           wf_comm_is_doomed(comm);
+}
 
 /* ---- position.c ---- */
 
@@ -322,6 +348,9 @@ struct wf_answers {
     struct wf_text lines;  /* a line per rank */
     struct wf_text silent; /* ranks of the job that do not answer */
     struct wf_text behind; /* ranks of the communicator that have not reached this position */
+    weft_status shared;    /* an error of a rank of the communicator that is the cause on all ranks:
+                              WEFT_ERR_TIMEOUT or _MISMATCH; WEFT_OK: none */
+    struct wf_text why;    /* the rank and the text of `shared` */
 };
 
 /* Ask the ranks of COMM, and the other ranks of the job, for which they may wait. */
@@ -360,12 +389,12 @@ static inline void wf_posts_add(weft_comm *comm, const void *stream)
 
 /* ---- coll.c ---- */
 
-/* Count the next collective; false if it cannot end (wf_comm_fail_departed has the cause).
+/* Count the next collective; false if it cannot end (wf_comm_fail_limited has the cause).
  *
- * A departure sets a limit (wf_comm_limit) while another thread may be here.  Both write, then read
- * the other's value, in the one order of sequentially consistent operations, so at least one of
- * them sees the other.  The exchange costs 5 ns; the count has one writer and needs no other
- * atomicity.  A communicator of one rank has no departures. */
+ * A departure, or a failure on another rank, sets a limit (wf_comm_limit) while another thread may
+ * be here.  Both write, then read the other's value, in the one order of sequentially consistent
+ * operations, so at least one of them sees the other.  The exchange costs 5 ns; the count has one
+ * writer and needs no other atomicity.  A communicator of one rank has no departures. */
 static inline bool wf_comm_may_begin(weft_comm *comm)
 {
     uint64_t number = atomic_load_explicit(&comm->collectives, memory_order_relaxed) + 1;

@@ -1,6 +1,7 @@
-/* compare.c - WEFT_CHECK with plugins of ABI 1.0.  Such a plugin compares calls, but not their
- * bound plans and divisors.  The ranks compare these over the rendezvous.  They do the same if weft
- * averages for the backend. */
+/* compare.c - WEFT_CHECK where no plugin compares all calls of a communicator.  A plugin of ABI 1.0
+ * compares calls, but not their bound plans and divisors.  If a second plugin has the symmetric
+ * memory, neither plugin sees the calls of the other.  The ranks compare these calls over the
+ * rendezvous.  They do the same if weft averages for the backend. */
 #include "comm.h"
 
 #include <stdio.h>
@@ -19,6 +20,11 @@ static void print(const struct record *record, char *out, size_t bytes)
     const char *name = record->kind == WF_RING_PULL ? "pull" : wf_collective_name(record->kind);
     char divisor[32] = "";
 
+    if (record->kind == WF_RING_SYMM_BARRIER) {
+        snprintf(out, bytes, "calls weft_symm_barrier of symmetric memory #%llu",
+                 (unsigned long long)record->plan);
+        return;
+    }
     if (name == NULL) name = "an unknown collective";
     if (record->divisor != 0)
         snprintf(divisor, sizeof divisor, " with divisor %u", record->divisor);
@@ -32,8 +38,9 @@ static void print(const struct record *record, char *out, size_t bytes)
 static weft_status differ(const weft_comm *comm, const struct record *first, int32_t other,
                           const struct record *theirs)
 {
-    bool of_plans = first->plan != theirs->plan || first->binding != theirs->binding ||
-                    first->step != theirs->step;
+    bool of_plans = (first->binding != 0 || theirs->binding != 0) &&
+                    (first->plan != theirs->plan || first->binding != theirs->binding ||
+                     first->step != theirs->step);
     char text[192], other_text[192];
 
     print(first, text, sizeof text);

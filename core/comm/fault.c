@@ -101,14 +101,14 @@ void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns)
     uint64_t deadline = wf_now_ns() + (uint64_t)most_ns;
 
     while (comm->context->client != NULL && comm->size > 1 && wf_now_ns() < deadline) {
-        if (atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK) return;
+        if (wf_comm_has_failed(comm)) return;
         nanosleep(&(struct timespec){0, 5000000}, NULL);
     }
 }
 
 /* Report the cause to the other ranks before this rank departs because of it.  They may not detect
  * a mismatch themselves: they may wait for a third rank, or in another group. */
-static void report(weft_comm *comm, weft_status status, const char *text)
+static void report(weft_comm *comm, weft_status status, const char *text, uint64_t complete)
 {
     char words[1024];
 
@@ -118,7 +118,7 @@ static void report(weft_comm *comm, weft_status status, const char *text)
     if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
     snprintf(words, sizeof words, "%.900s (reported by rank %d)", text, comm->context->rank);
     wf_client_report(comm->context->client, comm->number, comm->world_ranks, comm->size, status,
-                     words);
+                     words, status == WEFT_ERR_MISMATCH ? complete : 0);
 }
 
 static bool is_group(const weft_comm *comm)
@@ -146,7 +146,7 @@ static void fail_owner(weft_comm *group)
         break_groups(owner, group, status, text);
     }
     pthread_mutex_unlock(&group->context->lock);
-    if (first) report(owner, status, text);
+    if (first) report(owner, status, text, 0);
 }
 
 weft_status wf_comm_cause(weft_comm *comm)
@@ -155,6 +155,8 @@ weft_status wf_comm_cause(weft_comm *comm)
 
     fail_owner(comm);
     pthread_mutex_lock(&comm->context->lock);
+    if (wf_comm_is_doomed(comm) && atomic_load(&comm->cause) == WEFT_OK)
+        wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
     status = atomic_load_explicit(&comm->cause, memory_order_acquire);
     if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->cause_text);
     pthread_mutex_unlock(&comm->context->lock);
@@ -162,23 +164,39 @@ weft_status wf_comm_cause(weft_comm *comm)
 }
 
 /* The rank that the backend reports lost may have ended because of another: the first that was
- * lost, or one that does not answer. */
-static void explain_loss(weft_comm *comm, const char *what, const char *own, struct wf_text *out)
+ * lost, or one that does not answer.  It may also have failed in work on a stream, so that it has
+ * not yet reported its error.  Returns the cause: WEFT_ERR_PEER, or an error that is the cause on
+ * all ranks. */
+static weft_status explain_loss(weft_comm *comm, const char *what, const char *own,
+                                struct wf_text *out)
 {
     const struct wf_departure *first = NULL;
     struct wf_answers answers;
+    weft_status status;
 
-    wf_text_add(out, "%s on %s: %s", what, comm->name, own);
-    if (comm->context->client == NULL) return;
+    wf_text_add(out, "%s on %s: ", what, comm->name);
+    if (comm->context->client == NULL) {
+        wf_text_add(out, "%s", own);
+        return WEFT_ERR_PEER;
+    }
     first = wf_client_first_lost(comm->context->client);
-    if (first != NULL) wf_text_add(out, "; before it, rank %d %s", first->rank, first->text);
     wf_position_ask(comm, &answers);
+    status = answers.shared != WEFT_OK && !answers.why.failed ? answers.shared : WEFT_ERR_PEER;
+    wf_text_add(out, "%s", status == WEFT_ERR_PEER ? own : answers.why.data);
+    if (first != NULL) wf_text_add(out, "; before it, rank %d %s", first->rank, first->text);
     if (answers.silent.length > 0) wf_text_add(out, "; %s", answers.silent.data);
     if (answers.failed) add_reported(comm, out);
     wf_answers_free(&answers);
+    return status;
 }
 
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
+{
+    return wf_comm_fault_collective(comm, status, what, 0);
+}
+
+weft_status wf_comm_fault_collective(weft_comm *comm, weft_status status, const char *what,
+                                     uint64_t complete)
 {
     struct wf_text text = {0};
     bool first;
@@ -187,23 +205,22 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
     snprintf(own, sizeof own, "%s", weft_last_error());
     if (passes(comm, status)) return wf_fail_context(status, "%s on %s", what, comm->name);
     if (status == WEFT_ERR_PEER) wf_comm_wait_cause(comm, CAUSE_NS);
-    if (atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK) {
-        /* A peer may have reported its text of the same mismatch first. */
-        return status == WEFT_ERR_MISMATCH ? wf_fail(status, "%s on %s: %s", what, comm->name, own)
-                                           : wf_comm_cause(comm);
-    }
+    if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
     if (status == WEFT_ERR_TIMEOUT)
         explain_timeout(comm, what, own, &text);
     else if (status == WEFT_ERR_PEER)
-        explain_loss(comm, what, own, &text);
+        status = explain_loss(comm, what, own, &text);
     else
         wf_text_add(&text, "%s on %s: %s", what, comm->name, own);
     pthread_mutex_lock(&comm->context->lock);
-    first = atomic_load_explicit(&comm->cause, memory_order_relaxed) == WEFT_OK;
-    set_cause(comm, status, text.failed ? "out of memory" : text.data);
-    break_groups(comm, NULL, status, comm->cause_text);
+    first = !wf_comm_has_failed(comm);
+    if (first) {
+        set_cause(comm, status, text.failed ? "out of memory" : text.data);
+        if (comm->attached != NULL) wf_comm_fail_locked(comm->attached, status, comm->cause_text);
+        break_groups(comm, NULL, status, comm->cause_text);
+    }
     pthread_mutex_unlock(&comm->context->lock);
-    if (first && !text.failed && !is_group(comm)) report(comm, status, text.data);
+    if (first && !text.failed && !is_group(comm)) report(comm, status, text.data, complete);
     wf_text_free(&text);
     return wf_comm_cause(comm);
 }
@@ -237,14 +254,23 @@ void wf_fault_write_record(weft_context *context, struct wf_text *out)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* No collective of COMM past the COUNT-th can complete. Fail COMM if one has begun. */
-static void limit_posts(weft_comm *comm, const struct wf_departure *departure, uint64_t count)
+/* No collective of COMM past the COUNT-th can complete, because of STATUS and TEXT.  Fail COMM if
+ * one has begun. */
+static void limit_posts(weft_comm *comm, weft_status status, const char *text, uint64_t count)
 {
     if (count >= atomic_load_explicit(&comm->may_post, memory_order_relaxed)) return;
-    snprintf(comm->departed_text, sizeof comm->departed_text,
-             "rank %d %s after collective %llu of %s", departure->rank, departure->text,
-             (unsigned long long)count, comm->name);
-    if (wf_comm_limit(comm, count)) wf_comm_fail_locked(comm, WEFT_ERR_PEER, comm->departed_text);
+    snprintf(comm->limit_text, sizeof comm->limit_text, "%s", text);
+    atomic_store_explicit(&comm->limit, status, memory_order_release);
+    if (wf_comm_limit(comm, count)) wf_comm_fail_locked(comm, status, comm->limit_text);
+}
+
+static void limit_departed(weft_comm *comm, const struct wf_departure *departure, uint64_t count)
+{
+    char text[sizeof departure->text + sizeof comm->name + 64];
+
+    snprintf(text, sizeof text, "rank %d %s after collective %llu of %s", departure->rank,
+             departure->text, (unsigned long long)count, comm->name);
+    limit_posts(comm, WEFT_ERR_PEER, text, count);
 }
 
 /* A rank departed: collectives that it took part in may still be in progress here; later ones
@@ -260,7 +286,7 @@ static void on_rank_left(weft_context *context, const struct wf_departure *depar
 
         for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
             if (comm->number == number && weft_comm_find_rank(comm, departure->rank) >= 0)
-                limit_posts(comm, departure, count);
+                limit_departed(comm, departure, count);
     }
     pthread_mutex_unlock(&context->lock);
 }
@@ -273,16 +299,28 @@ void wf_fault_gone(void *self, const struct wf_departure *departure)
         on_rank_lost(self, departure);
 }
 
-weft_status wf_comm_fail_departed(weft_comm *comm)
+weft_status wf_comm_fail_limited(weft_comm *comm)
 {
     pthread_mutex_lock(&comm->context->lock);
     if (atomic_load(&comm->cause) == WEFT_OK)
-        wf_comm_fail_locked(comm, WEFT_ERR_PEER, comm->departed_text);
+        wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
     pthread_mutex_unlock(&comm->context->lock);
     return wf_comm_cause(comm);
 }
 
-void wf_fault_abort(void *self, uint64_t number, weft_status status, const char *text)
+/* COMM has failed with STATUS on another rank, where its first COMPLETE collectives are complete: a
+ * slower rank may still be in one of them.  The context's lock is held. */
+static void apply_abort(weft_comm *comm, weft_status status, const char *text, uint64_t complete)
+{
+    if (complete > 0)
+        limit_posts(comm, status, text, complete);
+    else
+        wf_comm_fail_locked(comm, status, text);
+    if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
+}
+
+void wf_fault_abort(void *self, uint64_t number, weft_status status, const char *text,
+                    uint64_t complete)
 {
     weft_context *context = self;
     bool found = false;
@@ -290,14 +328,14 @@ void wf_fault_abort(void *self, uint64_t number, weft_status status, const char 
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
         if (comm->number == number) {
-            wf_comm_fail_locked(comm, status, text);
-            if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
+            apply_abort(comm, status, text, complete);
             found = true;
         }
     if (!found) {
         struct wf_early_abort *early =
             &context->early_aborts[context->early_abort_count++ % WF_EARLY_ABORTS];
         early->number = number;
+        early->complete = complete;
         early->status = status;
         snprintf(early->text, sizeof early->text, "%s", text);
     }
@@ -310,10 +348,8 @@ void wf_fault_apply_early(weft_comm *comm)
     uint64_t count = comm->context->early_abort_count;
 
     for (uint64_t i = 0; i < count && i < WF_EARLY_ABORTS; i++)
-        if (early[i].number == comm->number) {
-            wf_comm_fail_locked(comm, early[i].status, early[i].text);
-            if (early[i].status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
-        }
+        if (early[i].number == comm->number)
+            apply_abort(comm, early[i].status, early[i].text, early[i].complete);
 }
 
 void weft_comm_abort(weft_comm *comm)

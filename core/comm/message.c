@@ -32,8 +32,7 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
     WF_TRY(wf_comm_check(comm, what));
     status = check(comm, what, message);
     if (status != WEFT_OK) return wf_comm_note(comm, status);
-    if (atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_note(comm, wf_comm_cause(comm));
+    if (wf_comm_has_failed(comm)) return wf_comm_note(comm, wf_comm_cause(comm));
     wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
     status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
                                   : comm->table->receive(comm->handle, message);
@@ -74,8 +73,7 @@ weft_status weft_group_begin(weft_comm *comm)
     weft_status status;
 
     WF_TRY(wf_comm_check(comm, "weft_group_begin"));
-    if (atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_cause(comm);
+    if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
     status = comm->table->group_begin(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "group_begin");
     if (comm->group_depth++ == 0) comm->group_status = WEFT_OK;

@@ -18,11 +18,28 @@ struct position {
     uint32_t where; /* enum wf_where */
     uint64_t posted, finished;
     char last[120];
+    weft_status failed; /* the rank's error on the communicator; WEFT_OK: none */
+    char why[512];
 };
 
 static uint64_t load(_Atomic uint64_t *number)
 {
     return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+/* The error of COMM, which this rank may not have reported yet: it may be that of work on a stream.
+ * The context's lock is held. */
+static void put_error(weft_comm *comm, struct wf_text *out)
+{
+    weft_status status = atomic_load_explicit(&comm->cause, memory_order_acquire);
+    const char *text = comm->cause_text;
+
+    if (status == WEFT_OK) {
+        status = comm->table->async_error(comm->handle);
+        text = weft_last_error();
+    }
+    wf_put_u32(out, (uint32_t)status);
+    wf_put_string(out, status != WEFT_OK ? text : "");
 }
 
 void wf_position_put(weft_comm *comm, struct wf_text *out)
@@ -36,6 +53,7 @@ void wf_position_put(weft_comm *comm, struct wf_text *out)
     wf_put_u64(out, load(&comm->ring.finished));
     wf_put_blob(out, last.data, last.length);
     wf_runs_report(comm, out);
+    put_error(comm, out);
     wf_text_free(&last);
 }
 
@@ -66,6 +84,10 @@ static void read_position(weft_blob blob, struct position *out)
     out->posted = wf_take_u64(&reader);
     out->finished = wf_take_u64(&reader);
     wf_take_string(&reader, out->last, sizeof out->last);
+    (void)wf_take_blob(&reader); /* of runs.c */
+    out->failed = wf_take_status(&reader);
+    wf_take_string(&reader, out->why, sizeof out->why);
+    if (reader.failed) out->failed = WEFT_OK;
 }
 
 static void print_position(const struct position *p, struct wf_text *out)
@@ -99,6 +121,15 @@ static void add_suspect(struct wf_text *out, int *shown, int32_t rank, const str
     print_position(p, out);
 }
 
+/* RANK of the communicator has failed: is its error the cause on all ranks? */
+static void note_error(const struct position *p, int32_t rank, struct wf_answers *out)
+{
+    if (out->shared != WEFT_OK) return;
+    if (p->failed != WEFT_ERR_TIMEOUT && p->failed != WEFT_ERR_MISMATCH) return;
+    out->shared = p->failed;
+    wf_text_add(&out->why, "rank %d failed: %s", rank, p->why);
+}
+
 /* The ranks of COMM come first in RANKS.  A rank outside it matters only if it does not answer:
  * ranks of COMM may wait for it. */
 static void print_all(const weft_comm *comm, const int32_t *ranks, const struct wf_gathered *got,
@@ -116,6 +147,7 @@ static void print_all(const weft_comm *comm, const int32_t *ranks, const struct 
                     outside ? ", outside the communicator," : "");
         print_position(&p, &out->lines);
         wf_text_char(&out->lines, '\n');
+        if (!outside) note_error(&p, ranks[i], out);
         if (!p.answered)
             add_suspect(&out->silent, &silent, ranks[i], &p, outside);
         else if (is_suspect(&p, posted))
@@ -163,6 +195,7 @@ void wf_answers_free(struct wf_answers *answers)
     wf_text_free(&answers->lines);
     wf_text_free(&answers->silent);
     wf_text_free(&answers->behind);
+    wf_text_free(&answers->why);
 }
 
 static void print_own(weft_comm *comm, struct wf_text *out)

@@ -354,13 +354,23 @@ void wf_gathered_free(struct wf_gathered *gathered)
     *gathered = (struct wf_gathered){0};
 }
 
-static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, const int32_t *ranks,
-                      int32_t count, const char *text)
+static void put_abort(struct wf_text *out, uint64_t comm, weft_status status, uint64_t complete,
+                      const int32_t *ranks, int32_t count, const char *text)
 {
     wf_put_u64(out, comm);
     wf_put_u32(out, (uint32_t)status);
+    wf_put_u64(out, complete);
     wf_put_ranks(out, ranks, count);
     wf_put_string(out, text);
+}
+
+/* Send PAYLOAD, an abort, without waiting. */
+static void post_abort(struct wf_client *client, const struct wf_text *payload)
+{
+    pthread_mutex_lock(&client->lock);
+    send_aborts(client, -1, payload);
+    wf_client_wake(client);
+    pthread_mutex_unlock(&client->lock);
 }
 
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
@@ -368,16 +378,13 @@ void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ran
 {
     struct wf_text payload = {0};
 
-    put_abort(&payload, comm, status, ranks, count, text);
-    pthread_mutex_lock(&client->lock);
-    send_aborts(client, -1, &payload);
-    wf_client_wake(client);
-    pthread_mutex_unlock(&client->lock);
+    put_abort(&payload, comm, status, 0, ranks, count, text);
+    post_abort(client, &payload);
     wf_text_free(&payload);
 }
 
 void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
-                      weft_status status, const char *text)
+                      weft_status status, const char *text, uint64_t complete)
 {
     struct wf_text payload = {0};
     struct wf_waiter w = {0};
@@ -388,12 +395,10 @@ void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ra
     link = wf_client_asks(client);
     waits = !client->links[link].silent;
     pthread_mutex_unlock(&client->lock);
-    if (!waits) {
-        wf_client_abort(client, comm, ranks, count, status, text);
-        return;
-    }
-    put_abort(&payload, comm, status, ranks, count, text);
-    if (request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
+    put_abort(&payload, comm, status, complete, ranks, count, text);
+    if (!waits)
+        post_abort(client, &payload);
+    else if (request(client, link, WF_FRAME_ABORT, &payload, 0, REPORT_NS, &w) != WEFT_OK)
         wf_log(WF_LOG_DEBUG, "an error was not reported to the other ranks: %s", weft_last_error());
     wf_text_free(&payload);
     wf_text_free(&w.payload);

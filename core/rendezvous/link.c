@@ -222,6 +222,7 @@ static void handle_abort(struct wf_client *client, struct wf_reader *reader)
 {
     uint64_t comm = wf_take_u64(reader);
     weft_status status = wf_take_status(reader);
+    uint64_t complete = wf_take_u64(reader);
     char text[1024];
 
     wf_take_string(reader, text, sizeof text);
@@ -230,7 +231,7 @@ static void handle_abort(struct wf_client *client, struct wf_reader *reader)
     if (status != WEFT_ERR_ABORTED && client->cause[0] == '\0')
         snprintf(client->cause, sizeof client->cause, "%s", text);
     pthread_mutex_unlock(&client->lock);
-    client->options.events.abort(client->options.events.self, comm, status, text);
+    client->options.events.abort(client->options.events.self, comm, status, text, complete);
     wf_client_notify(client);
 }
 

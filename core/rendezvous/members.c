@@ -312,6 +312,7 @@ static void handle_abort(struct wf_server *s, struct wf_connection *c, const str
     struct wf_text payload = {0};
     uint64_t comm = wf_take_u64(&reader);
     weft_status status = wf_take_status(&reader);
+    uint64_t complete = wf_take_u64(&reader);
     int32_t count = take_ranks(s, &reader, ranks);
     char text[1024];
 
@@ -324,6 +325,7 @@ static void handle_abort(struct wf_server *s, struct wf_connection *c, const str
     if (status != WEFT_ERR_ABORTED) note_heard(s, ranks, count, c->rank, text);
     wf_put_u64(&payload, comm);
     wf_put_u32(&payload, (uint32_t)status);
+    wf_put_u64(&payload, complete);
     wf_put_string(&payload, text);
     tell(s, WF_FRAME_ABORT, ranks, count, c->rank, &payload);
     wf_text_free(&payload);

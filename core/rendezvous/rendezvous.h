@@ -127,7 +127,8 @@ enum wf_frame_type {
     WF_FRAME_GATHER,      /* client: a contribution to a meeting; id is the client's */
     WF_FRAME_GATHERED,    /* server: the outcome of the meeting; the client's id */
     WF_FRAME_GONE,        /* server: rank, whether it departed, text, its record */
-    WF_FRAME_ABORT,       /* both: communicator's number, status, ranks, text */
+    WF_FRAME_ABORT,       /* both: communicator's number, status, number of its collectives that
+                             are complete on the rank, ranks, text */
     WF_FRAME_ASK,         /* client: asks for positions of ranks.  server: asks this rank's */
     WF_FRAME_TELL,        /* client: its position.  server: all answers */
     WF_FRAME_LEAVE,       /* client: it departs, with its record.  server: it ends */
@@ -365,7 +366,8 @@ struct wf_gathered;
 struct wf_client_events {
     void *self;
     void (*gone)(void *self, const struct wf_departure *departure);
-    void (*abort)(void *self, uint64_t comm, weft_status status, const char *text);
+    void (*abort)(void *self, uint64_t comm, weft_status status, const char *text,
+                  uint64_t complete);
     /* Describe communicator COMM's position: an enum wf_where and what follows it. */
     void (*where)(void *self, uint64_t comm, struct wf_text *out);
     /* After wf_client_watch, the thread calls `watch` several times a second.  `watch` returns true
@@ -415,10 +417,12 @@ void wf_gathered_free(struct wf_gathered *gathered);
  * wait.  [any thread] */
 void wf_client_abort(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
                      weft_status status, const char *text);
-/* Report to RANKS that communicator COMM has failed with STATUS.  Waits, for a limited time, until
- * the server has sent the report, so that this process may end afterwards.  [any thread] */
+/* Report to RANKS that communicator COMM has failed with STATUS.  Its first COMPLETE collectives
+ * are complete here and can complete on all ranks; 0 if they must end at once.  Waits, for a
+ * limited time, until the server has sent the report, so that this process may end afterwards. [any
+ * thread] */
 void wf_client_report(struct wf_client *client, uint64_t comm, const int32_t *ranks, int32_t count,
-                      weft_status status, const char *text);
+                      weft_status status, const char *text, uint64_t complete);
 /* A rank's answer to ASK begins with this number.  If the rank knows the communicator, its position
  * follows (position.c). */
 enum wf_where { WF_WHERE_UNKNOWN, WF_WHERE_KNOWN, WF_WHERE_GONE };

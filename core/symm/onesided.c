@@ -15,8 +15,7 @@ static weft_status enter(const weft_symm *symm, const char *what)
     WF_TRY(wf_symm_check(symm, what));
     if (symm->comm->group_depth > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: a group is open", what, symm->comm->name);
-    if (atomic_load_explicit(&symm->symm_comm->cause, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_cause(symm->symm_comm);
+    if (wf_comm_has_failed(symm->symm_comm)) return wf_comm_cause(symm->symm_comm);
     return WEFT_OK;
 }
 
@@ -180,7 +179,7 @@ static weft_status wait_failed(weft_symm *symm, const struct wf_symm_wait *wait,
                     symm->comm->name, symm->comm->context->rank, (double)timeout_ns * 1e-9,
                     words.data);
         wf_comm_fail(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
-        wf_symm_report(symm->symm_comm, text.failed ? "out of memory" : text.data);
+        wf_symm_report(symm->symm_comm, status, text.failed ? "out of memory" : text.data);
         status = wf_comm_cause(symm->symm_comm);
     } else {
         wf_text_add(&text, "weft_symm_wait_from for %s", words.data);
@@ -269,21 +268,6 @@ weft_status weft_symm_quiet(weft_symm *symm, weft_stream *given)
     return posted(symm, what, given, symm->table->quiet(symm->window, stream));
 }
 
-/* With WEFT_CHECK: do all ranks come to the barrier of the same memory?  A plugin of ABI 1.1
- * compares it with all other calls. */
-static weft_status agree_on_barrier(const weft_symm *symm)
-{
-    weft_comm *comm = symm->comm;
-    struct wf_gathered got;
-    char label[160];
-
-    snprintf(label, sizeof label, "a barrier of symmetric memory #%" PRIu64 " on %s", symm->number,
-             comm->name);
-    WF_TRY(wf_comm_agree(comm, label, WEFT_OK, (weft_blob){"", 0}, &got));
-    wf_gathered_free(&got);
-    return WEFT_OK;
-}
-
 weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
 {
     static const char what[] = "weft_symm_barrier";
@@ -293,11 +277,12 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
     WF_TRY(enter(symm, what));
     symm_comm = symm->symm_comm;
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
-    if (symm->comm->context->config->check && symm->plugin->abi_minor < 1) {
-        weft_status status = agree_on_barrier(symm);
-        if (status != WEFT_OK) return leave(symm, what, status);
+    if (symm->comm->compares) {
+        weft_status status = wf_comm_compare(symm->comm, WF_RING_SYMM_BARRIER,
+                                             &(struct wf_call_identity){.plan = symm->number});
+        if (status != WEFT_OK) return wf_comm_fault(symm->comm, status, what);
     }
-    if (!wf_comm_may_begin(symm_comm)) return wf_comm_fail_departed(symm_comm);
+    if (!wf_comm_may_begin(symm_comm)) return wf_comm_fail_limited(symm_comm);
     wf_ring_add(&symm_comm->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
     WF_TRY(posted(symm, what, given, symm->table->barrier(symm->window, stream)));
     if (wf_comm_is_inline(symm_comm, given)) wf_ring_finish(&symm_comm->ring);

@@ -50,8 +50,7 @@ static void break_off(const weft_symm *symm, weft_status status, const char *wai
     snprintf(text, sizeof text, "weft_symm_release on %s: rank %d%s%.400s%s: %s", symm_comm->name,
              symm_comm->context->rank, waited ? ", with a wait for " : "", waited ? waits : "",
              waited ? " on a stream" : "", own);
-    if (atomic_load_explicit(&symm_comm->cause, memory_order_acquire) == WEFT_OK)
-        wf_symm_report(symm_comm, text);
+    if (!wf_comm_has_failed(symm_comm)) wf_symm_report(symm_comm, status, text);
     wf_comm_fail(symm_comm, status, text);
     (void)wf_comm_cause(symm_comm);
     wf_log(WF_LOG_WARNING, "symmetric memory #%" PRIu64 " is not freed: %s", symm->number,
@@ -66,7 +65,7 @@ static void stay_away(const weft_comm *symm_comm, weft_status status, const char
     if (status == WEFT_ERR_ABORTED || status == WEFT_ERR_PEER) return; /* all ranks know of these */
     snprintf(text, sizeof text, "weft_symm_release on %s: rank %d: %.800s", symm_comm->name,
              symm_comm->context->rank, reason);
-    wf_symm_report(symm_comm, text);
+    wf_symm_report(symm_comm, status, text);
 }
 
 static void end_window(weft_symm *symm)
@@ -77,7 +76,7 @@ static void end_window(weft_symm *symm)
     struct wf_text waits = {0};
     char text[1024];
 
-    status = agree_on_end(symm, had_failed ? wf_comm_fail_departed(symm_comm) : WEFT_OK);
+    status = agree_on_end(symm, had_failed ? wf_comm_fail_limited(symm_comm) : WEFT_OK);
     if (status != WEFT_OK) {
         snprintf(text, sizeof text, "%s", weft_last_error());
         if (!had_failed) wf_log(WF_LOG_WARNING, "weft_symm_release: %s", text);

@@ -96,6 +96,7 @@ static weft_status attach(weft_comm *comm, uint64_t number)
     pthread_mutex_lock(&context->lock); /* another thread may be failing COMM */
     comm->attached = made;
     pthread_mutex_unlock(&context->lock);
+    comm->compares = context->config->check; /* neither plugin sees the other's calls */
     return WEFT_OK;
 }
 

@@ -137,7 +137,7 @@ static weft_status make_window(weft_symm *symm, const struct request *request)
     weft_comm *symm_comm = symm->symm_comm;
     weft_status status;
 
-    if (!wf_comm_may_begin(symm_comm)) return wf_comm_fail_departed(symm_comm);
+    if (!wf_comm_may_begin(symm_comm)) return wf_comm_fail_limited(symm_comm);
     if (!request->registers) {
         status = symm->table->window_create(symm_comm->handle, bytes, signals, &symm->window,
                                             &symm->local);
@@ -216,8 +216,7 @@ static weft_status create(weft_comm *comm, struct request *request,
     weft_status status;
 
     WF_TRY(check_backend(comm, request));
-    if (atomic_load_explicit(&comm->cause, memory_order_relaxed) != WEFT_OK)
-        return wf_comm_cause(comm);
+    if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
     status = check_request(comm, options, request, out);
     if (status == WEFT_OK) status = allocate(comm, request, &symm);
     status = agree_on_request(comm, request, status, &number);

@@ -102,8 +102,9 @@ void wf_symm_list_waits(const weft_symm *symm, const void *stream, struct wf_tex
  * is a timeout, names the signal waits that may have caused it and fails their communicator. */
 weft_status wf_symm_check_wait(weft_context *context, const void *stream, bool any,
                                weft_status status);
-/* Tell the other ranks of SYMM_COMM that it failed here because of TEXT. */
-void wf_symm_report(const weft_comm *symm_comm, const char *text);
+/* Report to the other ranks of SYMM_COMM that it failed here with STATUS because of TEXT.  They
+ * fail with WEFT_ERR_TIMEOUT if that is STATUS, otherwise with WEFT_ERR_ABORTED. */
+void wf_symm_report(const weft_comm *symm_comm, weft_status status, const char *text);
 /* Value of this rank's slot for signals of rank FROM on CHANNEL; needs host_memory. */
 uint64_t wf_symm_slot(const weft_symm *symm, uint32_t channel, int32_t from);
 /* Number of that slot in the plugin's pad. */

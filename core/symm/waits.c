@@ -103,11 +103,12 @@ static weft_symm *find_failed(weft_context *context, const void *stream, bool an
     return NULL;
 }
 
-void wf_symm_report(const weft_comm *symm_comm, const char *text)
+void wf_symm_report(const weft_comm *symm_comm, weft_status status, const char *text)
 {
     if (symm_comm->context->client != NULL && symm_comm->size > 1)
         wf_client_abort(symm_comm->context->client, symm_comm->number, symm_comm->world_ranks,
-                        symm_comm->size, WEFT_ERR_ABORTED, text);
+                        symm_comm->size,
+                        status == WEFT_ERR_TIMEOUT ? WEFT_ERR_TIMEOUT : WEFT_ERR_ABORTED, text);
 }
 
 /* Work on STREAM (NULL: on some stream) timed out.  If signal waits may be the cause, name them and
@@ -135,7 +136,7 @@ static weft_status blame_waits(weft_context *context, const void *stream)
     }
     pthread_mutex_unlock(&context->lock);
     wf_text_free(&text);
-    if (symm_comm != NULL) wf_symm_report(symm_comm, words);
+    if (symm_comm != NULL) wf_symm_report(symm_comm, WEFT_ERR_TIMEOUT, words);
     return WEFT_ERR_TIMEOUT;
 }
 

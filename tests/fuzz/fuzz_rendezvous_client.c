@@ -24,10 +24,12 @@ static void gone(void *self, const struct wf_departure *departure)
     FUZZ_ASSERT(memchr(departure->text, '\0', sizeof departure->text) != NULL);
 }
 
-static void abort_comm(void *self, uint64_t comm, weft_status status, const char *text)
+static void abort_comm(void *self, uint64_t comm, weft_status status, const char *text,
+                       uint64_t complete)
 {
     (void)self;
     (void)comm;
+    (void)complete;
     FUZZ_ASSERT(wf_abort_may_be(status));
     FUZZ_ASSERT(strlen(text) < 1024);
 }

@@ -27,8 +27,11 @@ static struct {
     atomic_int window_fails, windows;
     uint32_t releases_fail;                /* of windows: a bit for each rank */
     weft_status wait_status, async_status; /* of wait_signal and async_error */
-    _Atomic uint64_t last_bytes;           /* that a window was made with */
-    _Atomic uint32_t last_signal;          /* of a call */
+    atomic_int async_rank;                 /* with async_status; NOBODY: every rank */
+    atomic_int lingers;                    /* in a collective until `may_return`, or an abort */
+    bool (*may_return)(void);
+    _Atomic uint64_t last_bytes;  /* that a window was made with */
+    _Atomic uint32_t last_signal; /* of a call */
     weft_collective_args last;
     weft_message last_message;
 } fake;
@@ -45,6 +48,7 @@ static inline void fake_reset(void)
     memset(&fake, 0, sizeof fake);
     fake.open_fails = fake.prepare_fails = fake.commit_fails = NOBODY;
     fake.slow_commit = fake.collective_fails = fake.hangs = fake.window_fails = NOBODY;
+    fake.async_rank = fake.lingers = NOBODY;
     fake.collective_status = WEFT_ERR_DEVICE;
     fake.inlined = true;
 }
@@ -308,7 +312,10 @@ static void fake_abort(void *comm)
 
 static weft_status fake_async_error(void *comm)
 {
-    if (((struct fake_comm *)comm)->is_aborted) return wf_fail(WEFT_ERR_ABORTED, "fake: aborted");
+    const struct fake_comm *self = comm;
+
+    if (self->is_aborted) return wf_fail(WEFT_ERR_ABORTED, "fake: aborted");
+    if (fake.async_rank != NOBODY && fake.async_rank != self->world_rank) return WEFT_OK;
     return fake.async_status == WEFT_OK ? WEFT_OK : wf_fail(fake.async_status, "scripted: async");
 }
 
@@ -329,6 +336,14 @@ static weft_status fake_hang(struct fake_comm *self)
     return wf_fail(WEFT_ERR_ABORTED, "fake: aborted");
 }
 
+/* Wait as the script says. */
+static weft_status fake_linger(const struct fake_comm *self)
+{
+    while (!self->is_aborted && !fake.may_return())
+        fake_sleep_ms(1);
+    return self->is_aborted ? wf_fail(WEFT_ERR_ABORTED, "fake: aborted") : WEFT_OK;
+}
+
 static weft_status fake_collective(void *comm, const weft_collective_args *args)
 {
     struct fake_comm *self = comm;
@@ -336,6 +351,7 @@ static weft_status fake_collective(void *comm, const weft_collective_args *args)
     fake.collectives++;
     if (self->size == 1) fake.last = *args;
     if (self->world_rank == fake.hangs) return fake_hang(self);
+    if (self->world_rank == fake.lingers) return fake_linger(self);
     if (self->world_rank == fake.collective_fails)
         return wf_fail(fake.collective_status, "scripted: collective fails");
     return WEFT_OK;

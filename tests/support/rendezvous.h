@@ -54,6 +54,7 @@ struct rv_rank {
     void (*body)(struct rv_rank *self);
     pthread_t thread;
     atomic_int gone_rank, gone_left, aborts; /* what events told */
+    _Atomic uint64_t complete;               /* of the last abort */
 };
 
 static inline void rv_gone(void *self, const struct wf_departure *departure)
@@ -65,10 +66,12 @@ static inline void rv_gone(void *self, const struct wf_departure *departure)
     rank->gone_rank = departure->rank;
 }
 
-static inline void rv_abort(void *self, uint64_t comm, weft_status status, const char *text)
+static inline void rv_abort(void *self, uint64_t comm, weft_status status, const char *text,
+                            uint64_t complete)
 {
     (void)status;
     (void)text;
+    ((struct rv_rank *)self)->complete = complete;
     ((struct rv_rank *)self)->aborts += (int)comm;
 }
 

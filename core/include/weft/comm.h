@@ -12,7 +12,14 @@
  * A communicator fails with the first WEFT_ERR_PEER, _TIMEOUT, _ABORTED, _MISMATCH or device error,
  * its cause.  The failure is permanent: every later call returns the cause, and the communicator
  * can only be aborted and released; for weft_comm_create see below.  Waits for streams and works
- * that contain its work return the cause too (device.h). */
+ * that contain its work return the cause too (device.h), with the same status and text.
+ *
+ * A communicator fails on all its ranks.  A time-out, a mismatch and an abort have the same status
+ * on all ranks, whichever rank finds them first: if a time limit passes on one rank, the cause is
+ * WEFT_ERR_TIMEOUT on every rank on which the communicator has not failed before.  Any other error
+ * of one rank is WEFT_ERR_PEER or _ABORTED on the other ranks, with its number in the text.
+ * Collectives that were complete on the rank that reports a mismatch complete on the other ranks
+ * too, if they are not on a stream and not in a call group. */
 #ifndef WEFT_COMM_H
 #define WEFT_COMM_H
 
@@ -64,7 +71,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
  * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  The communicator is created on
  * first use; later calls with the same ranks return the same communicator.  Collective over the
  * ranks of MESH, which all pass the same MESH and AXES.  A rank that is not in MESH may call it
- * too: it gets NULL without waiting.  *OUT is borrowed: PARENT releases it.
+ * too: it gets NULL without waiting.  *OUT is borrowed: the release of
+ * PARENT, or of its context, releases it.
  * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
  * rank that PARENT does not have. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,
@@ -74,7 +82,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const wef
  * work must be complete, or the communicator aborted.  Release bound plans and symmetric memory of
  * COMM before; those that remain refuse every call with WEFT_ERR_INVALID.  The context releases the
  * world communicator, and a parent releases the communicators of weft_comm_along: for these it only
- * logs a warning.  Accepts NULL and a pointer to NULL. */
+ * logs a warning.  The communicators that weft_comm_along has found in COMM are released with COMM
+ * and must not be used afterwards.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_comm_release(weft_comm **comm);
 
 /* ---- properties ---------------------------------------------------------------- */

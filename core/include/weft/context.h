@@ -15,11 +15,13 @@
  *  - Time limits are in nanoseconds.  WEFT_FOREVER waits without limit.  0 tests once, unless the
  *    function gives 0 another meaning.
  *  - A borrowed result is not released by the caller.  It is valid as long as the object that it
- *    was obtained from.  Indices, ranks, axes and dimensions count from 0.
+ *    was obtained from.  The release of that object releases it, and it must not be used
+ * afterwards. Indices, ranks, axes and dimensions count from 0.
  *  - Unless marked [any thread], a function may be called by only one thread at a time per object.
  *    A context and its communicators are different objects.
- *  - An object whose parent was released (a communicator of a context, a bound plan of a
- *    communicator) refuses every call with WEFT_ERR_INVALID.  It must still be released.
+ *  - An object that the caller releases, and whose parent was released before (a communicator of
+ *    weft_comm_split, a bound plan of a communicator), refuses every call with WEFT_ERR_INVALID. It
+ *    must still be released.
  *  - A child of fork() cannot use the objects of its parent: every call is refused with
  *    WEFT_ERR_INVALID, and a release has no effect.  If the parent has called weft_init, the child
  *    cannot call it, even if the parent has released its context.  A process may fork before
@@ -76,8 +78,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_options *options, weft_
  * them.
  * The caller should have released the context's communicators, bound plans, streams, works and
  * memory before.  For those that remain, a warning gives their number and the functions that
- * created the works.  Their backend resources are freed now, and unfinished work on
- * remaining streams is aborted. */
+ * created the works.  Their backend resources are freed now, and unfinished work on remaining
+ * streams is aborted.  The world communicator is released with the context: the caller must not use
+ * the pointer that weft_world returned. */
 WEFT_API void weft_context_release(weft_context **context);
 
 /* ---- properties ---------------------------------------------------------------- */
@@ -88,8 +91,8 @@ WEFT_API int32_t weft_size(const weft_context *context);
 WEFT_API int32_t weft_local_rank(const weft_context *context);
 WEFT_API int32_t weft_local_size(const weft_context *context);
 
-/* The communicator of all ranks.  Borrowed: the context releases it.  NULL for NULL.
- * [any thread] */
+/* The communicator of all ranks.  Borrowed: weft_context_release releases it, and it must not be
+ * used afterwards.  NULL for NULL.  [any thread] */
 WEFT_API weft_comm *weft_world(weft_context *context);
 
 /* The plugin that communicates for this context.  Borrowed.  NULL for NULL.  [any thread] */

@@ -129,8 +129,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_symm_signal_to(weft_symm *symm, int32_t
 /* Make STREAM wait for a signal: work that is posted to STREAM later does not start before the
  * condition "slot COMPARE VALUE" is true, where slot is this rank's slot of CHANNEL that PEER
  * signals.  The wait fails with WEFT_ERR_TIMEOUT after TIMEOUT_NS (0: the communicator's time
- * limit).  The error names slot and value and fails the communicator.  This call returns it if it
- * waits itself (on the default stream of gloo-cpu); otherwise a later wait for STREAM does. */
+ * limit).  The error names slot and value and fails the communicator on all ranks.  This call
+ * returns it if it waits itself (on the default stream of gloo-cpu); otherwise a later wait for
+ * STREAM does. */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_wait_from(weft_symm *symm, int32_t peer,
                                                         uint32_t channel, enum weft_compare compare,
                                                         uint64_t value, int64_t timeout_ns,

@@ -44,9 +44,8 @@ weft_status cpu_hosts_fail(struct cpu_comm *comm, bool mesh, const char *doing,
     if (!mesh) rank = hosts->ranks[hosts->first[rank]];
     hosts->bridge->last_words(network, failure->peer, &notice);
     if (notice.status != WEFT_OK)
-        return cpu_shm_fail(group,
-                            notice.status == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,
-                            "%.*s", (int)sizeof notice.text, notice.text);
+        return cpu_shm_fail(group, cpu_shm_pass_on(notice.status), "%.*s", (int)sizeof notice.text,
+                            notice.text);
     if (failure->status == WEFT_ERR_TIMEOUT)
         return cpu_shm_fail(group, WEFT_ERR_TIMEOUT,
                             "%s: rank %d, on another host, did not answer: %s", doing,

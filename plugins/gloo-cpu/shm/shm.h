@@ -198,6 +198,13 @@ struct cpu_shm_waiting {
 };
 weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting);
 
+/* The status of a rank whose peer has failed with STATUS.  A mismatch and a time-out are the same
+ * error on all ranks, whichever rank finds them first. */
+static inline weft_status cpu_shm_pass_on(weft_status status)
+{
+    return status == WEFT_ERR_MISMATCH || status == WEFT_ERR_TIMEOUT ? status : WEFT_ERR_PEER;
+}
+
 /* RANK has failed: fail the group with RANK's cause. */
 weft_status cpu_shm_peer_failed(struct cpu_shm_group *group, int32_t rank);
 /* Data read from RANK's buffers is valid only if RANK was in its call all the time: a rank that

@@ -88,9 +88,8 @@ weft_status cpu_shm_peer_failed(struct cpu_shm_group *group, int32_t rank)
     char name[64];
 
     cpu_shm_name(group, rank, name, sizeof name);
-    return cpu_shm_fail(group,
-                        control->cause == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,
-                        "%s failed: %.*s", name, (int)sizeof control->words, control->words);
+    return cpu_shm_fail(group, cpu_shm_pass_on(control->cause), "%s failed: %.*s", name,
+                        (int)sizeof control->words, control->words);
 }
 
 /* The rank waited for will not come: say why.  WEFT_OK while it still may, and when what we wait

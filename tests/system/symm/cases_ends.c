@@ -125,20 +125,14 @@ static void a_wait_on_other_memory_keeps_no_release(struct rank *self)
 /* Rank 0's release gives up, and all ranks are told why before they would be by themselves. */
 static void give_up(struct rank *self, struct scene *scene)
 {
-    weft_status status;
     char part[64];
 
     snprintf(part, sizeof part, "rank 0, with a wait for channel 1 of rank %d to be == 5",
              scene->peer);
     weft_symm_release(&scene->symm);
     check(self, scene->symm == NULL, "it is still there");
-    status = weft_comm_async_error(scene->comm);
-    /* Rank 0 may see first that another's time is up, as its own is. */
-    refused(self, "what the communicator says", status,
-            self->number != 0         ? WEFT_ERR_ABORTED
-            : status == WEFT_ERR_PEER ? WEFT_ERR_PEER
-                                      : WEFT_ERR_TIMEOUT,
-            part);
+    refused(self, "what the communicator says", weft_comm_async_error(scene->comm),
+            WEFT_ERR_TIMEOUT, part);
     check(self, strstr(weft_last_error(), "weft_symm_release on") != NULL, "no release in: %s",
           weft_last_error());
     end(self, scene, BADLY);

@@ -318,12 +318,13 @@ static void barriers_are_of_two_kinds(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
     weft_symm *symm = comm != NULL ? make(self, comm, 64, 1) : NULL;
-    bool compares = symm != NULL && !self->second &&
-                    (self->checks || strcmp(weft_symm_backend(symm), "gloo-cpu") == 0);
+    bool compares =
+        symm != NULL &&
+        (self->checks || (!self->second && strcmp(weft_symm_backend(symm), "gloo-cpu") == 0));
 
     if (compares && self->number == 0)
         refused(self, "a barrier of another kind", weft_symm_barrier(symm, NULL), WEFT_ERR_MISMATCH,
-                "calls weft_symm_barrier of symmetric memory #1, ");
+                "calls weft_symm_barrier of symmetric memory #");
     if (compares && self->number != 0)
         refused(self, "a barrier of another kind", weft_barrier(comm, NULL), WEFT_ERR_MISMATCH,
                 " calls barrier");

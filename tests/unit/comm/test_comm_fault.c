@@ -124,6 +124,109 @@ START_TEST(a_mismatch_reaches_the_other_ranks)
 }
 END_TEST
 
+/* ---- earlier collectives of slower ranks ---- */
+
+static weft_comm *slow_world; /* of rank 1 */
+static atomic_bool is_late;   /* rank 1 is past its first collective */
+
+/* The report of rank 0 has arrived at rank 1. */
+static bool has_report(void)
+{
+    return atomic_load(&slow_world->may_post) != UINT64_MAX;
+}
+
+/* Rank 0 detects a mismatch in collective 2 while rank 1 is in collective 1, and rank 2 in none. */
+static void finish_late(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context);
+    struct seen first;
+
+    if (self->rank == 2) {
+        while (!wf_comm_has_failed(world))
+            fake_sleep_ms(1);
+        note_seen(&self->seen, weft_send(world, NULL, 0, WEFT_DTYPE_U8, 0, 0, NULL));
+    } else {
+        if (self->rank == 1) slow_world = world;
+        reduce_once(self);
+        HOLDS(self->seen.status == WEFT_OK);
+        if (self->rank == 1) is_late = true;
+        while (self->rank == 0 && fake.collectives < 2)
+            fake_sleep_ms(1);
+        if (self->rank == 0) fake.collective_fails = 0;
+        reduce_once(self);
+    }
+    first = self->seen;
+    reduce_once(self);
+    HOLDS(self->seen.status == first.status && strcmp(self->seen.text, first.text) == 0);
+    note_seen(&self->seen, weft_comm_async_error(world));
+    HOLDS(self->seen.status == first.status && strcmp(self->seen.text, first.text) == 0);
+    while (!is_late) /* rank 2 took part in no collective: its departure would end the first */
+        fake_sleep_ms(1);
+}
+
+START_TEST(a_mismatch_does_not_end_an_earlier_collective)
+{
+    fake_reset();
+    fake.collective_status = WEFT_ERR_MISMATCH;
+    fake.lingers = 1;
+    is_late = false;
+    fake.may_return = has_report;
+    world_run(ranks, 3, finish_late, NULL);
+    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "all_reduce on world: scripted: collective fails");
+    ck_assert_ptr_nonnull(strstr(ranks[1].seen.text, "(reported by rank 0)"));
+}
+END_TEST
+
+/* ---- the cause on other ranks ---- */
+
+/* A time limit passes in work of rank 1, which does not look.  Rank 0 sees that rank 1 failed. */
+static void look_first(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context);
+
+    if (self->rank == 1) wf_comm_wait_cause(world, 60 * WF_SECOND_NS);
+    if (self->rank == 0) {
+        reduce_once(self);
+        HOLDS(self->seen.status == WEFT_ERR_TIMEOUT);
+    }
+    note_seen(&self->seen, weft_comm_async_error(world));
+}
+
+START_TEST(a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks)
+{
+    fake_reset();
+    fake.collective_fails = 0;
+    fake.collective_status = WEFT_ERR_PEER;
+    fake.async_rank = 1;
+    fake.async_status = WEFT_ERR_TIMEOUT;
+    world_run(ranks, 2, look_first, NULL);
+    all_saw(ranks, 2, WEFT_ERR_TIMEOUT, "all_reduce on world: rank 1 failed: scripted: async");
+}
+END_TEST
+
+/* This rank and a peer detect the same mismatch, and the peer's report arrives first. */
+static void detect_second(struct world_rank *self)
+{
+    weft_comm *world = weft_world(self->context);
+    struct seen first;
+
+    if (self->rank == 1) wf_comm_wait_cause(world, 60 * WF_SECOND_NS);
+    note_seen(&self->seen,
+              wf_comm_fault(world, wf_fail(WEFT_ERR_MISMATCH, "as rank %d sees it", self->rank),
+                            "barrier"));
+    first = self->seen;
+    note_seen(&self->seen, weft_barrier(world, NULL));
+    HOLDS(self->seen.status == first.status && strcmp(self->seen.text, first.text) == 0);
+}
+
+START_TEST(a_rank_has_one_text_of_a_mismatch)
+{
+    fake_reset();
+    world_run(ranks, 2, detect_second, NULL);
+    all_saw(ranks, 2, WEFT_ERR_MISMATCH, "barrier on world: as rank 0 sees it");
+}
+END_TEST
+
 static struct {
     struct seen seen[3];
     weft_context *leaked;
@@ -365,4 +468,7 @@ SUITE(comm_fault, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_
       a_rank_that_fails_ends_what_the_others_wait_for, who_is_left_goes_on_without_the_lost_rank,
       a_goodbye_does_not_disturb_what_the_rank_took_part_in,
       what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
-      what_waits_for_a_rank_that_released_it_and_left_ends)
+      what_waits_for_a_rank_that_released_it_and_left_ends,
+      a_mismatch_does_not_end_an_earlier_collective,
+      a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks,
+      a_rank_has_one_text_of_a_mismatch)

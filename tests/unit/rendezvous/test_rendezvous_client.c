@@ -115,6 +115,29 @@ static void ask_and_abort(struct rv_rank *self)
     if (self->status == WEFT_OK) rv_gather(self);
 }
 
+static void report_mismatch(struct rv_rank *self)
+{
+    static const int32_t list[] = {0, 1};
+
+    if (self->rank == 0)
+        wf_client_report(self->client, 7, list, 2, WEFT_ERR_MISMATCH, "they differ",
+                         UINT64_C(1) << 40);
+    for (int i = 0; i < 1000 && self->rank != 0 && self->aborts == 0; i++)
+        rv_sleep_ms(5);
+    rv_gather(self);
+}
+
+START_TEST(a_report_has_the_number_of_complete_collectives)
+{
+    rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 2, report_mismatch);
+    all_ok(2);
+    ck_assert_int_ge(ranks[1].aborts, 7);
+    ck_assert_uint_eq(ranks[1].complete, UINT64_C(1) << 40);
+    wf_server_release(&rv.server);
+}
+END_TEST
+
 START_TEST(questions_and_aborts_reach_ranks_that_are_busy)
 {
     rv = rv_begin(3, "127.0.0.1", 10 * WF_SECOND_NS);
@@ -178,4 +201,4 @@ END_TEST
 
 SUITE(rendezvous_client, an_answer_with_an_unknown_status_is_an_error, blobs_may_be_long,
       threads_of_a_rank_do_not_wait_for_each_other, questions_and_aborts_reach_ranks_that_are_busy,
-      a_server_that_ends_in_peace_ends_who_waits)
+      a_report_has_the_number_of_complete_collectives, a_server_that_ends_in_peace_ends_who_waits)

@@ -135,7 +135,7 @@ static void report_and_leave(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
     if (self->status != WEFT_OK) return;
     if (self->rank == 2) {
-        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
         return;
     }
     rv_note(self, gather(self, all, 4, &serial));
@@ -166,7 +166,7 @@ static void leave_because_of_a_report(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
     if (self->status != WEFT_OK) return;
     if (self->rank == 2)
-        wf_client_report(self->client, 7, one, 1, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        wf_client_report(self->client, 7, one, 1, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
     while (self->rank == 3 && self->aborts == 0)
         rv_sleep_ms(1);
     if (self->rank < 2) rv_note(self, gather(self, some, 3, &serial));
@@ -222,7 +222,7 @@ static void report_while_the_thread_is_busy(struct rv_rank *self)
     } else if (self->rank == 2) {
         while (!stalled)
             rv_sleep_ms(1);
-        wf_client_report(self->client, 7, one, 1, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        wf_client_report(self->client, 7, one, 1, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
         while (!met)
             rv_sleep_ms(1);
     }
@@ -253,7 +253,7 @@ static void lose_the_server_last(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
     if (self->status != WEFT_OK) return;
     if (self->rank == 2)
-        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
     while (self->rank != 2 && self->aborts == 0)
         rv_sleep_ms(1);
     if (self->rank == 3) vanish(self->client);
@@ -366,7 +366,7 @@ static void gather_at_a_stopped_server(struct rv_rank *self)
         pthread_mutex_unlock(&self->client->lock);
         begun = wf_now_ns();
         rv_note(self, wf_client_gather(self->client, &mine, &got));
-        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer");
+        wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
         if (wf_now_ns() - begun > 4 * (uint64_t)WF_SECOND_NS)
             rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "it takes too long"));
     }

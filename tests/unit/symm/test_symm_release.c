@@ -72,9 +72,8 @@ static void release_while_failing(uint32_t fail)
                              "rank 0 to be == 5 (it is 0) on a stream: scripted: no release") !=
                           NULL,
                       "rank %d: %s", i, ranks[i].seen.text);
-    ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_TIMEOUT);
-    ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_ABORTED);
-    ck_assert_int_eq(ranks[2].seen.status, WEFT_ERR_ABORTED);
+    for (int i = 0; i < 3; i++) /* a time-out is the cause on all ranks */
+        ck_assert_int_eq(ranks[i].seen.status, WEFT_ERR_TIMEOUT);
     ck_assert_int_ge(fake.aborted, 3);
 }
 

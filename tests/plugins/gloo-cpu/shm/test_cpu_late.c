@@ -91,7 +91,7 @@ static void others_come_late(struct rank *rank)
     for (uint64_t i = 0; status == WEFT_OK && i < count_received(rank); i++)
         RANK_CHECK(recv[i] == 1);
     if (call.shared && count_received(rank) > 0) {
-        RANK_CHECK(status == WEFT_ERR_PEER);
+        RANK_CHECK(status == WEFT_ERR_TIMEOUT);
         RANK_CHECK(strstr(ranks_error(), "rank 2 (pid") != NULL);
         RANK_CHECK(strstr(ranks_error(), "waited") != NULL);
     }
@@ -136,7 +136,7 @@ static void one_gives_up_while_it_is_read(struct rank *rank)
         RANK_CHECK(cpu_shm_settle(group, -1) == WEFT_ERR_TIMEOUT);
     }
     ranks_meet(rank);
-    if (rank->number == 0) RANK_CHECK(cpu_shm_confirm(group, -1) == WEFT_ERR_PEER);
+    if (rank->number == 0) RANK_CHECK(cpu_shm_confirm(group, -1) == WEFT_ERR_TIMEOUT);
     ranks_meet(rank);
 }
 
