@@ -95,8 +95,9 @@ weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement
     snprintf(text, sizeof text, "%s", status != WEFT_OK ? weft_last_error() : "");
     if (status != WEFT_OK) mine.blob = (weft_blob){"", 0};
     status = wf_client_gather(context->client, &mine, out);
-    if (status == WEFT_ERR_ABORTED && has_ended(agreement)) return refuse(agreement->comm);
-    return status == WEFT_ERR_TIMEOUT ? give_up(context, agreement) : status;
+    if (status == WEFT_ERR_TIMEOUT) return give_up(context, agreement);
+    /* The cause may have come before this error, which may be a consequence of it. */
+    return status != WEFT_OK && has_ended(agreement) ? refuse(agreement->comm) : status;
 }
 
 weft_status wf_comm_agree(weft_comm *comm, const char *label, weft_status status, weft_blob blob,

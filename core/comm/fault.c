@@ -37,6 +37,8 @@ static void set_cause(weft_comm *comm, weft_status status, const char *text)
     snprintf(comm->cause_text, sizeof comm->cause_text, "%s", text);
     atomic_store_explicit(&comm->may_post, 0, memory_order_relaxed);
     atomic_store_explicit(&comm->cause, status, memory_order_release);
+    /* Another thread of this rank may wait for other ranks in a step of COMM. */
+    if (comm->context->client != NULL) wf_client_notify(comm->context->client);
 }
 
 /* Fail the groups of COMM but EXCEPT: their ranks run the same bound plans. */

@@ -5,6 +5,10 @@
 
 #include <stdio.h>
 
+/* How long to wait for work of a failed communicator.  It ends soon, unless it is queued behind
+ * other work. */
+#define DRAIN_NS (2 * WF_SECOND_NS)
+
 static uint64_t load(_Atomic uint64_t *number)
 {
     return atomic_load_explicit(number, memory_order_relaxed);
@@ -298,6 +302,63 @@ void wf_span_drop(weft_context *context, const struct wf_span *span)
     }
     settle(context, span);
     pthread_mutex_unlock(&context->lock);
+}
+
+/* ---- work in progress after a failure ---- */
+
+/* Do COMM and its groups have unsettled work on STREAM, or with ANY on any stream? */
+static bool is_used(weft_comm *comm, const void *stream, bool any)
+{
+    struct wf_span all = {.stream = stream, .until = UINT64_MAX, .any = any};
+    bool used;
+
+    pthread_mutex_lock(&comm->context->lock);
+    used = has_part(&(struct owner){comm, NULL}, &all, false);
+    for (weft_comm *group = comm->groups; group != NULL && !used; group = group->next_group)
+        used = has_part(&(struct owner){group, NULL}, &all, false);
+    pthread_mutex_unlock(&comm->context->lock);
+    return used;
+}
+
+/* Has COMM or one of its groups failed?  Then all of them fail, so that their work ends. */
+static bool family_failed(weft_comm *comm)
+{
+    bool failed = weft_comm_async_error(comm) != WEFT_OK;
+
+    for (weft_comm *group = comm->groups; group != NULL; group = group->next_group)
+        if (!failed) failed = weft_comm_async_error(group) != WEFT_OK;
+    return failed;
+}
+
+/* The I-th stream of CONTEXT, from 1; the 0th is NULL.  False: there are fewer. */
+static bool stream_at(weft_context *context, uint32_t i, struct wf_stream_note *out)
+{
+    const struct wf_stream_note *note;
+
+    *out = (struct wf_stream_note){.stream = NULL};
+    if (i == 0) return true;
+    pthread_mutex_lock(&context->lock);
+    for (note = context->streams; note != NULL && i > 1; i--)
+        note = note->next;
+    if (note != NULL) *out = *note;
+    pthread_mutex_unlock(&context->lock);
+    return out->stream != NULL;
+}
+
+bool wf_posts_drain(weft_comm *comm)
+{
+    weft_context *context = comm->context;
+    const weft_device_table *table = context->plugin->device;
+    uint64_t deadline_ns = wf_deadline(DRAIN_NS);
+    struct wf_stream_note note;
+
+    if (!is_used(comm, NULL, true) || !family_failed(comm)) return true;
+    for (uint32_t i = 0; stream_at(context, i, &note); i++) {
+        if (note.is_wrapped || !is_used(comm, note.stream, false)) continue;
+        (void)table->stream_wait(context->device, note.stream, wf_time_left(deadline_ns));
+        if (table->stream_query(context->device, note.stream) == WEFT_IN_PROGRESS) return false;
+    }
+    return true;
 }
 
 /* ---- ended communicators ---- */

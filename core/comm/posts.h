@@ -66,6 +66,10 @@ void wf_posts_begin(struct wf_posts_list *list);
 void wf_posts_find(weft_comm *comm, const void *stream);
 /* A one-sided operation on COMM was posted to STREAM. [any thread] */
 void wf_posts_add_onesided(weft_comm *comm, const void *stream);
+/* Resources that work of COMM and its groups uses are about to be freed.  If one of them has
+ * failed, wait for the streams with such work, for a limited time.  Returns false if the work is
+ * still in progress. */
+bool wf_posts_drain(weft_comm *comm);
 /* COMM's group has ended and started its operations. */
 void wf_posts_start_group(weft_comm *comm);
 /* COMM ends.  If it failed and no wait reported it, its posts are kept with the context, for the

@@ -310,14 +310,24 @@ weft_status wf_bind(const weft_plan *plan, weft_comm *comm, const weft_bind_opti
 
 /* ---- ending ---- */
 
-/* Free all resources of the context and its plugin. */
-static void clear_bound(struct weft_bound *bound)
+static void free_resources(struct weft_bound *bound)
 {
-    if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);
     for (uint32_t i = 0; i < bound->action_count; i++)
         wf_action_clear(bound, &bound->actions[i]);
     wf_batch_clear(bound);
     wf_scratch_free(bound);
+}
+
+/* Free all resources of the context and its plugin. */
+static void clear_bound(struct weft_bound *bound)
+{
+    if (bound->own_runs.binding != 0) wf_runs_remove(bound->parent, &bound->own_runs);
+    if (wf_posts_drain(bound->parent))
+        free_resources(bound);
+    else
+        wf_log(WF_LOG_WARNING,
+               "the scratch of a plan bound to %s is not freed: its work is still in progress",
+               bound->parent->name);
     atomic_fetch_sub(&bound->context->live_bound, 1);
     bound->action_count = 0;
     bound->scratch_bytes = 0;

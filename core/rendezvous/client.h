@@ -107,8 +107,6 @@ void wf_client_handle(struct wf_client *client, int link, const struct wf_frame 
 /* Pass on reports of the standby that need not wait for the server's own report any longer.  Drop
  * reports that the server has made or denied.  Returns true if reports are left. */
 bool wf_client_release_held(struct wf_client *client);
-/* Wake every waiting call. */
-void wf_client_notify(struct wf_client *client);
 /* Wake the thread, which then sends the queued frames. */
 void wf_client_wake(struct wf_client *client);
 /* The link that requests use.  The lock is held. */

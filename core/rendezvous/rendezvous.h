@@ -412,6 +412,8 @@ struct wf_gathered {
 weft_status wf_client_gather(struct wf_client *client, const struct wf_contribution *contribution,
                              struct wf_gathered *out) WF_NODISCARD;
 void wf_gathered_free(struct wf_gathered *gathered);
+/* Wake every waiting call, which then looks at its `ended`.  [any thread] */
+void wf_client_notify(struct wf_client *client);
 
 /* Report to RANKS that communicator COMM is aborted, or has failed with another STATUS.  Does not
  * wait.  [any thread] */

@@ -128,16 +128,24 @@ void cpu_turns_end(struct cpu_comm *comm)
     cpu_bell_ring(&comm->turn_came);
 }
 
-weft_status cpu_run_in_turn(struct cpu_comm *comm, uint64_t turn,
-                            weft_status (*work)(struct cpu_comm *, const void *),
-                            const void *argument)
+static inline weft_status run_in_turn(struct cpu_comm *comm, uint64_t turn,
+                                      weft_status (*work)(struct cpu_comm *, const void *),
+                                      const void *argument)
 {
     weft_status status = take_turn(comm, turn);
 
     if (status == WEFT_OK) status = work(comm, argument);
+    if (status != WEFT_OK) cpu_shm_access_wait(&comm->group);
     atomic_fetch_add(&comm->finished, 1);
     cpu_turns_end(comm);
     return status;
+}
+
+weft_status cpu_run_in_turn(struct cpu_comm *comm, uint64_t turn,
+                            weft_status (*work)(struct cpu_comm *, const void *),
+                            const void *argument)
+{
+    return run_in_turn(comm, turn, work, argument);
 }
 
 static weft_status run_op(struct cpu_comm *comm, const void *op)
@@ -147,7 +155,7 @@ static weft_status run_op(struct cpu_comm *comm, const void *op)
 
 weft_status cpu_call_run(struct cpu_comm *comm, uint64_t turn, const struct cpu_shm_op *op)
 {
-    return cpu_run_in_turn(comm, turn, run_op, op);
+    return run_in_turn(comm, turn, run_op, op);
 }
 
 static void run_task(void *argument, struct cpu_error *error)

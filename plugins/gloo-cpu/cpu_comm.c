@@ -248,7 +248,10 @@ static void note_readability(struct cpu_comm *comm, const unsigned char *seen)
         const unsigned char *row = seen + (size_t)comm->members[p] * size;
 
         group->peers[p].reads_us = (row[comm->rank] & READABLE) != 0;
-        if (!group->peers[p].same_process) group->one_process = false;
+        if (!group->peers[p].same_process)
+            group->one_process = false;
+        else if (p != group->rank)
+            group->shares_process = true;
         for (int32_t q = 0; q < group->size; q++)
             if ((row[comm->members[q]] & READABLE) == 0) group->all_readable = false;
     }

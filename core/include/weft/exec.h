@@ -47,8 +47,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_bind(const weft_plan *plan, weft_c
                                                    const weft_bind_options *options,
                                                    weft_bound **out);
 
-/* Free BOUND and set *BOUND to NULL.  Its work must be complete.  Accepts NULL and a pointer to
- * NULL. */
+/* Free BOUND and set *BOUND to NULL.  Its work must be complete, unless its communicator has
+ * failed: then the call waits for the streams with such work.  After two seconds it leaves the
+ * scratch allocated instead.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_bound_release(weft_bound **bound);
 
 /* Scratch that BOUND holds on this rank, in bytes; 0 for NULL.  It is at most the plan's

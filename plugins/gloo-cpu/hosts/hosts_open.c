@@ -300,7 +300,7 @@ void cpu_hosts_close(struct cpu_comm *comm)
         hosts->bridge->group_close(hosts->mesh);
         hosts->bridge->device_close(hosts->device);
     }
-    if (hosts->stage.memory != NULL) cpu_heap_free(comm->group.heap, hosts->stage.memory);
+    cpu_shm_retire(&comm->group, hosts->stage.memory); /* after a failure, peers may still use it */
     plug_free(hosts);
     comm->other_hosts = NULL;
 }

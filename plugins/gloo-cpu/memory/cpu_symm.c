@@ -14,8 +14,8 @@ struct work {
     unsigned char *target;
     const unsigned char *source;
     uint64_t bytes;
-    bool signals; /* then SIGNAL of PEER gets VALUE */
     int32_t peer;
+    bool signals; /* then SIGNAL of PEER gets VALUE */
     uint32_t signal, op, compare;
     uint64_t value;
     int64_t timeout_ns;
@@ -69,27 +69,29 @@ static void run_copy(void *argument, struct cpu_error *error)
 {
     struct work *work = argument;
     struct cpu_window *window = work->window;
+    struct cpu_shm_group *group = &window->comm->group;
     _Atomic(uint64_t) *pad;
 
-    if (cpu_shm_has_failed(&window->comm->group)) { /* and the memory may be another's already */
-        keep_error(error, cpu_shm_fault(&window->comm->group));
-        return;
-    }
+    /* After a failure the peer's memory may be another's already. */
+    keep_error(error, cpu_shm_has_failed(group) ? cpu_shm_fault(group)
+                                                : cpu_shm_access_begin(group, work->peer));
+    if (error->status != WEFT_OK) return;
     copy(work->target, work->source, work->bytes);
+    cpu_shm_access_end(group, work->peer);
     if (!work->signals) return;
     pad = (_Atomic(uint64_t) *)window->pads[work->peer] + work->signal;
     if (work->op == WEFT_SIGNAL_ADD)
         atomic_fetch_add(pad, work->value);
     else
         atomic_store(pad, work->value);
-    cpu_shm_ring(&window->comm->group, work->peer);
+    cpu_shm_ring(group, work->peer);
 }
 
 weft_status cpu_symm_put(void *handle, uint64_t target_offset, const void *source, uint64_t bytes,
                          int32_t peer, void *stream)
 {
     struct cpu_window *window = handle;
-    struct work work = {.window = window, .source = source, .bytes = bytes};
+    struct work work = {.window = window, .source = source, .bytes = bytes, .peer = peer};
 
     PLUG_TRY(check_peer(window, "put", peer));
     PLUG_TRY(plug_check_span("put", target_offset, bytes, window->bytes));
@@ -102,7 +104,7 @@ weft_status cpu_symm_get(void *handle, void *target, uint64_t source_offset, uin
                          int32_t peer, void *stream)
 {
     struct cpu_window *window = handle;
-    struct work work = {.window = window, .target = target, .bytes = bytes};
+    struct work work = {.window = window, .target = target, .bytes = bytes, .peer = peer};
 
     PLUG_TRY(check_peer(window, "get", peer));
     PLUG_TRY(plug_check_span("get", source_offset, bytes, window->bytes));

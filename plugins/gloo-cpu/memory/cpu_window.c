@@ -271,6 +271,7 @@ weft_status cpu_window_destroy(void *handle)
         give_back(window);
     } else {
         leave(window);
+        cpu_shm_access_wait(&window->comm->group);
     }
     return status;
 }

@@ -100,7 +100,8 @@ struct cpu_shm_control {
     _Atomic(uint32_t) departed; /* peers that will never look at this control block again */
     int32_t cause;              /* with SHM_FAILED: the owner's status and its words */
     char words[384];
-    /* SHM_SLOTS of slot_bytes; then a word for each rank, about the owner's mailbox for it */
+    /* SHM_SLOTS of slot_bytes; then a word for each rank, about the owner's mailbox for it; then a
+     * count for each rank: how many threads of the owner access its memory now (shm_access.c) */
     _Alignas(CPU_LINE) unsigned char slots[];
 };
 
@@ -141,8 +142,9 @@ struct cpu_shm_group {
     struct cpu_shm_span *spans; /* room for SIZE */
     const void **sources, **starts, **scales; /* likewise */
     bool one_process;
-    bool all_readable; /* every rank can read every other's private memory */
-    bool met;          /* peers may know the control block */
+    bool shares_process; /* another rank is in this process */
+    bool all_readable;   /* every rank can read every other's private memory */
+    bool met;            /* peers may know the control block */
     struct cpu_shm_mail *mail;
     struct cpu_shm_leftover *leftovers;
     _Atomic(uint32_t) under_way; /* messages, which move on while a collective waits */
@@ -287,6 +289,36 @@ static inline bool cpu_shm_address_reachable(const struct cpu_shm_group *group,
     return group->one_process || place->offset != SHM_NOWHERE;
 }
 struct cpu_shm_address cpu_shm_address_of(const struct cpu_shm_group *group, const void *memory);
+
+/* ---- shm_access.c: direct access to memory of other ranks of this process ---- */
+
+/* Begin and end an access to memory of RANK.  Does nothing for ranks of other processes.  Fails if
+ * RANK has failed.  A thread must not wait for another rank during an access. */
+weft_status cpu_shm_access_begin_near(struct cpu_shm_group *group, int32_t rank);
+void cpu_shm_access_end_near(struct cpu_shm_group *group, int32_t rank);
+static inline weft_status cpu_shm_access_begin(struct cpu_shm_group *group, int32_t rank)
+{
+    return group->shares_process ? cpu_shm_access_begin_near(group, rank) : WEFT_OK;
+}
+static inline void cpu_shm_access_end(struct cpu_shm_group *group, int32_t rank)
+{
+    if (group->shares_process) cpu_shm_access_end_near(group, rank);
+}
+/* The same for the buffers of RANK (-1: of every rank) in the collective being done, all met, where
+ * its data is not in the slot. */
+weft_status cpu_shm_enter_near(struct cpu_shm_group *group, int32_t rank);
+void cpu_shm_leave_near(struct cpu_shm_group *group, int32_t rank);
+static inline weft_status cpu_shm_enter(struct cpu_shm_group *group, int32_t rank)
+{
+    return group->shares_process ? cpu_shm_enter_near(group, rank) : WEFT_OK;
+}
+static inline void cpu_shm_leave(struct cpu_shm_group *group, int32_t rank)
+{
+    if (group->shares_process) cpu_shm_leave_near(group, rank);
+}
+/* A call of this rank has failed, and its caller may free the buffers: wait until no other rank
+ * accesses memory of this rank.  Returns at once if the group has not failed. */
+void cpu_shm_access_wait(struct cpu_shm_group *group) __attribute__((cold));
 
 /* ---- shm_stage.c: private memory, in pieces ---- */
 

@@ -8,7 +8,7 @@
 size_t cpu_shm_control_bytes(const struct cpu_shm_group *group)
 {
     return offsetof(struct cpu_shm_control, slots) + SHM_SLOTS * group->slot_bytes +
-           (size_t)group->size * sizeof(uint64_t);
+           (size_t)group->size * (sizeof(uint64_t) + sizeof(uint32_t));
 }
 
 weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token)
@@ -111,10 +111,11 @@ weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const 
         memcpy(group->fault.text, text, sizeof text);
         group->control->cause = status;
         snprintf(group->control->words, sizeof group->control->words, "%s", text);
-        atomic_store(&group->fault.status, status);
         atomic_store(&group->control->state, SHM_FAILED);
-        /* Seen before anything the caller then writes to its buffers (cpu_shm_still_there). */
+        /* Seen before anything that this rank's callers then write to their buffers
+         * (cpu_shm_still_there).  Other threads of this rank see `fault.status`. */
         cpu_fence(memory_order_seq_cst);
+        atomic_store(&group->fault.status, status);
     }
     pthread_mutex_unlock(&group->fault.lock);
     cpu_shm_ring_all(group);

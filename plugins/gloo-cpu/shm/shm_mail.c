@@ -134,6 +134,18 @@ static weft_status keep_aside(struct cpu_shm_line *line, const struct cpu_shm_en
     return WEFT_OK;
 }
 
+/* Read a message where its sender has it. */
+static weft_status read_data(struct cpu_shm_group *group, const struct cpu_shm_transfer *transfer,
+                             const struct cpu_shm_early *head)
+{
+    weft_status status;
+
+    PLUG_TRY(cpu_shm_access_begin(group, transfer->peer));
+    status = cpu_shm_read(group, transfer->peer, &head->place, 0, transfer->buffer, head->bytes);
+    cpu_shm_access_end(group, transfer->peer);
+    return status == WEFT_OK ? cpu_shm_still_there(group, transfer->peer) : status;
+}
+
 static weft_status read_message(struct cpu_shm_group *group, struct cpu_shm_transfer *transfer,
                                 const struct cpu_shm_early *head, const unsigned char *data)
 {
@@ -150,9 +162,7 @@ static weft_status read_message(struct cpu_shm_group *group, struct cpu_shm_tran
     if (head->carriage == MAIL_IN_ENTRY) {
         if (head->bytes > 0) memcpy(transfer->buffer, data, head->bytes);
     } else {
-        PLUG_TRY(
-            cpu_shm_read(group, transfer->peer, &head->place, 0, transfer->buffer, head->bytes));
-        PLUG_TRY(cpu_shm_still_there(group, transfer->peer));
+        PLUG_TRY(read_data(group, transfer, head));
         atomic_store(&line->in->acks[head->ack], head->number);
         cpu_shm_ring(group, transfer->peer);
     }

@@ -29,6 +29,16 @@ static void copy(void *target, uint64_t offset, const void *source, uint64_t byt
     if (bytes > 0 && at != (const unsigned char *)source) memmove(at, source, bytes);
 }
 
+/* The same where RANK, which was met, has SOURCE. */
+static weft_status copy_met(struct cpu_shm_group *group, int32_t rank, void *target,
+                            uint64_t offset, const void *source, uint64_t bytes)
+{
+    PLUG_TRY(cpu_shm_enter(group, rank));
+    copy(target, offset, source, bytes);
+    cpu_shm_leave(group, rank);
+    return WEFT_OK;
+}
+
 /* Part RANK of a buffer that COUNTS and OFFSETS divide, or COUNT elements for each rank. */
 static struct cpu_shm_span part(const struct cpu_shm_op *op, const uint64_t *counts,
                                 const uint64_t *offsets, int32_t rank)
@@ -109,8 +119,7 @@ static weft_status read_from(struct cpu_shm_group *group, const struct move *mov
     if (!in_steps(group, move, rank)) {
         if (index > 0) return WEFT_OK;
         if (rank != group->rank) data = cpu_shm_sent(group, rank);
-        copy(move->op->recv, to.offset, data + from.offset, to.bytes);
-        return WEFT_OK;
+        return copy_met(group, rank, move->op->recv, to.offset, data + from.offset, to.bytes);
     }
     if (at >= to.bytes) return WEFT_OK;
     bytes = to.bytes - at < piece ? to.bytes - at : piece;
@@ -118,8 +127,7 @@ static weft_status read_from(struct cpu_shm_group *group, const struct move *mov
         PLUG_TRY(cpu_shm_piece(group, rank, index, is_spread(move), &data));
     else
         data = (const unsigned char *)cpu_shm_sent(group, rank) + from.offset + at;
-    copy(move->op->recv, to.offset + at, data, bytes);
-    return WEFT_OK;
+    return copy_met(group, rank, move->op->recv, to.offset + at, data, bytes);
 }
 
 /* In how many steps we read. */
@@ -260,9 +268,11 @@ static weft_status push_tails(struct cpu_shm_group *group, const struct cpu_shm_
         int32_t p = (group->rank + i) % group->size;
 
         PLUG_TRY(cpu_shm_wait_peer(group, p));
-        if (cpu_shm_address_reachable(group, &cpu_shm_slot(group, p)->at.recv))
-            memcpy((unsigned char *)cpu_shm_target(group, p) + head,
-                   (const unsigned char *)op->send + head, bytes - head);
+        if (!cpu_shm_address_reachable(group, &cpu_shm_slot(group, p)->at.recv)) continue;
+        PLUG_TRY(cpu_shm_enter(group, p));
+        memcpy((unsigned char *)cpu_shm_target(group, p) + head,
+               (const unsigned char *)op->send + head, bytes - head);
+        cpu_shm_leave(group, p);
     }
     return WEFT_OK;
 }
@@ -301,7 +311,7 @@ weft_status cpu_shm_broadcast(struct cpu_shm_group *group, const struct cpu_shm_
     if (!cpu_shm_is_in_pieces(group, op->root)) {
         head = cpu_shm_slot(group, op->root)->shift;
         if (!cpu_shm_reachable(group, op->recv, bytes)) head = bytes;
-        copy(op->recv, 0, cpu_shm_sent(group, op->root), head);
+        PLUG_TRY(copy_met(group, op->root, op->recv, 0, cpu_shm_sent(group, op->root), head));
         PLUG_TRY(cpu_shm_compare_all(group));
         PLUG_TRY(cpu_shm_confirm(group, op->root));
         cpu_shm_done(group);

@@ -199,10 +199,19 @@ static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_
     return cpu_shm_fail(group, status, "pull: out of memory");
 }
 
+static weft_status read_boxes(struct cpu_shm_group *group, const struct cpu_shm_pull *pull)
+{
+    for (uint64_t i = 0; i < pull->regions->count; i++)
+        PLUG_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
+                                   : copy_box(group, pull, &pull->regions->boxes[i]));
+    return WEFT_OK;
+}
+
 static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
                        const struct cpu_shm_call *call, void **copy)
 {
     struct cpu_shm_share share = {.send = pull->send, .by_reference = true};
+    weft_status status;
 
     if (!group->one_process && !group->all_readable) {
         find_requests(group, pull);
@@ -211,9 +220,10 @@ static weft_status run(struct cpu_shm_group *group, const struct cpu_shm_pull *p
     PLUG_TRY(cpu_shm_begin(group, call, &share));
     PLUG_TRY(cpu_shm_wait_peers(group));
     if (needs_second_round(group)) PLUG_TRY(second_round(group, pull, call, copy));
-    for (uint64_t i = 0; i < pull->regions->count; i++)
-        PLUG_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
-                                   : copy_box(group, pull, &pull->regions->boxes[i]));
+    PLUG_TRY(cpu_shm_enter(group, -1));
+    status = read_boxes(group, pull);
+    cpu_shm_leave(group, -1);
+    if (status != WEFT_OK) return status;
     PLUG_TRY(cpu_shm_confirm(group, -1));
     cpu_shm_done(group);
     return cpu_shm_settle(group, -1);

@@ -34,6 +34,16 @@ static void reduce_range(struct cpu_shm_group *group, const struct cpu_shm_op *o
     cpu_reduce(cpu_kernels(), &reducer, group->starts, target, count);
 }
 
+/* The same where the sources are those of all ranks, which were met. */
+static weft_status reduce_met(struct cpu_shm_group *group, const struct cpu_shm_op *op,
+                              uint64_t first, uint64_t count, void *target)
+{
+    PLUG_TRY(cpu_shm_enter(group, -1));
+    reduce_range(group, op, first, count, target);
+    cpu_shm_leave(group, -1);
+    return WEFT_OK;
+}
+
 /* Bytes of one element of the result. */
 static size_t result_bytes(const struct cpu_shm_op *op)
 {
@@ -75,7 +85,8 @@ static void slice(const struct cpu_shm_group *group, const struct cpu_shm_op *op
 }
 
 /* Reduce this rank's slice and write it to ROOT, or to every rank when ROOT is -1. */
-static void push_slice(struct cpu_shm_group *group, const struct cpu_shm_op *op, int32_t root)
+static weft_status push_slice(struct cpu_shm_group *group, const struct cpu_shm_op *op,
+                              int32_t root)
 {
     uint64_t first, last, piece = PIECE_BYTES / op->element;
     int32_t home = root < 0 ? group->rank : root;
@@ -83,6 +94,7 @@ static void push_slice(struct cpu_shm_group *group, const struct cpu_shm_op *op,
 
     find_sources(group);
     slice(group, op, group->rank, op->count, &first, &last);
+    PLUG_TRY(cpu_shm_enter(group, -1));
     for (; first < last; first += piece) {
         uint64_t count = last - first < piece ? last - first : piece;
         uint64_t offset = first * result_bytes(op);
@@ -93,6 +105,8 @@ static void push_slice(struct cpu_shm_group *group, const struct cpu_shm_op *op,
                 memcpy((unsigned char *)cpu_shm_target(group, p) + offset, base + offset,
                        count * result_bytes(op));
     }
+    cpu_shm_leave(group, -1);
+    return WEFT_OK;
 }
 
 /* Can everybody reach what everybody sends, and where the result goes? */
@@ -141,7 +155,7 @@ static weft_status all_reduce_piece(struct cpu_shm_group *group, const struct cp
     PLUG_TRY(find_pieces(group, op, first, index));
     slice(group, op, group->rank, count, &low, &high);
     PLUG_TRY(cpu_shm_stage_room(group, index + 1, -1, &room));
-    reduce_range(group, op, low, high - low, room);
+    PLUG_TRY(reduce_met(group, op, low, high - low, room));
     cpu_shm_stage_put_up(group, index + 1, -1);
     cpu_shm_drained(group, index);
     for (int32_t i = 0; i < group->size; i++) {
@@ -195,7 +209,7 @@ static weft_status reduce_slices(struct cpu_shm_group *group, const struct cpu_s
     PLUG_TRY(cpu_shm_begin(group, &call, &share));
     PLUG_TRY(cpu_shm_wait_peers(group));
     if (all_reachable(group, -1))
-        push_slice(group, op, -1);
+        PLUG_TRY(push_slice(group, op, -1));
     else
         PLUG_TRY(all_reduce_in_pieces(group, op));
     PLUG_TRY(cpu_shm_confirm(group, -1));
@@ -226,7 +240,8 @@ static weft_status reduce_at_root(struct cpu_shm_group *group, const struct cpu_
     for (uint64_t first = 0, count; first < op->count; first += count, index++) {
         count = op->count - first < most ? op->count - first : most;
         PLUG_TRY(find_pieces(group, op, first, index));
-        reduce_range(group, op, 0, count, (unsigned char *)op->recv + first * result_bytes(op));
+        PLUG_TRY(
+            reduce_met(group, op, 0, count, (unsigned char *)op->recv + first * result_bytes(op)));
         if (group->in_pieces) cpu_shm_drained(group, index);
     }
     return WEFT_OK;
@@ -247,7 +262,7 @@ weft_status cpu_shm_reduce(struct cpu_shm_group *group, const struct cpu_shm_op 
     PLUG_TRY(cpu_shm_wait_peers(group));
     if (large) together = all_reachable(group, op->root);
     if (together)
-        push_slice(group, op, op->root);
+        PLUG_TRY(push_slice(group, op, op->root));
     else
         PLUG_TRY(reduce_at_root(group, op, &share));
     if (together || root) PLUG_TRY(cpu_shm_confirm(group, -1));
@@ -303,7 +318,8 @@ static weft_status reduce_part(struct cpu_shm_group *group, const struct cpu_shm
             uint64_t now = bytes - offset < piece ? bytes - offset : piece;
 
             PLUG_TRY(find_parts(group, op, offset, index));
-            reduce_range(group, op, 0, now / op->element, (unsigned char *)op->recv + offset);
+            PLUG_TRY(
+                reduce_met(group, op, 0, now / op->element, (unsigned char *)op->recv + offset));
         }
         if (group->in_pieces) cpu_shm_drained(group, index);
     }

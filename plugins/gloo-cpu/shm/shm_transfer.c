@@ -215,5 +215,6 @@ weft_status cpu_shm_transfer_wait(struct cpu_shm_group *group, struct cpu_shm_tr
         if (transfers[i].stage != NULL) cpu_heap_free(group->heap, transfers[i].stage);
     }
     pthread_mutex_unlock(&mail->lock);
+    cpu_shm_access_wait(group);
     return status;
 }

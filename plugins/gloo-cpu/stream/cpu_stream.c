@@ -113,13 +113,12 @@ void cpu_stream_destroy(void *device, void *handle)
 weft_status cpu_stream_query(void *device, void *handle)
 {
     struct cpu_stream *stream = handle;
-    bool pending;
 
     (void)device;
     if (stream == NULL) return WEFT_OK;
-    pending = atomic_load(&stream->ended) < atomic_load(&stream->given);
-    PLUG_TRY(report(stream));
-    return pending ? WEFT_IN_PROGRESS : WEFT_OK;
+    /* Also after a failure: a caller that gets an error may free the memory of all tasks. */
+    if (atomic_load(&stream->ended) < atomic_load(&stream->given)) return WEFT_IN_PROGRESS;
+    return report(stream);
 }
 
 /* The first COUNT tasks of a stream. */

@@ -461,6 +461,55 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
 }
 END_TEST
 
+/* ---- two threads of a rank ---- */
+
+static weft_comm *comm_of_step; /* of rank 0 */
+
+/* A collective of rank 0 fails while a step of rank 0 waits. */
+static void *fail_beside(void *argument)
+{
+    struct world_rank *self = argument;
+
+    fake_sleep_ms(100);
+    HOLDS(weft_barrier(comm_of_step, NULL) == WEFT_ERR_DEVICE);
+    return NULL;
+}
+
+/* Rank 1 does not come to the step. */
+static void wait_beside(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 60 * WF_SECOND_NS};
+    weft_comm *comm = NULL, *part = NULL;
+    uint64_t begin_ns;
+    pthread_t beside;
+
+    HOLDS(weft_comm_split(weft_world(self->context), 0, 0, &options, &comm) == WEFT_OK);
+    if (self->rank == 0) {
+        comm_of_step = comm;
+        begin_ns = wf_now_ns();
+        HOLDS(pthread_create(&beside, NULL, fail_beside, self) == 0);
+        note_seen(&self->seen, weft_comm_split(comm, 0, 0, NULL, &part));
+        HOLDS(wf_now_ns() - begin_ns < 30 * (uint64_t)WF_SECOND_NS);
+        pthread_join(beside, NULL);
+    } else {
+        wf_comm_wait_cause(comm, 60 * WF_SECOND_NS);
+        note_seen(&self->seen, weft_comm_async_error(comm));
+    }
+    weft_comm_release(&comm);
+}
+
+START_TEST(a_failure_ends_a_step_of_another_thread)
+{
+    fake_reset();
+    fake.collective_fails = 0;
+    fake.collective_status = WEFT_ERR_DEVICE;
+    world_run(ranks, 2, wait_beside, NULL);
+    ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_DEVICE);
+    ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_PEER);
+    ck_assert_ptr_nonnull(strstr(ranks[1].seen.text, "(reported by rank 0)"));
+}
+END_TEST
+
 SUITE(comm_fault, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin,
       an_error_that_cannot_pass_sticks_with_its_words, an_error_that_passes_does_not_stick,
       missing_memory_sticks_if_the_backend_is_stuck_with_it, an_abort_ends_later_calls,
@@ -471,4 +520,4 @@ SUITE(comm_fault, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_
       what_waits_for_a_rank_that_released_it_and_left_ends,
       a_mismatch_does_not_end_an_earlier_collective,
       a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks,
-      a_rank_has_one_text_of_a_mismatch)
+      a_rank_has_one_text_of_a_mismatch, a_failure_ends_a_step_of_another_thread)

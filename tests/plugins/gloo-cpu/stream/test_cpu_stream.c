@@ -127,6 +127,23 @@ START_TEST(the_first_failure_stays_and_later_work_still_runs)
 }
 END_TEST
 
+START_TEST(a_failed_stream_reports_its_failure_after_all_its_work)
+{
+    void *stream = open_stream();
+    atomic_bool open = false;
+    int number = 1;
+
+    ck_assert_int_eq(cpu_stream_run(stream, fail_work, &number, sizeof number), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_int_eq(cpu_stream_call(NULL, stream, hold, &open), WEFT_OK);
+    ck_assert_int_eq(cpu_stream_query(NULL, stream), WEFT_IN_PROGRESS);
+    atomic_store(&open, true);
+    ck_assert_int_eq(cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_ERR_PEER);
+    ck_assert_int_eq(cpu_stream_query(NULL, stream), WEFT_ERR_PEER);
+    cpu_stream_destroy(NULL, stream);
+}
+END_TEST
+
 START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
 {
     void *stream = open_stream(), *first = NULL, *second = NULL;
@@ -248,5 +265,6 @@ END_TEST
 SUITE(cpu_stream, work_on_no_stream_is_done_at_once, work_on_a_stream_is_done_in_order,
       a_stream_says_when_it_is_not_done, destroying_a_stream_finishes_its_work,
       the_first_failure_stays_and_later_work_still_runs,
+      a_failed_stream_reports_its_failure_after_all_its_work,
       an_event_is_reached_when_the_work_before_it_is_done, one_stream_waits_for_another,
       arrays_are_copied_along, an_event_recorded_again_is_its_newest_mark)

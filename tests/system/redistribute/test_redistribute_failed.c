@@ -1,0 +1,133 @@
+/* Bound plans released after their communicator has failed, while their work still runs.
+ *
+ * The source of rank 1 has a page that nobody may access.  Both ranks copy from it and stay in the
+ * handler of the signal until the test opens the gate. */
+#include "support/expect.h"
+#include "support/layout.h"
+#include "support/suite.h"
+#include "weft/exec.h"
+#include "weft/weft.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { RANKS = 2, BYTES = 512 * 1024, PAGE = 64 * 1024 };
+
+static struct {
+    unsigned char *page;
+    atomic_int entered;
+    atomic_bool open, released, released_early;
+} gate;
+
+static void pause_briefly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void stay_at_gate(int signal_number, siginfo_t *info, void *context)
+{
+    uintptr_t at = (uintptr_t)info->si_addr, page = (uintptr_t)gate.page;
+
+    (void)context;
+    if (at < page || at >= page + PAGE) {
+        signal(signal_number, SIG_DFL);
+        return;
+    }
+    atomic_fetch_add(&gate.entered, 1);
+    while (!atomic_load(&gate.open))
+        pause_briefly();
+    if (mprotect(gate.page, PAGE, PROT_READ | PROT_WRITE) != 0) signal(signal_number, SIG_DFL);
+}
+
+static void *open_gate(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 200 && !atomic_load(&gate.released); i++)
+        pause_briefly();
+    atomic_store(&gate.released_early, atomic_load(&gate.released));
+    atomic_store(&gate.open, true);
+    return NULL;
+}
+
+static void *map(void)
+{
+    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) abort();
+    memset(memory, 0, BYTES);
+    return memory;
+}
+
+/* Rank 0 releases BOUND while its stream runs it. */
+static weft_status release_while_it_runs(weft_context *context, weft_comm *comm, weft_bound **bound,
+                                         const void *source, void *target)
+{
+    weft_stream *stream = NULL;
+    pthread_t helper;
+
+    WF_TRY(weft_stream_create(context, &stream));
+    WF_TRY(weft_redistribute(*bound, source, target, stream, NULL));
+    while (atomic_load(&gate.entered) < RANKS)
+        pause_briefly();
+    weft_comm_abort(comm);
+    EXPECT(pthread_create(&helper, NULL, open_gate, NULL) == 0);
+    weft_bound_release(bound);
+    atomic_store(&gate.released, true);
+    pthread_join(helper, NULL);
+    EXPECT(!atomic_load(&gate.released_early));
+    EXPECT(weft_stream_wait(context, stream, WEFT_FOREVER) == WEFT_ERR_ABORTED);
+    weft_stream_release(context, &stream);
+    return WEFT_OK;
+}
+
+static weft_status fail_and_release(void *argument)
+{
+    weft_spec *from = spec_of("2", "f32[512,512] S(0)"), *to = spec_of("2", "f32[512,512] S(1)");
+    unsigned char *source = map(), *target = map();
+    weft_context *context = NULL;
+    weft_plan *plan = NULL;
+    weft_comm *comm = NULL;
+    weft_bound *bound = NULL;
+
+    (void)argument;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(weft_plan_create(from, to, NULL, &plan));
+    WF_TRY(weft_comm_split(weft_world(context), 0, 0, NULL, &comm));
+    WF_TRY(weft_plan_bind(plan, comm, NULL, &bound));
+    EXPECT(!weft_bound_is_packed(bound));
+    if (weft_rank(context) == 1) {
+        gate.page = source + BYTES - PAGE;
+        EXPECT(mprotect(gate.page, PAGE, PROT_NONE) == 0);
+    }
+    WF_TRY(weft_barrier(comm, NULL));
+    if (weft_rank(context) == 0)
+        WF_TRY(release_while_it_runs(context, comm, &bound, source, target));
+    else
+        EXPECT(weft_redistribute(bound, source, target, NULL, NULL) != WEFT_OK);
+    munmap(source, BYTES);
+    munmap(target, BYTES);
+    weft_bound_release(&bound);
+    weft_comm_release(&comm);
+    weft_plan_release(&plan);
+    weft_spec_release(&from);
+    weft_spec_release(&to);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(a_bound_plan_is_released_after_its_work)
+{
+    struct sigaction action = {.sa_sigaction = stay_at_gate, .sa_flags = SA_SIGINFO}, before;
+
+    ck_assert_int_eq(sigaction(SIGSEGV, &action, &before), 0);
+    ck_assert_msg(weft_threads_run(RANKS, fail_and_release, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+    ck_assert_int_eq(sigaction(SIGSEGV, &before, NULL), 0);
+}
+END_TEST
+
+SUITE(redistribute_failed, a_bound_plan_is_released_after_its_work)
