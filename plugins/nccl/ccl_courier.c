@@ -1,6 +1,8 @@
-/* ccl_courier.c - file descriptors between the processes of a host, over datagrams of the kernel.
+/* ccl_courier.c - passes file descriptors between the processes of a host, in datagrams over Unix
+ * sockets.
  *
- * A queue holds few of them, so sending and receiving alternate until all are done. */
+ * The queue of a socket holds few datagrams, so sending and receiving alternate until all are
+ * done. */
 #include "ccl_window.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ union control {
 weft_status ccl_courier_open(struct ccl_courier *courier)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    socklen_t length = sizeof name.sun_family; /* the kernel chooses the rest */
+    socklen_t length = sizeof name.sun_family; /* the kernel chooses the name */
     size_t used;
 
     courier->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -110,7 +112,7 @@ static int32_t receive_file(const struct ccl_courier *courier, int32_t size, int
     return -1;
 }
 
-/* Receive all files that have arrived.  Returns how many of MISSING they are. */
+/* Receive all files that have arrived.  Returns the number of awaited files among them. */
 static int32_t collect(const struct ccl_courier *courier, const struct gpu_comm *comm,
                        const bool *wanted, int *files)
 {
@@ -135,7 +137,7 @@ static int32_t name_missing(const struct gpu_comm *comm, const bool *wanted, con
     return -1;
 }
 
-/* Send FILE to the ranks that do not have it.  Returns how many ranks have it now. */
+/* Send FILE to the ranks from *NEXT on.  Stops at a rank whose queue is full. */
 static weft_status deliver(const struct ccl_courier *courier, const struct gpu_comm *comm,
                            const struct ccl_courier_address *addresses, const bool *wanted,
                            int file, int32_t *next)
@@ -145,7 +147,7 @@ static weft_status deliver(const struct ccl_courier *courier, const struct gpu_c
 
         if (!wanted[*next]) continue;
         if (send_file(courier, &addresses[*next], comm->rank, file, &failed)) continue;
-        if (failed == 0) return WEFT_OK; /* its queue is full */
+        if (failed == 0) return WEFT_OK; /* the rank's queue is full */
         return plug_fail(WEFT_ERR_PEER, "cannot send memory handles to rank %d of %s: %s", *next,
                          comm->name, strerror(failed));
     }

@@ -1,14 +1,14 @@
 /* hosts_mail.c - messages between ranks of different hosts.
  *
- * A message's slot is made of its tag and its length, so that lengths that differ cannot meet,
- * which Gloo would not survive: such messages wait until the time limit.  With
- * WEFT_COMM_CHECK both sides also say what they send or expect, and find out at once. */
+ * The slot of a message is made of its tag and a hash of its length, so that messages of different
+ * lengths do not match: Gloo cannot handle such a match.  They wait until the time limit instead.
+ * With WEFT_COMM_CHECK both sides also send labels, which detect the mismatch at once. */
 #include "hosts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What one side says about a message. */
+/* The description of a message by one side. */
 struct label {
     uint64_t bytes;
     uint32_t dtype, tag;
@@ -19,9 +19,9 @@ struct cpu_hosts_mail {
     struct gloo_failure failure;
     struct gloo_work *labels, *data;
     size_t count;
-    const struct cpu_shm_transfer **transfers; /* those that leave the host */
+    const struct cpu_shm_transfer **transfers; /* those to and from other hosts */
     struct label *ours, *theirs;
-    struct gloo_part *sends, *receives; /* data, and behind them labels */
+    struct gloo_part *sends, *receives; /* data, followed by labels */
     uint32_t send_count, receive_count;
 };
 
@@ -45,7 +45,7 @@ static void *take(unsigned char **room, size_t bytes)
     return taken;
 }
 
-/* One block of memory for all of it. */
+/* Allocate all arrays in one block. */
 static struct cpu_hosts_mail *open_mail(size_t count)
 {
     size_t each =
@@ -176,7 +176,7 @@ weft_status cpu_hosts_mail_wait(struct cpu_comm *comm, struct cpu_hosts_mail *ma
         status = cpu_hosts_fail(comm, true, doing, &mail->failure);
     }
     if (status != WEFT_OK) {
-        cpu_hosts_disconnect(comm); /* ends what is left */
+        cpu_hosts_disconnect(comm); /* ends the remaining messages */
         (void)hosts->bridge->wait(hosts->mesh, mail->labels, &ignored);
         (void)hosts->bridge->wait(hosts->mesh, mail->data, &ignored);
     }
