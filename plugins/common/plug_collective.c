@@ -10,7 +10,7 @@ struct plug_use plug_collective_arrays(uint32_t collective, int32_t root, int32_
                              .recv_arrays = gives && (need & PLUG_RECV_ARRAYS) != 0};
 }
 
-/* UINT64_MAX where the sum is larger. */
+/* The sum of COUNTS; UINT64_MAX on overflow. */
 static uint64_t total(const uint64_t *counts, int32_t size)
 {
     uint64_t sum = 0;

@@ -1,4 +1,4 @@
-/* shmem_batch.c - running calls: messages first, then collectives in their order. */
+/* shmem_batch.c - execution of calls: first messages, then collectives in their order. */
 #include "shmem.h"
 
 weft_status gpu_ops_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count)

@@ -10,7 +10,7 @@
 
 enum { TILE_BYTES = 16384, BLOCKS_MAX = 1024, WAITING_BLOCKS_MAX = 32 };
 
-/* Messages that go out together, and where in the stage the next one is copied to. */
+/* Messages that start together, and the offset in the stage of the next copy. */
 struct mail {
     struct gpu_comm *comm;
     const struct gpu_op *ops;
@@ -35,7 +35,7 @@ static uint64_t padded(uint64_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* How many messages of the same kind to or from the same peer come before number INDEX. */
+/* The number of messages before INDEX with the same kind and peer. */
 static size_t place_of(const struct mail *mail, size_t index)
 {
     size_t place = 0;
@@ -55,7 +55,7 @@ static weft_status stage(struct mail *mail, const struct gpu_op *op, uint64_t *o
     *offset = 0;
     if (bytes_of(op) == 0) return WEFT_OK;
     if (shmem_arena_holds(op->send, bytes_of(op), offset)) return WEFT_OK;
-    target = (char *)comm->send_stage.memory + mail->staged; /* there is one, for OP's bytes */
+    target = (char *)comm->send_stage.memory + mail->staged; /* the stage has room for OP's bytes */
     mail->staged += padded(bytes_of(op));
     shmem_arena_holds(target, bytes_of(op), offset);
     return gpu_check(gpu_vendor_copy(target, op->send, bytes_of(op), op->stream),

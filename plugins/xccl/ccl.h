@@ -82,7 +82,7 @@ struct gpu_comm {
     uint32_t flags;
     atomic_bool is_ready;
     bool is_wrapped;           /* WORK belongs to the caller */
-    _Atomic weft_status error; /* of the cause; WEFT_OK if there is none */
+    _Atomic weft_status error; /* status of the cause; WEFT_OK until it fails */
     const struct ccl_window_calls *_Atomic window_calls; /* NULL: no window exists yet */
     struct ccl_means means;
     struct gpu_group group;
