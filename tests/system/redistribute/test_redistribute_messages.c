@@ -1,4 +1,4 @@
-/* Errors name the public call, the plan, its step, and what helps. */
+/* Errors name the public call, the plan, its step, and the remedy. */
 #include "support/expect.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -14,7 +14,7 @@ static bool says(const char *text)
     return strstr(weft_last_error(), text) != NULL;
 }
 
-/* A communicator of all ranks whose waits end soon. */
+/* A communicator of all ranks with a short time limit. */
 static weft_status make(weft_context **context, weft_comm **comm)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 300000000};
@@ -23,7 +23,7 @@ static weft_status make(weft_context **context, weft_comm **comm)
     return weft_comm_split(weft_world(*context), 0, 0, &options, comm);
 }
 
-/* All ranks are done with their calls, and with COMM. */
+/* All ranks have finished their calls and COMM. */
 static weft_status finish(weft_context **context, weft_comm **comm)
 {
     weft_status status = weft_barrier(weft_world(*context), NULL);
@@ -168,7 +168,7 @@ START_TEST(a_binding_names_who_is_missing)
 }
 END_TEST
 
-/* The groups of the steps differ, so that only the first comparison can tell. */
+/* The groups of the steps differ, so only the first comparison detects the mismatch. */
 static weft_status plans_differ(void *argument)
 {
     weft_spec *from, *to;

@@ -89,7 +89,7 @@ START_TEST(a_call_without_a_plan_is_no_step_of_one)
 }
 END_TEST
 
-/* A program compiled before there were identities. */
+/* A program that was compiled before identities existed. */
 static void call_as_in_1_0(struct world_rank *self)
 {
     float memory[2] = {0};

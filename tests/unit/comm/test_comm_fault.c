@@ -54,7 +54,7 @@ START_TEST(an_error_that_passes_does_not_stick)
 }
 END_TEST
 
-/* Before anything was begun, or in the midst of it: the backend says which. */
+/* Before the operation has started, or in the middle of it, as the backend reports. */
 START_TEST(missing_memory_sticks_if_the_backend_is_stuck_with_it)
 {
     weft_context *context;
@@ -142,7 +142,7 @@ static weft_status leave_without_goodbye(void *argument)
     WF_TRY(wf_context_create(&options, fake_plugin(), &context));
     if (rank == 2) {
         status = wf_fail(WEFT_ERR_INTERNAL, "rank 2 had enough");
-        /* Its context is leaked on purpose; the test releases it. */
+        /* The context is leaked on purpose.  The test releases it. */
         shared.leaked = context;
         return status;
     }
@@ -175,7 +175,7 @@ static void reduce_until_told(struct world_rank *self)
 
 static atomic_int knows_of_loss;
 
-/* Rank 2 ends its connection; the communicator of 0 and 1 is not touched. */
+/* Rank 2 closes its connection.  The communicator of 0 and 1 is not affected. */
 static void lose_one(struct world_rank *self)
 {
     weft_comm *pair = NULL;
@@ -187,7 +187,7 @@ static void lose_one(struct world_rank *self)
     if (self->rank == 2) {
         note_seen(&self->seen, WEFT_OK);
         wf_server_report_gone(self->threads->server, 2, "is gone: says the test");
-        while (knows_of_loss < 2) /* its goodbye must not come first */
+        while (knows_of_loss < 2) /* its departure must not arrive first */
             fake_sleep_ms(1);
         return;
     }
@@ -195,7 +195,8 @@ static void lose_one(struct world_rank *self)
     knows_of_loss++;
     HOLDS(weft_all_reduce(pair, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK);
     weft_comm_release(&pair);
-    /* Those who are left can still make communicators, and one with the lost rank fails at once. */
+    /* The remaining ranks can still create communicators.  A communicator with the lost rank fails
+     * at once. */
     status = weft_comm_create(weft_world(self->context), 2, (int32_t[]){1, 0}, NULL, &pair);
     HOLDS(status == WEFT_OK);
     weft_comm_release(&pair);
@@ -212,7 +213,7 @@ START_TEST(who_is_left_goes_on_without_the_lost_rank)
 }
 END_TEST
 
-/* Rank 0 takes part in three collectives and leaves; the others are slower. */
+/* Rank 0 joins three collectives and leaves.  The others are slower. */
 static void leave_early(struct world_rank *self)
 {
     for (int i = 0; i < 3 && self->seen.status == WEFT_OK; i++) {
@@ -246,7 +247,7 @@ START_TEST(what_waits_for_a_rank_that_has_left_ends)
 }
 END_TEST
 
-/* Rank 0 leaves at once; rank 1 hangs in its first collective before it can have heard. */
+/* Rank 0 leaves at once.  Rank 1 hangs in its first collective before it can get the departure. */
 static void hang_at_once(struct world_rank *self)
 {
     if (self->rank == 1) reduce_once(self);
@@ -262,7 +263,7 @@ START_TEST(what_already_waits_for_a_rank_that_leaves_ends)
 }
 END_TEST
 
-/* Rank 0 releases a communicator after two collectives and leaves; rank 1 wants a third. */
+/* Rank 0 releases a communicator after two collectives and leaves.  Rank 1 calls a third. */
 static void release_and_leave(struct world_rank *self)
 {
     float x = 1, y;
@@ -288,8 +289,8 @@ START_TEST(what_waits_for_a_rank_that_released_it_and_left_ends)
 }
 END_TEST
 
-/* A rank leaves after ROUND collectives while another thread begins the one after: either that
- * thread sees that it cannot end, or the communicator ends it. */
+/* A rank leaves after ROUND collectives while another thread begins the next one.  Either that
+ * thread detects that it cannot complete, or the communicator ends it. */
 enum { DEPARTURES = 2000 };
 
 static struct {
@@ -310,7 +311,7 @@ static void *begin_collectives(void *argument)
 
     for (int round = 1; round <= DEPARTURES; round++) {
         await_turn(&meeting.round, round);
-        for (volatile int delay = round % 256; delay > 0;) /* to meet at every point */
+        for (volatile int delay = round % 256; delay > 0;) /* to hit every point */
             delay = delay - 1;
         atomic_store(&meeting.posted, wf_comm_may_begin(world));
         atomic_store(&meeting.began, round);
@@ -345,7 +346,7 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
         else if (atomic_load(&world->cause) == WEFT_ERR_PEER)
             both++;
         else
-            break; /* it would wait for ever */
+            break; /* it would wait without a limit */
         ck_assert_uint_eq(world->collectives, count + (meeting.posted ? 1 : 0));
         atomic_store(&world->cause, WEFT_OK);
         atomic_store(&world->may_post, UINT64_MAX);

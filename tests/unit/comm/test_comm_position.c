@@ -29,7 +29,7 @@ static bool dump_says(weft_comm *comm, const char *part)
     return says;
 }
 
-/* Rank r has done r + 1 operations when rank 0 looks. */
+/* Rank r has done r + 1 operations when rank 0 queries. */
 static void look_around(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context), *first, *second, *third;
@@ -45,7 +45,7 @@ static void look_around(struct world_rank *self)
         HOLDS(dump_says(world, "rank 2 is at #3"));
         HOLDS(dump_says(first, "rank 2 has posted no operation"));
     }
-    HOLDS(weft_comm_split(world, 0, 0, NULL, &third) == WEFT_OK); /* rank 0 has looked */
+    HOLDS(weft_comm_split(world, 0, 0, NULL, &third) == WEFT_OK); /* rank 0 has queried */
     weft_comm_release(&first);
     weft_comm_release(&second);
     weft_comm_release(&third);
@@ -59,7 +59,7 @@ START_TEST(every_ranks_position_is_told)
 }
 END_TEST
 
-/* Rank 1 comes to no collective, rank 0 waits for it in vain. */
+/* Rank 1 joins no collective, and rank 0 waits for it until the time limit. */
 static void wait_in_vain(struct world_rank *self)
 {
     weft_subcomm_options patient = {.struct_size = sizeof patient,
@@ -70,7 +70,7 @@ static void wait_in_vain(struct world_rank *self)
     if (self->rank == 0)
         note_seen(&self->seen,
                   weft_all_reduce(world, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
-    /* Rank 1 stays until rank 0 has asked it. */
+    /* Rank 1 stays until rank 0 has queried it. */
     HOLDS(weft_comm_create(world, 2, (int32_t[]){0, 1}, &patient, &last) == WEFT_ERR_TIMEOUT);
 }
 
@@ -79,7 +79,7 @@ START_TEST(a_time_limit_names_who_is_behind)
     fake_reset();
     fake.hangs = 0;
     world_begin(ranks, 2, wait_in_vain, NULL);
-    ranks[0].timeout_ns = ranks[1].timeout_ns = 4 * WF_SECOND_NS; /* it passes */
+    ranks[0].timeout_ns = ranks[1].timeout_ns = 4 * WF_SECOND_NS; /* expires */
     world_go(ranks, 2);
     ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_TIMEOUT);
     SAYS(ranks[0].seen.text,

@@ -66,7 +66,7 @@ START_TEST(work_that_an_abort_ended_was_not_done)
     weft_comm_abort(world);
     ck_assert_int_eq(weft_work_test(work), WEFT_IN_PROGRESS);
     ck_assert_int_eq(weft_stream_test(context, stream), WEFT_IN_PROGRESS);
-    set_busy(stream, 0); /* it goes on as if all were well */
+    set_busy(stream, 0); /* it continues as without an error */
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(weft_work_wait(work, WEFT_FOREVER), WEFT_ERR_ABORTED);
         ck_assert_str_eq(weft_last_error(), "world was aborted by rank 0");
@@ -154,7 +154,7 @@ START_TEST(the_plugin_may_be_the_only_one_that_knows)
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_DEVICE);
     ck_assert_str_eq(weft_last_error(), "work on a stream on world: scripted: async");
     fake.async_status = WEFT_OK;
-    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE); /* it sticks */
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE); /* the error is permanent */
     end();
 }
 END_TEST
@@ -175,7 +175,8 @@ START_TEST(one_that_failed_does_not_touch_another)
 }
 END_TEST
 
-/* Who was told may go on with the stream; works from before have failed all the same. */
+/* A caller that has received the error may use the stream again.  Earlier works have still
+ * failed. */
 START_TEST(new_work_makes_what_was_told_past)
 {
     weft_work *lost, *untold, *later;
@@ -190,7 +191,7 @@ START_TEST(new_work_makes_what_was_told_past)
     weft_comm_abort(world);
     ck_assert_int_eq(weft_work_wait(lost, WEFT_FOREVER), WEFT_ERR_ABORTED);
     ck_assert_uint_eq(context->reported, 1);
-    post(another, other); /* elsewhere */
+    post(another, other); /* on another stream */
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     post(another, stream);
     ck_assert_uint_eq(context->reported, 0);
@@ -230,7 +231,7 @@ START_TEST(a_group_counts_from_its_end)
     begin();
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
     post(world, stream);
-    ck_assert_int_eq(wait_stream(stream), WEFT_OK); /* nothing is on it yet */
+    ck_assert_int_eq(wait_stream(stream), WEFT_OK); /* no work has been posted to it */
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
     weft_comm_abort(world);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
@@ -270,7 +271,7 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
     lost = record(stream);
     weft_comm_abort(world);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
-    for (int i = 0; i < 3; i++) { /* one may lie where another was */
+    for (int i = 0; i < 3; i++) { /* one may have the address of an earlier one */
         weft_stream_release(context, &stream);
         ck_assert_uint_eq(context->reported, 0);
         ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
@@ -283,7 +284,7 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
 }
 END_TEST
 
-/* With more streams than are kept apart a failure is told on all; never is one missed. */
+/* With more streams than are distinguished, a failure is reported on all.  No failure is missed. */
 START_TEST(many_streams_are_told_apart_while_they_can_be)
 {
     weft_stream *streams[3 * WF_POST_STREAMS];

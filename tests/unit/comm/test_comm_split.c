@@ -75,7 +75,8 @@ START_TEST(a_split_makes_all_parts_or_none)
     fake_reset();
     fake.exchanges = 2;
     world_run(ranks, 7, fail_then_split, &fake.commit_fails);
-    /* A barrier of the fake plugin waits for nobody: some may still have failed in weft_init. */
+    /* A barrier of the fake plugin does not wait, so some ranks may still have failed in
+     * weft_init. */
     all_saw(ranks, 7, WEFT_ERR_SYSTEM, "rank 3: ");
     all_saw(ranks, 7, WEFT_ERR_SYSTEM, "scripted: commit fails");
     ck_assert_int_eq(fake.prepared, fake.destroyed);
@@ -254,7 +255,7 @@ END_TEST
 
 static atomic_int given_up;
 
-/* Rank 2 comes after the others have given up. */
+/* Rank 2 arrives after the others have timed out. */
 static void one_does_not_come(struct world_rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 2 * WF_SECOND_NS};

@@ -244,7 +244,7 @@ static void *read_environment(void *unused)
     return unused;
 }
 
-/* As a plugin that is probed does, which may ask for knobs too. */
+/* As a probed plugin does, which may read knobs too. */
 START_TEST(nobody_reads_the_environment_while_it_changes)
 {
     pthread_t reader;

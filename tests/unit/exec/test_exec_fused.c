@@ -1,7 +1,7 @@
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
-/* A batch in which all COUNT tensors go fused, made by hand. */
+/* A batch in which all COUNT tensors are fused. */
 static weft_plan *batch_of(const char *mesh, uint32_t count, const char *const (*pairs)[2])
 {
     weft_plan *plan = wf_calloc(1, sizeof *plan);

@@ -102,7 +102,7 @@ END_TEST
 
 /* ---- both sides of every message ---- */
 
-/* What one rank reads of another, in numbers that add up over any order. */
+/* The traffic between two ranks, in numbers that are summed in any order. */
 struct traffic {
     uint64_t regions, hash;
 };
@@ -154,7 +154,7 @@ static struct traffic all_served(const weft_spec *from, const weft_spec *to)
     return sum;
 }
 
-/* A partial that stays must stay the same. */
+/* A partial that stays partial keeps its kind. */
 static bool compatible(const weft_spec *from, const weft_spec *to)
 {
     const weft_placement *p = weft_spec_placements(from), *q = weft_spec_placements(to);
@@ -191,8 +191,8 @@ START_TEST(what_readers_expect_is_what_holders_serve)
 }
 END_TEST
 
-/* No copy sends more than its share of what its shard's readers want, rounded up to whole readers.
- */
+/* No replica sends more than its share of the data of its shard's readers, rounded up to whole
+ * readers. */
 static void check_balance(const char *mesh, const char *from_text, const char *to_mesh,
                           const char *to_text, uint64_t most_elements)
 {

@@ -18,7 +18,7 @@ static weft_status take(void *self, const int32_t *coord)
     return met->answer;
 }
 
-/* Whom RANK's shard of MINE meets in the layout THEIRS, where all splitting axes are searched. */
+/* The peers of RANK's shard of MINE in the layout THEIRS, where all splitting axes are searched. */
 static struct met meet(const char *mesh, const char *mine, int32_t rank, const char *theirs,
                        weft_status answer)
 {
@@ -87,7 +87,7 @@ START_TEST(the_first_failure_ends_it)
 }
 END_TEST
 
-/* The processor's time of this thread, which does not depend on what else runs. */
+/* The CPU time of this thread, which does not depend on other processes. */
 static double worked_s(void)
 {
     struct timespec time;
@@ -96,7 +96,7 @@ static double worked_s(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/* There are a billion ranks, and counting them all takes seconds. */
+/* There are a billion ranks, and enumerating them all takes seconds. */
 START_TEST(finding_peers_does_not_count_through_the_ranks)
 {
     double begin = worked_s();

@@ -1,4 +1,4 @@
-/* What running refuses; tests/system/redistribute has what it does on ranks. */
+/* Refusals of running; tests/system/redistribute tests it on ranks. */
 #include "support/lone_rank.h"
 #include "support/suite.h"
 

@@ -5,7 +5,7 @@
 
 enum { MOST = 100 };
 
-/* COUNT times the same tensor. */
+/* COUNT copies of one tensor. */
 static weft_plan *plan_many(const struct pair *pair, uint32_t count,
                             const weft_plan_options *options)
 {

@@ -21,7 +21,7 @@ static weft_backends *find(const char *backend, const char *directories)
     return backends;
 }
 
-/* The name that serves ROLE for BACKEND, or the error. */
+/* The name of the plugin that serves ROLE for BACKEND, or the error. */
 static const char *serving(const char *backend, enum weft_role role)
 {
     weft_backends *backends = find(backend, ALL);
@@ -36,7 +36,7 @@ static const char *serving(const char *backend, enum weft_role role)
     return name[0] != '\0' ? name : weft_last_error();
 }
 
-/* What choosing BACKEND writes to standard error. */
+/* The text that choosing BACKEND writes to standard error. */
 static const char *told_for(const char *backend, enum weft_role role)
 {
     catch_begin();

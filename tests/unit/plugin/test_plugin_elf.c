@@ -92,7 +92,7 @@ START_TEST(an_object_file_is_no_shared_object)
 }
 END_TEST
 
-/* Where the last byte lies that the dynamic linker maps. */
+/* The offset of the last byte that the dynamic linker maps. */
 static size_t mapped_end(const char *file)
 {
     FILE *stream = fopen(file, "rb");
@@ -111,7 +111,7 @@ static size_t mapped_end(const char *file)
     return end;
 }
 
-/* dlopen of such a file may die of SIGBUS. */
+/* dlopen of such a file may raise SIGBUS. */
 START_TEST(a_file_that_is_cut_short_is_refused_at_every_length)
 {
     struct folder folder = folder_create();

@@ -74,7 +74,7 @@ START_TEST(loopback_is_known_by_sight)
 }
 END_TEST
 
-/* Listen at TEXT, connect, and see the connection arrive.  False if the family is not there. */
+/* Listen at TEXT, connect, and accept the connection.  False if the family is not available. */
 static bool connects(const char *text)
 {
     struct wf_address address;
@@ -132,7 +132,8 @@ START_TEST(a_taken_address_is_a_sentence)
 }
 END_TEST
 
-/* A process of USER that listens on ADDRESS until it is killed, at the latest with this one. */
+/* A process of USER that listens on ADDRESS until it is killed, at the latest when this process
+ * ends. */
 static pid_t listen_as(struct wf_address *address, uid_t user)
 {
     int listeners[WF_MAX_LISTENERS];
@@ -149,7 +150,7 @@ static pid_t listen_as(struct wf_address *address, uid_t user)
 
 START_TEST(a_taken_name_is_told_with_its_process_and_user)
 {
-    uid_t user = geteuid() == 0 ? 65534 : geteuid(); /* only root can be another user */
+    uid_t user = geteuid() == 0 ? 65534 : geteuid(); /* only root can change to another user */
     struct wf_address address = {.is_unix = true};
     int listeners[WF_MAX_LISTENERS], fd;
     char wanted[64], peer[WF_PEER_TEXT];

@@ -7,7 +7,7 @@
 
 static struct wf_choices made[64];
 
-/* Rank RANK chose these; a NULL value leaves the row out. */
+/* The choices of rank RANK; a NULL value omits the row. */
 static void choose(int32_t rank, const char *plugin, const char *build, const char *knob)
 {
     wf_text_free(&made[rank].rows);

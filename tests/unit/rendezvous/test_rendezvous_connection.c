@@ -50,7 +50,7 @@ START_TEST(what_was_said_before_the_end_is_still_heard)
     there = -1;
     wf_connection_send(here, WF_FRAME_LEAVE, 0, NULL);
     wf_connection_write(here);
-    ck_assert(!here->broken); /* nobody hears us, but something may be left to read */
+    ck_assert(!here->broken); /* the peer is gone, but bytes may be left to read */
     wf_connection_read(here);
     wf_connection_read(here);
     ck_assert_uint_eq(here->in.bytes.length, 10);

@@ -32,7 +32,7 @@ START_TEST(a_wrong_token_is_refused_at_once)
 }
 END_TEST
 
-/* A server that is not one: sends BYTES to whoever connects. */
+/* A server that is not a rendezvous: sends BYTES to every client. */
 static struct {
     struct wf_address address;
     int listener, fds[8], count;

@@ -12,7 +12,7 @@ static struct wf_join sample(void)
     return join;
 }
 
-/* As the server holds it before the proof. */
+/* The state of the server before the proof. */
 static struct wf_join nonces_of(const struct wf_join *join)
 {
     struct wf_join bare = *join;

@@ -15,7 +15,7 @@ static struct wf_launch read_ok(struct wf_environment environment)
     return launch;
 }
 
-/* The error, which must be about arguments. */
+/* The error text; the status must be WEFT_ERR_INVALID. */
 static const char *read_error(struct wf_environment environment)
 {
     struct wf_launch launch = {.size = 77};

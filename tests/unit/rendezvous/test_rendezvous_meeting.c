@@ -6,7 +6,7 @@
 
 #define SIZE 4
 
-/* What was delivered to each rank last. */
+/* The last delivery to each rank. */
 static struct {
     int count;
     uint64_t id, serial;
@@ -154,7 +154,7 @@ START_TEST(the_next_meeting_of_a_list_does_not_wait_for_the_failed_one)
     struct wf_meetings *m = begin();
 
     ck_assert_int_eq(post_full(m, 0, 0, 1, "01", "x", WEFT_ERR_SYSTEM, "bad"), WEFT_OK);
-    post(m, 0, "01", "again"); /* rank 1 has not heard of the first */
+    post(m, 0, "01", "again"); /* rank 1 has not received the first */
     post(m, 1, "01", "first");
     ck_assert_int_eq(seen[1].status, WEFT_ERR_SYSTEM);
     ck_assert_int_eq(seen[0].count, 1);
@@ -203,7 +203,7 @@ START_TEST(calls_on_different_communicators_do_not_meet)
     ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
     ck_assert_str_eq(seen[0].text, "rank 1 of 2 did not reach binding a plan on dp#7 within 100 "
                                    "ns; rank 1 is at a split of world");
-    for (int rank = 0; rank < 2; rank++) /* on a third one all is well */
+    for (int rank = 0; rank < 2; rank++) /* a third one works */
         post_for(m, 8, rank, "a split of tp#8");
     ck_assert_int_eq(seen[0].status, WEFT_OK);
     ck_assert_int_eq(seen[1].status, WEFT_OK);
@@ -226,7 +226,7 @@ START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
 }
 END_TEST
 
-/* Ranks 0 and 1 may serve the rendezvous, and end because of a failure. */
+/* Ranks 0 and 1 may serve the rendezvous, and exit because of a failure. */
 static int32_t told[SIZE], told_count;
 
 static void note_order(void *self, int32_t rank, uint64_t id, const struct wf_text *payload)
@@ -280,7 +280,7 @@ START_TEST(a_meeting_that_timed_out_ends_when_a_rank_comes_again_or_later)
     post(m, 0, "01", "");
     ck_assert_uint_eq(wf_meetings_expire(m, 100), 200);
     ck_assert_int_eq(seen[0].status, WEFT_ERR_TIMEOUT);
-    post(m, 0, "01", "again"); /* rank 1 has not come to the first, and comes to this one */
+    post(m, 0, "01", "again"); /* rank 1 did not join the first, and joins this one */
     post(m, 1, "01", "first");
     ck_assert_str_eq(seen[0].blobs, "again|first|");
     ck_assert_str_eq(seen[1].blobs, "again|first|");
@@ -326,13 +326,13 @@ START_TEST(a_rank_that_is_gone_ends_its_meetings_now_and_later)
     ck_assert_int_eq(seen[1].count, 0);
     post(m, 1, "12", "");
     ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed");
-    post(m, 0, "01", ""); /* who is left goes on */
+    post(m, 0, "01", ""); /* the remaining ranks continue */
     ck_assert_int_eq(seen[0].status, WEFT_OK);
-    post(m, 1, "012", ""); /* the one that failed */
+    post(m, 1, "012", ""); /* the failed one */
     ck_assert_uint_eq(wf_meetings_open(m), 0);
     wf_meetings_gone(m, 0, "has left the job");
     post(m, 1, "012", "");
-    ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed"); /* who went first */
+    ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed"); /* the rank that left first */
     wf_meetings_release(&m);
 }
 END_TEST

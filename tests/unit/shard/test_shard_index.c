@@ -1,4 +1,4 @@
-/* The vectors are those that the reference implementation's own tests expect. */
+/* The vectors are those of the reference implementation's tests. */
 #include "support/layout.h"
 #include "support/suite.h"
 

@@ -35,7 +35,7 @@ END_TEST
 
 START_TEST(a_spec_keeps_its_mesh)
 {
-    weft_spec *spec = spec_of("2x2@3,1,2,0", "f32[8] S(0),R"); /* its only other holder is gone */
+    weft_spec *spec = spec_of("2x2@3,1,2,0", "f32[8] S(0),R"); /* its only other holder is lost */
 
     ck_assert_int_eq(weft_mesh_rank_at(weft_spec_mesh(spec), 0), 3);
     weft_spec_release(&spec);

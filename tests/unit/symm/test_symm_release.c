@@ -39,8 +39,7 @@ static void note_wait(weft_symm *symm, const void *stream)
     wf_symm_note_wait(symm, &wait);
 }
 
-/* Release what rank 1 has a wait on; what the communicator says afterwards, of which word may take
- * a while. */
+/* Release memory on which rank 1 has a wait.  The communicator's error may arrive with a delay. */
 static void release_under_a_wait(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context);
@@ -54,7 +53,7 @@ static void release_under_a_wait(struct world_rank *self)
     note_seen(&self->seen, weft_comm_async_error(world));
 }
 
-/* Ranks whose bits are set in FAIL see the plugin fail. */
+/* On ranks whose bits are set in FAIL the plugin fails. */
 static void release_while_failing(uint32_t fail)
 {
     fake_reset();
@@ -91,7 +90,7 @@ START_TEST(who_has_a_wait_knows_better_than_who_ran_out_of_time_with_it)
 }
 END_TEST
 
-/* Rank 1 alone has an error; the others learn of it when it does not come. */
+/* Only rank 1 has an error.  The others get it when rank 1 does not join. */
 static void release_when_stuck(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context);

@@ -3,7 +3,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-/* A second plugin like the fake one, on a device of the test's own. */
+/* A second plugin like the fake one, on the test's own device. */
 static uint64_t second_features;
 static const char *second_uuid;
 static int second_devices;
@@ -52,7 +52,7 @@ static void second_stream_destroy(void *device, void *stream)
 static weft_device_table second_device;
 static weft_plugin second_plugin;
 
-/* A context on PLUGIN that takes symmetric memory from the second. */
+/* A context on PLUGIN that gets symmetric memory from the second plugin. */
 static weft_context *begin(const weft_plugin *plugin)
 {
     weft_context *context;

@@ -134,7 +134,7 @@ START_TEST(kernels_get_device_memory_or_a_refusal)
 }
 END_TEST
 
-/* The last rank wants something else. */
+/* The last rank requests a different size. */
 static void want_different_sizes(struct world_rank *self)
 {
     uint64_t bytes = self->rank == self->size - 1 ? 128 : 64;
@@ -161,7 +161,7 @@ START_TEST(different_sizes_are_told_to_all_with_both)
 }
 END_TEST
 
-/* A plugin that fails on one rank alone, which it should not. */
+/* A plugin that fails on one rank only, contrary to the ABI. */
 static void fail_on_one(struct world_rank *self)
 {
     weft_symm *symm = NULL;

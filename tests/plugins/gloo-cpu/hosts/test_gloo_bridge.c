@@ -1,5 +1,5 @@
-/* test_gloo_bridge.c - Gloo through its C border: messages, collectives, and every way to fail.
- * Ranks are threads, on loopback. */
+/* test_gloo_bridge.c - Gloo through its C interface: messages, collectives, and every kind of
+ * failure.  Ranks are threads, on loopback. */
 #include "support/suite.h"
 
 #include "hosts/gloo_bridge.h"
@@ -35,7 +35,7 @@ struct world {
     int32_t size;
     int64_t timeout_ns;
     pthread_barrier_t barrier;
-    unsigned char *addresses; /* size x size, by maker and then by whom it is for */
+    unsigned char *addresses; /* size x size, by creator and then by receiver */
     uint64_t key[RANKS];
     void (*rank_main)(struct world *world, int32_t rank, struct gloo_group *group);
     weft_status connected[RANKS];
@@ -182,7 +182,7 @@ static void out_of_order(struct world *world, int32_t rank, struct gloo_group *g
 
     (void)world;
     for (int i = 0; i < 3; i++) {
-        int slot = rank == 0 ? i : 2 - i; /* one side backwards */
+        int slot = rank == 0 ? i : 2 - i; /* one side in reverse order */
         if (rank == 0) values[i] = 100 + slot;
         parts[i] = (struct gloo_part){
             .peer = 1 - rank, .slot = (uint64_t)slot, .data = &values[i], .bytes = sizeof(int)};
@@ -325,7 +325,7 @@ static void talk_to_the_gone(struct world *world, int32_t rank, struct gloo_grou
 
         status = bridge()->start(group, 1, &part, 0, NULL, &work, &failure);
         if (status == WEFT_OK) {
-            bridge()->group_abort(group); /* nobody will receive it */
+            bridge()->group_abort(group); /* no rank receives it */
             status = bridge()->wait(group, work, &failure);
         }
     }

@@ -100,7 +100,7 @@ START_TEST(a_plugin_that_knows_its_costs_is_asked)
     ck_assert_uint_eq(rate->peer_ns, 7000);
     ck_assert_uint_eq(rate->base_ns, 7000);
     weft_context_release(&context);
-    setenv("WEFT_COSTS", "dtensor", 1); /* the user's word counts more */
+    setenv("WEFT_COSTS", "dtensor", 1); /* the user's setting has precedence */
     context = alone(&plugin);
     ck_assert_str_eq(weft_context_costs(context)->name, "dtensor");
     weft_context_release(&context);
