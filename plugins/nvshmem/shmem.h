@@ -305,7 +305,7 @@ weft_status shmem_describe_declined(const struct gpu_comm *comm, uint64_t word, 
 weft_status shmem_comm_cost(void *device, const weft_support_query *query, uint64_t bytes,
                             weft_cost *out);
 
-/* ---- shmem_collective.c, shmem_mail.c, shmem_batch.c, shmem_match.c, shmem_pull.c ---- */
+/* ---- shmem_collective.c, shmem_messages.c, shmem_batch.c, shmem_match.c, shmem_pull.c ---- */
 
 /* Called within a scope and outside a turn.  Uses NVSHMEM if the communicator has a team and
  * NVSHMEM has the collective.  Otherwise, or if ALONE, uses this plugin's kernels. */
@@ -313,7 +313,7 @@ weft_status shmem_collective_run(struct gpu_comm *comm, const struct gpu_op *op)
 weft_status shmem_collective_run_alone(struct gpu_comm *comm, const struct gpu_op *op);
 /* Post a kernel that ends when all ranks have reached it. */
 weft_status shmem_sync_all(struct gpu_comm *comm, vendor_stream stream);
-weft_status shmem_mail_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count);
+weft_status shmem_messages_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count);
 /* WEFT_COMM_CHECK: compare this call with those of all ranks.  WEFT_ERR_MISMATCH names two ranks
  * that differ. */
 weft_status shmem_match(struct gpu_comm *comm, const struct gpu_op *op);
