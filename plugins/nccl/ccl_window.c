@@ -13,15 +13,15 @@ struct entry {
     int32_t status; /* of the allocation */
     uint32_t signals;
     uint64_t bytes;
-    struct ccl_courier_address courier;
+    struct ccl_endpoint_address endpoint;
 };
 _Static_assert(sizeof(struct entry) <= CCL_TALK_BYTES, "an entry fits");
 
 /* State while a window is created. */
 struct making {
     struct gpu_window *window;
-    struct ccl_courier courier;
-    struct ccl_courier_address *addresses;
+    struct ccl_endpoint endpoint;
+    struct ccl_endpoint_address *addresses;
     bool *wanted;
     int *files, file; /* files of the peers and of this rank; -1: none */
     vendor_stream side;
@@ -102,7 +102,7 @@ static weft_status take(struct making *m)
 
     PLUG_TRY(ccl_pieces_work(comm->device));
     PLUG_TRY(gpu_signals_load(comm->device));
-    PLUG_TRY(ccl_courier_open(&m->courier));
+    PLUG_TRY(ccl_endpoint_open(&m->endpoint));
     if (window->bytes > (uint64_t)INT64_MAX / 2)
         return plug_fail(WEFT_ERR_NO_MEMORY, "window: %llu bytes are too many",
                          (unsigned long long)window->bytes);
@@ -170,10 +170,10 @@ static weft_status share(struct making *m, const struct entry *all)
     struct gpu_comm *comm = m->window->comm;
 
     for (int32_t r = 0; r < comm->size; r++) {
-        m->addresses[r] = all[r].courier;
+        m->addresses[r] = all[r].endpoint;
         m->wanted[r] = r != comm->rank && comm->host_ids[r] == comm->host_ids[comm->rank];
     }
-    PLUG_TRY(ccl_courier_run(&m->courier, comm, m->addresses, m->wanted, m->file, m->files));
+    PLUG_TRY(ccl_endpoint_run(&m->endpoint, comm, m->addresses, m->wanted, m->file, m->files));
     map_peers(m);
     PLUG_TRY(note_addresses(m));
     return announce(m);
@@ -185,7 +185,7 @@ static weft_status settle(struct making *m, weft_status status)
     struct entry mine = {.status = status,
                          .signals = m->window->signals,
                          .bytes = m->window->bytes,
-                         .courier = m->courier.address};
+                         .endpoint = m->endpoint.address};
     const void *all = NULL;
     const int32_t *outcomes;
     int32_t outcome;
@@ -288,7 +288,7 @@ static void end_making(struct making *m)
     for (int32_t r = 0; m->files != NULL && r < size; r++)
         if (m->files[r] >= 0) close(m->files[r]);
     if (m->file >= 0) close(m->file);
-    ccl_courier_close(&m->courier);
+    ccl_endpoint_close(&m->endpoint);
     if (m->side != NULL) gpu_api.stream_destroy(m->side);
     plug_free(m->addresses);
 }
@@ -308,7 +308,7 @@ static weft_status begin_making(struct making *m)
 
 static weft_status make(struct gpu_window *window)
 {
-    struct making m = {.window = window, .courier = {.socket = -1}, .file = -1};
+    struct making m = {.window = window, .endpoint = {.socket = -1}, .file = -1};
     struct gpu_scope scope;
     weft_status status;
 

@@ -29,28 +29,28 @@ weft_status ccl_piece_take(const struct gpu_device *device, size_t bytes, int fi
                            struct ccl_piece *out);
 void ccl_piece_drop(struct ccl_piece *piece);
 
-/* ---- ccl_courier.c: passing of file descriptors between processes ---- */
+/* ---- ccl_endpoint.c: passing of file descriptors between processes ---- */
 
 /* The address to which a rank's files are sent.  Published to peers as bytes. */
-struct ccl_courier_address {
+struct ccl_endpoint_address {
     uint32_t length;
     char name[12];  /* in the abstract namespace, chosen by the kernel */
     uint64_t nonce; /* messages with another nonce are ignored */
 };
 
-struct ccl_courier {
+struct ccl_endpoint {
     int socket; /* -1: closed */
-    struct ccl_courier_address address;
+    struct ccl_endpoint_address address;
 };
 
-weft_status ccl_courier_open(struct ccl_courier *courier);
-void ccl_courier_close(struct ccl_courier *courier);
+weft_status ccl_endpoint_open(struct ccl_endpoint *endpoint);
+void ccl_endpoint_close(struct ccl_endpoint *endpoint);
 /* Send FILE to every rank with WANTED set and receive one file from each of them, within the
  * communicator's time limit.  FILES is -1 for other ranks.  The caller closes all of FILES, also
  * after a failure. */
-weft_status ccl_courier_run(struct ccl_courier *courier, struct gpu_comm *comm,
-                            const struct ccl_courier_address *addresses, const bool *wanted,
-                            int file, int *files);
+weft_status ccl_endpoint_run(struct ccl_endpoint *endpoint, struct gpu_comm *comm,
+                             const struct ccl_endpoint_address *addresses, const bool *wanted,
+                             int file, int *files);
 
 /* ---- ccl_window.c: creation and destruction of windows ---- */
 
