@@ -39,7 +39,7 @@ namespace
 constexpr uint64_t kHandshakeSlot = UINT64_C(0xf0) << 56;
 constexpr uint64_t kNoticeSlot = UINT64_C(0xf1) << 56;
 constexpr uint64_t kProbeSlot = UINT64_C(0xf2) << 56;
-constexpr milliseconds kLastWords{200};
+constexpr milliseconds kNoticeTimeout{200};
 
 } // namespace
 
@@ -233,7 +233,7 @@ void shake_hands(gloo_group *group, uint64_t key, int32_t *peer)
 }
 
 // A peer that has already left sent no notice.  The first message to it fails.
-void expect_last_words(gloo_group *group)
+void expect_notices(gloo_group *group)
 {
     group->notices.resize(static_cast<size_t>(group->size));
     group->notice_buffers.resize(static_cast<size_t>(group->size));
@@ -266,7 +266,7 @@ weft_status group_connect(gloo_group *group, const void *addresses, uint64_t key
                 std::vector<char>(address.data, address.data + address.bytes));
         }
         shake_hands(group, key, &peer);
-        expect_last_words(group);
+        expect_notices(group);
         group->connected = true;
     });
 }
@@ -411,7 +411,7 @@ void hang_up(gloo_group *group, const void *notice)
             AnyBuffer buffer = group->transport->createUnboundBuffer(const_cast<void *>(notice),
                                                                      GLOO_NOTICE_BYTES);
             buffer->send(peer, kNoticeSlot, 0, GLOO_NOTICE_BYTES);
-            buffer->waitSend(kLastWords);
+            buffer->waitSend(kNoticeTimeout);
         } catch (...) { // the peer is already unreachable
         }
     }
@@ -424,13 +424,13 @@ void hang_up(gloo_group *group, const void *notice)
     }
 }
 
-void last_words(gloo_group *group, int32_t peer, void *notice)
+void read_notice(gloo_group *group, int32_t peer, void *notice)
 {
     std::memset(notice, 0, GLOO_NOTICE_BYTES);
     if (peer < 0 || static_cast<size_t>(peer) >= group->notice_buffers.size()) return;
     if (!group->notice_buffers[static_cast<size_t>(peer)]) return;
     try {
-        group->notice_buffers[static_cast<size_t>(peer)]->waitRecv(kLastWords);
+        group->notice_buffers[static_cast<size_t>(peer)]->waitRecv(kNoticeTimeout);
         std::memcpy(notice, group->notices[static_cast<size_t>(peer)].data(), GLOO_NOTICE_BYTES);
     } catch (...) { // the peer sent no notice
     }
@@ -459,7 +459,7 @@ extern "C" __attribute__((visibility("default"))) const struct gloo_bridge *weft
         broadcast,
         barrier,
         hang_up,
-        last_words,
+        read_notice,
     };
     return &bridge;
 }

@@ -95,7 +95,7 @@ struct gloo_bridge {
      * milliseconds. */
     void (*hang_up)(struct gloo_group *group, const void *notice);
     /* The notice that PEER sent when it disconnected; zeros if it sent none. */
-    void (*last_words)(struct gloo_group *group, int32_t peer, void *notice);
+    void (*read_notice)(struct gloo_group *group, int32_t peer, void *notice);
 };
 
 #define GLOO_NOTICE_BYTES 512

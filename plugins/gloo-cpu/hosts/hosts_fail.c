@@ -42,7 +42,7 @@ weft_status cpu_hosts_fail(struct cpu_comm *comm, bool mesh, const char *doing,
         return fail_late(comm, doing, failure->text);
     if (rank < 0) return cpu_shm_fail(group, failure->status, "%s: %s", doing, failure->text);
     if (!mesh) rank = hosts->ranks[hosts->first[rank]];
-    hosts->bridge->last_words(network, failure->peer, &notice);
+    hosts->bridge->read_notice(network, failure->peer, &notice);
     if (notice.status != WEFT_OK)
         return cpu_shm_fail(group,
                             notice.status == WEFT_ERR_MISMATCH ? WEFT_ERR_MISMATCH : WEFT_ERR_PEER,

@@ -261,7 +261,7 @@ static void departure(struct world *world, int32_t rank, struct gloo_group *grou
     if (rank == 1) return; /* closes */
     ck_assert_int_eq(message(group, false, 1, 7, &value, sizeof value, &failure), WEFT_ERR_PEER);
     ck_assert_int_eq(failure.peer, 1);
-    bridge()->last_words(group, 1, notice);
+    bridge()->read_notice(group, 1, notice);
     ck_assert_int_eq(notice[0], 0);
 }
 
@@ -301,11 +301,11 @@ static void farewell(struct world *world, int32_t rank, struct gloo_group *group
         return;
     }
     ck_assert_int_eq(message(group, false, 1, 7, &value, sizeof value, &failure), WEFT_ERR_PEER);
-    bridge()->last_words(group, 1, notice);
+    bridge()->read_notice(group, 1, notice);
     ck_assert_str_eq(notice, "disk on fire");
 }
 
-START_TEST(last_words_arrive)
+START_TEST(notices_arrive)
 {
     run(RANKS, 300 * SECOND_NS, farewell);
 }
@@ -386,6 +386,6 @@ END_TEST
 
 SUITE(gloo_bridge, the_table_says_what_it_is, messages_of_all_sizes_arrive, messages_match_by_slot,
       gloos_collectives_work, a_silent_peer_is_named_when_the_time_is_up,
-      a_closed_connection_names_the_peer, a_collective_names_the_peer_that_left, last_words_arrive,
+      a_closed_connection_names_the_peer, a_collective_names_the_peer_that_left, notices_arrive,
       writing_to_a_peer_that_is_gone_ends_nothing_else,
       abort_ends_what_is_pending_and_what_comes_later, strangers_are_found_out)
