@@ -122,21 +122,21 @@ static void *map_file(int owner, int file, size_t bytes)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
-void standin_meet(struct standin_meeting *meeting, int count)
+void standin_wait_all(struct standin_barrier *barrier, int count)
 {
-    uint32_t round = atomic_load(&meeting->rounds);
+    uint32_t round = atomic_load(&barrier->rounds);
 
-    if (atomic_fetch_add(&meeting->arrived, 1) + 1 == (uint32_t)count) {
-        atomic_store(&meeting->arrived, 0);
-        atomic_fetch_add(&meeting->rounds, 1);
+    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == (uint32_t)count) {
+        atomic_store(&barrier->arrived, 0);
+        atomic_fetch_add(&barrier->rounds, 1);
     }
-    while (atomic_load(&meeting->rounds) == round)
+    while (atomic_load(&barrier->rounds) == round)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
 static void meet(void)
 {
-    standin_meet(&job.board->all, job.pes);
+    standin_wait_all(&job.board->all, job.pes);
 }
 
 /* ---- beginning ---- */

@@ -15,17 +15,17 @@
 
 enum { MAX_PES = 64, MAX_TEAMS = 32, FIRST_FREE_TEAM = 6, NOT_BEGUN = 0, BEGUN = 2, LIMITED = 3 };
 
-struct standin_meeting {
+struct standin_barrier {
     _Atomic uint32_t arrived, rounds;
 };
 
 /* Shared by all processes of a job. */
 struct standin_board {
-    struct standin_meeting all;
+    struct standin_barrier all;
     _Atomic uint64_t sizes[MAX_PES];
     _Atomic int owners[MAX_PES], files[MAX_PES]; /* processes and their descriptors of pieces */
     _Atomic int devices[MAX_PES], versions[MAX_PES];
-    struct standin_meeting teams[MAX_TEAMS][MAX_PES]; /* by number and first member */
+    struct standin_barrier teams[MAX_TEAMS][MAX_PES]; /* by number and first member */
     _Atomic uint64_t team_ids[MAX_PES];               /* of the team that a process is creating */
     _Atomic uint64_t found_ids[MAX_PES];              /* of the team whose members it has found */
     _Atomic int places[MAX_PES];
@@ -51,6 +51,7 @@ __attribute__((visibility("hidden"))) void standin_need(size_t bytes);
 /* Ends the process if this stream cannot be used. */
 __attribute__((visibility("hidden"))) void standin_need_stream(void *stream);
 /* Wait for COUNT processes. */
-__attribute__((visibility("hidden"))) void standin_meet(struct standin_meeting *meeting, int count);
+__attribute__((visibility("hidden"))) void standin_wait_all(struct standin_barrier *barrier,
+                                                            int count);
 
 #endif

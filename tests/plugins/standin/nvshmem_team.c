@@ -28,7 +28,7 @@ void standin_team_meet(int number)
 {
     const struct standin_team *team = &teams[number];
 
-    standin_meet(&job.board->teams[number][team->pes[0]], team->size);
+    standin_wait_all(&job.board->teams[number][team->pes[0]], team->size);
 }
 
 /* The team's number when all members have found each other; or -1. */
@@ -61,13 +61,13 @@ API(int, nvshmem_team_split_strided, int parent, int first, int step, int size,
         first + (size - 1) * step >= job.pes)
         return 7;
     standin_need(TEAM_BYTES);
-    standin_meet(&job.board->all, job.pes);
+    standin_wait_all(&job.board->all, job.pes);
     for (int i = 0; i < size; i++) {
         team.pes[i] = first + i * step;
         if (team.pes[i] == job.pe) team.place = i;
     }
     if (team.place >= 0 && standin_setting("STANDIN_NO_TEAMS", 0) == 0) number = make(&team);
-    standin_meet(&job.board->all, job.pes);
+    standin_wait_all(&job.board->all, job.pes);
     *out = number;
     return team.place >= 0 && number < 0 ? 1 : 0;
 }

@@ -295,7 +295,7 @@ static int uses_threads_of_its_parent(void *argument)
     return 0;
 }
 
-START_TEST(a_meeting_point_is_of_no_use_to_a_fork)
+START_TEST(a_rendezvous_is_of_no_use_to_a_fork)
 {
     weft_threads *threads;
 
@@ -361,4 +361,4 @@ END_TEST
 SUITE(comm_fork, a_fork_may_begin_a_context_only_if_its_parent_has_not,
       descriptors_that_were_kept_are_closed_in_a_fork, a_failure_to_open_stays_what_it_is,
       a_fork_is_refused_every_call_and_its_parent_goes_on, a_fork_cannot_serve_for_its_parent,
-      a_meeting_point_is_of_no_use_to_a_fork, a_fork_has_none_of_the_rendezvous_descriptors)
+      a_rendezvous_is_of_no_use_to_a_fork, a_fork_has_none_of_the_rendezvous_descriptors)

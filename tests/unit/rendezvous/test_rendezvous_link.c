@@ -98,7 +98,7 @@ static void outlive_the_server(struct rv_rank *self)
         rv_sleep_ms(1);
     if (self->status == WEFT_OK) rv_note(self, gather(self, all, 4, &after));
     if (self->status == WEFT_OK && after <= before)
-        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "the number of a meeting was used before"));
+        rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "the number of a gather was used before"));
     if (self->status != WEFT_OK) return;
     if (self->rank == 3) {
         vanish(self->client);
