@@ -45,7 +45,7 @@ START_TEST(what_was_said_before_the_end_is_still_heard)
 {
     begin();
     here->stage = WF_STAGE_MEMBER;
-    ck_assert_int_eq(send(there, "last words", 10, 0), 10);
+    ck_assert_int_eq(send(there, "last bytes", 10, 0), 10);
     close(there);
     there = -1;
     wf_connection_send(here, WF_FRAME_LEAVE, 0, NULL);
