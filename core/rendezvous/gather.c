@@ -226,7 +226,7 @@ static void deliver_failure(struct wf_gathers *m, int32_t rank, uint64_t id, wef
     wf_text_free(&payload);
 }
 
-/* Fail MEETING, unless it has failed already.  Ranks that wait are sent the failure at once. */
+/* Fail GATHER, unless it has failed already.  Ranks that wait are sent the failure at once. */
 static void fail_gather(struct wf_gathers *m, struct gather *gather, weft_status status,
                         struct wf_text *text)
 {

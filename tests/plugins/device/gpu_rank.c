@@ -214,14 +214,15 @@ static int unrelated(void)
 {
     static const int32_t met[] = {0, 2, 3};
     weft_bound *bound = NULL;
-    weft_comm *meeting = NULL;
+    weft_comm *group = NULL;
 
     must(bind_rows(world, "2@0,1", "2@2,3", &bound), "bind_rows");
-    if (rank == 3) must(weft_comm_create(world, 3, met, NULL, &meeting), "meeting 0 and 2");
+    if (rank == 3) must(weft_comm_create(world, 3, met, NULL, &group), "waiting for 0 and 2");
     must(weft_redistribute(bound, in, out, stream, NULL), "weft_redistribute");
     must(weft_stream_wait(context, stream, LIMIT_NS), "weft_stream_wait");
-    if (rank == 0 || rank == 2) must(weft_comm_create(world, 3, met, NULL, &meeting), "meeting 3");
-    weft_comm_release(&meeting);
+    if (rank == 0 || rank == 2)
+        must(weft_comm_create(world, 3, met, NULL, &group), "waiting for 3");
+    weft_comm_release(&group);
     weft_bound_release(&bound);
     return tell(true, WEFT_OK);
 }

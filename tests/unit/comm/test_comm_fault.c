@@ -297,7 +297,7 @@ static struct {
     weft_context *context;
     _Atomic int round, began; /* the turn of each */
     _Atomic bool posted;
-} meeting;
+} race;
 
 static void await_turn(_Atomic int *turn, int round)
 {
@@ -307,14 +307,14 @@ static void await_turn(_Atomic int *turn, int round)
 
 static void *begin_collectives(void *argument)
 {
-    weft_comm *world = weft_world(meeting.context);
+    weft_comm *world = weft_world(race.context);
 
     for (int round = 1; round <= DEPARTURES; round++) {
-        await_turn(&meeting.round, round);
+        await_turn(&race.round, round);
         for (volatile int delay = round % 256; delay > 0;) /* to hit every point */
             delay = delay - 1;
-        atomic_store(&meeting.posted, wf_comm_may_begin(world));
-        atomic_store(&meeting.began, round);
+        atomic_store(&race.posted, wf_comm_may_begin(world));
+        atomic_store(&race.began, round);
     }
     return argument;
 }
@@ -326,9 +326,9 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
     int both = 0, refused = 0;
 
     fake_reset();
-    memset(&meeting, 0, sizeof meeting);
-    meeting.context = world_alone();
-    world = weft_world(meeting.context);
+    memset(&race, 0, sizeof race);
+    race.context = world_alone();
+    world = weft_world(race.context);
     world->size = 2; /* only then can a rank leave it */
     ck_assert_int_eq(pthread_create(&poster, NULL, begin_collectives, NULL), 0);
     for (int round = 1; round <= DEPARTURES; round++) {
@@ -337,17 +337,17 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
 
         wf_put_u64(&departure.record, world->number);
         wf_put_u64(&departure.record, count);
-        atomic_store(&meeting.round, round);
-        wf_fault_gone(meeting.context, &departure);
+        atomic_store(&race.round, round);
+        wf_fault_gone(race.context, &departure);
         wf_text_free(&departure.record);
-        await_turn(&meeting.began, round);
-        if (!atomic_load(&meeting.posted))
+        await_turn(&race.began, round);
+        if (!atomic_load(&race.posted))
             refused++;
         else if (atomic_load(&world->cause) == WEFT_ERR_PEER)
             both++;
         else
             break; /* it would wait without a limit */
-        ck_assert_uint_eq(world->collectives, count + (meeting.posted ? 1 : 0));
+        ck_assert_uint_eq(world->collectives, count + (race.posted ? 1 : 0));
         atomic_store(&world->cause, WEFT_OK);
         atomic_store(&world->may_post, UINT64_MAX);
     }
@@ -355,7 +355,7 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
                   refused + both + 1);
     pthread_join(poster, NULL);
     world->size = 1;
-    weft_context_release(&meeting.context);
+    weft_context_release(&race.context);
 }
 END_TEST
 
