@@ -1,9 +1,7 @@
-/* Whatever members send to the rendezvous server in frames that are authentic, it answers them or
- * ends their connections, and its view of the ranks stays whole.
- *
- * An input is a byte of options and then records: rank, type, id, length, payload.  Types beyond
- * the known ones stand for events: the connection ends, time passes, the rank's process has ended.
- */
+/* The rendezvous server answers any authentic frame of a member or closes its connection, and its
+ * view of the ranks stays consistent.  An input is a byte of options and then records: rank, type,
+ * id, length, payload.  Types beyond the known ones are events: the connection ends, time passes,
+ * the rank's process has ended. */
 #include "fuzz.h"
 
 #include "rendezvous/server.h"

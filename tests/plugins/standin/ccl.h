@@ -1,14 +1,14 @@
-/* ccl.h - the stand-in for NCCL and RCCL: ranks exchange bytes through shared memory.
+/* ccl.h - a simulated NCCL and RCCL: ranks exchange bytes through shared memory.
  *
- * It keeps what matters of the real libraries: an operation occupies its stream until it has met
- * its peers, and for ever if they do not come, unless aborted; messages match in order, collectives
- * match in order; a communicator that does not block answers "in progress"; a peer that died is an
- * error that only asking shows.  Ranks may be processes or threads.
+ * It keeps the relevant behaviour of the real libraries.  An operation occupies its stream until
+ * its peers have joined, without a limit, unless it is aborted.  Messages match in order, and so do
+ * collectives.  A nonblocking communicator answers "in progress".  The loss of a peer is an error
+ * that only ncclCommGetAsyncError returns.  Ranks may be processes or threads.
  *
- * The environment: STANDIN_CCL_VERSION; STANDIN_CCL_FAIL_ASYNC=N (the N-th operation of a rank
- * ends in an error that only asking shows), STANDIN_CCL_FAIL_CALL=N (the N-th fails at once),
- * STANDIN_CCL_FAIL_INIT=rank; STANDIN_CCL_SLOW=N (microseconds of a call on a communicator that
- * does not block). */
+ * The environment: STANDIN_CCL_VERSION; STANDIN_CCL_FAIL_ASYNC=N (the N-th operation of a rank ends
+ * in an error that only ncclCommGetAsyncError returns), STANDIN_CCL_FAIL_CALL=N (the N-th call
+ * fails at once), STANDIN_CCL_FAIL_INIT=rank; STANDIN_CCL_SLOW=N (microseconds of a call on a
+ * nonblocking communicator). */
 #ifndef WEFT_STANDIN_CCL_H
 #define WEFT_STANDIN_CCL_H
 

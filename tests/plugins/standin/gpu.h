@@ -1,13 +1,14 @@
-/* gpu.h - a device made of host memory and threads, behind the stand-ins for libcuda and
- * libamdhip64.  Memory is the heap with a list of what was handed out; a stream is a thread that
- * runs its work in order; kernels are host functions made of the same source.
+/* gpu.h - a simulated device of host memory and threads, behind the simulated libcuda and
+ * libamdhip64.
  *
- * The environment can make it fail: STANDIN_DEVICES (how many there are; 8), STANDIN_VERSION,
- * STANDIN_NO_PEERS (1: other processes' memory is out of reach), STANDIN_MEMORY (bytes of each),
- * STANDIN_FREE (bytes that are said to be left, at most), STANDIN_RECORDING (1: another stream is
- * recorded, so that the default stream cannot be used), STANDIN_FAIL_LAUNCH=N (the N-th launch, and
- * any after it, breaks the device), STANDIN_SLOW_CONTEXT (microseconds it
- * takes to switch to a CUDA device). */
+ * Memory is the heap with a list of allocations.  A stream is a thread that runs its work in
+ * order.  Kernels are host functions compiled from the same source.
+ *
+ * The environment can make it fail: STANDIN_DEVICES (number of devices; 8), STANDIN_VERSION,
+ * STANDIN_NO_PEERS (1: memory of other processes is inaccessible), STANDIN_MEMORY (bytes of each),
+ * STANDIN_FREE (maximum of the reported free bytes), STANDIN_RECORDING (1: another stream is
+ * captured, so the default stream cannot be used), STANDIN_FAIL_LAUNCH=N (the N-th launch, and any
+ * after it, fails the device), STANDIN_SLOW_CONTEXT (microseconds to switch to a CUDA device). */
 #ifndef WEFT_STANDIN_GPU_H
 #define WEFT_STANDIN_GPU_H
 

@@ -178,7 +178,7 @@ static int attack(const char *what, const char *file, const char *one, const cha
 
 static void set_up(const char *good, const char *hostile)
 {
-    /* A trusted directory with a link into one that everybody may write to. */
+    /* A trusted directory with a link into one that every user may write to. */
     make_folder("open", 0, 0777);
     copy(good, "open/libweft_plugin_good.so", 0);
     copy(hostile, "open/hostile.so", OTHER_USER);

@@ -1,6 +1,6 @@
 /* fork_rank.c - one rank that forks: `fork_rank calls`, or `fork_rank orphan RANK`.
  *
- * Ranks that see what the scenario wants print "as expected" and their error, and return 0. */
+ * Ranks that see the expected result print "as expected" and their error, and return 0. */
 #include "weft/weft.h"
 
 #include <dirent.h>
