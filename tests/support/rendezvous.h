@@ -136,7 +136,7 @@ static inline void rv_all(struct rv_rank *ranks, const struct rv *rv, int32_t si
         rv_join(&ranks[rank]);
 }
 
-static inline int rv_stranger(const struct rv *rv)
+static inline int rv_connect_raw(const struct rv *rv)
 {
     int fd = -1;
 

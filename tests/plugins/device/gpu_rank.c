@@ -362,7 +362,7 @@ static int left_behind(void)
 }
 
 /* Wait for a signal that the other rank never sends. */
-static void wait_in_vain(weft_stream *on, int milliseconds)
+static void wait_endlessly(weft_stream *on, int milliseconds)
 {
     must(weft_symm_wait_from(symm, 1, 0, WEFT_COMPARE_GE, 5, milliseconds * INT64_C(1000000), on),
          "weft_symm_wait_from");
@@ -378,8 +378,8 @@ static int released_under_a_wait(bool sooner)
     must(weft_symm_create(world, 64, NULL, &symm), "weft_symm_create");
     if (rank == 0) {
         must(weft_stream_create(context, &other), "weft_stream_create");
-        wait_in_vain(other, 1500);
-        if (sooner) wait_in_vain(stream, 200);
+        wait_endlessly(other, 1500);
+        if (sooner) wait_endlessly(stream, 200);
         status = weft_stream_wait(context, sooner ? stream : other, INT64_C(700000000));
     }
     weft_symm_release(&symm);

@@ -27,7 +27,7 @@ __attribute__((visibility("default"))) int setenv(const char *name, const char *
 }
 
 /* The creation of the world sets all variables that NVSHMEM reads. */
-static void variables_are_set_while_nobody_reads_them(struct rank *self)
+static void variables_are_set_while_no_thread_reads_them(struct rank *self)
 {
     weft_comm *another = NULL;
     int before = atomic_load(&set);
@@ -44,7 +44,7 @@ static void variables_are_set_while_nobody_reads_them(struct rank *self)
 
 enum { LATER = 1 }; /* the rank without a window */
 
-static void a_group_without_host_memory_is_told_to_all(struct rank *self)
+static void a_group_without_host_memory_fails_on_all_ranks(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
     void *memory = take(self, 64);
@@ -117,7 +117,9 @@ static void waits_on_a_window_that_ends_badly_are_freed(struct rank *self)
 }
 
 const struct symm_case end_cases[] = {
-    {"variables_are_set_while_nobody_reads_them", variables_are_set_while_nobody_reads_them, 1},
-    {"a_group_without_host_memory_is_told_to_all", a_group_without_host_memory_is_told_to_all, 2},
+    {"variables_are_set_while_no_thread_reads_them", variables_are_set_while_no_thread_reads_them,
+     1},
+    {"a_group_without_host_memory_fails_on_all_ranks",
+     a_group_without_host_memory_fails_on_all_ranks, 2},
     {"waits_on_a_window_that_ends_badly_are_freed", waits_on_a_window_that_ends_badly_are_freed, 1},
     {NULL, NULL, 0}};

@@ -170,7 +170,7 @@ static weft_status put(const struct rank *self, uint32_t collective, int32_t roo
     }
 }
 
-static void collectives_are_told(struct rank *self)
+static void collectives_report_a_full_arena(struct rank *self)
 {
     static const struct {
         const char *name;
@@ -206,7 +206,7 @@ static void collectives_are_told(struct rank *self)
 }
 
 /* Small ones take one pass; for large ones the result is staged as well. */
-static void both_ways_of_all_reduce_are_told(struct rank *self)
+static void both_all_reduces_report_a_full_arena(struct rank *self)
 {
     double began;
     void *inside;
@@ -252,7 +252,7 @@ static void what_came_before_is_done(struct rank *self)
     give(self, inside);
 }
 
-static void redistributions_are_told(struct rank *self)
+static void redistributions_report_a_full_arena(struct rank *self)
 {
     weft_mesh *mesh = NULL;
     weft_spec *from = NULL, *to = NULL;
@@ -282,7 +282,7 @@ static void redistributions_are_told(struct rank *self)
 
 /* Rank FULL sends to 1, which sends to 2.  Rank 1 has published its data for 2 before it gets the
  * error, and then its memory may change. */
-static void who_comes_late_is_told_too(struct rank *self)
+static void a_late_rank_gets_the_error_too(struct rank *self)
 {
     weft_bound *bound = NULL;
     weft_status status;
@@ -309,7 +309,7 @@ static void who_comes_late_is_told_too(struct rank *self)
 
 /* The receiver gets the error, then the ranks that wait for the receiver, then the others at their
  * next synchronization. */
-static void messages_are_told(struct rank *self)
+static void messages_report_a_full_arena(struct rank *self)
 {
     weft_status status = WEFT_OK;
     double began;
@@ -327,7 +327,7 @@ static void messages_are_told(struct rank *self)
     end(self);
 }
 
-static void messages_of_a_group_are_told(struct rank *self)
+static void messages_of_a_group_report_a_full_arena(struct rank *self)
 {
     int32_t next = (self->number + 1) % self->size;
     int32_t before = (self->number + self->size - 1) % self->size;
@@ -374,12 +374,12 @@ const struct symm_case staging_cases[] = {
     {"stages_grow_within_the_arena", stages_grow_within_the_arena, 1},
     {"stages_that_are_in_use_stay", stages_that_are_in_use_stay, 1},
     {"stages_of_a_rank_that_declined_are_free", stages_of_a_rank_that_declined_are_free, 1},
-    {"collectives_are_told", collectives_are_told, 2},
-    {"both_ways_of_all_reduce_are_told", both_ways_of_all_reduce_are_told, 2},
+    {"collectives_report_a_full_arena", collectives_report_a_full_arena, 2},
+    {"both_all_reduces_report_a_full_arena", both_all_reduces_report_a_full_arena, 2},
     {"what_came_before_is_done", what_came_before_is_done, 2},
-    {"redistributions_are_told", redistributions_are_told, 2},
-    {"who_comes_late_is_told_too", who_comes_late_is_told_too, 3},
-    {"messages_are_told", messages_are_told, 2},
-    {"messages_of_a_group_are_told", messages_of_a_group_are_told, 2},
+    {"redistributions_report_a_full_arena", redistributions_report_a_full_arena, 2},
+    {"a_late_rank_gets_the_error_too", a_late_rank_gets_the_error_too, 3},
+    {"messages_report_a_full_arena", messages_report_a_full_arena, 2},
+    {"messages_of_a_group_report_a_full_arena", messages_of_a_group_report_a_full_arena, 2},
     {"waits_for_signals_end", waits_for_signals_end, 2},
     {NULL, NULL, 0}};

@@ -27,7 +27,7 @@ static void try_window(struct rank *self, weft_comm *comm, uint64_t bytes)
 
 /* All ranks get the error of the one rank, and the communicator can create a window as soon as
  * there is room. */
-static void one_full_arena_is_told_to_all(struct rank *self)
+static void one_full_arena_is_reported_to_all(struct rank *self)
 {
     struct filling filling = {.count = 0};
     weft_symm *symm = NULL;
@@ -136,7 +136,7 @@ static void the_last_communicator_is_refused_on_all_ranks(struct rank *self)
 
 /* One rank is out of host memory, at each allocation of the plugin in turn.  All ranks get the
  * error, and the communicator stays usable. */
-static void missing_host_memory_is_told_to_all(struct rank *self)
+static void missing_host_memory_is_reported_to_all(struct rank *self)
 {
     const weft_symm_table *table = wf_symm_state(self->context)->plugin->symm;
     void *comm = self->world->handle, *window = NULL, *local = NULL;
@@ -156,11 +156,11 @@ static void missing_host_memory_is_told_to_all(struct rank *self)
 }
 
 const struct symm_case window_cases[] = {
-    {"one_full_arena_is_told_to_all", one_full_arena_is_told_to_all, 2},
+    {"one_full_arena_is_reported_to_all", one_full_arena_is_reported_to_all, 2},
     {"a_large_pad_has_no_room", a_large_pad_has_no_room, 2},
     {"memory_is_registered_in_a_full_arena", memory_is_registered_in_a_full_arena, 1},
     {"communicators_are_made_in_a_full_arena", communicators_are_made_in_a_full_arena, 1},
     {"the_last_communicator_is_refused_on_all_ranks", the_last_communicator_is_refused_on_all_ranks,
      2},
-    {"missing_host_memory_is_told_to_all", missing_host_memory_is_told_to_all, 2},
+    {"missing_host_memory_is_reported_to_all", missing_host_memory_is_reported_to_all, 2},
     {NULL, NULL, 0}};

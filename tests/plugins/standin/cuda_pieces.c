@@ -89,12 +89,12 @@ API(cuMemImportFromShareableHandle, piece *out, void *given, int kind)
     return SG_OK;
 }
 
-API(cuMemAddressReserve, address *out, size_t bytes, size_t alignment, address wish,
+API(cuMemAddressReserve, address *out, size_t bytes, size_t alignment, address wanted,
     unsigned long long flags)
 {
     void *taken;
 
-    if (alignment != 0 || wish != 0 || flags != 0 || bytes % GRAIN != 0) return SG_INVALID_VALUE;
+    if (alignment != 0 || wanted != 0 || flags != 0 || bytes % GRAIN != 0) return SG_INVALID_VALUE;
     taken = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (taken == MAP_FAILED) return SG_OUT_OF_MEMORY;
     *out = (uintptr_t)taken;

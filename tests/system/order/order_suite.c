@@ -220,7 +220,7 @@ static void one_plan_bound_twice_is_two_packed(struct rank *self)
 }
 
 /* The same all-reduce, in a plan and as a separate call. */
-static void a_plan_is_no_plain_call(struct rank *self)
+static void a_plan_is_not_a_plain_call(struct rank *self)
 {
     weft_plan *plan = order_plan_of(self, "i32[64,64] P(sum)", "i32[64,64] R");
     weft_bound *bound = order_bind(self, plan, 0);
@@ -358,7 +358,7 @@ static const struct order_case cases[] = {
     {"swapped_batches_are_found", swapped_batches_are_found, 2},
     {"one_plan_bound_twice_is_two", one_plan_bound_twice_is_two, 2},
     {"one_plan_bound_twice_is_two_packed", one_plan_bound_twice_is_two_packed, 2},
-    {"a_plan_is_no_plain_call", a_plan_is_no_plain_call, 2},
+    {"a_plan_is_not_a_plain_call", a_plan_is_not_a_plain_call, 2},
     {"a_stream_says_it_too", a_stream_says_it_too, 2},
     {"plans_on_other_groups_are_found", order_plans_on_other_groups_are_found, 2},
     {"packed_plans_on_other_groups_are_found", order_packed_plans_on_other_groups_are_found, 2},

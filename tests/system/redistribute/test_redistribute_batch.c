@@ -329,7 +329,7 @@ static weft_status bind_short_of_memory(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(nobody_waits_for_a_rank_without_memory)
+START_TEST(no_rank_waits_for_a_rank_without_memory)
 {
     for (uint64_t n = 1; n <= 20; n++)
         ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
@@ -346,4 +346,4 @@ START_TEST(a_bound_batch_is_one_exchange_and_allocates_nothing)
 END_TEST
 
 SUITE(redistribute_batch, random_batches_keep_every_element, random_batches_arrive_on_real_ranks,
-      a_bound_batch_is_one_exchange_and_allocates_nothing, nobody_waits_for_a_rank_without_memory)
+      a_bound_batch_is_one_exchange_and_allocates_nothing, no_rank_waits_for_a_rank_without_memory)

@@ -81,7 +81,7 @@ static weft_status bind_different_plans(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(ranks_with_different_plans_are_told_so)
+START_TEST(ranks_with_different_plans_get_an_error)
 {
     on_ranks(bind_different_plans);
 }
@@ -113,7 +113,7 @@ static weft_status bind_in_different_ways(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(ranks_that_bind_in_different_ways_are_told_so)
+START_TEST(ranks_that_bind_differently_get_an_error)
 {
     on_ranks(bind_in_different_ways);
 }
@@ -140,7 +140,7 @@ static weft_status bind_short_of_memory(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(nobody_waits_for_a_rank_without_memory)
+START_TEST(no_rank_waits_for_a_rank_without_memory)
 {
     for (uint64_t n = 1; n <= 24; n++)
         ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
@@ -467,8 +467,8 @@ START_TEST(a_source_may_repeat_what_it_has)
 END_TEST
 
 SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
-      ranks_with_different_plans_are_told_so, ranks_that_bind_in_different_ways_are_told_so,
-      nobody_waits_for_a_rank_without_memory, a_mesh_beyond_the_communicator_is_refused,
+      ranks_with_different_plans_get_an_error, ranks_that_bind_differently_get_an_error,
+      no_rank_waits_for_a_rank_without_memory, a_mesh_beyond_the_communicator_is_refused,
       running_a_bound_plan_allocates_nothing, two_communicators_redistribute_at_the_same_time,
       a_rank_has_two_redistributions_in_flight, messages_that_lie_in_the_tensor_are_not_staged,
       memory_that_cannot_be_meant_is_refused,

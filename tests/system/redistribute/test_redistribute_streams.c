@@ -133,7 +133,7 @@ START_TEST(a_stream_of_another_context_is_refused)
 END_TEST
 
 /* More streams than the cache of recent streams holds. */
-START_TEST(many_streams_are_told_apart)
+START_TEST(many_streams_are_distinguished)
 {
     weft_stream *streams[STREAMS], *gone;
 
@@ -155,4 +155,4 @@ START_TEST(many_streams_are_told_apart)
 }
 END_TEST
 
-SUITE(redistribute_streams, a_stream_of_another_context_is_refused, many_streams_are_told_apart)
+SUITE(redistribute_streams, a_stream_of_another_context_is_refused, many_streams_are_distinguished)

@@ -32,7 +32,7 @@ static bool begin(struct rank *self, struct scene *scene, int64_t limit)
 }
 
 /* Rank 0 waits on stream I for a signal that is never sent, with more work behind it. */
-static void wait_in_vain_on(struct rank *self, struct scene *scene, size_t i, int64_t timeout_ns)
+static void wait_endlessly_on(struct rank *self, struct scene *scene, size_t i, int64_t timeout_ns)
 {
     weft_stream *stream = scene->streams[i];
 
@@ -44,10 +44,10 @@ static void wait_in_vain_on(struct rank *self, struct scene *scene, size_t i, in
 
 /* Waits without a limit and with a long one.  Until they end, a device gets no more work, because
  * it may have too few queues. */
-static void wait_in_vain(struct rank *self, struct scene *scene)
+static void wait_endlessly(struct rank *self, struct scene *scene)
 {
-    wait_in_vain_on(self, scene, 0, WEFT_FOREVER);
-    wait_in_vain_on(self, scene, 1, TOO_LONG);
+    wait_endlessly_on(self, scene, 0, WEFT_FOREVER);
+    wait_endlessly_on(self, scene, 1, TOO_LONG);
 }
 
 enum outcome { WELL, BADLY };
@@ -144,23 +144,23 @@ static void give_up(struct rank *self, struct scene *scene)
     end(self, scene, BADLY);
 }
 
-static void a_release_that_gives_up_is_told_to_all(struct rank *self)
+static void a_release_that_times_out_is_reported_to_all(struct rank *self)
 {
     struct scene scene;
 
     /* Long enough to create the communicator and memory. */
     if (!begin(self, &scene, self->host_memory ? 4 * SECOND : 6 * SECOND)) return;
-    wait_in_vain(self, &scene);
+    wait_endlessly(self, &scene);
     give_up(self, &scene);
 }
 
 /* A wait timed out before the release, and no caller has received its error. */
-static void a_wait_that_ran_out_is_told_by_the_release(struct rank *self)
+static void a_release_reports_a_wait_that_timed_out(struct rank *self)
 {
     struct scene scene;
 
     if (!begin(self, &scene, 0)) return;
-    wait_in_vain_on(self, &scene, 0, SECOND / 5);
+    wait_endlessly_on(self, &scene, 0, SECOND / 5);
     give_up(self, &scene);
 }
 
@@ -183,7 +183,7 @@ static void end_in_order(struct rank *self, enum order order)
     struct scene scene;
 
     if (!begin(self, &scene, 0)) return;
-    wait_in_vain(self, &scene);
+    wait_endlessly(self, &scene);
     if (self->number == 0) end_all(self, &scene, order);
     OK(weft_barrier(self->world, NULL));
     finish(self, NULL);
@@ -205,8 +205,8 @@ static void an_abort_may_come_first(struct rank *self)
 const struct symm_case end_cases[] = {
     {"a_release_waits_for_waits", a_release_waits_for_waits, 2},
     {"a_wait_on_other_memory_keeps_no_release", a_wait_on_other_memory_keeps_no_release, 1},
-    {"a_release_that_gives_up_is_told_to_all", a_release_that_gives_up_is_told_to_all, 1},
-    {"a_wait_that_ran_out_is_told_by_the_release", a_wait_that_ran_out_is_told_by_the_release, 1},
+    {"a_release_that_times_out_is_reported_to_all", a_release_that_times_out_is_reported_to_all, 1},
+    {"a_release_reports_a_wait_that_timed_out", a_release_reports_a_wait_that_timed_out, 1},
     {"its_communicator_may_end_first", its_communicator_may_end_first, 1},
     {"an_abort_may_come_first", an_abort_may_come_first, 1},
     {NULL, NULL, 0}};

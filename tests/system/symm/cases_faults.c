@@ -64,7 +64,7 @@ static void wrong_signals_are_refused(struct rank *self)
 }
 
 /* Operations on a peer without an address are refused, and no others. */
-static void who_is_out_of_reach_is_refused(struct rank *self)
+static void an_inaccessible_peer_is_refused(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 64, 1);
     uint8_t *memory = take(self, 64);
@@ -85,7 +85,7 @@ static void who_is_out_of_reach_is_refused(struct rank *self)
 }
 
 /* One rank requests different memory: all ranks get an error with both sizes and stay usable. */
-static void sizes_that_differ_are_told_to_all(struct rank *self)
+static void sizes_that_differ_are_reported_to_all(struct rank *self)
 {
     bool odd = self->number == self->size - 1;
     weft_symm_options options = {.struct_size = sizeof options, .channels = odd ? 5 : 4};
@@ -108,7 +108,7 @@ static void sizes_that_differ_are_told_to_all(struct rank *self)
 }
 
 /* One rank's mistake does not block the others, and later calls match the right calls of peers. */
-static void one_ranks_mistake_is_told_to_all(struct rank *self)
+static void one_ranks_mistake_is_reported_to_all(struct rank *self)
 {
     bool odd = self->number == self->size - 1;
     char *memory = take(self, 4096);
@@ -211,7 +211,7 @@ static void more_than_was_allocated_is_refused(struct rank *self)
 }
 
 /* Rank 0 waits on STREAM for a signal that rank 1 (or itself) never sends. */
-static void wait_in_vain(struct rank *self, weft_stream *stream)
+static void wait_endlessly(struct rank *self, weft_stream *stream)
 {
     weft_comm *comm = spare_comm(self);
     weft_symm *symm = comm != NULL ? make(self, comm, 64, 4) : NULL;
@@ -235,17 +235,17 @@ static void wait_in_vain(struct rank *self, weft_stream *stream)
     weft_comm_release(&comm);
 }
 
-static void a_wait_in_vain_names_channel_and_rank(struct rank *self)
+static void a_wait_that_times_out_names_channel_and_rank(struct rank *self)
 {
-    wait_in_vain(self, NULL);
+    wait_endlessly(self, NULL);
 }
 
-static void a_wait_in_vain_on_a_stream_does_so_too(struct rank *self)
+static void a_wait_that_times_out_on_a_stream_does_so_too(struct rank *self)
 {
     weft_stream *stream = NULL;
 
     if (self->stream == NULL) return;
-    if (OK(weft_stream_create(self->context, &stream))) wait_in_vain(self, stream);
+    if (OK(weft_stream_create(self->context, &stream))) wait_endlessly(self, stream);
     weft_stream_release(self->context, &stream);
 }
 
@@ -293,7 +293,7 @@ static void checks_find_what_differs(struct rank *self)
 }
 
 /* On a CPU calls are always compared: a rank that omits the release does not release the others. */
-static void a_release_meets_no_barrier(struct rank *self)
+static void a_release_matches_no_barrier(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
     weft_symm *symm = comm != NULL ? make(self, comm, 64, 1) : NULL;
@@ -333,7 +333,7 @@ static void barriers_are_of_two_kinds(struct rank *self)
 }
 
 /* Nor on a device, where both sides wait until one of them times out. */
-static void a_release_is_no_collective(struct rank *self)
+static void a_release_is_not_a_collective(struct rank *self)
 {
     weft_subcomm_options options = {.struct_size = sizeof options, .timeout_ns = 500000000};
     weft_comm *comm = NULL;
@@ -361,19 +361,21 @@ static void a_release_is_no_collective(struct rank *self)
 const struct symm_case fault_cases[] = {
     {"wrong_moves_are_refused", wrong_moves_are_refused, 1},
     {"wrong_signals_are_refused", wrong_signals_are_refused, 1},
-    {"who_is_out_of_reach_is_refused", who_is_out_of_reach_is_refused, 1},
-    {"sizes_that_differ_are_told_to_all", sizes_that_differ_are_told_to_all, 2},
-    {"one_ranks_mistake_is_told_to_all", one_ranks_mistake_is_told_to_all, 2},
+    {"an_inaccessible_peer_is_refused", an_inaccessible_peer_is_refused, 1},
+    {"sizes_that_differ_are_reported_to_all", sizes_that_differ_are_reported_to_all, 2},
+    {"one_ranks_mistake_is_reported_to_all", one_ranks_mistake_is_reported_to_all, 2},
     {"too_much_is_an_error_that_passes", too_much_is_an_error_that_passes, 1},
     {"memory_elsewhere_is_refused_on_all_ranks", memory_elsewhere_is_refused_on_all_ranks, 2},
     {"more_than_was_allocated_is_refused", more_than_was_allocated_is_refused, 1},
-    {"a_wait_in_vain_names_channel_and_rank", a_wait_in_vain_names_channel_and_rank, 1},
-    {"a_wait_in_vain_on_a_stream_does_so_too", a_wait_in_vain_on_a_stream_does_so_too, 1},
+    {"a_wait_that_times_out_names_channel_and_rank", a_wait_that_times_out_names_channel_and_rank,
+     1},
+    {"a_wait_that_times_out_on_a_stream_does_so_too", a_wait_that_times_out_on_a_stream_does_so_too,
+     1},
     {"an_abort_ends_a_wait", an_abort_ends_a_wait, 2},
     {"checks_find_what_differs", checks_find_what_differs, 2},
-    {"a_release_meets_no_barrier", a_release_meets_no_barrier, 2},
+    {"a_release_matches_no_barrier", a_release_matches_no_barrier, 2},
     {"barriers_are_of_two_kinds", barriers_are_of_two_kinds, 2},
-    {"a_release_is_no_collective", a_release_is_no_collective, 2},
+    {"a_release_is_not_a_collective", a_release_is_not_a_collective, 2},
     {NULL, NULL, 0}};
 
 int run_gone(struct rank *self, int32_t gone)

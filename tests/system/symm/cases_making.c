@@ -213,7 +213,7 @@ static void memory_there_is_may_be_registered(struct rank *self)
 }
 
 /* Neither created memory nor memory that is registered. */
-static void nobody_frees_it_but_its_release(struct rank *self)
+static void only_its_release_frees_it(struct rank *self)
 {
     weft_symm *symm = make(self, self->world, 4096, 1), *registered = NULL;
     char *memory = take(self, 8192), *other = take(self, 4096), *local;
@@ -271,7 +271,7 @@ const struct symm_case making_cases[] = {
     {"signals_need_no_memory", signals_need_no_memory, 1},
     {"parts_of_the_world_have_their_own", parts_of_the_world_have_their_own, 2},
     {"memory_there_is_may_be_registered", memory_there_is_may_be_registered, 1},
-    {"nobody_frees_it_but_its_release", nobody_frees_it_but_its_release, 1},
+    {"only_its_release_frees_it", only_its_release_frees_it, 1},
     {"symmetric_memory_is_not_registered_again", symmetric_memory_is_not_registered_again, 1},
     {"much_of_it_comes_and_goes", much_of_it_comes_and_goes, 1},
     {NULL, NULL, 0}};

@@ -96,7 +96,7 @@ START_TEST(a_commit_that_fails_is_the_same_error_on_all)
 }
 END_TEST
 
-START_TEST(a_commit_that_fails_frees_those_who_wait_in_the_exchange)
+START_TEST(a_commit_that_fails_frees_ranks_in_the_exchange)
 {
     fake_reset();
     fake.exchanges = 3;
@@ -198,8 +198,7 @@ END_TEST
 
 SUITE(comm_create, the_time_limit_is_of_all_steps_together_and_fails_the_origin,
       the_plugin_gets_addresses_in_the_users_order, a_prepare_that_fails_is_the_same_error_on_all,
-      a_commit_that_fails_is_the_same_error_on_all,
-      a_commit_that_fails_frees_those_who_wait_in_the_exchange,
+      a_commit_that_fails_is_the_same_error_on_all, a_commit_that_fails_frees_ranks_in_the_exchange,
       a_commit_that_fails_while_the_others_wait_for_it_says_why, a_slow_rank_is_waited_for,
       a_device_that_does_not_open_is_the_same_error_on_all,
       later_communicators_fail_as_the_first_would, many_communicators_leave_nothing_behind,

@@ -165,7 +165,7 @@ START_TEST(a_rank_that_fails_ends_what_the_others_wait_for)
 }
 END_TEST
 
-static void reduce_until_told(struct world_rank *self)
+static void reduce_until_failed(struct world_rank *self)
 {
     do {
         fake_sleep_ms(1);
@@ -191,7 +191,7 @@ static void lose_one(struct world_rank *self)
             fake_sleep_ms(1);
         return;
     }
-    reduce_until_told(self);
+    reduce_until_failed(self);
     knows_of_loss++;
     HOLDS(weft_all_reduce(pair, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK);
     weft_comm_release(&pair);
@@ -204,7 +204,7 @@ static void lose_one(struct world_rank *self)
               weft_comm_create(weft_world(self->context), 3, (int32_t[]){2, 1, 0}, NULL, &pair));
 }
 
-START_TEST(who_is_left_goes_on_without_the_lost_rank)
+START_TEST(remaining_ranks_continue_without_the_lost_rank)
 {
     fake_reset();
     knows_of_loss = 0;
@@ -234,7 +234,7 @@ static void want_one_more(struct world_rank *self)
 {
     leave_early(self);
     if (self->rank == 0 || self->seen.status != WEFT_OK) return;
-    reduce_until_told(self);
+    reduce_until_failed(self);
 }
 
 START_TEST(what_waits_for_a_rank_that_has_left_ends)
@@ -363,7 +363,8 @@ SUITE(comm_fault, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_
       an_error_that_cannot_pass_sticks_with_its_words, an_error_that_passes_does_not_stick,
       missing_memory_sticks_if_the_backend_is_stuck_with_it, an_abort_ends_later_calls,
       an_abort_reaches_the_other_ranks, a_mismatch_reaches_the_other_ranks,
-      a_rank_that_fails_ends_what_the_others_wait_for, who_is_left_goes_on_without_the_lost_rank,
+      a_rank_that_fails_ends_what_the_others_wait_for,
+      remaining_ranks_continue_without_the_lost_rank,
       a_goodbye_does_not_disturb_what_the_rank_took_part_in,
       what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
       what_waits_for_a_rank_that_released_it_and_left_ends)

@@ -51,7 +51,7 @@ static void look_around(struct world_rank *self)
     weft_comm_release(&third);
 }
 
-START_TEST(every_ranks_position_is_told)
+START_TEST(every_ranks_position_is_reported)
 {
     fake_reset();
     world_run(ranks, 3, look_around, NULL);
@@ -60,7 +60,7 @@ START_TEST(every_ranks_position_is_told)
 END_TEST
 
 /* Rank 1 joins no collective, and rank 0 waits for it until the time limit. */
-static void wait_in_vain(struct world_rank *self)
+static void wait_endlessly(struct world_rank *self)
 {
     weft_subcomm_options patient = {.struct_size = sizeof patient,
                                     .timeout_ns = 300 * WF_SECOND_NS};
@@ -74,11 +74,11 @@ static void wait_in_vain(struct world_rank *self)
     HOLDS(weft_comm_create(world, 2, (int32_t[]){0, 1}, &patient, &last) == WEFT_ERR_TIMEOUT);
 }
 
-START_TEST(a_time_limit_names_who_is_behind)
+START_TEST(a_time_limit_names_the_late_rank)
 {
     fake_reset();
     fake.hangs = 0;
-    world_begin(ranks, 2, wait_in_vain, NULL);
+    world_begin(ranks, 2, wait_endlessly, NULL);
     ranks[0].timeout_ns = ranks[1].timeout_ns = 4 * WF_SECOND_NS; /* expires */
     world_go(ranks, 2);
     ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_TIMEOUT);
@@ -107,5 +107,5 @@ START_TEST(a_rank_alone_tells_its_own)
 }
 END_TEST
 
-SUITE(comm_position, every_ranks_position_is_told, a_time_limit_names_who_is_behind,
+SUITE(comm_position, every_ranks_position_is_reported, a_time_limit_names_the_late_rank,
       a_rank_alone_tells_its_own)

@@ -177,7 +177,7 @@ END_TEST
 
 /* A caller that has received the error may use the stream again.  Earlier works have still
  * failed. */
-START_TEST(new_work_makes_what_was_told_past)
+START_TEST(new_work_ends_a_reported_failure)
 {
     weft_work *lost, *untold, *later;
     weft_comm *another;
@@ -213,7 +213,7 @@ START_TEST(new_work_makes_what_was_told_past)
 }
 END_TEST
 
-START_TEST(new_work_before_anybody_is_told_hides_nothing)
+START_TEST(new_work_hides_no_unreported_failure)
 {
     char byte;
 
@@ -285,7 +285,7 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
 END_TEST
 
 /* With more streams than are distinguished, a failure is reported on all.  No failure is missed. */
-START_TEST(many_streams_are_told_apart_while_they_can_be)
+START_TEST(many_streams_are_distinguished_up_to_a_limit)
 {
     weft_stream *streams[3 * WF_POST_STREAMS];
 
@@ -333,7 +333,7 @@ START_TEST(a_communicator_that_ends_takes_its_failure_along)
 }
 END_TEST
 
-START_TEST(a_failure_that_nobody_was_told_of_outlives_its_communicator)
+START_TEST(a_failure_that_was_not_reported_outlives_its_communicator)
 {
     weft_comm *another;
     weft_work *before, *behind, *after;
@@ -404,7 +404,7 @@ START_TEST(the_last_communicators_that_failed_are_remembered)
 }
 END_TEST
 
-START_TEST(a_wait_for_a_signal_that_ended_with_its_communicator_is_told)
+START_TEST(a_wait_that_ended_with_its_communicator_is_reported)
 {
     weft_comm *another;
     weft_symm *symm = NULL;
@@ -484,13 +484,12 @@ END_TEST
 SUITE(comm_posts, work_that_an_abort_ended_was_not_done, so_it_is_on_the_default_stream,
       work_on_an_inline_default_stream_is_done, what_was_found_done_stays_done,
       a_work_answers_for_what_was_before_it_alone, the_plugin_may_be_the_only_one_that_knows,
-      one_that_failed_does_not_touch_another, new_work_makes_what_was_told_past,
-      new_work_before_anybody_is_told_hides_nothing, a_group_counts_from_its_end,
+      one_that_failed_does_not_touch_another, new_work_ends_a_reported_failure,
+      new_work_hides_no_unreported_failure, a_group_counts_from_its_end,
       messages_and_one_sided_work_count, a_released_stream_leaves_its_works_what_they_are,
-      many_streams_are_told_apart_while_they_can_be,
+      many_streams_are_distinguished_up_to_a_limit,
       a_communicator_that_ends_takes_its_failure_along,
-      a_failure_that_nobody_was_told_of_outlives_its_communicator,
+      a_failure_that_was_not_reported_outlives_its_communicator,
       what_ended_well_before_its_communicator_failed_stays_well,
       the_last_communicators_that_failed_are_remembered,
-      a_wait_for_a_signal_that_ended_with_its_communicator_is_told,
-      threads_post_put_and_wait_at_a_time)
+      a_wait_that_ended_with_its_communicator_is_reported, threads_post_put_and_wait_at_a_time)

@@ -69,7 +69,7 @@ START_TEST(a_partial_that_is_made_has_one_holder_of_the_value)
 }
 END_TEST
 
-START_TEST(strangers_spread_over_the_copies)
+START_TEST(other_ranks_spread_over_the_replicas)
 {
     int32_t seen[4] = {0};
 
@@ -233,6 +233,6 @@ END_TEST
 
 SUITE(exec_parts, copies_share_the_sending_evenly, what_a_rank_has_it_reads_at_home,
       contributions_come_in_blocks_of_all_holders, sums_beside_averages_are_averages_by_less,
-      a_partial_that_is_made_has_one_holder_of_the_value, strangers_spread_over_the_copies,
+      a_partial_that_is_made_has_one_holder_of_the_value, other_ranks_spread_over_the_replicas,
       a_rank_outside_both_meshes_reads_and_serves_nothing,
       what_readers_expect_is_what_holders_serve)

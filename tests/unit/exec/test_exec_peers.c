@@ -71,7 +71,7 @@ START_TEST(strides_are_searched_too)
 }
 END_TEST
 
-START_TEST(empty_shards_meet_nobody)
+START_TEST(empty_shards_have_no_peers)
 {
     struct met met = meet("4", "f32[2] S(0)", 3, "f32[2] S(0)", WEFT_OK);
 
@@ -110,5 +110,5 @@ START_TEST(finding_peers_does_not_count_through_the_ranks)
 END_TEST
 
 SUITE(exec_peers, a_shard_meets_those_whose_indices_it_shares,
-      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too, empty_shards_meet_nobody,
+      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too, empty_shards_have_no_peers,
       the_first_failure_ends_it, finding_peers_does_not_count_through_the_ranks)

@@ -91,7 +91,7 @@ START_TEST(a_privileged_program_minds_the_group_too)
 }
 END_TEST
 
-START_TEST(a_stranger_s_file_is_not_trusted)
+START_TEST(a_file_of_another_user_is_not_trusted)
 {
     struct wf_trusted trusted;
 
@@ -117,4 +117,4 @@ END_TEST
 SUITE(plugin_file, a_file_of_our_own_opens, what_is_not_there_is_not_found,
       only_regular_files_are_readable, a_file_without_read_permission_is_not_readable,
       what_anybody_may_change_is_not_trusted, a_privileged_program_minds_the_group_too,
-      a_stranger_s_file_is_not_trusted)
+      a_file_of_another_user_is_not_trusted)

@@ -255,7 +255,7 @@ START_TEST(a_group_that_is_the_primary_one_of_others_is_not_private)
 END_TEST
 
 /* The permissions of a named user in an access control list appear as the group's. */
-START_TEST(an_access_control_list_is_no_private_group)
+START_TEST(an_access_control_list_is_not_a_private_group)
 {
     struct {
         uint32_t version;
@@ -378,6 +378,7 @@ SUITE(plugin_trust, our_own_file_in_our_own_directory_below_tmp_is_trusted,
       a_sticky_directory_serves_on_the_way_but_not_as_the_last,
       a_sticky_directory_of_another_user_is_refused, a_private_group_may_write_and_no_other,
       a_group_that_is_the_primary_one_of_others_is_not_private,
-      an_access_control_list_is_no_private_group, in_a_privileged_program_its_caller_is_not_trusted,
+      an_access_control_list_is_not_a_private_group,
+      in_a_privileged_program_its_caller_is_not_trusted,
       the_owner_of_the_object_that_asks_is_trusted_where_its_path_is,
       a_directory_above_the_object_that_asks_may_be_anybody_s, no_answer_leaves_a_file_open)

@@ -40,7 +40,7 @@ static void *relay(void *argument)
     (void)argument;
     if (poll(&coming, 1, 10000) <= 0) return NULL;
     both[0] = (struct pollfd){.fd = accept(between.listener, NULL, NULL), .events = POLLIN};
-    both[1] = (struct pollfd){.fd = rv_stranger(between.behind), .events = POLLIN};
+    both[1] = (struct pollfd){.fd = rv_connect_raw(between.behind), .events = POLLIN};
     while (poll(both, 2, 20000) > 0) {
         if (both[0].revents != 0 &&
             !pass(both[0].fd, both[1].fd, &up, between.spoil_client_at, &between.said))
@@ -91,7 +91,7 @@ static void gather_between(const struct rv *rv, const struct rv *way)
 static size_t replay(const struct rv *rv, const char *bytes, size_t length, uint8_t *out,
                      size_t most)
 {
-    int fd = rv_stranger(rv);
+    int fd = rv_connect_raw(rv);
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     size_t total = 0;
     ssize_t got = 1;
@@ -179,7 +179,7 @@ static int join_and_send(const struct rv *rv, int32_t rank, uint16_t type)
     uint8_t admitted[WF_FRAME_HEADER + 8 + WF_SHA256_BYTES];
     struct wf_seal to_server, to_client;
     struct wf_text out = {0};
-    int fd = rv_stranger(rv);
+    int fd = rv_connect_raw(rv);
 
     ck_assert_int_eq(fcntl(fd, F_SETFL, 0), 0); /* it blocks */
     wf_random_bytes(join.client_nonce, sizeof join.client_nonce);
@@ -242,7 +242,7 @@ static void *join_and_fail(void *argument)
 }
 
 /* The launcher may detect the end of a process before the server sees its connection close. */
-START_TEST(who_ends_before_all_have_come_is_named_to_those_who_come_later)
+START_TEST(a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks)
 {
     struct rv rv = rv_begin(3, "unix:weft-test-ended", 100 * WF_SECOND_NS);
 
@@ -262,7 +262,7 @@ START_TEST(who_ends_before_all_have_come_is_named_to_those_who_come_later)
 }
 END_TEST
 
-START_TEST(who_ended_after_a_job_is_named_to_those_who_begin_another)
+START_TEST(a_rank_that_ended_after_a_job_is_named_to_the_next_job)
 {
     struct rv rv = rv_begin(3, "unix:weft-test-ended", 100 * WF_SECOND_NS);
 
@@ -278,5 +278,5 @@ END_TEST
 SUITE(rendezvous_admission, a_recorded_conversation_gets_nothing,
       a_frame_that_is_changed_ends_its_connection,
       a_frame_that_is_changed_is_not_believed_by_a_rank, a_frame_before_all_have_joined_is_logged,
-      who_ends_before_all_have_come_is_named_to_those_who_come_later,
-      who_ended_after_a_job_is_named_to_those_who_begin_another)
+      a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks,
+      a_rank_that_ended_after_a_job_is_named_to_the_next_job)

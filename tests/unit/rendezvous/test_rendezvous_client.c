@@ -141,7 +141,7 @@ static void wait_for_the_end(struct rv_rank *self)
     if (self->rank == 1) rv_note(self, gather(self, list, 2, (weft_blob){"", 0}, &got));
 }
 
-START_TEST(a_server_that_ends_in_peace_ends_who_waits)
+START_TEST(a_server_that_ends_cleanly_ends_waits)
 {
     rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS);
     waiting = 0;
@@ -178,4 +178,4 @@ END_TEST
 
 SUITE(rendezvous_client, an_answer_with_an_unknown_status_is_an_error, blobs_may_be_long,
       threads_of_a_rank_do_not_wait_for_each_other, questions_and_aborts_reach_ranks_that_are_busy,
-      a_server_that_ends_in_peace_ends_who_waits)
+      a_server_that_ends_cleanly_ends_waits)

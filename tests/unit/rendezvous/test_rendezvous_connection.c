@@ -24,7 +24,7 @@ static void end(void)
     if (there >= 0) close(there);
 }
 
-START_TEST(a_stranger_is_not_read_beyond_the_handshake)
+START_TEST(an_unauthenticated_client_is_not_read_beyond_the_handshake)
 {
     static const char flood[100000];
 
@@ -101,6 +101,6 @@ START_TEST(what_does_not_fit_is_sent_later)
 }
 END_TEST
 
-SUITE(rendezvous_connection, a_stranger_is_not_read_beyond_the_handshake,
+SUITE(rendezvous_connection, an_unauthenticated_client_is_not_read_beyond_the_handshake,
       what_was_said_before_the_end_is_still_heard, a_refusal_is_sent_and_then_it_ends,
       what_does_not_fit_is_sent_later)

@@ -165,7 +165,7 @@ START_TEST(the_next_gather_of_a_list_does_not_wait_for_the_failed_one)
 }
 END_TEST
 
-START_TEST(ranks_that_come_for_different_things_are_told_both)
+START_TEST(ranks_in_different_calls_get_both_names)
 {
     struct wf_gathers *m = begin();
 
@@ -211,7 +211,7 @@ START_TEST(calls_on_different_communicators_do_not_meet)
 }
 END_TEST
 
-START_TEST(the_time_limit_does_not_name_who_waits_elsewhere)
+START_TEST(the_time_limit_does_not_name_a_rank_that_waits_elsewhere)
 {
     struct wf_gathers *m = begin();
 
@@ -237,7 +237,7 @@ static void note_order(void *self, int32_t rank, uint64_t id, const struct wf_te
     told[told_count++] = rank;
 }
 
-START_TEST(ranks_that_may_serve_are_told_of_a_failure_last)
+START_TEST(ranks_that_may_serve_get_a_failure_last)
 {
     struct wf_gathers *m;
 
@@ -255,7 +255,7 @@ START_TEST(ranks_that_may_serve_are_told_of_a_failure_last)
 }
 END_TEST
 
-START_TEST(the_time_limit_names_who_is_missing)
+START_TEST(the_time_limit_names_the_missing_rank)
 {
     struct wf_gathers *m = begin();
 
@@ -409,10 +409,9 @@ SUITE(rendezvous_gather, all_get_every_blob_in_the_lists_order,
       one_ranks_failure_is_everyones_with_its_number,
       a_late_rank_hears_of_the_failure_whatever_it_came_for,
       the_next_gather_of_a_list_does_not_wait_for_the_failed_one,
-      ranks_that_come_for_different_things_are_told_both,
-      calls_on_different_communicators_do_not_meet, the_time_limit_names_who_is_missing,
-      the_time_limit_does_not_name_who_waits_elsewhere,
+      ranks_in_different_calls_get_both_names, calls_on_different_communicators_do_not_meet,
+      the_time_limit_names_the_missing_rank,
+      the_time_limit_does_not_name_a_rank_that_waits_elsewhere,
       a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later, the_least_time_limit_counts,
-      ranks_that_may_serve_are_told_of_a_failure_last,
-      a_rank_that_is_gone_ends_its_gathers_now_and_later, ill_formed_lists_are_refused,
-      a_contribution_crosses_the_wire, no_gather_leaves_memory_behind)
+      ranks_that_may_serve_get_a_failure_last, a_rank_that_is_gone_ends_its_gathers_now_and_later,
+      ill_formed_lists_are_refused, a_contribution_crosses_the_wire, no_gather_leaves_memory_behind)

@@ -141,7 +141,7 @@ static void report_and_leave(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &serial));
 }
 
-START_TEST(who_leaves_after_an_error_is_not_the_cause)
+START_TEST(a_rank_that_leaves_after_an_error_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-report");
     start_all(report_and_leave);
@@ -175,7 +175,7 @@ static void leave_because_of_a_report(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(who_leaves_because_of_a_report_is_not_the_cause)
+START_TEST(a_rank_that_leaves_because_of_a_report_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-heard");
     start_all(leave_because_of_a_report);
@@ -469,8 +469,9 @@ START_TEST(an_answer_of_another_number_of_ranks_closes_the_connection)
 END_TEST
 
 SUITE(rendezvous_link, an_answer_of_another_number_of_ranks_closes_the_connection,
-      the_standby_serves_once_the_server_has_ended, who_leaves_after_an_error_is_not_the_cause,
-      who_leaves_because_of_a_report_is_not_the_cause,
+      the_standby_serves_once_the_server_has_ended,
+      a_rank_that_leaves_after_an_error_is_not_the_cause,
+      a_rank_that_leaves_because_of_a_report_is_not_the_cause,
       a_report_arrives_before_the_ranks_that_leave_because_of_it,
       a_server_that_closes_last_is_not_the_cause, a_loss_is_named_where_others_left_because_of_it,
       the_standby_answers_for_a_server_that_is_stopped,

@@ -13,7 +13,7 @@ static void saw(const struct rv_rank *rank, weft_status status, const char *part
                   rank->text);
 }
 
-START_TEST(who_never_comes_is_named_also_to_itself)
+START_TEST(a_missing_rank_is_named_also_to_itself)
 {
     rv = rv_begin(5, "127.0.0.1", 4 * WF_SECOND_NS); /* expires once */
     rv_place(ranks, &rv, 5, NULL);
@@ -116,7 +116,7 @@ static void vanish(struct rv_rank *self)
     rv_gather(self);
 }
 
-START_TEST(a_rank_that_is_gone_is_told_to_all)
+START_TEST(a_lost_rank_is_reported_to_all)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, vanish);
@@ -137,7 +137,7 @@ static void leave_first(struct rv_rank *self)
     rv_gather(self);
 }
 
-START_TEST(a_rank_that_leaves_is_told_as_such)
+START_TEST(a_departure_is_reported_as_such)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, leave_first);
@@ -275,9 +275,9 @@ START_TEST(sixty_four_ranks_meet)
 }
 END_TEST
 
-SUITE(rendezvous_members, who_never_comes_is_named_also_to_itself, two_of_one_rank_are_refused,
+SUITE(rendezvous_members, a_missing_rank_is_named_also_to_itself, two_of_one_rank_are_refused,
       a_new_process_does_not_get_the_cause_of_an_old_failure, another_number_of_ranks_is_refused,
-      a_rank_that_is_gone_is_told_to_all, a_rank_that_leaves_is_told_as_such,
+      a_lost_rank_is_reported_to_all, a_departure_is_reported_as_such,
       a_member_that_talks_nonsense_is_thrown_out, a_member_with_an_unknown_status_is_thrown_out,
       a_second_job_waits_for_the_first_to_end,
       a_rank_that_has_not_come_to_the_standby_does_not_answer, sixty_four_ranks_meet)

@@ -62,7 +62,7 @@ START_TEST(garbage_gets_no_byte_back)
     struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
 
     for (size_t i = 0; i < WF_COUNT(garbage); i++) {
-        int fd = rv_stranger(&rv);
+        int fd = rv_connect_raw(&rv);
         ck_assert_int_gt(send(fd, garbage[i], strlen(garbage[i]), MSG_NOSIGNAL), 0);
         ck_assert_int_eq(read_to_end(fd), 0);
         close(fd);
@@ -77,7 +77,7 @@ START_TEST(a_hello_alone_gets_a_nonce_and_an_end)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
     uint8_t nonce[WF_NONCE_BYTES] = {0}, hello[WF_HELLO_BYTES], junk[4096] = {1};
-    int fd = rv_stranger(&rv), guess = rv_stranger(&rv);
+    int fd = rv_connect_raw(&rv), guess = rv_connect_raw(&rv);
 
     wf_join_hello(nonce, hello);
     ck_assert_int_eq(send(guess, hello, sizeof hello, 0), sizeof hello);
@@ -100,7 +100,7 @@ START_TEST(silent_connections_do_not_keep_ranks_out)
     int silent[300];
 
     for (size_t i = 0; i < WF_COUNT(silent); i++)
-        silent[i] = rv_stranger(&rv);
+        silent[i] = rv_connect_raw(&rv);
     rv_all(ranks, &rv, 4, rv_gather);
     all_ok(4);
     for (size_t i = 0; i < WF_COUNT(silent); i++)

@@ -127,7 +127,7 @@ START_TEST(an_abort_ends_the_attached_communicator_too)
 }
 END_TEST
 
-START_TEST(another_device_is_no_use_and_the_reason_is_kept)
+START_TEST(another_device_is_refused_and_the_reason_is_kept)
 {
     weft_context *context = begin(fake_plugin());
     weft_symm *symm = NULL;
@@ -142,7 +142,7 @@ START_TEST(another_device_is_no_use_and_the_reason_is_kept)
 }
 END_TEST
 
-START_TEST(who_communicates_serves_if_the_second_cannot)
+START_TEST(the_first_plugin_serves_if_the_second_cannot)
 {
     weft_context *context = begin(fake_symm_plugin());
     weft_symm *symm = NULL;
@@ -210,6 +210,6 @@ START_TEST(streams_go_over_as_the_vendors)
 END_TEST
 
 SUITE(symm_second, memory_comes_from_the_second, a_part_gets_a_communicator_on_first_use,
-      an_abort_ends_the_attached_communicator_too, another_device_is_no_use_and_the_reason_is_kept,
-      who_communicates_serves_if_the_second_cannot,
+      an_abort_ends_the_attached_communicator_too, another_device_is_refused_and_the_reason_is_kept,
+      the_first_plugin_serves_if_the_second_cannot,
       a_communicator_that_cannot_be_made_is_a_reason_too, streams_go_over_as_the_vendors)

@@ -98,7 +98,7 @@ END_TEST
 
 /* A device's stream continues after a wait that timed out.  The communicator reports the
  * timeout. */
-START_TEST(a_stream_that_is_through_asks_the_communicator)
+START_TEST(a_drained_stream_asks_the_communicator)
 {
     weft_stream *stream, *other;
 
@@ -142,5 +142,5 @@ END_TEST
 
 SUITE(symm_waits, what_a_failed_stream_waited_for_is_named,
       without_a_stream_all_that_did_not_come_are_named, no_wait_no_blame,
-      only_the_last_waits_are_kept, a_stream_that_is_through_asks_the_communicator,
+      only_the_last_waits_are_kept, a_drained_stream_asks_the_communicator,
       a_work_that_is_done_asks_too)

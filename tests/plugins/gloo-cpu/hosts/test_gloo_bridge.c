@@ -288,7 +288,7 @@ START_TEST(a_collective_names_the_peer_that_left)
 }
 END_TEST
 
-static void farewell(struct world *world, int32_t rank, struct gloo_group *group)
+static void send_notice(struct world *world, int32_t rank, struct gloo_group *group)
 {
     struct gloo_failure failure;
     char notice[GLOO_NOTICE_BYTES] = "disk on fire";
@@ -307,7 +307,7 @@ static void farewell(struct world *world, int32_t rank, struct gloo_group *group
 
 START_TEST(notices_arrive)
 {
-    run(RANKS, 300 * SECOND_NS, farewell);
+    run(RANKS, 300 * SECOND_NS, send_notice);
 }
 END_TEST
 
@@ -372,7 +372,7 @@ START_TEST(abort_ends_what_is_pending_and_what_comes_later)
 }
 END_TEST
 
-START_TEST(strangers_are_found_out)
+START_TEST(impostors_are_detected)
 {
     struct world world = {.size = 2, .timeout_ns = 300 * SECOND_NS, .key = {1, 2}};
 
@@ -388,4 +388,4 @@ SUITE(gloo_bridge, the_table_says_what_it_is, messages_of_all_sizes_arrive, mess
       gloos_collectives_work, a_silent_peer_is_named_when_the_time_is_up,
       a_closed_connection_names_the_peer, a_collective_names_the_peer_that_left, notices_arrive,
       writing_to_a_peer_that_is_gone_ends_nothing_else,
-      abort_ends_what_is_pending_and_what_comes_later, strangers_are_found_out)
+      abort_ends_what_is_pending_and_what_comes_later, impostors_are_detected)

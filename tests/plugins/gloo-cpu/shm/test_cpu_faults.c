@@ -176,7 +176,7 @@ static void leave_at_once(struct rank *rank)
     }
 }
 
-START_TEST(leaving_after_the_last_collective_harms_nobody)
+START_TEST(leaving_after_the_last_collective_is_harmless)
 {
     run(4, false, 300 * SECOND, 0, leave_at_once);
     run(4, true, 300 * SECOND, 0, leave_at_once);
@@ -445,7 +445,7 @@ END_TEST
 SUITE(cpu_faults, a_killed_rank_is_named_long_before_the_time_limit,
       a_receive_from_a_killed_rank_ends, a_wait_for_the_signal_of_a_killed_rank_ends,
       a_stopped_rank_is_named_when_the_time_is_up, a_rank_that_ends_early_is_named,
-      leaving_after_the_last_collective_harms_nobody,
+      leaving_after_the_last_collective_is_harmless,
       every_rank_learns_of_calls_that_differ_and_sees_both, every_rank_learns_of_counts_that_differ,
       calls_that_differ_are_noticed_unasked_where_ranks_meet,
       nothing_is_left_behind_and_the_next_run_works,

@@ -120,7 +120,7 @@ END_TEST
 
 /* Rank 1 fails after this rank has synchronized with it and before this rank has read its
  * memory. */
-static void one_gives_up_while_it_is_read(struct rank *rank)
+static void one_fails_while_it_is_read(struct rank *rank)
 {
     struct cpu_shm_group *group = &((struct cpu_comm *)rank->comm)->group;
     float *send = take(rank, 1);
@@ -144,7 +144,7 @@ static void one_gives_up_while_it_is_read(struct rank *rank)
 START_TEST(giving_up_is_noticed_after_reading_too)
 {
     struct ranks_options options = {
-        .size = 2, .timeout_ns = 4 * SECOND, .body = one_gives_up_while_it_is_read};
+        .size = 2, .timeout_ns = 4 * SECOND, .body = one_fails_while_it_is_read};
 
     call.collective = WEFT_COLL_ALL_GATHER;
     call.shared = true;

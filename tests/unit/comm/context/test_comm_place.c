@@ -144,7 +144,7 @@ START_TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
 }
 END_TEST
 
-START_TEST(a_name_that_is_taken_is_told_with_its_owner_and_the_setting)
+START_TEST(a_taken_name_is_reported_with_its_owner_and_the_setting)
 {
     struct wf_address taken = {.is_unix = true};
     int fds[WF_MAX_LISTENERS];
@@ -203,5 +203,5 @@ END_TEST
 SUITE(comm_place, a_users_exchange_brings_ranks_together,
       an_address_and_a_token_bring_ranks_together, an_exchange_that_fails_is_said,
       a_rendezvous_that_cannot_be_served_is_said_on_all,
-      a_name_that_is_taken_is_told_with_its_owner_and_the_setting,
+      a_taken_name_is_reported_with_its_owner_and_the_setting,
       a_network_address_without_a_token_is_refused, options_at_odds_are_refused)
