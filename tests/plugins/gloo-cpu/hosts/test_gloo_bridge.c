@@ -379,7 +379,7 @@ START_TEST(impostors_are_detected)
     world_run(&world);
     ck_assert_int_eq(world.connected[0], WEFT_ERR_PEER);
     ck_assert_int_eq(world.connected[1], WEFT_ERR_PEER);
-    ck_assert_ptr_nonnull(strstr(world.failure[0].text, "not of this job"));
+    ck_assert_ptr_nonnull(strstr(world.failure[0].text, "does not belong to this job"));
     ck_assert_int_eq(world.failure[0].peer, 1);
 }
 END_TEST
